@@ -1,0 +1,69 @@
+# Tollhouse. `make` lists what there is. Only Python 3.11 or newer has to be installed.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+RUN_LOCK := requirements.lock
+TEST_LOCK := tests/requirements.lock
+# The settings module wants these; type checking connects to nothing.
+TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=types-only
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header pyproject.toml
+
+.PHONY: help run test bench lint format types lock manage shell clean venv venv-test
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: venv ## bring everything up in the foreground: database, broker, web server, worker, demo merchant
+	@exec $(BIN)/python -m config.launcher --with-parent
+
+test: venv-test ## lint, types and all tests, on a PostgreSQL of its own
+	@echo "── lint"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
+	@echo "── types"
+	@$(TYPES_ENV) $(BIN)/mypy
+	@echo "── tests"
+	@exec $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
+
+bench: venv-test ## measure the targets of tests/benchmarks
+	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+lint: venv-test ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
+	@$(TYPES_ENV) $(BIN)/mypy
+
+format: venv-test ## format the sources in place
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+types: venv-test ## mypy only
+	@$(TYPES_ENV) $(BIN)/mypy
+
+lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrade for newer versions)
+	@$(COMPILE) $(ARGS) --output-file $(RUN_LOCK)
+	@$(COMPILE) $(ARGS) --extra test --output-file $(TEST_LOCK)
+
+manage: venv ## Django's command line: make manage ARGS="check"
+	@exec $(BIN)/python -m config.launcher exec -- $(BIN)/python manage.py $(ARGS)
+
+shell: venv ## a Python shell with Django set up
+	@exec $(BIN)/python -m config.launcher exec -- $(BIN)/python manage.py shell $(ARGS)
+
+clean: ## remove .venv, caches and var/ with the demo database in it
+	@$(PYTHON) -m config.launcher.clean
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+venv:
+	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(VENV) $(RUN_LOCK) $(TEST_LOCK)
+
+venv-test:
+	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(VENV) $(TEST_LOCK)

@@ -1,0 +1,17 @@
+from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
+
+
+class TollhouseAdminConfig(AdminConfig):
+    """The back office: Django's admin under our own site."""
+
+    default_site = "gateway.admin.site.BackOffice"
+
+
+class CompositionConfig(AppConfig):
+    """The composition root: it knows every app, and nobody imports it."""
+
+    name = "config"
+
+    def ready(self) -> None:
+        from config import celery, checks  # noqa: F401 - importing registers the app and the start-up checks

@@ -1,0 +1,60 @@
+"""Start-up checks: settings that would be unsafe are refused before the first request."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+
+@register()
+def environment_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    if settings.GATEWAY_ENVIRONMENT in ("test", "live"):
+        return []
+    return [
+        Error(f"GATEWAY_ENVIRONMENT is {settings.GATEWAY_ENVIRONMENT!r}; it must be test or live.", id="tollhouse.E001")
+    ]
+
+
+@register()
+def no_transaction_around_requests(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """With ATOMIC_REQUESTS the acquirer would be called with a transaction open."""
+    if not settings.DATABASES["default"]["ATOMIC_REQUESTS"]:
+        return []
+    return [Error("ATOMIC_REQUESTS must stay False.", id="tollhouse.E002")]
+
+
+@register()
+def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    if not settings.IS_LIVE:
+        return []
+    faults = []
+    if settings.DEBUG:
+        faults.append(Error("DJANGO_DEBUG must be off in the live environment.", id="tollhouse.E010"))
+    if not settings.GATEWAY_BASE_URL.startswith("https://"):
+        faults.append(Error("GATEWAY_BASE_URL must start with https:// in the live environment.", id="tollhouse.E011"))
+    if len(settings.SECRET_KEY) < 40:
+        faults.append(Error("DJANGO_SECRET_KEY must have 40 characters or more.", id="tollhouse.E012"))
+    if "*" in settings.ALLOWED_HOSTS:
+        faults.append(Error("DJANGO_ALLOWED_HOSTS must name hosts in the live environment.", id="tollhouse.E013"))
+    return faults + _keyset_is_private(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
+
+
+def _keyset_is_private(path: Path) -> list[CheckMessage]:
+    if not path.is_file():
+        return [
+            Error(
+                f"The vault keyset {path} is missing.",
+                hint="Make one with `manage.py vault_key --create`, or restore the old one: without it sealed cards are lost.",
+                id="tollhouse.E014",
+            )
+        ]
+    if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+        return [Error(f"The vault keyset {path} is readable by others: chmod 600.", id="tollhouse.E015")]
+    return []

@@ -1,0 +1,110 @@
+"""`python -m config.launcher`: run everything in the foreground.
+
+`python -m config.launcher exec -- CMD …`: run one command with the same database, broker and environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from config.launcher.errors import LaunchError
+from config.launcher.ground import Ground
+from config.launcher.process import die_with
+from config.launcher.programs import Web
+from config.launcher.supervise import Run, StopRequested, on_signals
+from config.launcher.terminal import say, silence
+from config.launcher.var import ROOT, take_lock, var_folder
+
+RUN_FILE_TIMEOUT_S = 20.0
+USAGE = "usage: python -m config.launcher [--with-parent] | python -m config.launcher exec -- COMMAND …"
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0 after an orderly stop, 1 when something is wrong (said in one line), 2 for wrong usage."""
+    if arguments in ([], ["--with-parent"]):
+        if arguments:
+            # Started by make: make dying, even by kill -9, is a wish to stop.
+            die_with(os.getppid(), signal.SIGTERM)
+        return run()
+    if len(arguments) > 2 and arguments[:2] == ["exec", "--"]:
+        return execute(arguments[2:])
+    print(USAGE, file=sys.stderr)
+    return 2
+
+
+def run() -> int:
+    """Bring everything up and keep it up until asked to stop."""
+    on_signals()
+    running: Run | None = None
+    code = 0
+    try:
+        running = Run(var_folder())
+        running.up()
+        running.keep()
+    except StopRequested:
+        say("\nStopping.")
+    except LaunchError as error:
+        print(f"\nTollhouse cannot run: {error}", file=sys.stderr, flush=True)
+        code = 1
+    finally:
+        # From here on a signal must not cut the stopping short.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if running is not None:
+            running.down()
+    return code
+
+
+def execute(command: list[str]) -> int:
+    """Run one command in the environment of the run that is up, or with a ground for its time."""
+    ground: Ground | None = None
+    try:
+        var = var_folder()
+        environment = _environment_of_run(var)
+        if environment is None:
+            silence()
+            ground = Ground(var)
+            ground.claim()
+            ground.start(Web.from_environment())
+            environment = ground.environment
+        child = subprocess.Popen(command, env=environment, cwd=ROOT)
+        # The terminal sends Ctrl-C to the command too: it is the command's to answer.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
+        code = child.wait()
+        return code if code >= 0 else 128 - code
+    except LaunchError as error:
+        print(f"Tollhouse cannot run: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"Cannot run {command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+    finally:
+        if ground is not None:
+            ground.stop()
+
+
+def _environment_of_run(var: Path) -> dict[str, str] | None:
+    """The environment of the run on this `var/`; None without one. One that is starting is waited for."""
+    lock = take_lock(var / "run.lock")
+    if lock is not None:
+        os.close(lock)
+        return None
+    deadline = time.monotonic() + RUN_FILE_TIMEOUT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            facts = json.loads((var / "run.json").read_text(encoding="utf-8"))
+            return {**os.environ, **facts["environment"]}
+        time.sleep(0.1)
+    raise LaunchError(f"Another run on {var} does not get up: stop it first.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

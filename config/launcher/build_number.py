@@ -1,0 +1,43 @@
+"""The build number in every answer: `<40 hex>@yyyy-MM-dd HH:mm:ss +0000` (Part A, response parameters)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+GIT_TIMEOUT_S = 5
+SOURCES = ("manage.py", "requirements.lock", "config", "gateway", "checkout", "reporting", "chargebacks")
+SUFFIXES = frozenset((".py", ".lock", ".html", ".json"))
+
+
+def build_number(root: Path) -> str:
+    """The last commit and its time; without git, a hash of the sources and the time of the newest."""
+    commit, seconds = _from_git(root) or _from_sources(root)
+    return f"{commit}@{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} +0000"
+
+
+def _from_git(root: Path) -> tuple[str, int] | None:
+    if not (root / ".git").exists():  # an export inside some other repository is not of that commit
+        return None
+    command = ["git", "-C", str(root), "log", "-1", "--format=%H %ct"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=GIT_TIMEOUT_S, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.fullmatch(r"([0-9a-f]{40}) ([0-9]+)", said.stdout.strip())
+    return (found[1], int(found[2])) if found else None
+
+
+def _from_sources(root: Path) -> tuple[str, int]:
+    digest = hashlib.sha1(usedforsecurity=False)
+    newest = 0.0
+    for top in SOURCES:
+        start = root / top
+        for path in sorted(start.rglob("*")) if start.is_dir() else [start]:
+            if path.suffix in SUFFIXES and path.is_file():
+                digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+                newest = max(newest, path.stat().st_mtime)
+    return digest.hexdigest(), int(newest)

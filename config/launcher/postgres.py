@@ -1,0 +1,315 @@
+"""Our own launcher for PostgreSQL: a server under `var/`, or the one that DATABASE_URL names.
+
+The server is a direct child and dies with us. A crash loses no committed row: `fsync` is on (but for tests),
+and what a kill left behind (a stale `postmaster.pid`, a server without its launcher) is cleared at
+the next start.
+Settings are given on the command line, so they live here and in no file that could go stale.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import psycopg
+
+from config.launcher.errors import LaunchError, first_line, last_lines, telling_line
+from config.launcher.postgres_files import data_folder, find_binaries, readable_binaries
+from config.launcher.process import open_log, spawn, stop, unprivileged_account, wait_until
+from config.launcher.var import kept_port, kept_secret, port_is_free, take_lock
+
+OLDEST_VERSION = 15
+START_TIMEOUT_S = 30.0
+ORPHAN_STEPS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+CONNECT_TIMEOUT_S = 5
+LONGEST_SOCKET_PATH = 80
+NAME = "tollhouse"
+
+SETTINGS = (
+    # name                           value           why
+    ("listen_addresses",             "127.0.0.1"),  # nobody else's business
+    ("max_connections",              "100"),
+    ("shared_buffers",               "128MB"),
+    ("work_mem",                     "8MB"),
+    ("wal_level",                    "minimal"),    # one box, no standby
+    ("max_wal_senders",              "0"),
+    ("max_wal_size",                 "512MB"),
+    ("checkpoint_timeout",           "10min"),
+    ("jit",                          "off"),        # short statements: compiling them only costs
+    ("password_encryption",          "scram-sha-256"),
+    ("timezone",                     "UTC"),
+    ("log_timezone",                 "UTC"),
+    ("log_line_prefix",              "%m [%p] "),
+    ("log_min_messages",             "warning"),
+    ("log_min_error_statement",      "panic"),      # a failing statement may carry personal data
+    ("log_parameter_max_length",     "0"),
+    ("unix_socket_permissions",      "0700"),
+)  # fmt: skip
+# A killed server keeps its committed rows even so; only a crash of the whole machine loses them.
+UNSAFE_BUT_QUICK = (("fsync", "off"), ("full_page_writes", "off"))
+
+
+class Postgres:
+    """A PostgreSQL server: `start()` gives its URL, `stop()` ends it.
+
+    With `url` given nothing is started: the server behind it is checked only. `durable=False` is for tests:
+    a crash of the machine may lose rows then.
+    """
+
+    def __init__(self, var: Path, *, url: str | None = None, durable: bool = True) -> None:
+        self.var = var
+        self.url = url
+        self.durable = durable
+        self.log = var / "log" / "postgres.log"
+        self._given = url is not None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
+        self._port: int | None = None
+        self._socket_folder: Path | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server that we started; None when we started none."""
+        return self._child.pid if self._child else None
+
+    def exit_code(self) -> int | None:
+        """How the server that we started ended; None while it runs, and for a server that is not ours."""
+        return self._child.poll() if self._child else None
+
+    def start(self) -> str:
+        """Bring the server up, with an empty database on first use. Returns its URL, or LaunchError."""
+        if self.url is not None and self._given:
+            self.url = check_url(self.url)
+            return self.url
+        account = unprivileged_account()
+        folder = data_folder(self.var, account)
+        if self._lock is None:
+            self._lock = take_lock(folder / "lock")
+            if self._lock is None:
+                raise LaunchError(f"PostgreSQL's data in {folder} is in use by another run.")
+        binaries = readable_binaries(find_binaries(), folder, account)
+        password = self._prepare(folder, binaries)
+        clear_remains(folder / "data")
+        if self._child is not None:
+            self._child.wait()
+            self._child = None
+        self._run(folder, binaries)
+        self.url = f"postgresql://{NAME}:{quote(password, safe='')}@127.0.0.1:{self._port}/{NAME}"
+        make_database(self.url)
+        return self.url
+
+    def stop(self) -> None:
+        """Fast shutdown: sessions end, committed rows are kept; then harder if it does not end."""
+        if self._child is not None:
+            stop(self._child, (signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
+            self._child = None
+        if self._socket_folder is not None:
+            shutil.rmtree(self._socket_folder, ignore_errors=True)
+            self._socket_folder = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _prepare(self, folder: Path, binaries: Path) -> str:
+        """Make the data on first use (whole or not at all); returns the password of its owner."""
+        account = unprivileged_account()
+        kept = self.var / "postgres.password"
+        is_new = not (folder / "data").exists()
+        had_password = kept.exists()
+        password = kept_secret(kept)
+        if not is_new and had_password:
+            return password
+        if not is_new:
+            # The password was lost, the data was not: set the new one without a server.
+            statement = f"ALTER ROLE {NAME} PASSWORD '{password}'\n"
+            command: list[str | Path] = [binaries / "postgres", "--single", "-D", folder / "data", "postgres"]
+            self._call(command, "setting PostgreSQL's password", given=statement)
+            return password
+        draft = folder / "data.new"
+        shutil.rmtree(draft, ignore_errors=True)
+        secret = folder / f"password-{secrets.token_hex(4)}"
+        secret.touch(mode=0o600)
+        try:
+            if account is not None:
+                os.chown(secret, account.uid, account.gid)
+            secret.write_text(password, encoding="utf-8")
+            self._call(
+                [
+                    *(binaries / "initdb", "-D", draft, "-U", NAME, f"--pwfile={secret}", "--no-sync"),
+                    *("--auth=scram-sha-256", "--encoding=UTF8", *_locale(binaries), "--no-instructions"),
+                ],
+                "making the database (initdb)",
+            )
+            if self.durable:
+                self._call([binaries / "initdb", "--sync-only", "-D", draft], "writing the database to disk")
+            draft.rename(folder / "data")
+        except OSError as error:
+            raise LaunchError(f"Cannot make the database in {folder}: {error.strerror}.") from error
+        finally:
+            secret.unlink(missing_ok=True)
+            shutil.rmtree(draft, ignore_errors=True)
+        return password
+
+    def _call(self, command: list[str | Path], what: str, given: str = "") -> None:
+        """Run one of PostgreSQL's programs to its end, as PostgreSQL's user."""
+        account = unprivileged_account()
+        try:
+            done = subprocess.run(
+                [str(part) for part in command],
+                input=given.encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env=_environment(),
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise LaunchError(f"Cannot run {command[0]}: {error}.") from error
+        if done.returncode != 0:
+            said = telling_line(done.stdout.decode("utf-8", "replace").splitlines())
+            raise LaunchError(f"PostgreSQL failed {what}: {said}")
+
+    def _run(self, folder: Path, binaries: Path) -> None:
+        """Start the server and wait until it takes connections; a port lost to another is replaced."""
+        data = folder / "data"
+        settings = [*SETTINGS, *(() if self.durable else UNSAFE_BUT_QUICK)]
+        settings.append(("unix_socket_directories", str(self._sockets(folder))))
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            port = self._port or kept_port(self.var / "postgres.port")
+            options = [part for name, value in settings for part in ("-c", f"{name}={value}")]
+            with open_log(self.log) as log:
+                before = log.tell()
+            # SIGQUIT is PostgreSQL's immediate shutdown: certain and quick, and the next start recovers.
+            child = spawn(
+                [binaries / "postgres", "-D", data, "-p", str(port), *options],
+                log=self.log,
+                env=_environment(),
+                death_signal=signal.SIGQUIT,
+                account=unprivileged_account(),
+                directory=Path("/"),
+            )
+            if _wait_ready(data, child, deadline):
+                self._child, self._port = child, port
+                return
+            stop(child, (signal.SIGINT, 5.0))
+            reason = telling_line(last_lines(self.log, 40, before))
+            # The last run's sessions may hold its shared memory for a moment; a port may be lost meanwhile.
+            lost_port = self._port is None and not port_is_free("127.0.0.1", port)
+            if not ("shared memory block" in reason or lost_port) or time.monotonic() > deadline:
+                raise LaunchError(f"PostgreSQL did not start: {reason} (more in {self.log})")
+            time.sleep(0.2)
+
+    def _sockets(self, folder: Path) -> Path:
+        """Where the unix socket lies: beside the data, or in a short private folder: the path is limited."""
+        if len(str(folder)) <= LONGEST_SOCKET_PATH:
+            return folder
+        if self._socket_folder is None:
+            self._socket_folder = Path(tempfile.mkdtemp(prefix="tollhouse-", dir="/tmp"))
+            account = unprivileged_account()
+            if account is not None:
+                os.chown(self._socket_folder, account.uid, account.gid)
+        return self._socket_folder
+
+
+def _environment() -> dict[str, str]:
+    """What PostgreSQL's programs need of our environment; PG* variables would change what they do."""
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _locale(binaries: Path) -> tuple[str, ...]:
+    """A collation that needs nothing of the system and sorts the same everywhere."""
+    command = [str(binaries / "initdb"), "--version"]
+    words = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    # initdb (PostgreSQL) 18.6
+    major = words[2].split(".")[0] if len(words) > 2 else ""
+    if major.isdecimal() and int(major) >= 17:
+        return ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+    return ("--locale=C",)
+
+
+def _wait_ready(data: Path, child: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Wait until the server is ready or has ended; whether it is ready."""
+    wait_until(lambda: _says_ready(data, child) or child.poll() is not None, deadline - time.monotonic())
+    return child.poll() is None and _says_ready(data, child)
+
+
+def _says_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
+    """The server writes its state into line 8 of `postmaster.pid`, with its process id in line 1."""
+    try:
+        lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    return len(lines) >= 8 and lines[0].strip() == str(child.pid) and lines[7].strip() == "ready"
+
+
+def clear_remains(data: Path) -> None:
+    """End what a killed run left on this data. We hold its lock, so a server there has no launcher."""
+    for number, timeout_s in ORPHAN_STEPS:
+        left = _servers_on(data)
+        if not left:
+            break
+        for pid in left:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise LaunchError(f"PostgreSQL runs on {data} as another user (process {pid}).") from error
+        wait_until(lambda: not _servers_on(data), timeout_s)
+    # Its number may belong to some other process by now, and PostgreSQL would then refuse to start.
+    for stale in (data / "postmaster.pid", *data.parent.glob(".s.PGSQL.*")):
+        stale.unlink(missing_ok=True)
+
+
+def _servers_on(data: Path) -> list[int]:
+    """The PostgreSQL processes whose folder is `data`, lowest number first; none without /proc."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() == data and (entry / "exe").readlink().name.startswith("postgres"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def check_url(url: str) -> str:
+    """A DATABASE_URL that answers and is new enough, in the scheme the driver knows; else LaunchError."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("postgres", "postgresql", "psql", "pgsql") or not rest:
+        raise LaunchError(
+            "DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:5432/name."
+        )
+    url = f"postgresql://{rest}"
+    version = 0
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            version = connection.info.server_version // 10_000
+    except (psycopg.Error, UnicodeError) as error:
+        raise LaunchError(f"The database of DATABASE_URL does not answer: {first_line(error)}") from error
+    if version < OLDEST_VERSION:
+        raise LaunchError(f"DATABASE_URL is PostgreSQL {version}; Tollhouse needs {OLDEST_VERSION} or newer.")
+    return url
+
+
+def make_database(url: str) -> None:
+    """Create the database of `url` if the server has none of that name."""
+    name = urlsplit(url).path.lstrip("/")
+    try:
+        psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S).close()
+    except psycopg.OperationalError as error:
+        if f'database "{name}" does not exist' not in str(error):
+            raise LaunchError(f"PostgreSQL does not let us in: {first_line(error)}") from error
+        with psycopg.connect(url.removesuffix(name) + "postgres", autocommit=True) as connection:
+            connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))

@@ -1,0 +1,68 @@
+"""What Django has to do before the web server starts, in one process: checks, migrations, demo merchant.
+
+Prints one line per step: its name, a tab, what was done. A fault of the start-up checks is a line "fault".
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from pathlib import Path
+
+import django
+
+
+def main() -> int:
+    """Run the steps; exit code 0, or 1 when a start-up check refuses. Tracebacks go to the log."""
+    parser = argparse.ArgumentParser(prog="python -m config.launcher.prepare")
+    parser.add_argument("--base-url", required=True)
+    parser.add_argument("--demo-file", type=Path, help="seed the demo merchant and write its facts here")
+    options = parser.parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    if not _checks_pass():
+        return 1
+    _tell("Migrations", _migrate())
+    if options.demo_file is not None:
+        _tell("Demo merchant", _seed(options.base_url, options.demo_file))
+    return 0
+
+
+def _checks_pass() -> bool:
+    from django.core.checks import ERROR, run_checks
+
+    faults = [message for message in run_checks() if message.is_serious(ERROR) and not message.is_silenced()]
+    for fault in faults:
+        _tell("fault", f"{fault.msg} {fault.hint or ''}".strip())
+    return not faults
+
+
+def _migrate() -> str:
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if not plan:
+        return "nothing to do"
+    call_command("migrate", interactive=False, verbosity=0)
+    return f"{len(plan)} applied"
+
+
+def _seed(base_url: str, file: Path) -> str:
+    from django.core.management import call_command
+
+    call_command("seed_demo", base_url=base_url, out=file, stdout=io.StringIO())
+    return str(file)
+
+
+def _tell(step: str, what: str) -> None:
+    sys.stdout.write(f"{step}\t{' '.join(what.split())}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

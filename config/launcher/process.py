@@ -1,0 +1,122 @@
+"""Child processes that die with their parent, run as another user where asked, and log to a file.
+
+Dying with the parent is Linux only (PR_SET_PDEATHSIG); elsewhere a killed launcher leaves its children.
+The signal goes out when the *thread* that started the child ends: start children from the main thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from config.launcher.errors import LaunchError
+
+PR_SET_PDEATHSIG = 1
+LOG_LIMIT_BYTES = 10_000_000
+POLL_S = 0.01
+
+_libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """An operating system user to run a child as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def unprivileged_account() -> Account | None:
+    """The user PostgreSQL runs as when we are root (it refuses root); None when we are not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("nobody", "postgres", "daemon"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+    raise LaunchError("PostgreSQL refuses root and there is no user `nobody`: set DATABASE_URL.")
+
+
+def die_with(parent: int, death_signal: int) -> None:
+    """Ask the kernel to send `death_signal` to this process when `parent` is gone.
+
+    The parent may have died before we asked: then there is nobody left to tell, and we leave at once.
+    """
+    if _libc is None:
+        return
+    _libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def spawn(
+    command: Sequence[str | Path],
+    *,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    death_signal: int = signal.SIGKILL,
+    account: Account | None = None,
+    directory: Path | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, as Ctrl-C must reach only us: we stop in order. Output to `log`.
+
+    The user is changed before `preexec_fn` runs: a change of user clears the death signal.
+    """
+    parent = os.getpid()
+    with open_log(log) as output:
+        return subprocess.Popen(
+            [str(part) for part in command],
+            env=None if env is None else dict(env),
+            stdin=stdin,
+            stdout=output if stdout is None else stdout,
+            stderr=output,
+            cwd=directory,
+            start_new_session=True,
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=[] if account else None,
+            umask=0o077,
+            preexec_fn=lambda: die_with(parent, death_signal),
+        )
+
+
+def open_log(log: Path) -> IO[bytes]:
+    """A log to append to, readable by its owner only; a large one is put aside as `.1` first."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+        log.replace(log.with_name(log.name + ".1"))
+    return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+
+
+def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = POLL_S) -> bool:
+    """Poll until `ready()` or the time is over; whether it became ready."""
+    deadline = time.monotonic() + timeout_s
+    while not ready():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(poll_s)
+    return True
+
+
+def stop(child: subprocess.Popen[bytes], *steps: tuple[int, float]) -> None:
+    """Stop a child: each step is a signal and the seconds it is given; SIGKILL at the end."""
+    for number, timeout_s in (*steps, (signal.SIGKILL, 10.0)):
+        if child.poll() is not None:
+            return
+        child.send_signal(number)
+        if wait_until(lambda: child.poll() is not None, timeout_s):
+            return

@@ -1,0 +1,145 @@
+"""The long-running programs of a run besides PostgreSQL and the broker: web server, Celery worker, beat."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.launcher.errors import LaunchError
+from config.launcher.process import spawn, stop
+from config.launcher.var import ROOT
+
+WEB_WORKERS = 2
+WEB_THREADS = 8
+WEB_TIMEOUT_S = 60
+WEB_KEEP_ALIVE_S = 65
+WORKER_PROCESSES = 2
+GRACE_S = 20
+MEMORY = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
+
+
+class Program:
+    """A Python program as a child of ours: `launch()`, `exit_code()`, `stop()`."""
+
+    def __init__(
+        self, name: str, module: Sequence[str], *, var: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.log = var / "log" / f"{name}.log"
+        self._command = [sys.executable, "-m", "config.launcher.child", *module]
+        self._environment = environment
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None while it is not started."""
+        return self._child.pid if self._child else None
+
+    def start(self) -> None:
+        """Start it; whether it does its work is seen later."""
+        self._child = spawn(self._command, log=self.log, env=self._environment, directory=ROOT)
+
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._child.poll() if self._child else None
+
+    def ask_to_stop(self) -> None:
+        """Ask for an orderly end without waiting."""
+        if self._child is not None and self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Orderly end: what is being worked on is finished, within limits."""
+        if self._child is not None:
+            stop(self._child, (signal.SIGTERM, GRACE_S + 2.0), (signal.SIGQUIT, 3.0))
+            self._child = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web:
+    """Where the web server listens and how large it is; read from the environment."""
+
+    host: str
+    port: int
+    workers: int
+    threads: int
+    timeout_s: int
+
+    @classmethod
+    def from_environment(cls) -> Web:
+        """HOST, PORT, GATEWAY_WEB_WORKERS, GATEWAY_WEB_THREADS, GATEWAY_WEB_TIMEOUT_S."""
+        return cls(
+            host=os.environ.get("HOST", "").strip("[] ") or "127.0.0.1",
+            port=_number("PORT", 8000, most=65_535),
+            workers=_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
+            threads=_number("GATEWAY_WEB_THREADS", WEB_THREADS),
+            timeout_s=_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
+        )
+
+    @property
+    def address(self) -> str:
+        """`host:port` to listen on."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def reachable_host(self) -> str:
+        """A host that reaches it from this machine; the wildcard addresses are none."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
+
+    @property
+    def url(self) -> str:
+        """Its address for a client on this machine."""
+        host = self.reachable_host
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    def command(self) -> list[str]:
+        """gunicorn's command line. Without --reuse-port keep-alive clients can all land on one worker."""
+        options = [
+            *("--bind", self.address, "--reuse-port", "--no-control-socket"),
+            *("--worker-class", "gthread", "--workers", str(self.workers), "--threads", str(self.threads)),
+            *("--timeout", str(self.timeout_s), "--graceful-timeout", str(GRACE_S)),
+            *("--keep-alive", str(WEB_KEEP_ALIVE_S), "--log-level", "warning"),
+        ]
+        if os.access(MEMORY, os.W_OK):
+            options += ["--worker-tmp-dir", MEMORY]  # a slow disk must not look like a hanging worker
+        return ["gunicorn", "config.wsgi:application", *options]
+
+
+def worker_command() -> list[str]:
+    """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
+    options = [
+        "--concurrency",
+        str(WORKER_PROCESSES),
+        "--without-mingle",
+        "--without-gossip",
+        "--loglevel",
+        "INFO",
+    ]
+    return ["celery", "-A", "config.celery", "worker", *options]
+
+
+def beat_command() -> list[str]:
+    """Celery's beat, with its schedule in the database."""
+    scheduler = "django_celery_beat.schedulers:DatabaseScheduler"
+    return [
+        "celery",
+        "-A",
+        "config.celery",
+        "beat",
+        "--scheduler",
+        scheduler,
+        "--pidfile=",
+        "--loglevel",
+        "INFO",
+    ]
+
+
+def _number(name: str, default: int, most: int = 1_000) -> int:
+    text = os.environ.get(name, "").strip() or str(default)
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
+        raise LaunchError(f"{name} must be a number from 1 to {most}, not {text!r}.")
+    return int(text)

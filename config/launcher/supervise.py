@@ -1,0 +1,239 @@
+"""The foreground process of `make run`: brings everything up, keeps it up, takes it down in good order."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from config.launcher.errors import LaunchError, last_lines, telling_line
+from config.launcher.ground import Ground
+from config.launcher.process import open_log, spawn, stop
+from config.launcher.programs import Program, Web, beat_command, worker_command
+from config.launcher.terminal import say, show_demo, tick
+from config.launcher.var import ROOT, try_port
+
+READY_TIMEOUT_S = 60.0
+WATCH_EVERY_S = 0.2
+QUICK_FAILURE_S = 10.0
+MOST_QUICK_FAILURES = 5
+LONGEST_PAUSE_S = 8.0
+
+
+class StopRequested(BaseException):
+    """Ctrl-C, SIGTERM or a closed terminal. Not an Exception: nothing on the way may swallow it."""
+
+
+class Service(Protocol):
+    """What is supervised: PostgreSQL, the broker, a Program."""
+
+    log: Path
+
+    def start(self) -> object:
+        """Start it, or LaunchError."""
+
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+
+    def stop(self) -> None:
+        """End it in good order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Watched:
+    """A service with its recent history: how often it failed soon after a start, and when to try again."""
+
+    name: str
+    service: Service
+    started_at: float = field(default_factory=time.monotonic)
+    quick_failures: int = 0
+    due_at: float | None = None
+
+
+class Run:
+    """`make run`: the ground, Django's preparations, web server, worker and beat."""
+
+    def __init__(self, var: Path) -> None:
+        self.var = var
+        self.web = Web.from_environment()
+        self.ground = Ground(var)
+        self.watched: list[Watched] = []
+        self.programs: dict[str, Program] = {}
+
+    def up(self) -> None:
+        """Everything up and answering, or LaunchError."""
+        began = time.monotonic()
+        self.ground.claim()
+        check_port(self.web)
+        environment = os.environ.get("GATEWAY_ENVIRONMENT") or "test"
+        say(f"Tollhouse, {environment} environment\n")
+        self.ground.start(self.web)
+        demo = self.var / "demo.json" if environment == "test" else None
+        self._prepare(demo)
+        # The web server first and alone: on a small machine worker and beat would only keep it waiting.
+        self._launch("The web server", "web", self.web.command())
+        self._watch_ground()
+        self._wait_ready()
+        started = time.monotonic()
+        self._launch("The Celery worker", "worker", worker_command())
+        self._launch("Celery beat", "beat", beat_command())
+        tick("Celery worker, beat", started, "started")
+        took = f"{time.monotonic() - began:.1f} s"
+        say(f"\nReady after {took}. Logs are in {self.var / 'log'}; Ctrl-C stops it.\n")
+        if demo is not None:
+            show_demo(demo)
+        else:
+            say(f"  Base address   {self.ground.environment['GATEWAY_BASE_URL']}")
+
+    def _prepare(self, demo: Path | None) -> None:
+        """Checks, migrations and demo merchant, in one Django process."""
+        log = self.var / "log" / "prepare.log"
+        base_url = self.ground.environment["GATEWAY_BASE_URL"]
+        command = [sys.executable, "-m", "config.launcher.prepare", "--base-url", base_url]
+        if demo is not None:
+            command += ["--demo-file", str(demo)]
+        with open_log(log) as output:
+            before = output.tell()
+        environment = self.ground.environment
+        child = spawn(command, log=log, env=environment, directory=ROOT, stdout=subprocess.PIPE)
+        started = time.monotonic()
+        faults: list[str] = []
+        try:
+            for line in child.stdout or ():
+                step, _, what = line.decode().strip().partition("\t")
+                if step == "fault":
+                    faults.append(what)
+                    continue
+                tick(step, started, what)
+                started = time.monotonic()
+            code = child.wait()
+        except StopRequested:
+            stop(child, (signal.SIGTERM, 5.0))
+            raise
+        if faults:
+            raise LaunchError("Start-up checks refuse these settings: " + " · ".join(faults))
+        if code != 0:
+            reason = telling_line(last_lines(log, 1, before))
+            raise LaunchError(f"Preparing the database failed: {reason} (more in {log})")
+
+    def _launch(self, name: str, file: str, command: list[str]) -> None:
+        program = Program(file, command, var=self.var, environment=self.ground.environment)
+        program.start()
+        self.programs[file] = program
+        self.watched.append(Watched(name=name, service=program))
+
+    def _watch_ground(self) -> None:
+        self.watched.append(Watched(name="PostgreSQL", service=self.ground.postgres))
+        self.watched.append(Watched(name="The broker", service=self.ground.broker))
+
+    def _wait_ready(self) -> None:
+        started = time.monotonic()
+        answer = "no answer"
+        while answer != "200":
+            if time.monotonic() - started > READY_TIMEOUT_S:
+                raise LaunchError(f"Not ready after {READY_TIMEOUT_S:.0f} s: /health/ready says {answer}.")
+            for watched in self.watched:
+                if watched.service.exit_code() is not None:
+                    raise LaunchError(f"{watched.name} stopped at its start.{_tail(watched.service.log)}")
+            time.sleep(0.03)
+            answer = ask(self.web, self.ground.environment["GATEWAY_BASE_URL"], "/health/ready")
+        tick("Web server", started, self.web.address)
+
+    def keep(self) -> None:
+        """Watch for ever; what ends is started again, or LaunchError when that does not help."""
+        while True:
+            for watched in self.watched:
+                look_after(watched)
+            time.sleep(WATCH_EVERY_S)
+
+    def down(self) -> None:
+        """Web server first (no new work), then worker and beat, broker, PostgreSQL."""
+        order = [self.programs[name] for name in ("web", "beat", "worker") if name in self.programs]
+        for program in order[:1]:
+            program.stop()
+        for program in order[1:]:
+            program.ask_to_stop()
+        for program in order[1:]:
+            program.stop()
+        self.ground.stop()
+
+
+def look_after(watched: Watched, now: Callable[[], float] = time.monotonic) -> None:
+    """One look at a service: if it ended, plan its next start; if that is due, start it."""
+    code = watched.service.exit_code()
+    if watched.due_at is None:
+        if code is None:
+            return
+        _plan_restart(watched, f"stopped ({_how(code)})", now())
+    if watched.due_at is not None and now() >= watched.due_at:
+        watched.due_at = None
+        watched.started_at = now()
+        try:
+            watched.service.start()
+        except LaunchError as error:
+            _plan_restart(watched, f"did not start: {error}", now())
+
+
+def _plan_restart(watched: Watched, what: str, now: float) -> None:
+    quick = now - watched.started_at < QUICK_FAILURE_S
+    watched.quick_failures = watched.quick_failures + 1 if quick else 1
+    if watched.quick_failures > MOST_QUICK_FAILURES:
+        tail = _tail(watched.service.log)
+        raise LaunchError(f"{watched.name} stopped {watched.quick_failures} times in a row; giving up.{tail}")
+    pause_s = min(LONGEST_PAUSE_S, 0.25 * 2 ** (watched.quick_failures - 1))
+    watched.due_at = now + pause_s
+    say(f"  ! {watched.name} {what}; starting it again in {pause_s:g} s")
+
+
+def on_signals() -> None:
+    """The first of Ctrl-C, SIGTERM and SIGHUP raises StopRequested; later ones change nothing."""
+    requested = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        if not requested:
+            requested = True
+            raise StopRequested
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handle)
+
+
+def check_port(web: Web) -> None:
+    """LaunchError when nobody could listen there."""
+    try:
+        try_port(web.host, web.port)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LaunchError(f"Cannot listen on {web.address} ({reason}). Set another PORT or HOST.") from error
+
+
+def ask(web: Web, base_url: str, path: str) -> str:
+    """The status of a GET, as text, or why there is none. Asked by the public name: others may be refused."""
+    parts = urlsplit(base_url)
+    connection = http.client.HTTPConnection(web.reachable_host, web.port, timeout=5)
+    try:
+        connection.request("GET", path, headers={"Host": parts.netloc, "X-Forwarded-Proto": parts.scheme})
+        return str(connection.getresponse().status)
+    except (OSError, http.client.HTTPException) as error:
+        return str(error) or type(error).__name__
+    finally:
+        connection.close()
+
+
+def _how(code: int) -> str:
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _tail(log: Path) -> str:
+    lines = last_lines(log, 5)
+    return "".join(f"\n    {line[:300]}" for line in lines) + f"\n    (more in {log})" if lines else ""

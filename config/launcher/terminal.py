@@ -1,0 +1,76 @@
+"""What the launcher prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from config.launcher.errors import LaunchError
+
+FIRST_PAYMENT = (
+    ("amount", "92.00"),
+    ("currency", "EUR"),
+    ("paymentBrand", "VISA"),
+    ("paymentType", "DB"),
+    ("card.number", "4200000000000000"),
+    ("card.holder", "Jane Jones"),
+    ("card.expiryMonth", "05"),
+    ("card.expiryYear", "2034"),
+    ("card.cvv", "123"),
+)
+
+
+_silent = False
+
+
+def silence() -> None:
+    """Print no steps from now on: the output belongs to a command that we run."""
+    global _silent
+    _silent = True
+
+
+def say(text: str) -> None:
+    """Print a line at once. Nobody reading (a closed pipe) is no reason to stop."""
+    if _silent:
+        return
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tick(step: str, started: float, what: str = "") -> None:
+    """A step that is done: its name, the seconds it took since `started` (monotonic), and a fact."""
+    say(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
+
+
+def show_demo(file: Path) -> None:
+    """The demo merchant's facts and a first payment to paste."""
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        base, entity, token = facts["base_url"], facts["entity_id"], facts["access_token"]
+        user, password = facts["admin_user"], facts["admin_password"]
+    except (OSError, ValueError, KeyError) as error:
+        raise LaunchError(f"Cannot read the demo merchant's facts in {file}: {error}.") from error
+    for name, value in (
+        ("Base address", base),
+        ("Back office", f"{base}/admin/   user {user}   password {password}"),
+        ("entityId", entity),
+        ("Access token", token),
+        ("More entities", str(file)),
+    ):
+        say(f"  {name:<15}{value}")
+    say("\nA first payment:\n")
+    say(first_payment(base, entity, token) + "\n")
+
+
+def first_payment(base: str, entity: str, token: str) -> str:
+    """A curl command, one parameter a line, that works when pasted."""
+    pairs = (("entityId", entity), *FIRST_PAYMENT)
+    lines = [f"curl {base}/v1/payments", f'-H "Authorization: Bearer {token}"']
+    lines += [f'-d "{name}={value}"' for name, value in pairs]
+    return " \\\n  ".join(lines)

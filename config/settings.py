@@ -1,0 +1,180 @@
+"""Settings, all from the environment. Each is named once here, with its unit and its default.
+
+Run `python -m config.launcher` (or `make run`) for embedded defaults; docs/settings.md lists the same names.
+"""
+
+from pathlib import Path
+
+import environ
+from csp.constants import NONE, SELF
+
+from gateway.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+# --- what and where ---------------------------------------------------------------------------------------------
+# test | live. Two environments are two databases; tokens and ids of one mean nothing to the other.
+GATEWAY_ENVIRONMENT: str = env.str("GATEWAY_ENVIRONMENT", default="test")
+IS_LIVE = GATEWAY_ENVIRONMENT == "live"
+# Where merchants and shoppers reach this installation; no slash at the end.
+GATEWAY_BASE_URL: str = env.str("GATEWAY_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
+# <40 hex>@<yyyy-MM-dd HH:mm:ss> +0000, in every answer.
+GATEWAY_BUILD_NUMBER: str = env.str("GATEWAY_BUILD_NUMBER", default=f"{'0' * 40}@1970-01-01 00:00:00 +0000")
+SECRET_KEY: str = env.str("DJANGO_SECRET_KEY")
+DEBUG: bool = env.bool("DJANGO_DEBUG", default=False)
+ALLOWED_HOSTS: list[str] = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+# Behind a proxy that sets X-Forwarded-Proto and X-Forwarded-For itself and drops what clients send.
+GATEWAY_BEHIND_PROXY: bool = env.bool("GATEWAY_BEHIND_PROXY", default=False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if GATEWAY_BEHIND_PROXY else None
+
+# --- the vault --------------------------------------------------------------------------------------------------
+# A JSON keyset file (mode 0600); made on first use in the test environment, must exist in live.
+GATEWAY_VAULT_KEYSET_FILE: str = env.str("GATEWAY_VAULT_KEYSET_FILE", default=str(BASE_DIR / "var" / "vault.json"))
+
+# --- limits -----------------------------------------------------------------------------------------------------
+# Largest body, bytes (D41: a 1,000-item cart with every field at typical length passes).
+GATEWAY_MAX_BODY_BYTES: int = env.int("GATEWAY_MAX_BODY_BYTES", default=32 * 1024 * 1024)
+# Requests per window of one entity and operation, where the channel says nothing; 0 = unlimited.
+GATEWAY_THROTTLE_LIMIT: int = env.int("GATEWAY_THROTTLE_LIMIT", default=600)
+# Length of that window, seconds.
+GATEWAY_THROTTLE_WINDOW_S: int = env.int("GATEWAY_THROTTLE_WINDOW_S", default=1)
+# HTTP status of a throttled request: 429, or 400 for clients that know no other (D11).
+GATEWAY_THROTTLE_STATUS: int = env.int("GATEWAY_THROTTLE_STATUS", default=429)
+# Days a request is found by its ndc.
+GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
+# Django's own limits stand aside: the API reads its bodies itself, forms of the back office are small.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------
+DATABASES = {"default": env.db_url("DATABASE_URL")}
+DATABASES["default"].update(
+    {
+        "ENGINE": "django.db.backends.postgresql",
+        "CONN_MAX_AGE": None,
+        "ATOMIC_REQUESTS": False,
+        "OPTIONS": {**DATABASES["default"].get("OPTIONS", {}), "prepare_threshold": 3},
+        "TEST": {"NAME": env.str("TEST_DATABASE_NAME", default=None)},
+    }
+)
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Celery -----------------------------------------------------------------------------------------------------
+CELERY_BROKER_URL: str = env.str("CELERY_BROKER_URL", default="redis://127.0.0.1:6379/0")
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+# Default of kombu is 100 s: a task of a killed worker would wait that long.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "unacked_restore_interval": 5}
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "gateway.tasks.sweep", "schedule": 60.0},
+}
+CELERY_TIMEZONE = "UTC"
+
+# --- Django -----------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "config.apps.TollhouseAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "django_celery_beat",
+    "csp",
+    "config.apps.CompositionConfig",
+    "gateway",
+    "checkout",
+    "reporting",
+    "chargebacks",
+]
+# Entries of gateway.api.middleware let API requests pass untouched: those have no session, form or page.
+MIDDLEWARE = [
+    "gateway.api.middleware.TlsOnly",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "gateway.api.middleware.Csp",
+    "gateway.api.middleware.Session",
+    "gateway.api.middleware.Locale",
+    "gateway.api.middleware.Common",
+    "gateway.api.middleware.Csrf",
+    "gateway.api.middleware.Authentication",
+    "gateway.api.middleware.Message",
+    "gateway.api.middleware.XFrameOptions",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "var" / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# The finders serve what is in the tree; nothing has to be collected before the first start.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 3600
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+# --- safety -----------------------------------------------------------------------------------------------------
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_LIVE
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_HSTS_SECONDS = 31_536_000
+SECURE_HSTS_INCLUDE_SUBDOMAINS = IS_LIVE
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "font-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# --- DRF: the edge of the API, nothing else -----------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["gateway.api.rendering.EnvelopeRenderer"],
+    "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.api.rendering.OnlyJson",
+    "EXCEPTION_HANDLER": "gateway.api.errors.answer_exception",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+}
+
+# --- logs -------------------------------------------------------------------------------------------------------
+LOGGING_CONFIG = "logging.config.dictConfig"
+LOGGING = logging_config(env.str("GATEWAY_LOG_LEVEL", default="INFO"))

@@ -1,0 +1,18 @@
+"""All routes: the API below /v1/, the back office, pages, health."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from gateway.api import health
+
+urlpatterns = [
+    path("v1/", include("gateway.api.urls")),
+    path("health/live", health.live),
+    path("health/ready", health.ready),
+    path("admin/", admin.site.urls),
+    path("", include("gateway.pages.urls")),
+]
+handler400 = "gateway.api.missing.bad_request"
+handler403 = "gateway.api.missing.forbidden"
+handler404 = "gateway.api.missing.not_found"
+handler500 = "gateway.api.missing.server_error"

@@ -1,0 +1,113 @@
+"""Payments, their events and messages, requests and the audit trail: to be looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from gateway import identifiers
+from gateway.admin.kit import ReadOnly
+from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog
+
+
+class Shown(admin.TabularInline):
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class EventInline(Shown):
+    model = PaymentEvent
+    fields = ("sequence", "event", "status", "result_code", "at")
+
+
+class ExchangeInline(Shown):
+    model = AcquirerExchange
+    fields = ("connector", "kind", "sent", "received", "duration_ms", "at")
+
+
+@admin.register(Payment)
+class PaymentAdmin(ReadOnly):
+    list_display = (
+        "id_hex",
+        "created_at",
+        "merchant",
+        "payment_type",
+        "brand",
+        "amount",
+        "currency",
+        "status",
+        "result_code",
+    )
+    list_select_related = ("merchant",)
+    list_filter = ("status", "payment_type")
+    search_fields = ("id",)
+    search_help_text = "Payment id, short id, merchantTransactionId or ndc"
+    ordering = ("-id",)
+    exclude = ("card_sealed", "card_fingerprint")
+    readonly_fields = ("short_id", "ndc")
+    inlines = (EventInline, ExchangeInline)
+
+    @admin.display(description="id")
+    def id_hex(self, payment: Payment) -> str:
+        return payment.id.hex
+
+    @admin.display(description="short id")
+    def short_id(self, payment: Payment) -> str:
+        return identifiers.short_id(payment.number)
+
+    @admin.display(description="ndc")
+    def ndc(self, payment: Payment) -> str:
+        return identifiers.ndc(payment.request_id, payment.channel_id.hex)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Payment], search_term: str
+    ) -> tuple[QuerySet[Payment], bool]:
+        """By exact keys only: each of them has an index."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if (number := identifiers.short_id_number(term)) is not None:
+            return queryset.filter(number=number), False
+        if (payment := identifiers.parse_id(term)) is not None:
+            return queryset.filter(pk=payment), False
+        if (asked := identifiers.request_of_ndc(term)) is not None:
+            logged = RequestLog.objects.filter(pk=asked).values_list("payment", flat=True).first()
+            return queryset.filter(pk=logged), False
+        return queryset.filter(merchant_transaction_id=term), False
+
+
+@admin.register(RequestLog)
+class RequestLogAdmin(ReadOnly):
+    list_display = ("ndc", "at", "method", "path", "status", "result_code", "duration_ms")
+    search_fields = ("id",)
+    search_help_text = "ndc"
+    ordering = ("-id",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[RequestLog], search_term: str
+    ) -> tuple[QuerySet[RequestLog], bool]:
+        term = search_term.strip()
+        return (queryset.filter(pk=identifiers.request_of_ndc(term)) if term else queryset), False
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnly):
+    list_display = ("id", "created_at", "merchant", "kind", "action", "payment_id", "sequence")
+    list_select_related = ("merchant",)
+    ordering = ("-id",)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnly):
+    list_display = ("at", "actor", "ip", "action", "subject", "subject_id")
+    list_filter = ("action", "subject")
+    ordering = ("-id",)

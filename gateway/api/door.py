@@ -1,0 +1,171 @@
+"""The door every API request comes through: token, body, entity, throttle, parameters, in this order.
+
+A view names its endpoints and answers parsed requests; see gateway.api.views. A token is checked before a large body
+is read, and a body is never parsed for a stranger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from django.conf import settings
+from django.http import HttpRequest
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from gateway import clock, identifiers
+from gateway.api import admission as doorkeeper
+from gateway.api.admission import Admission, entity_of
+from gateway.api.errors import Turned
+from gateway.catalogue.endpoints import Endpoint
+from gateway.catalogue.forms import UnreadableForm, pairs
+from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
+from gateway.masking import mask_text
+from gateway.models import Channel, RequestLog
+from gateway.payments.request import Trace
+
+READ_FIRST_BYTES: Final = 1024 * 1024
+"""Bodies up to this size are read before the token is looked up, which saves a statement."""
+FORM: Final = "application/x-www-form-urlencoded"
+_ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request that came in: who asks, for which channel, with which parameters."""
+
+    admission: Admission
+    pairs: Sequence[tuple[str, str]]
+    trace: Trace
+    headers: dict[str, str]
+
+
+class Door(APIView):
+    """A DRF view whose methods are endpoints of the catalogue."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {}
+    trace: Trace
+    visit: Visit | None = None
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        return sorted(self.endpoints)
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {}
+
+    def options(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """No OPTIONS here: CORS is for the public script and widget routes only (D19)."""
+        self.http_method_not_allowed(request)
+        raise AssertionError("not reached")
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        self.trace = Trace(
+            request=identifiers.row_id(), method=request.method or "", path=request.path, at=clock.real(),
+            ip=client_ip(request),
+        )  # fmt: skip
+        return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""
+        if (request.method or "") not in self.endpoints:
+            doorkeeper.bearer(request.headers.get("Authorization"))
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        response.headers.pop("Vary", None)
+        return response
+
+    def enter(self, request: Request, target: str | None = None, *, reads: bool = False) -> Visit:
+        """Let the request in, or turn it away. ``target``: the payment id in the path; ``reads``: fetch it too."""
+        endpoint = self.endpoints[request.method or ""]
+        token = doorkeeper.bearer(request.headers.get("Authorization"))
+        http: HttpRequest = request._request
+        if request.method == "POST":
+            if int(http.META.get("CONTENT_LENGTH") or 0) > READ_FIRST_BYTES:
+                doorkeeper.admit(token, None, endpoint.scope, ip=self.trace.ip)
+            sent, fault = self._body(http)
+        else:
+            sent, fault = _decoded(http.META.get("QUERY_STRING", "").encode("latin-1"))
+        entity = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
+        payment = identifiers.parse_id(target) if target else None
+        admission = doorkeeper.admit(token, entity, endpoint.scope, payment=payment, reads=reads, ip=self.trace.ip)
+        self.trace = Trace(
+            request=self.trace.request, method=self.trace.method, path=self.trace.path, at=self.trace.at,
+            ip=self.trace.ip, started=self.trace.started, entity=admission.entity, token=admission.token,
+        )  # fmt: skip
+        if fault:
+            raise fault
+        headers = {}
+        if admission.entity is not None:
+            headers = doorkeeper.throttle(admission.entity, admission.channel, endpoint.operation, self.trace.at)
+        self.visit = Visit(admission=admission, pairs=sent, trace=self.trace, headers=headers)
+        return self.visit
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Every exception becomes an answer; a request that came in and changed nothing is kept in the log."""
+        response: Response = super().handle_exception(exc)
+        if self.visit is not None and self.visit.trace.method == "POST" and response.status_code < 500:
+            log_request(self.visit, response, self.endpoints["POST"])
+            for name, value in self.visit.headers.items():
+                response.headers.setdefault(name, value)
+        return response
+
+    def parse(self, visit: Visit, channel: Channel | None, facts: frozenset[str] = frozenset()) -> Parameters:
+        """The request's parameters by this endpoint's catalogue. Raises Invalid with every error at once."""
+        endpoint = self.endpoints[visit.trace.method]
+        policy = channel.parameters if channel is not None else Policy.NORMAL
+        return endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
+
+    def _body(self, http: HttpRequest) -> tuple[list[tuple[str, str]], Exception | None]:
+        limit = settings.GATEWAY_MAX_BODY_BYTES
+        if int(http.META.get("CONTENT_LENGTH") or 0) > limit:
+            return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
+        body = _read(http, limit + 1)
+        if len(body) > limit:
+            return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
+        kind = (http.content_type or "").strip().lower()
+        if kind not in ("", FORM, "text/plain") or (kind != FORM and body[:1] in (b"{", b"[", b"<")):
+            return [], Turned(
+                400, INVALID, f"send form parameters with Content-Type {FORM}, not {kind or 'JSON'}"[:200]
+            )
+        return _decoded(body)
+
+
+def _decoded(body: bytes) -> tuple[list[tuple[str, str]], Exception | None]:
+    try:
+        return pairs(body), None
+    except UnreadableForm as fault:
+        if fault.name:
+            return [], Invalid([ParameterError(name=shorten(mask_text(fault.name)), message=fault.message)])
+        return [], Turned(400, INVALID, fault.message)
+
+
+def _read(http: HttpRequest, limit: int) -> bytes:
+    """At most ``limit`` bytes of the body. A chunked body has no length, so Django would see none of it."""
+    if http.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and http.META.get("wsgi.input_terminated"):
+        return bytes(http.META["wsgi.input"].read(limit))
+    return http.read(limit)
+
+
+def client_ip(request: HttpRequest) -> str | None:
+    """Who calls. X-Forwarded-For counts only behind a proxy of ours, and then its last entry, which that proxy set."""
+    if settings.GATEWAY_BEHIND_PROXY and (forwarded := request.headers.get("X-Forwarded-For")):
+        return forwarded.rpartition(",")[2].strip() or None
+    return request.META.get("REMOTE_ADDR") or None
+
+
+def log_request(visit: Visit, response: Response, endpoint: Endpoint) -> None:
+    """Keep a request that made no payment, with what was sent, masked."""
+    sent = [list(endpoint.catalogue.loggable(*pair)) for pair in visit.pairs[:LOGGED_FIELDS]]
+    code = response.data["result"]["code"]
+    RequestLog.objects.create(**visit.trace.log_row(response.status_code, code, parameters=sent))
+
+
+LOGGED_FIELDS: Final = 200
+"""Parameters of a failed request that the log keeps: enough to see what was meant."""

@@ -1,0 +1,47 @@
+"""The envelope every API body has: result, buildNumber, timestamp, ndc (D13). Source: Part B, Payment response."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from gateway import clock, identifiers, results
+from gateway.catalogue.parse import ParameterError
+
+
+def result(code: str, errors: Sequence[ParameterError] = (), more: str = "") -> dict[str, Any]:
+    """``result`` with its text from the table; ``errors`` become parameterErrors; ``more`` is added to the text."""
+    description = results.result(code).description
+    body: dict[str, Any] = {"code": code, "description": f"{description}: {more}"[:255] if more else description}
+    if errors:
+        body["parameterErrors"] = [error.as_json() for error in errors]
+    return body
+
+
+def envelope(
+    code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", **fields: Any
+) -> dict[str, Any]:
+    """An answer's body. ``timestamp`` is when it was generated, in the real world's time."""
+    return {
+        **fields,
+        "result": result(code, errors, more),
+        "buildNumber": settings.GATEWAY_BUILD_NUMBER,
+        "timestamp": clock.wire(clock.real()),
+        "ndc": ndc,
+    }
+
+
+def plain_answer(status: int, code: str, more: str = "") -> HttpResponse:
+    """An envelope outside DRF: unknown paths, plain HTTP in live, a fault nobody foresaw."""
+    body = envelope(code, identifiers.ndc(identifiers.row_id()), more=more)
+    answer = HttpResponse(to_json(body), status=status, content_type="application/json; charset=utf-8")
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def to_json(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,66 @@
+"""What goes wrong at the door, as exceptions, and the one place that turns them into answers (D10, D11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.db import OperationalError
+from django.http import Http404
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.response import Response
+
+from gateway.api.envelope import envelope
+from gateway.catalogue.parse import INVALID, Invalid
+from gateway.payments.refusal import Refused
+
+BAD_CREDENTIALS = "800.900.300"
+THROTTLED = "800.120.100"
+WRONG_METHOD = "200.300.403"
+FAULT = "999.999.999"
+
+log = structlog.get_logger(__name__)
+
+
+class Turned(Exception):
+    """The answer is decided before any endpoint runs. ``headers`` are added to it, ``fields`` to its body."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        more: str = "",
+        *,
+        headers: dict[str, str] | None = None,
+        fields: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(code)
+        self.status = status
+        self.code = code
+        self.more = more
+        self.headers = headers or {}
+        self.fields = fields or {}
+
+
+def answer_exception(exception: Exception, context: dict[str, Any]) -> Response:
+    """DRF's exception handler: every exception becomes an envelope, and none a stack trace."""
+    door = context["view"]
+    ndc = door.trace.ndc
+    if isinstance(exception, Turned):
+        body = envelope(exception.code, ndc, more=exception.more, **exception.fields)
+        return Response(body, status=exception.status, headers=exception.headers)
+    if isinstance(exception, Invalid):
+        return Response(envelope(INVALID, ndc, errors=exception.errors), status=400)
+    if isinstance(exception, Refused):
+        return Response(envelope(exception.code, ndc, errors=exception.errors), status=exception.status)
+    if isinstance(exception, MethodNotAllowed):
+        allowed = ", ".join(door.allowed_methods)
+        return Response(
+            envelope(WRONG_METHOD, ndc, more=f"this path takes {allowed}"), status=405, headers={"Allow": allowed}
+        )
+    if isinstance(exception, Http404):
+        return Response(envelope("200.300.404", ndc, more="no such path"), status=404)
+    log.error("unforeseen fault", ndc=ndc, exc_info=exception)
+    if isinstance(exception, OperationalError):
+        return Response(envelope(FAULT, ndc), status=503, headers={"Retry-After": "2"})
+    return Response(envelope(FAULT, ndc), status=500)

@@ -1,0 +1,82 @@
+"""Middleware: TLS only in live, and page middleware that API requests do not pass.
+
+Source: Part A, What the service does, 2; ruling D11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from csp.middleware import CSPMiddleware
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponse
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.common import CommonMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.locale import LocaleMiddleware
+
+from gateway.api.envelope import plain_answer
+
+_API = re.compile(r"/v[0-9]+(?:/|$)|/health/")
+
+
+def is_api(path: str) -> bool:
+    """Whether a path belongs to the API or to health: JSON, no session, no page."""
+    return bool(_API.match(path))
+
+
+class TlsOnly:
+    """In live, a plain HTTP request that carries a token is refused (it has been read on the way already), and any
+    other is sent to https by 307. Health answers on plain HTTP: a load balancer asks from inside."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not settings.IS_LIVE or request.is_secure() or request.path.startswith("/health/"):
+            return _with_length(self.get_response(request))
+        if "Authorization" in request.headers:
+            return plain_answer(
+                403, "800.900.300", "The token was sent over plain HTTP: revoke it, and use https from now on."
+            )
+        answer = HttpResponse(status=307)
+        answer["Location"] = settings.GATEWAY_BASE_URL + request.get_full_path()
+        return answer
+
+
+def _with_length(answer: HttpResponse) -> HttpResponse:
+    """Say how long the body is: without it a client is sent chunks, and some read those slowly."""
+    if not answer.streaming and not answer.has_header("Content-Length"):
+        answer["Content-Length"] = str(len(answer.content))
+    return answer
+
+
+def _pages_only(middleware: type[Any]) -> type[Any]:
+    """``middleware`` for pages; API requests pass it untouched."""
+
+    class PagesOnly(middleware):  # type: ignore[misc]
+        def __call__(self, request: HttpRequest) -> Any:
+            return self.get_response(request) if is_api(request.path) else super().__call__(request)
+
+        if hasattr(middleware, "process_view"):
+
+            def process_view(self, request: HttpRequest, *args: Any) -> Any:
+                return None if is_api(request.path) else super().process_view(request, *args)
+
+    PagesOnly.__name__ = PagesOnly.__qualname__ = middleware.__name__
+    return PagesOnly
+
+
+Csp = _pages_only(CSPMiddleware)
+Session = _pages_only(SessionMiddleware)
+Locale = _pages_only(LocaleMiddleware)
+Common = _pages_only(CommonMiddleware)
+Csrf = _pages_only(CsrfViewMiddleware)
+Authentication = _pages_only(AuthenticationMiddleware)
+Message = _pages_only(MessageMiddleware)
+XFrameOptions = _pages_only(XFrameOptionsMiddleware)

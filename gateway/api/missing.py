@@ -1,0 +1,50 @@
+"""Unknown paths and faults nobody foresaw: JSON for clients, a page for browsers; /payments leads to /v1/payments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+
+from gateway.api.envelope import plain_answer
+from gateway.api.errors import FAULT
+from gateway.api.middleware import is_api
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """404; or 307 where only the version was left out (D1)."""
+    if not is_api(request.path):
+        try:
+            resolve(f"/v1{request.path}")
+        except Resolver404:
+            pass
+        else:
+            answer = HttpResponse(status=307)
+            answer["Location"] = f"/v1{request.get_full_path()}"
+            return answer
+        if _is_browser(request):
+            return render(request, "404.html", status=404)
+    return plain_answer(404, "200.300.404", "no such path or version")
+
+
+def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
+    if _is_browser(request) and not is_api(request.path):
+        return render(request, "500.html", status=500)
+    return plain_answer(500, FAULT)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    return plain_answer(400, "200.300.404", "the request could not be read")
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    if _is_browser(request) and not is_api(request.path):
+        return render(request, "403.html", status=403)
+    return plain_answer(403, "800.900.300")
+
+
+def _is_browser(request: HttpRequest) -> bool:
+    return "text/html" in request.headers.get("Accept", "")

@@ -1,0 +1,38 @@
+"""The audit trail: who changed what, from where, before and after. The database lets nobody change or erase it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import models
+
+from gateway.models import AuditEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A user of the back office, or a command (``ip`` None)."""
+
+    name: str
+    ip: str | None = None
+
+
+COMMAND = Actor(name="command line")
+
+
+def record(
+    by: Actor,
+    action: str,
+    subject: models.Model,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one entry, in the transaction of the change it tells of."""
+    AuditEntry.objects.create(
+        actor=by.name[:150], ip=by.ip, action=action, subject=subject._meta.model_name or "",
+        subject_id=str(subject.pk), before=dict(before) if before is not None else None,
+        after=dict(after) if after is not None else None,
+    )  # fmt: skip

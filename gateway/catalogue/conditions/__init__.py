@@ -1,0 +1,96 @@
+"""Conditions across structures, by full name, in small groups for endpoints to choose from.
+
+Each is a Rule with one example that keeps it and one that breaks it.
+"""
+
+from __future__ import annotations
+
+from gateway.catalogue.conditions.amounts import AMOUNT_ZERO, CURRENCY_FITS, MARKETPLACE_SPLIT, ONE_PRIMARY
+from gateway.catalogue.conditions.authentication import (
+    CB_USECASE,
+    INSTALMENTS,
+    THREEDS_BROWSER,
+    THREEDS_PROOF,
+)
+from gateway.catalogue.conditions.cards import (
+    CARD_CHECKS,
+    CARD_FITS_BRAND,
+    CARD_NOT_EXPIRED,
+    CVV_FITS_BRAND,
+    LUHN,
+)
+from gateway.catalogue.conditions.means import (
+    AT_MOST_ONE_MEANS,
+    BRAND_NEEDED,
+    CVV,
+    DPAN_PROOF,
+    MEANS_FOR_PAYMENT,
+    NETWORK_TOKEN_PROOF,
+    WALLET_WAYS,
+)
+from gateway.catalogue.conditions.parties import (
+    CUSTOMER_NAMES,
+    PURPOSE_CODE,
+    REFERENCE_UUID,
+    SHOPPER_RESULT_URL,
+)
+from gateway.catalogue.rules import Rule
+
+FOR_FOLLOW_UPS: tuple[Rule, ...] = (
+    *CURRENCY_FITS,
+    *AMOUNT_ZERO,
+    *CUSTOMER_NAMES,
+    *PURPOSE_CODE,
+    *MARKETPLACE_SPLIT,
+    *ONE_PRIMARY,
+)
+
+FOR_PAYMENTS: tuple[Rule, ...] = (
+    *MEANS_FOR_PAYMENT,
+    *BRAND_NEEDED,
+    *WALLET_WAYS,
+    *DPAN_PROOF,
+    *NETWORK_TOKEN_PROOF,
+    *CVV,
+    *THREEDS_PROOF,
+    *THREEDS_BROWSER,
+    *INSTALMENTS,
+    *CB_USECASE,
+    *REFERENCE_UUID,
+    *SHOPPER_RESULT_URL,
+    *FOR_FOLLOW_UPS,
+    *CARD_CHECKS,
+)
+"""Everything that is stated of a server-to-server payment."""
+
+ALL_CONDITIONS = FOR_PAYMENTS
+
+__all__ = [
+    "ALL_CONDITIONS",
+    "AMOUNT_ZERO",
+    "AT_MOST_ONE_MEANS",
+    "BRAND_NEEDED",
+    "CARD_CHECKS",
+    "CARD_FITS_BRAND",
+    "CARD_NOT_EXPIRED",
+    "CB_USECASE",
+    "CURRENCY_FITS",
+    "CUSTOMER_NAMES",
+    "CVV",
+    "CVV_FITS_BRAND",
+    "DPAN_PROOF",
+    "FOR_FOLLOW_UPS",
+    "FOR_PAYMENTS",
+    "INSTALMENTS",
+    "LUHN",
+    "MARKETPLACE_SPLIT",
+    "MEANS_FOR_PAYMENT",
+    "NETWORK_TOKEN_PROOF",
+    "ONE_PRIMARY",
+    "PURPOSE_CODE",
+    "REFERENCE_UUID",
+    "SHOPPER_RESULT_URL",
+    "THREEDS_BROWSER",
+    "THREEDS_PROOF",
+    "WALLET_WAYS",
+]

@@ -1,0 +1,123 @@
+"""3-D Secure across structures: what proves an authentication, and what one needs before it starts.
+
+Source: Part B, 3D Secure, Custom parameters and scheme data, Card on file; Part A, Customer, Billing address;
+rulings D32, D34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.catalogue.conditions.situation import (
+    THREEDS,
+    authenticated,
+    authentication_starts,
+    from_a_wallet,
+    merchant_initiated,
+)
+from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+
+CARTEBANCAIRE = "CARTEBANCAIRE"
+"""The regional card scheme that scheme data are for."""
+
+_ECI, _PROOF, _DIRECTORY = "threeDSecure.eci", "threeDSecure.verificationId", "threeDSecure.dsTransactionId"
+_PROVED = {_ECI: "05", _PROOF: "AAACAgSRBklmQCFgMpEGAAAAAAA="}
+_SERVER = {_DIRECTORY: "c5b808e7-1de1-4069-a17b-f70d3b3b1645"}
+_CARD_PAYMENT = {"paymentType": "DB", "card.number": "4200000000000000"}
+_USE_CASE = "threeDSecure.schemeData[CB-USECASE]"
+
+
+def _half_a_proof(sent: Sent) -> Iterator[Breach]:
+    if _DIRECTORY in sent:
+        for name in sent.missing(_ECI, _PROOF):
+            yield name, "is required with threeDSecure.dsTransactionId"
+
+
+def _proof_without_server(sent: Sent) -> Iterator[Breach]:
+    if not authenticated(sent) or _DIRECTORY in sent:
+        return
+    of_a_device = sent.get("card.numberType") == "DPAN" or sent.get("tokenAccount.type") == "NETWORK"
+    if not of_a_device and not from_a_wallet(sent):
+        yield _DIRECTORY, "is required with threeDSecure.eci and verificationId, except for wallets and DPAN"
+
+
+THREEDS_PROOF: tuple[Rule, ...] = (
+    condition(
+        "threeDSecure.dsTransactionId requires eci and verificationId", (_DIRECTORY, _ECI, _PROOF),
+        _half_a_proof,
+        keeps=_SERVER | _PROVED, breaks=_SERVER,
+    ),
+    condition(
+        "threeDSecure.eci and verificationId without dsTransactionId are for wallets and DPAN only",
+        (_DIRECTORY, _ECI, _PROOF), _proof_without_server,
+        keeps=_PROVED | {"wallet1.source": "web"}, breaks=_PROVED | {"card.numberType": "PAN"},
+    ),
+)  # fmt: skip
+
+BROWSER_FIELDS = (
+    "customer.browser.acceptHeader",
+    "customer.browser.language",
+    "customer.browser.screenHeight",
+    "customer.browser.screenWidth",
+    "customer.browser.timezone",
+    "customer.browser.userAgent",
+    "customer.browser.javaEnabled",
+)
+ADDRESS_FIELDS = ("billing.street1", "billing.city", "billing.postcode", "billing.country")
+
+
+def _by_browser(sent: Sent) -> bool:
+    """The shopper authenticates in a browser: no app's device data, no requestor-initiated (3RI) request."""
+    return _address_wanted(sent) and not sent.any("threeDSecure.deviceInfo", "threeDSecure.channel")
+
+
+def _address_wanted(sent: Sent) -> bool:
+    return authentication_starts(sent) and sent.get("paymentType") in ("PA", "DB")
+
+
+THREEDS_BROWSER: tuple[Rule, ...] = (
+    required_when(
+        "for 3D Secure v2: the channel authenticates cards", _by_browser, *BROWSER_FIELDS,
+        keeps=_CARD_PAYMENT | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
+    ),
+    required_when(
+        "for 3D Secure v2: the channel authenticates cards", _address_wanted, *ADDRESS_FIELDS,
+        keeps=_CARD_PAYMENT | dict.fromkeys(ADDRESS_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
+    ),
+)  # fmt: skip
+
+_INSTALLMENT = {"standingInstruction.type": "INSTALLMENT"}
+
+INSTALMENTS: tuple[Rule, ...] = (
+    required_when(
+        "for 3D Secure with standingInstruction.type INSTALLMENT",
+        lambda sent: sent.get("standingInstruction.type") == "INSTALLMENT"
+        and "threeds" in sent.facts
+        and sent.get("threeDSecure.disable") != "true"
+        and not merchant_initiated(sent),
+        "standingInstruction.numberOfInstallments",
+        keeps=_INSTALLMENT | {"standingInstruction.numberOfInstallments": "12"}, breaks=_INSTALLMENT,
+        facts=THREEDS,
+    ),
+)  # fmt: skip
+
+
+def _use_case_wanted(sent: Sent) -> bool:
+    """A payment authentication, or a non-payment one with indicator 02 (RECURRING) or 03 (INSTALLMENT)."""
+    if sent.get("paymentBrand") != CARTEBANCAIRE or not authentication_starts(sent):
+        return False
+    return sent.get("threeDSecure.npa") != "true" or sent.get("threeDSecure.authenticationInd") in (
+        "RECURRING",
+        "INSTALLMENT",
+    )
+
+
+CB_USECASE: tuple[Rule, ...] = (
+    required_when(
+        f"for 3D Secure with paymentBrand {CARTEBANCAIRE}, npa=true only with authenticationInd RECURRING or "
+        "INSTALLMENT",
+        _use_case_wanted, _USE_CASE,
+        keeps=_CARD_PAYMENT | {"paymentBrand": CARTEBANCAIRE, "threeDSecure.npa": "true"},
+        breaks=_CARD_PAYMENT | {"paymentBrand": CARTEBANCAIRE}, facts=THREEDS,
+    ),
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""Well-formed card data that is refused all the same, each with a code of its own (D10).
+
+Source: Part A, Card account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway import brands
+from gateway.catalogue.conditions.situation import card_brand
+from gateway.catalogue.rules import Breach, Rule, Sent, condition
+
+_TODAY = "today:"
+
+
+def _fails_luhn(sent: Sent) -> Iterator[Breach]:
+    number = sent.get("card.number")
+    if number is not None and not brands.number_ok(card_brand(sent), number):
+        yield "card.number", "is not a valid card number: the check digit is wrong"
+
+
+def _misses_brand(sent: Sent) -> Iterator[Breach]:
+    number, brand = sent.get("card.number"), sent.get("paymentBrand")
+    if number is not None and brand is not None and brands.is_card(brand) and not brands.fits(brand, number):
+        yield "card.number", f"is not a number of {brand}"
+
+
+def _cvv_misses_brand(sent: Sent) -> Iterator[Breach]:
+    cvv = sent.get("card.cvv")
+    if cvv is not None and (brand := card_brand(sent)) and not brands.cvv_ok(brand, cvv):
+        lengths = sorted(brands.CARD_BRANDS[brand].cvv_lengths - {0})
+        yield "card.cvv", f"must have {' or '.join(map(str, lengths))} digits for {brand}"
+
+
+def _expired(sent: Sent) -> Iterator[Breach]:
+    month, year = sent.get("card.expiryMonth"), sent.get("card.expiryYear")
+    if month is None or year is None:
+        return
+    today = next((fact[len(_TODAY) :] for fact in sent.facts if fact.startswith(_TODAY)), None)
+    # yyyy-MM compares as text does; the card is good until the end of its month.
+    if today is not None and f"{year}-{month}" < today:
+        yield ("card.expiryYear" if year < today[:4] else "card.expiryMonth"), "the card is past its expiry"
+
+
+LUHN: tuple[Rule, ...] = (
+    condition(
+        "card.number ends in the right check digit", ("card.number",), _fails_luhn, code="100.100.101",
+        keeps={"card.number": "4200000000000000"}, breaks={"card.number": "4444444444444444"},
+    ),
+)  # fmt: skip
+CARD_FITS_BRAND: tuple[Rule, ...] = (
+    condition(
+        "card.number is one of paymentBrand", ("card.number", "paymentBrand"), _misses_brand,
+        code="100.100.700",
+        keeps={"card.number": "4200000000000000", "paymentBrand": "VISA"},
+        breaks={"card.number": "5454545454545454", "paymentBrand": "VISA"},
+    ),
+)  # fmt: skip
+CVV_FITS_BRAND: tuple[Rule, ...] = (
+    condition(
+        "card.cvv has as many digits as the brand prints, e.g. AMEX 4, VISA 3", ("card.cvv",),
+        _cvv_misses_brand, code="100.100.601",
+        keeps={"card.number": "377777777777770", "card.cvv": "1234", "paymentBrand": "AMEX"},
+        breaks={"card.number": "4200000000000000", "card.cvv": "1234", "paymentBrand": "VISA"},
+    ),
+)  # fmt: skip
+CARD_NOT_EXPIRED: tuple[Rule, ...] = (
+    condition(
+        "The card has not expired: it is good until the end of its month",
+        ("card.expiryMonth", "card.expiryYear"), _expired, code="100.100.303",
+        facts=frozenset({"today:2026-11"}),
+        keeps={"card.expiryMonth": "11", "card.expiryYear": "2026"},
+        breaks={"card.expiryMonth": "10", "card.expiryYear": "2026"},
+    ),
+)  # fmt: skip
+CARD_CHECKS: tuple[Rule, ...] = (*LUHN, *CARD_FITS_BRAND, *CVV_FITS_BRAND, *CARD_NOT_EXPIRED)

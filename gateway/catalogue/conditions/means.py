@@ -1,0 +1,192 @@
+"""Which means of payment a request carries, and what each of them needs beside it.
+
+Source: Part A, Mobile wallets, Card account, Token account, Basic payment (paymentBrand); rulings D29, D30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway import brands
+from gateway.catalogue.conditions.situation import card_brand, from_a_wallet, merchant_initiated
+from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+
+COUNTED: tuple[tuple[str, ...], ...] = (
+    ("card.number",),
+    ("bankAccount.iban", "bankAccount.number"),
+    ("virtualAccount.accountId",),
+    ("tokenAccount.number",),
+    ("wallet1.paymentToken",),
+    ("wallet2.paymentToken",),
+    ("wallet3.paymentToken",),
+)
+"""One line per means; the fact ``registration`` (paying with a stored one) counts too."""
+
+MEANS_NAMES = tuple(name for names in COUNTED for name in names)
+
+_MEANS_OF_BRANDS = {
+    "card": "card.number",
+    "bankAccount": "bankAccount.iban",
+    "virtualAccount": "virtualAccount.accountId",
+    "wallet1": "wallet1.paymentToken",
+    "wallet2": "wallet2.paymentToken",
+    "wallet3": "wallet3.paymentToken",
+    "giftCard": "giftCard.number",
+}
+"""What a brand's payments carry (gateway.brands) → the parameter to ask for."""
+
+_DEMANDING = (
+    "card.expiryMonth", "card.expiryYear",
+    "bankAccount.bankCode", "bankAccount.bic", "bankAccount.bankName", "bankAccount.country",
+    "tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc",
+    "wallet1.source", "wallet2.source", "wallet3.source", "wallet1.cardNetwork", "wallet1.cardType",
+)  # fmt: skip
+"""Where one of these is sent, its own structure or way asks for the number: no second error then."""
+
+_CARD = {"card.number": "4200000000000000"}
+_EXPIRY = {"card.expiryMonth": "05", "card.expiryYear": "2034"}
+_PROOF = {"threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=", "threeDSecure.eci": "05"}
+_BANK = {"bankAccount.iban": "DE23100000001234567890"}
+_REGISTRATION = "registration"
+
+
+def _present(sent: Sent) -> list[str]:
+    """The first name sent of each means."""
+    return [found[0] for names in COUNTED if (found := [name for name in names if name in sent])]
+
+
+def _one_at_most(sent: Sent) -> Iterator[Breach]:
+    present = _present(sent)
+    if _REGISTRATION in sent.facts:
+        for name in present:
+            yield name, "cannot be sent with a registration: it is the means of payment"
+    elif len(present) > 1:
+        for name in present:
+            yield name, f"only one means of payment may be sent; {' and '.join(present)} were"
+
+
+def _one_at_least(sent: Sent) -> Iterator[Breach]:
+    if sent.any(*MEANS_NAMES, *_DEMANDING) or _REGISTRATION in sent.facts or "referenceUuid" in sent:
+        return
+    brand = brands.brand(sent.get("paymentBrand") or "")
+    if brand is None:
+        yield "card.number", "is required, or another means: a bank, virtual or token account, a wallet"
+    elif not brand.redirect and brand.means is not None:
+        name = _MEANS_OF_BRANDS[brand.means]
+        if name not in sent:
+            yield name, f"is required with paymentBrand {brand.code}"
+
+
+ONE_AT_MOST = condition(
+    "Only one means of payment is sent: " + ", ".join(MEANS_NAMES), MEANS_NAMES, _one_at_most,
+    keeps=_CARD, breaks=_CARD | _BANK,
+)  # fmt: skip
+ONE_AT_LEAST = condition(
+    "A payment needs one means of payment, unless its brand needs none or sends the shopper away to pay",
+    ("paymentBrand", "giftCard.number", *MEANS_NAMES), _one_at_least,
+    keeps={"paymentBrand": "VISA"} | _CARD, breaks={"paymentBrand": "VISA"},
+)  # fmt: skip
+
+AT_MOST_ONE_MEANS: tuple[Rule, ...] = (ONE_AT_MOST,)
+MEANS_FOR_PAYMENT: tuple[Rule, ...] = (ONE_AT_MOST, ONE_AT_LEAST)
+
+
+def _brand_undetectable(sent: Sent) -> bool:
+    return "card.number" not in sent and _REGISTRATION not in sent.facts and sent.any(*MEANS_NAMES)
+
+
+BRAND_NEEDED: tuple[Rule, ...] = (
+    required_when(
+        "unless it can be detected from card.number", _brand_undetectable, "paymentBrand",
+        keeps=_CARD, breaks=_BANK,
+    ),
+)  # fmt: skip
+
+
+def _wallet_rules(wallet: str, brand: str) -> tuple[Rule, ...]:
+    """The two ways of one wallet: an encrypted token, or ``source`` with the decrypted card data."""
+    token, source = f"{wallet}.paymentToken", f"{wallet}.source"
+    card = ("card.number", "card.expiryMonth", "card.expiryYear")
+    proof = tuple(_PROOF)
+    # A stored device number is charged again by the merchant without a new proof.
+    data = required_when(
+        f"with {source}: the decrypted card data", lambda sent: source in sent and token not in sent, *card,
+        keeps={source: "web"} | _CARD | _EXPIRY, breaks={source: "web"},
+    )  # fmt: skip
+    proved = required_when(
+        f"with {source}, unless the merchant initiates the payment",
+        lambda sent: source in sent and token not in sent and not merchant_initiated(sent), *proof,
+        keeps={source: "web"} | _CARD | _EXPIRY | _PROOF, breaks={source: "web"} | _CARD | _EXPIRY,
+    )  # fmt: skip
+    origin = required_when(
+        f"when paymentBrand {brand} comes with card data",
+        lambda sent: sent.get("paymentBrand") == brand and "card.number" in sent and token not in sent,
+        source,
+        keeps={"paymentBrand": brand, source: "web"} | _CARD, breaks={"paymentBrand": brand} | _CARD,
+    )  # fmt: skip
+    return data, proved, origin
+
+
+def _only_with_a_token(sent: Sent) -> Iterator[Breach]:
+    if sent.any("wallet1.cardNetwork", "wallet1.cardType") and "wallet1.paymentToken" not in sent:
+        yield "wallet1.paymentToken", "is required with wallet1.cardNetwork or wallet1.cardType"
+
+
+WALLET_WAYS: tuple[Rule, ...] = (
+    *(rule for brand in brands.BRANDS.values()
+      if brand.means in ("wallet1", "wallet2", "wallet3")
+      for rule in _wallet_rules(brand.means, brand.code)),
+    condition(
+        "wallet1.cardNetwork and wallet1.cardType require wallet1.paymentToken",
+        ("wallet1.paymentToken", "wallet1.cardNetwork", "wallet1.cardType"), _only_with_a_token,
+        keeps={"wallet1.cardNetwork": "Visa", "wallet1.paymentToken": "{}"},
+        breaks={"wallet1.cardNetwork": "Visa"},
+    ),
+)  # fmt: skip
+
+DPAN_PROOF: tuple[Rule, ...] = (
+    required_when(
+        "with card.numberType DPAN, unless the merchant initiates the payment",
+        lambda sent: sent.get("card.numberType") == "DPAN" and not merchant_initiated(sent),
+        "threeDSecure.verificationId", "threeDSecure.eci",
+        keeps={"card.numberType": "DPAN"} | _PROOF, breaks={"card.numberType": "DPAN"},
+    ),
+)  # fmt: skip
+
+
+def _network_token_unproved(sent: Sent) -> Iterator[Breach]:
+    if sent.get("tokenAccount.type") != "NETWORK" or sent.any("tokenAccount.cryptogram", "tokenAccount.dtvc"):
+        return
+    if not merchant_initiated(sent):
+        yield "tokenAccount.cryptogram", "or dtvc is required with type NETWORK when the shopper pays"
+
+
+NETWORK_TOKEN_PROOF: tuple[Rule, ...] = (
+    condition(
+        "tokenAccount.type NETWORK needs cryptogram or dtvc, unless the merchant initiates the payment",
+        ("tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc"), _network_token_unproved,
+        keeps={"tokenAccount.type": "NETWORK", "standingInstruction.source": "MIT"},
+        breaks={"tokenAccount.type": "NETWORK", "standingInstruction.source": "CIT"},
+    ),
+)  # fmt: skip
+
+
+def _cvv_wanted(sent: Sent) -> bool:
+    return (
+        "cvv" in sent.facts
+        and "card.number" in sent
+        and sent.get("paymentType") in ("PA", "DB")
+        and sent.get("card.numberType") != "DPAN"
+        and not from_a_wallet(sent)
+        and not merchant_initiated(sent)
+        and ((code := card_brand(sent)) is None or brands.cvv_required(code))
+    )
+
+
+CVV: tuple[Rule, ...] = (
+    required_when(
+        "on this channel when the shopper pays by card", _cvv_wanted, "card.cvv",
+        keeps={"paymentType": "DB", "card.cvv": "123"} | _CARD, breaks={"paymentType": "DB"} | _CARD,
+        facts=frozenset({"cvv"}),
+    ),
+)  # fmt: skip

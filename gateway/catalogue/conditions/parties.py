@@ -1,0 +1,77 @@
+"""Who takes part, which earlier payment is meant, where the shopper returns to.
+
+Source: Part A, Customer, Basic payment (transactionPurposeCode, referenceUuid), Events; rulings D28, D37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway import brands
+from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+from gateway.catalogue.structures import CUSTOMER
+
+_NAMES = ("customer.givenName", "customer.surname")
+# Only what a browser or a device supplies does not make a person (D28).
+_SUPPLIED = ("ip", "browser.", "browserFingerprint.", "app.deviceId")
+_PERSONAL = tuple(f"customer.{row.name}" for row in CUSTOMER.rows if not row.name.startswith(_SUPPLIED))
+
+CUSTOMER_NAMES: tuple[Rule, ...] = (
+    required_when(
+        "when any other customer parameter is sent, except what the browser supplies",
+        lambda sent: sent.any(*_PERSONAL), *_NAMES,
+        keeps={"customer.ip": "192.0.2.1"}, breaks={"customer.email": "jane@mail.example"},
+    ),
+)  # fmt: skip
+
+PURPOSE_COUNTRIES = frozenset({"ARG", "BGD", "CHL", "COL", "EGY", "IND"})
+
+
+def _money_transfer(sent: Sent) -> bool:
+    return (
+        sent.get("transactionProcessingCode") in ("FUNDING", "PAYMENT")
+        and sent.get("recipient.country") in PURPOSE_COUNTRIES
+    )
+
+
+PURPOSE_CODE: tuple[Rule, ...] = (
+    required_when(
+        "for money transfers to recipients in Argentina, Bangladesh, Chile, Colombia, Egypt and India",
+        _money_transfer, "transactionPurposeCode",
+        keeps={"transactionProcessingCode": "PAYMENT", "recipient.country": "DEU"},
+        breaks={"transactionProcessingCode": "PAYMENT", "recipient.country": "IND"},
+    ),
+)  # fmt: skip
+
+
+_REFERENCE = {"referenceUuid": "8a829449515d198b01517d5601df5584"}
+_PRACTICE = "standingInstruction.industryPractice"
+
+
+def _other_practice(sent: Sent) -> Iterator[Breach]:
+    if "referenceUuid" in sent and sent.get(_PRACTICE) not in ("REAUTHORIZATION", "INCREMENTAL_AUTH"):
+        yield _PRACTICE, "must be REAUTHORIZATION or INCREMENTAL_AUTH when referenceUuid is sent"
+
+
+REFERENCE_UUID: tuple[Rule, ...] = (
+    condition(
+        "referenceUuid is used with industryPractice REAUTHORIZATION or INCREMENTAL_AUTH",
+        ("referenceUuid", _PRACTICE), _other_practice,
+        keeps=_REFERENCE | {_PRACTICE: "INCREMENTAL_AUTH"}, breaks=_REFERENCE,
+    ),
+)  # fmt: skip
+
+
+def _sends_the_shopper_away(sent: Sent) -> bool:
+    brand = brands.brand(sent.get("paymentBrand") or "")
+    return brand is not None and brand.redirect
+
+
+SHOPPER_RESULT_URL: tuple[Rule, ...] = (
+    required_when(
+        "with a brand that sends the shopper away to pay",
+        _sends_the_shopper_away, "shopperResultUrl",
+        keeps={"paymentBrand": "WEBWALLET", "shopperResultUrl": "https://shop.example/result"},
+        breaks={"paymentBrand": "WEBWALLET"},
+    ),
+)  # fmt: skip

@@ -1,0 +1,176 @@
+"""Conditions between parameters, as values.
+
+A rule's ``text`` is both the sentence in the docs and what an error says; ``keeps`` and ``breaks`` are one request
+fragment that obeys and one that does not, so that a single test can walk all rules. Names are relative to the
+structure a rule stands in (``houseNumber1``), or full names where it stands on an endpoint (``billing.street1``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+Breach = tuple[str, str]
+"""(parameter name, message) — the name relative to the rule's structure."""
+
+
+class Sent:
+    """What a rule sees: the values that were accepted, below one prefix, and facts about who asks.
+
+    ``facts``: words such as ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV),
+    ``live``. See gateway.catalogue.endpoints.
+    """
+
+    __slots__ = ("_prefix", "_values", "facts")
+
+    def __init__(self, values: Mapping[str, str], prefix: str = "", facts: frozenset[str] = frozenset()) -> None:
+        self._values = values
+        self._prefix = f"{prefix}." if prefix else ""
+        self.facts = facts
+
+    def get(self, name: str) -> str | None:
+        return self._values.get(self._prefix + name)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[self._prefix + name]
+
+    def __contains__(self, name: str) -> bool:
+        return self._prefix + name in self._values
+
+    def any(self, *names: str) -> bool:
+        return any(self._prefix + name in self._values for name in names)
+
+    def missing(self, *names: str) -> list[str]:
+        return [name for name in names if self._prefix + name not in self._values]
+
+    def under(self, prefix: str) -> list[str]:
+        """The names sent that start with ``prefix``, e.g. ``customer.``."""
+        start = self._prefix + prefix
+        return [name[len(self._prefix) :] for name in self._values if name.startswith(start)]
+
+    def amount(self, name: str) -> Decimal | None:
+        text = self.get(name)
+        return None if text is None else Decimal(text)
+
+
+Check = Callable[[Sent], Iterator[Breach]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One condition. ``code``: the result code of a breach; the default is the validation error 200.300.404,
+    any other is the answer of a well-formed value that is refused (D10). ``facts``: what must be true of the channel
+    for the examples to hold."""
+
+    text: str
+    names: tuple[str, ...]
+    check: Check
+    keeps: Mapping[str, str]
+    breaks: Mapping[str, str]
+    code: str = "200.300.404"
+    facts: frozenset[str] = field(default_factory=frozenset)
+
+
+def _filled(*names: str) -> dict[str, str]:
+    """Examples for rules that only look at presence; a test swaps in real examples where a format matters."""
+    return dict.fromkeys(names, "x")
+
+
+def requires(name: str, *others: str, text: str = "") -> Rule:
+    """When ``name`` is sent, ``others`` must be sent too."""
+    sentence = text or f"is required when {name} is sent"
+
+    def check(sent: Sent) -> Iterator[Breach]:
+        if name in sent:
+            for other in sent.missing(*others):
+                yield other, sentence
+
+    return Rule(
+        text=f"{name} requires {' and '.join(others)}",
+        names=(name, *others), check=check, keeps=_filled(name, *others), breaks=_filled(name),
+    )  # fmt: skip
+
+
+def together(*names: str) -> Rule:
+    """All of ``names`` or none."""
+
+    def check(sent: Sent) -> Iterator[Breach]:
+        absent = sent.missing(*names)
+        if absent and len(absent) < len(names):
+            present = [name for name in names if name not in absent]
+            for name in absent:
+                yield name, f"is required together with {' and '.join(present)}"
+
+    return Rule(
+        text=f"{' and '.join(names)} are sent together",
+        names=names, check=check, keeps=_filled(*names), breaks=_filled(names[0]),
+    )  # fmt: skip
+
+
+def one_required(*names: str, when: tuple[str, ...] = ()) -> Rule:
+    """One of ``names`` at least; ``when`` names what makes it so (default: any row of the structure)."""
+    sentence = f"{' or '.join(names)} is required"
+
+    def check(sent: Sent) -> Iterator[Breach]:
+        if (not when or sent.any(*when)) and not sent.any(*names):
+            for name in names:
+                yield name, sentence
+
+    trigger = when[0] if when else None
+    return Rule(
+        text=sentence + (f" when {' or '.join(when)} is sent" if when else ""),
+        names=(*names, *when), check=check,
+        keeps=_filled(names[0], *([trigger] if trigger else [])), breaks=_filled(*([trigger] if trigger else [])),
+    )  # fmt: skip
+
+
+def not_together(name: str, *others: str) -> Rule:
+    """``name`` excludes each of ``others``."""
+
+    def check(sent: Sent) -> Iterator[Breach]:
+        if name in sent:
+            for other in others:
+                if other in sent:
+                    yield other, f"cannot be combined with {name}"
+
+    return Rule(
+        text=f"{name} cannot be combined with {' or '.join(others)}",
+        names=(name, *others), check=check, keeps=_filled(name), breaks=_filled(name, others[0]),
+    )  # fmt: skip
+
+
+def required_when(
+    text: str,
+    condition: Callable[[Sent], object],
+    *names: str,
+    keeps: Mapping[str, str],
+    breaks: Mapping[str, str],
+    facts: frozenset[str] = frozenset(),
+) -> Rule:
+    """``names`` are required when ``condition`` holds; ``text`` says when, after "is required"."""
+
+    def check(sent: Sent) -> Iterator[Breach]:
+        absent = sent.missing(*names)
+        if absent and condition(sent):
+            for name in absent:
+                yield name, f"is required {text}"
+
+    return Rule(
+        text=f"{', '.join(names)}: required {text}",
+        names=names, check=check, keeps=keeps, breaks=breaks, facts=facts,
+    )  # fmt: skip
+
+
+def condition(
+    text: str,
+    names: tuple[str, ...],
+    check: Check,
+    *,
+    keeps: Mapping[str, str],
+    breaks: Mapping[str, str],
+    code: str = "200.300.404",
+    facts: frozenset[str] = frozenset(),
+) -> Rule:
+    """A condition with a check of its own."""
+    return Rule(text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts)

@@ -1,0 +1,153 @@
+"""Every request and query table of the specification, as values, in the spec's order."""
+
+from __future__ import annotations
+
+from gateway.catalogue.structure import Structure
+from gateway.catalogue.structures.addresses import BILLING, MERCHANT_BILLING, MERCHANT_SHIPPING, SHIPPING
+from gateway.catalogue.structures.airline import AIRLINE, LEGS, PASSENGERS
+from gateway.catalogue.structures.basic import (
+    ASYNCHRONOUS,
+    BASIC_PAYMENT,
+    CHARGEBACK,
+    CUSTOM_PARAMETERS,
+    ENTITY,
+    FOREX,
+    PAYMENT_TYPE_CODES,
+    TEST_MODE,
+    TOKENIZATION,
+)
+from gateway.catalogue.structures.card_on_file import STANDING_INSTRUCTION
+from gateway.catalogue.structures.cart import CART_ITEMS, CART_PAYMENTS, MARKETPLACE
+from gateway.catalogue.structures.means import (
+    BANK_ACCOUNT,
+    CARD,
+    DUE_DATE,
+    GIFT_CARD,
+    TOKEN_ACCOUNT,
+    VIRTUAL_ACCOUNT,
+    WALLETS,
+)
+from gateway.catalogue.structures.merchant import MERCHANT
+from gateway.catalogue.structures.migration import MIGRATION
+from gateway.catalogue.structures.people import CORPORATE, CUSTOMER, RECIPIENT, SENDER, SHIPPING_CUSTOMER
+from gateway.catalogue.structures.query import PAYMENT_METHOD_CODES, QUERY
+from gateway.catalogue.structures.reporting import REPORTING
+from gateway.catalogue.structures.risk import RISK
+from gateway.catalogue.structures.scheduling import JOB
+from gateway.catalogue.structures.threeds import (
+    EXEMPTION,
+    NETWORK_KEYS,
+    PROOF,
+    SCHEME_DATA,
+    THREE_D_SECURE,
+    three_d_secure,
+)
+
+REQUEST_STRUCTURES: tuple[Structure, ...] = (
+    ENTITY,
+    TEST_MODE,
+    # Part A
+    BASIC_PAYMENT,
+    FOREX,
+    CARD,
+    *WALLETS,
+    VIRTUAL_ACCOUNT,
+    BANK_ACCOUNT,
+    DUE_DATE,
+    TOKEN_ACCOUNT,
+    CUSTOMER,
+    SHIPPING_CUSTOMER,
+    BILLING,
+    MERCHANT_BILLING,
+    SHIPPING,
+    MERCHANT_SHIPPING,
+    # Part B
+    CORPORATE,
+    SENDER,
+    RECIPIENT,
+    MERCHANT,
+    CART_ITEMS,
+    CART_PAYMENTS,
+    MARKETPLACE,
+    AIRLINE,
+    PASSENGERS,
+    LEGS,
+    TOKENIZATION,
+    MIGRATION,
+    *THREE_D_SECURE,
+    CUSTOM_PARAMETERS,
+    SCHEME_DATA,
+    ASYNCHRONOUS,
+    GIFT_CARD,
+    RISK,
+    JOB,
+    STANDING_INSTRUCTION,
+    CHARGEBACK,
+)
+"""What the body of a payment request may hold; no name stands in two of them."""
+
+ALL_STRUCTURES: tuple[Structure, ...] = (*REQUEST_STRUCTURES, REPORTING, QUERY)
+
+_OWN = (ENTITY, TEST_MODE, BASIC_PAYMENT)
+_MEANS = (CARD, *WALLETS, VIRTUAL_ACCOUNT, BANK_ACCOUNT, TOKEN_ACCOUNT, GIFT_CARD)
+_FIRST_ONLY = (TOKENIZATION, MIGRATION, *THREE_D_SECURE, SCHEME_DATA, JOB)
+
+REQUEST_STRUCTURES_OF_PAYMENTS = tuple(one for one in REQUEST_STRUCTURES if one not in _OWN)
+"""All but the three that an endpoint lays out for itself: entityId, testMode, Basic payment."""
+
+REQUEST_STRUCTURES_OF_FOLLOW_UPS = tuple(
+    one for one in REQUEST_STRUCTURES_OF_PAYMENTS if one not in _MEANS and one not in _FIRST_ONLY
+)
+"""Means, authentication, registration and schedule belong to the first payment of a chain (D2)."""
+
+__all__ = [
+    "AIRLINE",
+    "ALL_STRUCTURES",
+    "ASYNCHRONOUS",
+    "BANK_ACCOUNT",
+    "BASIC_PAYMENT",
+    "BILLING",
+    "CARD",
+    "CART_ITEMS",
+    "CART_PAYMENTS",
+    "CHARGEBACK",
+    "CORPORATE",
+    "CUSTOMER",
+    "CUSTOM_PARAMETERS",
+    "DUE_DATE",
+    "ENTITY",
+    "EXEMPTION",
+    "FOREX",
+    "GIFT_CARD",
+    "JOB",
+    "LEGS",
+    "MARKETPLACE",
+    "MERCHANT",
+    "MERCHANT_BILLING",
+    "MERCHANT_SHIPPING",
+    "MIGRATION",
+    "NETWORK_KEYS",
+    "PASSENGERS",
+    "PAYMENT_METHOD_CODES",
+    "PAYMENT_TYPE_CODES",
+    "PROOF",
+    "QUERY",
+    "RECIPIENT",
+    "REPORTING",
+    "REQUEST_STRUCTURES",
+    "REQUEST_STRUCTURES_OF_FOLLOW_UPS",
+    "REQUEST_STRUCTURES_OF_PAYMENTS",
+    "RISK",
+    "SCHEME_DATA",
+    "SENDER",
+    "SHIPPING",
+    "SHIPPING_CUSTOMER",
+    "STANDING_INSTRUCTION",
+    "TEST_MODE",
+    "THREE_D_SECURE",
+    "TOKENIZATION",
+    "TOKEN_ACCOUNT",
+    "VIRTUAL_ACCOUNT",
+    "WALLETS",
+    "three_d_secure",
+]

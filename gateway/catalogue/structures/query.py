@@ -1,0 +1,40 @@
+"""Which transactions a query lists.
+
+Source: Part B, Query.
+"""
+
+from __future__ import annotations
+
+from gateway.catalogue.formats import (
+    AN,
+    AN_UP_TO,
+    BOOLEAN,
+    DATE_TIME,
+    comma_list,
+    number_between,
+)
+from gateway.catalogue.rules import not_together, together
+from gateway.catalogue.structure import NEVER, O, structure
+from gateway.catalogue.structures.basic import PAYMENT_TYPE_CODES
+from gateway.catalogue.structures.periods import period
+
+PAYMENT_METHOD_CODES = ("DD", "CT", "CC", "WA", "VA", "UA", "OT", "DC", "ET", "NT", "IV", "PP", "OD", "RM")
+
+QUERY = structure(
+    "Query", "Part B", "",
+    ("merchantTransactionId", AN_UP_TO(255).eg("order-4711"), O, "Not with date.from and date.to."),
+    ("limit", number_between(100, 500, words="integer 100 to 500"), O,
+     "How many are listed.", {"default": "100"}),
+    ("date.from", DATE_TIME.eg("2026-05-14 00:00:00"), O, "Together with date.to."),
+    ("date.to", DATE_TIME.eg("2026-05-14 23:59:59"), O, "Together with date.from."),
+    ("paymentTypes", comma_list("comma-separated list", *PAYMENT_TYPE_CODES).eg("DB,RF"), O),
+    ("paymentMethods", comma_list("comma-separated list", *PAYMENT_METHOD_CODES).eg("CC,DD"), O),
+    ("includeLinkedTransactions", BOOLEAN, O, "Also lists what is linked to the transactions found."),
+    ("shortId", AN(1, 14, words="AN 14").eg("1234.5678.9012"), O),
+    rules=[
+        not_together("merchantTransactionId", "date.from", "date.to"),
+        together("date.from", "date.to"),
+        period("2026-05-14 00:00:00", "2026-05-14 23:59:59"),
+    ],
+    demand=NEVER,
+)  # fmt: skip

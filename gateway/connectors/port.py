@@ -1,0 +1,81 @@
+"""The port between payments and processors: what is asked, what is answered, and silence.
+
+A connector maps messages in pure functions and does its I/O in ``submit`` and ``inquire`` only. It never sees a
+model and never touches the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from gateway.money import Money
+from gateway.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A card as the acquirer needs it. ``expiry_month`` two digits, ``expiry_year`` four."""
+
+    number: Secret
+    expiry_month: str
+    expiry_year: str
+    holder: str = ""
+    cvv: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcquirerRequest:
+    """One question. ``operation`` is the payment type; ``reference`` the connector's id of the payment a follow-up
+    speaks of; ``parameters`` what the merchant sent that may go onwards, by full name."""
+
+    payment: UUID
+    operation: str
+    money: Money
+    brand: str
+    at: datetime
+    card: Card | None = None
+    reference: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcquirerReply:
+    """One answer. ``code`` is a result code of ours; ``approved`` is None unless money was granted. ``details`` go
+    into resultDetails. ``sent`` and ``received`` are the messages themselves, masked, as the exchange keeps them."""
+
+    code: str
+    approved: Money | None = None
+    connector_tx_id: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+    avs: str = ""
+    cvv: str = ""
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    received: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Silence(Exception):
+    """The acquirer may have accepted and did not say so: the payment is in doubt, and must be asked about."""
+
+    def __init__(self, why: str, sent: Mapping[str, Any]) -> None:
+        super().__init__(why)
+        self.sent = sent
+
+
+class Connector(Protocol):
+    """A way money moves. ``operations``: the payment types it can do. ``required``: parameters it cannot do without."""
+
+    name: str
+    operations: frozenset[str]
+    required: frozenset[str]
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """Ask. Raises Silence when it cannot be known whether the acquirer accepted."""
+        ...
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | None:
+        """Ask what became of an earlier question; None when the acquirer never got it."""
+        ...

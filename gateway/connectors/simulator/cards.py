@@ -1,0 +1,292 @@
+"""The simulator as data: which card, CVV and postcode gives which answer.
+
+One table for the simulator, the test-data page and the tests. A decline card carries its result code in its
+number: 4000 0155 … answers 800.100.155. Every other number that passes Luhn is approved. Nothing here reads
+or writes anything.
+Source: Part A, test modes; Part B, Response parameters (avsResponse, cvvResponse, AcquirerResponse,
+MerchantAdviceCode).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
+from types import MappingProxyType
+from typing import Final, Literal
+
+from gateway.luhn import luhn_ok
+from gateway.money import Money, exponent
+from gateway.results import is_approved
+
+APPROVED: Final = "000.100.110"
+SOFT_DECLINE: Final = "300.100.100"
+INVALID_NUMBER: Final = "100.100.101"
+
+ThreeDS = Literal["frictionless", "attempt", "unavailable", "not_enrolled", "challenge_pass", "challenge_fail"]
+# "silence": the acquirer never answers, so the outcome is unknown; "error": it answers that it cannot work.
+Behaviour = Literal["answer", "silence", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedCard:
+    """One test card and what the simulator answers for it when the test mode is INTERNAL.
+
+    `number` has no spaces. `code` is the result code without 3-D Secure. `acquirer_response` is the
+    two-character response code of ISO 8583 field 39, `merchant_advice_code` two digits or None.
+    `approved_share` is the part of the amount that is approved, 1 for all of it.
+    """
+
+    number: str
+    brand: str
+    title: str
+    code: str
+    threeds: ThreeDS | None
+    acquirer_response: str
+    merchant_advice_code: str | None
+    approved_share: Decimal
+    behaviour: Behaviour
+
+    @property
+    def spaced(self) -> str:
+        """The number as printed on a card: 4-4-4-4, or 4-6-5 and 4-6-4 for shorter ones."""
+        number = self.number
+        if len(number) < 16:
+            return f"{number[:4]} {number[4:10]} {number[10:]}"
+        return " ".join(number[place : place + 4] for place in range(0, len(number), 4))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedAnswer:
+    """What the simulated acquirer answers. `approved` is None on a decline or where no amount was sent."""
+
+    code: str
+    acquirer_response: str
+    merchant_advice_code: str | None
+    avs: str | None
+    cvv: str | None
+    approved: Money | None
+    behaviour: Behaviour
+    card: SimulatedCard | None
+
+
+def _card(
+    number: str,
+    brand: str,
+    title: str,
+    code: str = APPROVED,
+    *,
+    threeds: ThreeDS | None = None,
+    acquirer: str = "00",
+    mac: str | None = None,
+    share: str = "1",
+    behaviour: Behaviour = "answer",
+) -> SimulatedCard:
+    return SimulatedCard(
+        number=number.replace(" ", ""),
+        brand=brand,
+        title=title,
+        code=code,
+        threeds=threeds,
+        acquirer_response=acquirer,
+        merchant_advice_code=mac,
+        approved_share=Decimal(share),
+        behaviour=behaviour,
+    )
+
+
+SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
+    # Approved.
+    _card("4200 0000 0000 0000", "VISA", "Approved"),
+    _card("4242 4242 4242 4242", "VISA", "Approved"),
+    _card("4111 1111 1111 1111", "VISA", "Approved"),
+    _card("5454 5454 5454 5454", "MASTER", "Approved"),
+    _card("5105 1051 0510 5100", "MASTER", "Approved"),
+    _card("3777 777777 77770", "AMEX", "Approved"),
+    _card("3008 224640 3846", "DINERS", "Approved"),
+    # Approved in part, or approved with a question mark.
+    _card("4000 0500 0000 0007", "VISA", "Approved for half of the amount", share="0.5", acquirer="10"),
+    _card("5200 0500 0000 0002", "MASTER", "Approved for half of the amount", share="0.5", acquirer="10"),
+    _card("4000 0400 0000 0008", "VISA", "Approved, review: possible fraud", "000.400.000"),
+    _card("4000 0400 0100 0007", "VISA", "Approved, review: address check", "000.400.010"),
+    # Approved without 3-D Secure; with it, the authentication goes as the column says.
+    _card("4200 0000 0000 0091", "VISA", "3DS: frictionless", threeds="frictionless"),
+    _card("5200 0000 0000 0007", "MASTER", "3DS: frictionless", threeds="frictionless"),
+    _card("4200 0000 0000 0109", "VISA", "3DS: attempt", threeds="attempt"),
+    _card("4012 0010 3746 1114", "VISA", "3DS: unavailable", threeds="unavailable"),
+    _card("4012 0010 3714 1112", "VISA", "3DS: not enrolled", threeds="not_enrolled"),
+    _card("4200 0000 0000 0042", "VISA", "3DS: challenge, can pass", threeds="challenge_pass"),
+    _card("5200 0000 0000 0015", "MASTER", "3DS: challenge, can pass", threeds="challenge_pass"),
+    _card("4200 0000 0000 0018", "VISA", "3DS: challenge, fails", threeds="challenge_fail"),
+    _card("5200 0000 0000 0064", "MASTER", "3DS: challenge, fails", threeds="challenge_fail"),
+    # Refused before any acquirer sees it: the check digit is wrong.
+    _card("4444 4444 4444 4444", "VISA", "Fails the Luhn check", INVALID_NUMBER, acquirer="14"),
+    # The issuer wants the shopper to authenticate; approved once the payment carries a proof.
+    _card("4000 0300 0100 0008", "VISA", "Soft decline", SOFT_DECLINE, acquirer="1A"),
+    _card("5200 0300 0100 0003", "MASTER", "Soft decline", SOFT_DECLINE, acquirer="65"),
+    # The issuer forbids further tries.
+    _card("4000 0600 0200 0004", "VISA", "Blocked for 72 hours", "700.600.002", acquirer="05", mac="02"),
+    _card("4000 0601 0100 0004", "VISA", "Blocked until updated", "700.601.001", acquirer="54", mac="01"),
+    _card("4000 0601 0300 0002", "VISA", "Account closed or fraud", "700.601.003", acquirer="46", mac="03"),
+    _card("5200 0601 0300 0007", "MASTER", "Account closed or fraud", "700.601.003", acquirer="05", mac="03"),
+    # The acquirer cannot be talked to.
+    _card("4000 0900 0100 0002", "VISA", "Line fault", "900.100.100", acquirer="96", behaviour="error"),
+    _card("4000 0900 0200 0001", "VISA", "Acquirer error", "900.100.200", acquirer="96", behaviour="error"),
+    _card("4000 0900 0300 0000", "VISA", "No answer", "900.100.300", acquirer="", behaviour="silence"),
+    _card("4000 0900 0400 0009", "VISA", "Acquirer timeout", "900.100.400", acquirer="68", behaviour="error"),
+    _card("4000 0900 0600 0007", "VISA", "Acquirer is down", "900.100.600", acquirer="91", behaviour="error"),
+    # Declined: the digits after 4000 0 are the end of the code.
+    _card("4000 0150 0000 0000", "VISA", "Gambling, no refund", "800.100.150", acquirer="57", mac="03"),
+    _card("4000 0151 0000 0009", "VISA", "Card not valid", "800.100.151", acquirer="14", mac="03"),
+    _card("4000 0152 0000 0008", "VISA", "Declined, no reason", "800.100.152", acquirer="05", mac="02"),
+    _card("4000 0153 0000 0007", "VISA", "CVV wrong", "800.100.153", acquirer="N7", mac="01"),
+    _card("4000 0154 0000 0006", "VISA", "Marked invalid", "800.100.154", acquirer="78", mac="03"),
+    _card("4000 0155 0000 0005", "VISA", "Over the credit limit", "800.100.155", acquirer="51", mac="02"),
+    _card("4000 0156 0000 0004", "VISA", "Format fault", "800.100.156", acquirer="30"),
+    _card("4000 0157 0000 0003", "VISA", "Expiry wrong", "800.100.157", acquirer="54", mac="01"),
+    _card("4000 0158 0000 0002", "VISA", "Tampering suspected", "800.100.158", acquirer="59", mac="03"),
+    _card("4000 0159 0000 0001", "VISA", "Card stolen", "800.100.159", acquirer="43", mac="03"),
+    _card("4000 0160 0000 0008", "VISA", "Card blocked", "800.100.160", acquirer="62", mac="03"),
+    _card("4000 0161 0000 0007", "VISA", "Too many failed tries", "800.100.161", acquirer="75", mac="02"),
+    _card("4000 0162 0000 0006", "VISA", "Over a card limit", "800.100.162", acquirer="61", mac="02"),
+    _card("4000 0163 0000 0005", "VISA", "Card used too often", "800.100.163", acquirer="65", mac="02"),
+    _card("4000 0164 0000 0004", "VISA", "Amount over the merchant's limit", "800.100.164", acquirer="13"),
+    _card("4000 0165 0000 0003", "VISA", "Card lost", "800.100.165", acquirer="41", mac="03"),
+    _card("4000 0166 0000 0002", "VISA", "PIN wrong", "800.100.166", acquirer="55"),
+    _card("4000 0167 0000 0001", "VISA", "Reference does not match", "800.100.167", acquirer="12"),
+    _card("4000 0168 0000 0000", "VISA", "Card restricted", "800.100.168", acquirer="62", mac="03"),
+    _card("4000 0169 0000 0009", "VISA", "Card type not processed", "800.100.169", acquirer="57", mac="03"),
+    _card("4000 0170 0000 0006", "VISA", "Payment not permitted", "800.100.170", acquirer="57", mac="03"),
+    _card("4000 0171 0000 0005", "VISA", "Retain the card", "800.100.171", acquirer="04", mac="03"),
+    _card("4000 0172 0000 0004", "VISA", "Account blocked", "800.100.172", acquirer="46", mac="03"),
+    _card("4000 0173 0000 0003", "VISA", "Currency not processed", "800.100.173", acquirer="12"),
+    _card("4000 0174 0000 0002", "VISA", "Amount not valid", "800.100.174", acquirer="13"),
+    _card("4000 0175 0000 0001", "VISA", "Brand not valid", "800.100.175", acquirer="12"),
+    _card("4000 0176 0000 0000", "VISA", "Account not available now", "800.100.176", acquirer="91", mac="02"),
+    _card("4000 0177 0000 0009", "VISA", "Amount empty", "800.100.177", acquirer="13"),
+    _card("4000 0178 0000 0008", "VISA", "PIN tried too often", "800.100.178", acquirer="75", mac="02"),
+    _card("4000 0179 0000 0007", "VISA", "Too many withdrawals", "800.100.179", acquirer="65", mac="02"),
+    _card("5200 0151 0000 0004", "MASTER", "Card not valid", "800.100.151", acquirer="14", mac="03"),
+    _card("5200 0153 0000 0002", "MASTER", "CVV wrong", "800.100.153", acquirer="N7", mac="01"),
+    _card("5200 0155 0000 0000", "MASTER", "Over the credit limit", "800.100.155", acquirer="51", mac="02"),
+    _card("5200 0157 0000 0008", "MASTER", "Expiry wrong", "800.100.157", acquirer="54", mac="01"),
+    _card("5200 0159 0000 0006", "MASTER", "Card stolen", "800.100.159", acquirer="43", mac="03"),
+    _card("5200 0160 0000 0003", "MASTER", "Card blocked", "800.100.160", acquirer="62", mac="03"),
+    _card("5200 0162 0000 0001", "MASTER", "Over a card limit", "800.100.162", acquirer="61", mac="02"),
+    _card("5200 0165 0000 0008", "MASTER", "Card lost", "800.100.165", acquirer="41", mac="03"),
+    _card("5200 0171 0000 0000", "MASTER", "Retain the card", "800.100.171", acquirer="04", mac="03"),
+    _card("3700 015300 00009", "AMEX", "CVV wrong", "800.100.153", acquirer="N7", mac="01"),
+    _card("3700 015500 00004", "AMEX", "Over the credit limit", "800.100.155", acquirer="51", mac="02"),
+)
+
+CARDS_BY_NUMBER: Final[Mapping[str, SimulatedCard]] = MappingProxyType({card.number: card for card in SIMULATED_CARDS})
+
+# Postcode of the billing address -> avsResponse. Asked only when an address is sent; others are not checked.
+AVS_BY_POSTCODE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "11111": "F",  # address and postcode match
+        "22222": "A",  # address matches, postcode does not
+        "33333": "Z",  # postcode matches, address does not
+        "44444": "N",  # neither matches
+        "55555": "U",  # the check was not possible
+    }
+)
+AVS_MEANING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "F": "Address and postcode match",
+        "A": "The address matches, the postcode does not",
+        "Z": "The postcode matches, the address does not",
+        "N": "Neither matches",
+        "U": "The check was not possible",
+    }
+)
+
+# CVV -> cvvResponse; any other CVV matches. The answer is told, it does not decline: 4000 0153 … does that.
+CVV_ANSWERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "123": "M",
+        "1234": "M",
+        "999": "N",
+        "9999": "N",
+        "000": "P",
+        "0000": "P",
+        "111": "S",
+        "1111": "S",
+        "222": "U",
+        "2222": "U",
+    }
+)
+CVV_MEANING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "M": "The security code matches",
+        "N": "The security code does not match",
+        "P": "The security code was not processed",
+        "S": "The card should have a security code",
+        "U": "The issuer does not check security codes",
+    }
+)
+_OTHER_CVV: Final = "M"
+
+ADVICE_MEANING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "01": "New account data may be had: update the card before you try again",
+        "02": "Try again later",
+        "03": "Do not try again",
+    }
+)
+
+
+def simulated(number: str) -> SimulatedCard | None:
+    """The table's row for a number without spaces."""
+    return CARDS_BY_NUMBER.get(number)
+
+
+def avs_answer(postcode: str | None) -> str | None:
+    """avsResponse for the billing postcode; None without one, or when the simulator does not check it."""
+    return AVS_BY_POSTCODE.get(postcode) if postcode else None
+
+
+def cvv_answer(cvv: str | None) -> str | None:
+    """cvvResponse for the security code; None when none was sent."""
+    return CVV_ANSWERS.get(cvv, _OTHER_CVV) if cvv else None
+
+
+def approved_part(amount: Money, share: Decimal) -> Money:
+    """`share` of `amount`, rounded down to what the currency allows, never below its smallest unit."""
+    if share == 1:
+        return amount
+    unit = Decimal(1) if exponent(amount.currency) == 0 else Decimal("0.01")
+    part = (amount.amount * share).quantize(unit, rounding=ROUND_DOWN)
+    return Money(min(amount.amount, max(unit, part)), amount.currency)
+
+
+def answer_for(
+    number: str,
+    *,
+    amount: Money | None = None,
+    cvv: str | None = None,
+    postcode: str | None = None,
+    authenticated: bool = False,
+) -> SimulatedAnswer:
+    """What the simulated acquirer answers. A pure look-up.
+
+    `number` has no spaces; `postcode` is the billing address's; `authenticated` tells that the payment
+    carries a proof of 3-D Secure, which turns the soft decline into an approval.
+    """
+    card = CARDS_BY_NUMBER.get(number)
+    if card is None:
+        fine = luhn_ok(number)
+        code, acquirer, share = (APPROVED, "00", Decimal(1)) if fine else (INVALID_NUMBER, "14", Decimal(1))
+    elif card.code == SOFT_DECLINE and authenticated:
+        code, acquirer, share = APPROVED, "00", Decimal(1)
+    else:
+        code, acquirer, share = card.code, card.acquirer_response, card.approved_share
+    approved = is_approved(code)
+    return SimulatedAnswer(
+        code=code,
+        acquirer_response=acquirer,
+        merchant_advice_code=card.merchant_advice_code if card else None,
+        avs=avs_answer(postcode),
+        cvv=cvv_answer(cvv),
+        approved=approved_part(amount, share) if approved and amount is not None else None,
+        behaviour=card.behaviour if card else "answer",
+        card=card,
+    )

@@ -1,0 +1,62 @@
+"""Issue, rotate or revoke an access token. The token is printed once, as JSON."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway import audit, clock, identifiers, tokens
+from gateway.models import SCOPES, AccessToken, Channel, Merchant
+
+
+class Command(BaseCommand):
+    help = "Issue (default), rotate or revoke an access token."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--entity", help="entityId of a merchant or a channel, 32 hex digits")
+        parser.add_argument("--name", default="made on the command line")
+        parser.add_argument("--scope", action="append", choices=SCOPES, help="repeatable; default: all")
+        parser.add_argument("--days", type=int, help="days until it expires; default: never")
+        parser.add_argument("--rotate", metavar="TOKEN_ID", help="issue a successor; the old one ends in 7 days")
+        parser.add_argument("--revoke", metavar="TOKEN_ID", help="end it at once")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["revoke"]:
+            token = _token(options["revoke"])
+            tokens.revoke(token, by=audit.COMMAND)
+            self._print({"id": token.pk.hex, "revoked": True})
+            return
+        if options["rotate"]:
+            made, secret = tokens.rotate(_token(options["rotate"]), by=audit.COMMAND)
+        else:
+            merchant, channel = _entity(options["entity"])
+            ends = clock.real() + timedelta(days=options["days"]) if options["days"] else None
+            made, secret = tokens.issue(
+                merchant, name=options["name"], by=audit.COMMAND, channel=channel,
+                scopes=options["scope"] or SCOPES, ends_at=ends,
+            )  # fmt: skip
+        self._print({"id": made.pk.hex, "access_token": secret.reveal(), "scopes": made.scopes})
+
+    def _print(self, facts: dict[str, Any]) -> None:
+        self.stdout.write(json.dumps(facts))
+
+
+def _entity(text: str | None) -> tuple[Merchant, Channel | None]:
+    found: UUID | None = identifiers.parse_id(text or "")
+    if channel := Channel.objects.select_related("merchant").filter(pk=found).first():
+        return channel.merchant, channel
+    if merchant := Merchant.objects.filter(pk=found).first():
+        return merchant, None
+    raise CommandError("--entity must name a merchant or a channel: 32 lower-case hex digits.")
+
+
+def _token(text: str) -> AccessToken:
+    found = AccessToken.objects.filter(pk=identifiers.parse_id(text)).first()
+    if found is None:
+        raise CommandError("There is no such token; the id is the 32 hex digits that issuing printed.")
+    return found

@@ -1,0 +1,111 @@
+"""Make the demo merchants, their channels, tokens and a back-office user, and write them to a file.
+
+Running it again keeps what is there: the tokens of the file go on working. It refuses the live environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from gateway import audit, tokens
+from gateway.models import AccessToken, Channel, Division, Merchant, Psp
+
+UNLIMITED = {"*": None}
+CHANNELS: dict[str, dict[str, Any]] = {
+    "plain": {"limits": UNLIMITED, "position": 10},
+    "3ds": {"limits": UNLIMITED, "position": 40, "three_d_secure": True},
+    "strict": {"limits": UNLIMITED, "position": 30, "parameters": Channel.Parameters.STRICT},
+    "limited": {"limits": {"*": {"limit": 5, "window_s": 1}}, "position": 20},
+}
+USER = "demo"
+
+
+class Command(BaseCommand):
+    help = "Make demo merchants, channels, tokens and a back-office user (test environment only)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--base-url", default=settings.GATEWAY_BASE_URL)
+        parser.add_argument("--out", type=Path, required=True, help="the file to write, mode 0600")
+
+    def handle(self, *args: Any, base_url: str, out: Path, **options: Any) -> None:
+        if settings.IS_LIVE:
+            raise CommandError("seed_demo refuses the live environment.")
+        facts = seed(_read(out), base_url)
+        _write(out, facts)
+        self.stdout.write(f"Demo data is in {out}")
+
+
+@transaction.atomic
+def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
+    """Make or find everything and return the facts. ``known`` are the facts of an earlier run: secrets that still
+    work are kept, others are made anew."""
+    psp, _ = Psp.objects.get_or_create(name="Tollhouse Demo PSP")
+    division, _ = Division.objects.get_or_create(name="Demo", psp=psp)
+    merchant, _ = Merchant.objects.get_or_create(name="Demo shop", division=division, defaults={"dispatching": True})
+    channels = {
+        name: Channel.objects.get_or_create(name=name, merchant=merchant, defaults=values)[0]
+        for name, values in CHANNELS.items()
+    }
+    stranger, _ = Merchant.objects.get_or_create(name="Other shop", division=division)
+    other, _ = Channel.objects.get_or_create(name="other", merchant=stranger, defaults={"limits": UNLIMITED})
+    return {
+        "base_url": base_url,
+        "entity_id": channels["plain"].entity_id,
+        "access_token": _token(merchant, known.get("access_token")),
+        "admin_user": USER,
+        "admin_password": _password(known.get("admin_password")),
+        "channels": {name: row.entity_id for name, row in channels.items()} | {"merchant": merchant.entity_id},
+        "other": {
+            "entity_id": other.entity_id,
+            "access_token": _token(stranger, known.get("other", {}).get("access_token")),
+        },
+    }
+
+
+def _token(merchant: Merchant, text: str | None) -> str:
+    usable = AccessToken.objects.filter(merchant=merchant, revoked_at__isnull=True, ends_at__isnull=True)
+    if text and usable.filter(digest=tokens.digest(text)).exists():
+        return text
+    return tokens.issue(merchant, name="demo", by=audit.COMMAND)[1].reveal()
+
+
+def _password(text: str | None) -> str:
+    users = get_user_model()._default_manager
+    user = users.filter(username=USER).first()
+    if user is None:
+        text = secrets.token_urlsafe(12)
+        users.create_superuser(USER, "demo@shop.example", text)  # type: ignore[attr-defined]
+        return text
+    if not text or not user.check_password(text):
+        text = secrets.token_urlsafe(12)
+        user.set_password(text)
+        user.save()
+    return text
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _write(path: Path, facts: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(facts, file, indent=2)
+        file.write("\n")
+    temporary.replace(path)

@@ -1,0 +1,25 @@
+"""What is kept: columns and constraints. Verbs live in the modules named after their noun."""
+
+from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
+from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
+from gateway.models.journal import AuditEntry, Notification, RequestLog
+from gateway.models.payments import AcquirerExchange, Payment, PaymentEvent, Status
+
+__all__ = [
+    "SCOPES",
+    "THROTTLED_OPERATIONS",
+    "AccessToken",
+    "AcquirerAccount",
+    "AcquirerExchange",
+    "AuditEntry",
+    "Channel",
+    "Division",
+    "Merchant",
+    "Notification",
+    "Payment",
+    "PaymentEvent",
+    "Psp",
+    "RequestLog",
+    "Status",
+    "ThrottleWindow",
+]

@@ -1,0 +1,129 @@
+"""Who takes money: PSP → division → merchant → channel, and the acquirer accounts behind a channel.
+
+An ``entityId`` is a channel's id, or a merchant's where channel dispatching is active. Source: Part A, Authentication.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from gateway import identifiers
+
+MAX_CLOCK_OFFSET = timedelta(days=366 * 50)
+
+
+class Entity(models.Model):
+    """What every node of the tree has."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
+    name = models.CharField(max_length=128)
+    active = models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def entity_id(self) -> str:
+        """The id as the API writes it: 32 lower-case hex digits."""
+        return self.id.hex
+
+
+class Psp(Entity):
+    """The payment service provider that runs the gateway."""
+
+    class Meta:
+        verbose_name = "PSP"
+        verbose_name_plural = "PSPs"
+
+
+class Division(Entity):
+    psp = models.ForeignKey(Psp, on_delete=models.PROTECT, related_name="divisions")
+
+
+class Merchant(Entity):
+    """A merchant. ``dispatching``: the merchant's own id is accepted as entityId and a channel is chosen by brand and
+    currency. ``clock_offset``: how far the test environment has moved this merchant's clock."""
+
+    division = models.ForeignKey(Division, on_delete=models.PROTECT, related_name="merchants")
+    dispatching = models.BooleanField(
+        default=False, help_text="Accept the merchant's id as entityId; the channel is chosen by brand and currency."
+    )
+    time_zone = models.CharField(max_length=64, default="UTC")
+    clock_offset = models.DurationField(default=timedelta(0), editable=False)
+
+
+def _limits(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise ValidationError("Give an object: operation → {limit, window_s}.")
+    for operation, limit in value.items():
+        if operation not in THROTTLED_OPERATIONS:
+            raise ValidationError(f"{operation} is not one of {', '.join(THROTTLED_OPERATIONS)}.")
+        if limit is None:
+            continue
+        if (
+            not isinstance(limit, dict)
+            or set(limit) != {"limit", "window_s"}
+            or not all(isinstance(n, int) and 0 < n <= 1_000_000 for n in limit.values())
+        ):
+            raise ValidationError(f"{operation}: give limit (requests) and window_s (seconds), or null for no limit.")
+
+
+THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "status", "test")
+"""Keys of ``Channel.limits``: one operation, or ``*`` for every operation that is not named."""
+
+
+class Channel(Entity):
+    """One integration of a merchant: what it takes and how strictly it is read.
+
+    ``brands``/``currencies``: empty means all. ``limits``: operation → {limit, window_s}, null = unlimited; an
+    operation that is not named follows ``*``, then the settings' default.
+    """
+
+    class Parameters(models.TextChoices):
+        NORMAL = "normal", "unknown names are ignored and reported, near misses are errors"
+        STRICT = "strict", "every unknown name is an error"
+        LENIENT = "lenient", "no unknown name is an error"
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="channels")
+    position = models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits.")
+    brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    currencies = ArrayField(models.CharField(max_length=3), default=list, blank=True)
+    parameters = models.CharField(max_length=8, choices=Parameters, default=Parameters.NORMAL)
+    three_d_secure = models.BooleanField("3-D Secure", default=False)
+    cvv_required = models.BooleanField("CVV required", default=False)
+    refuse_duplicates = models.BooleanField(
+        default=False, help_text="Refuse a second payment with the same merchantTransactionId."
+    )
+    limits = models.JSONField(default=dict, blank=True, validators=[_limits])
+
+    class Meta:
+        ordering = ["merchant_id", "position", "created_at"]
+
+
+class AcquirerAccount(models.Model):
+    """A merchant's account at a processor. ``connector`` names a connector of gateway.connectors."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="acquirer_accounts")
+    connector = models.CharField(max_length=32)
+    name = models.CharField(max_length=128, blank=True)
+    acquirer_merchant_id = models.CharField(max_length=64)
+    brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    currencies = ArrayField(models.CharField(max_length=3), default=list, blank=True)
+    settings = models.JSONField(default=dict, blank=True)
+    active = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["channel_id", "id"]
+
+    def __str__(self) -> str:
+        return self.name or f"{self.connector} {self.acquirer_merchant_id}"

@@ -1,0 +1,75 @@
+"""What is told and what is kept: the outbox of notifications, the request log, the audit trail."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Merchant
+from gateway.models.payments import Payment
+
+
+class Notification(models.Model):
+    """The outbox: an event that a merchant's webhook endpoints are to be told, written with the state it tells of.
+
+    ``sequence`` is the payment's event number, so that receivers can put notifications in order.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    kind = models.CharField(max_length=12)
+    action = models.CharField(max_length=12)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_index=False)
+    sequence = models.SmallIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="notification_sequence")]
+
+
+class RequestLog(models.Model):
+    """One API request, found again by its ``ndc``. ``parameters``: what was sent, masked, where no payment keeps it."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id)
+    at = models.DateTimeField()
+    method = models.CharField(max_length=8)
+    path = models.CharField(max_length=200)
+    status = models.SmallIntegerField()
+    result_code = models.CharField(max_length=11)
+    entity_id = models.UUIDField(null=True)
+    token = models.UUIDField(null=True)
+    ip = models.GenericIPAddressField(null=True)
+    duration_ms = models.IntegerField()
+    payment = models.UUIDField(null=True)
+    parameters = models.JSONField(null=True)
+
+    class Meta:
+        verbose_name = "request"
+        verbose_name_plural = "request log"
+        indexes = [models.Index(fields=["entity_id", "-at"], name="request_entity_time")]
+
+    @property
+    def ndc(self) -> str:
+        return identifiers.ndc(self.id, self.entity_id.hex if self.entity_id else "")
+
+
+class AuditEntry(models.Model):
+    """Who changed what in the back office or by a command. Append-only: the database refuses the rest."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(auto_now_add=True)
+    actor = models.CharField(max_length=150)
+    ip = models.GenericIPAddressField(null=True)
+    action = models.CharField(max_length=32)
+    subject = models.CharField(max_length=64)
+    subject_id = models.CharField(max_length=64)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    class Meta:
+        verbose_name_plural = "audit trail"
+        indexes = [models.Index(fields=["subject", "subject_id"], name="audit_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.action} {self.subject} {self.subject_id}"

@@ -1,0 +1,122 @@
+"""Payments, what happened to them, and what was said to acquirers. Columns and constraints; verbs live elsewhere."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Merchant
+
+
+class Status(models.TextChoices):
+    """The state of one payment. What was captured or refunded are facts of its chain (gateway.payments.chain)."""
+
+    STARTED = "STARTED"
+    PENDING = "PENDING"
+    APPROVED = "APPROVED"
+    DECLINED = "DECLINED"
+    IN_DOUBT = "IN_DOUBT"
+
+
+class Payment(models.Model):
+    """One money transaction. Source: Part A, Basic payment; Part B, Payment response.
+
+    ``chain``: the id of the first payment of the chain (its own for a first payment). ``referenced``: the payment a
+    follow-up speaks of. ``amount``: asked for; ``approved``: granted. ``request``: the accepted parameters as they
+    are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
+    ``sequence``: number of the last event. ``follow_ups``: on a first payment, how many follow-ups were begun; each
+    begins by raising it, so that two that read the same chain cannot both begin. Times are the merchant's clock.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    number = models.BigIntegerField(db_default=models.Func(models.Value("gateway_payment_number"), function="nextval"))
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    chain = models.UUIDField()
+    referenced = models.UUIDField(null=True)
+    payment_type = models.CharField(max_length=2)
+    brand = models.CharField(max_length=32)
+    method = models.CharField(max_length=2)
+    status = models.CharField(max_length=8, choices=Status)
+    amount = models.DecimalField(max_digits=12, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    approved = models.DecimalField(max_digits=12, decimal_places=2, null=True)
+    result_code = models.CharField(max_length=11, default="")
+    test_mode = models.CharField(max_length=8, default="")
+    merchant_transaction_id = models.CharField(max_length=255, default="")
+    merchant_invoice_id = models.CharField(max_length=255, default="")
+    merchant_memo = models.CharField(max_length=255, default="")
+    request = models.JSONField(default=dict)
+    answer = models.JSONField(default=dict)
+    card_sealed = models.BinaryField(null=True)
+    card_fingerprint = models.BinaryField(null=True)
+    connector = models.CharField(max_length=32, default="")
+    connector_tx_id = models.CharField(max_length=64, default="")
+    max_captures = models.SmallIntegerField(null=True)
+    final = models.BooleanField(default=False)
+    sequence = models.SmallIntegerField(default=1)
+    follow_ups = models.IntegerField(default=0)
+    request_id = models.UUIDField()
+    created_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-created_at"], name="payment_merchant_time"),
+            models.Index(fields=["chain"], name="payment_chain"),
+            models.Index(
+                fields=["merchant", "merchant_transaction_id"], name="payment_merchant_tx",
+                condition=~models.Q(merchant_transaction_id=""),
+            ),
+            models.Index(
+                fields=["created_at"], name="payment_open",
+                condition=models.Q(status__in=["STARTED", "PENDING", "IN_DOUBT"]),
+            ),
+        ]  # fmt: skip
+        constraints = [
+            models.UniqueConstraint(fields=["number"], name="payment_number"),
+            models.CheckConstraint(condition=models.Q(status__in=Status.values), name="payment_status_known"),
+            models.CheckConstraint(condition=models.Q(amount__gte=0), name="payment_amount_not_negative"),
+            models.CheckConstraint(
+                condition=models.Q(status="STARTED") | ~models.Q(result_code=""), name="payment_answered_has_a_code"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(status="APPROVED") | models.Q(approved__isnull=False),
+                name="payment_approved_has_amount",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.payment_type} {self.amount} {self.currency} ({self.status})"
+
+    @property
+    def is_first(self) -> bool:
+        return self.referenced is None
+
+
+class PaymentEvent(models.Model):
+    """One move of one payment, written in the transaction that made it. Append-only: the database refuses the rest."""
+
+    id = models.BigAutoField(primary_key=True)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="events", db_index=False)
+    sequence = models.SmallIntegerField()
+    event = models.CharField(max_length=16)
+    status = models.CharField(max_length=8, choices=Status)
+    result_code = models.CharField(max_length=11, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="payment_event_sequence")]
+
+
+class AcquirerExchange(models.Model):
+    """One question to an acquirer and its answer, both masked."""
+
+    id = models.BigAutoField(primary_key=True)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges")
+    connector = models.CharField(max_length=32)
+    kind = models.CharField(max_length=8)
+    sent = models.JSONField()
+    received = models.JSONField(null=True)
+    duration_ms = models.IntegerField()
+    at = models.DateTimeField()

@@ -1,0 +1,1 @@
+"""The heart: parse → begin → screen → authenticate → submit → complete → respond. Many doors, one corridor."""

@@ -1,0 +1,72 @@
+"""A payment as the API tells it: ids, result, what was sent, what the card is. Webhooks carry the same object.
+
+Source: Part B, Payment response; rulings D2, D5, D13, D17.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway import brands, results
+from gateway.models import Payment
+from gateway.money import amount_text
+
+# What the row itself tells better than the echo: these are left out of the echo and written from the columns.
+_FROM_COLUMNS = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
+
+
+def payment_object(payment: Payment) -> dict[str, Any]:
+    """The payment without the envelope: result carries the code and the texts of its family, AVS and CVV answers."""
+    echo = {name: value for name, value in payment.request.items() if name not in _FROM_COLUMNS}
+    answer = payment.answer
+    approved = payment.approved if payment.approved is not None else payment.amount
+    body: dict[str, Any] = {"id": payment.id.hex}
+    if payment.referenced is not None:
+        body["referencedId"] = payment.referenced.hex
+    body |= {
+        "paymentType": payment.payment_type,
+        "paymentBrand": payment.brand,
+        "amount": amount_text(approved),
+        "currency": payment.currency,
+    }
+    if descriptor := echo.pop("descriptor", None):
+        body["descriptor"] = descriptor
+    card = echo.pop("card", None)
+    body |= echo
+    body["result"] = result_of(payment)
+    if details := answer.get("resultDetails"):
+        body["resultDetails"] = details
+    if facts := answer.get("card"):
+        body["card"] = {**facts, **(card or {}), **issuer_facts(facts["bin"])}
+    if detected := answer.get("brandResult"):
+        body["brandResult"] = detected
+    if payment.test_mode:
+        body["testMode"] = payment.test_mode
+    return body
+
+
+def result_of(payment: Payment) -> dict[str, str]:
+    """``result``: code, description, and the AVS and CVV answers where the acquirer gave them."""
+    result = {"code": payment.result_code, "description": results.result(payment.result_code).description}
+    for name, field in (("avs", "avsResponse"), ("cvv", "cvvResponse")):
+        if value := payment.answer.get(name):
+            result[field] = value
+    return result
+
+
+def issuer_facts(bin6: str) -> dict[str, Any]:
+    """What is known of a card by its first six digits: issuer, type, level, whether it is regulated."""
+    issuer = brands.issuer(bin6)
+    if issuer is None:
+        return {}
+    facts: dict[str, Any] = {
+        "issuer": {
+            name: value
+            for name, value in (("bank", issuer.bank), ("phone", issuer.phone), ("website", issuer.website))
+            if value
+        },
+        "type": issuer.type,
+        "level": issuer.level,
+        "regulatedFlag": "true" if issuer.regulated else "false",
+    }
+    return {name: value for name, value in facts.items() if value}

@@ -1,0 +1,121 @@
+"""Follow-ups: captures, refunds, reversals of an earlier payment, exact under concurrency.
+
+A follow-up is decided on a chain as it was read, and begins only if no other began since: beginning raises the
+first payment's count of follow-ups by compare-and-set. Who comes second reads again and decides anew, so two refunds
+at once can never both pass a ceiling, and no lock is held while anybody thinks. Source: decisions, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from gateway import identifiers
+from gateway.catalogue.parse import Parameters
+from gateway.connectors.message import onwards
+from gateway.connectors.port import AcquirerRequest
+from gateway.connectors.routing import CONNECTORS
+from gateway.models import Channel, Merchant, Payment, Status
+from gateway.money import Money
+from gateway.payments import store
+from gateway.payments.chain import Chain
+from gateway.payments.operations import OPERATIONS, Decision, Operation, decide
+from gateway.payments.process import submit
+from gateway.payments.refusal import NOT_SUPPORTED, Refused
+from gateway.payments.request import Trace
+
+MAX_TRIES = 100
+"""How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
+BUSY = "800.120.402"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUpRequest:
+    """``channel`` is None for a merchant-wide asker; ``target`` the id from the path, None when it cannot name
+    anything."""
+
+    target: UUID | None
+    merchant: Merchant
+    channel: Channel | None
+    parameters: Parameters
+    now: datetime
+    trace: Trace
+
+
+def process_follow_up(request: FollowUpRequest) -> Payment:
+    """Make one follow-up and return it. Raises Refused: 404 when the id names nothing, 400 for types not offered."""
+    operation = OPERATIONS.get(request.parameters["paymentType"])
+    if operation is None or not operation.follows:
+        raise Refused(NOT_SUPPORTED)
+    payment = identifiers.row_id()
+    for _ in range(MAX_TRIES):
+        chain = read_chain(request.target, request.merchant, request.channel)
+        target = chain.find(request.target) if chain is not None and request.target is not None else None
+        if chain is None or target is None:
+            raise Refused(operation.unknown, status=404)
+        decision = _decide(operation, chain, target, request.parameters)
+        row = _new_follow_up(payment, operation, target, decision, request)
+        if store.begin(row, trace=request.trace, refusal=decision.code, raising=None if decision.code else chain.first):
+            break
+    else:
+        raise Refused(BUSY)
+    if row.status == Status.STARTED:
+        question = AcquirerRequest(
+            payment=row.id, operation=row.payment_type, money=Money(row.amount, row.currency), brand=row.brand,
+            at=request.now, reference=target.connector_tx_id, parameters=onwards(request.parameters.values),
+        )  # fmt: skip
+        submit(row, CONNECTORS[row.connector], question, request)
+    return row
+
+
+def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
+    """The chain ``target`` belongs to, in one statement; None when this merchant (and channel) has no such payment."""
+    if target is None:
+        return None
+    named = Payment.objects.filter(pk=target, merchant=merchant.pk)
+    if channel is not None:
+        named = named.filter(channel=channel.pk)
+    members = Payment.objects.filter(chain=named.values("chain")[:1]).order_by("id")
+    found = list(members.defer("request", "merchant_memo", "card_sealed", "card_fingerprint"))
+    return Chain(found) if found else None
+
+
+def _decide(operation: Operation, chain: Chain, target: Payment, parameters: Parameters) -> Decision:
+    amount = parameters.get("amount")
+    decision = decide(
+        operation, chain, target, Decimal(amount) if amount is not None else None, parameters.get("currency")
+    )
+    if parameters.refusals and not decision.code:
+        return Decision(amount=decision.amount, code=parameters.refusals[0].code)
+    return decision
+
+
+def _new_follow_up(
+    payment: UUID, operation: Operation, target: Payment, decision: Decision, request: FollowUpRequest
+) -> Payment:
+    """The row of a follow-up: brand, means, mode and currency come from the chain (D2)."""
+    parameters = request.parameters
+    return Payment(
+        id=payment,
+        merchant_id=target.merchant_id,
+        channel_id=target.channel_id,
+        chain=target.chain,
+        referenced=target.id,
+        payment_type=operation.code,
+        brand=target.brand,
+        method=target.method,
+        amount=decision.amount,
+        currency=target.currency,
+        test_mode=target.test_mode,
+        merchant_transaction_id=parameters.get("merchantTransactionId") or "",
+        merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
+        merchant_memo=parameters.get("merchantMemo") or "",
+        request=parameters.echo(),
+        answer={},
+        connector=target.connector,
+        final=parameters.get("sequence") == "FINAL",
+        request_id=request.trace.request,
+        created_at=request.now,
+    )

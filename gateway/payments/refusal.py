@@ -1,0 +1,138 @@
+"""Requests that end before a payment exists: wrong set-up, nothing behind an id, or something not offered yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.brands import BRANDS, detect_brand
+from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.models import Channel
+from gateway.payments.operations import FIRST
+
+NOT_SUPPORTED: Final = "600.200.400"
+UNKNOWN_BRAND: Final = "600.200.200"
+BRAND_NOT_SET_UP: Final = "600.200.201"
+NOT_SET_UP: Final = "600.200.500"
+MODE_NOT_SET_UP: Final = "600.200.700"
+
+
+class Refused(Exception):
+    """No payment is made. ``code`` answers; ``errors`` name the parameters at fault; ``status`` is HTTP's."""
+
+    def __init__(self, code: str, errors: Sequence[ParameterError] = (), *, status: int = 400) -> None:
+        super().__init__(code)
+        self.code = code
+        self.errors = tuple(errors)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotYet:
+    """Something the catalogue understands and no code serves yet: it is refused, never answered with a success."""
+
+    name: str
+    applies: Callable[[Parameters], object]
+    what: str
+
+
+def _starts(prefix: str) -> Callable[[Parameters], object]:
+    return lambda parameters: any(name.startswith(prefix) for name in parameters.values)
+
+
+def _is(name: str, *values: str) -> Callable[[Parameters], object]:
+    return lambda parameters: parameters.get(name) in values
+
+
+NOT_YET: tuple[NotYet, ...] = (
+    NotYet(name="bankAccount", applies=_starts("bankAccount."), what="payments from bank accounts"),
+    NotYet(name="virtualAccount", applies=_starts("virtualAccount."), what="payments from virtual accounts"),
+    NotYet(name="tokenAccount", applies=_starts("tokenAccount."), what="payments with token accounts"),
+    NotYet(name="wallet1", applies=_starts("wallet1."), what="payments with mobile wallets"),
+    NotYet(name="wallet2", applies=_starts("wallet2."), what="payments with mobile wallets"),
+    NotYet(name="wallet3", applies=_starts("wallet3."), what="payments with mobile wallets"),
+    NotYet(name="giftCard", applies=_starts("giftCard."), what="gift cards"),
+    NotYet(name="job", applies=_starts("job."), what="subscription jobs"),
+    NotYet(name="recurringMigration", applies=_starts("recurringMigration."), what="recurring migration"),
+    NotYet(name="createRegistration", applies=_is("createRegistration", "true"), what="registrations"),
+    NotYet(name="referenceUuid", applies=_starts("referenceUuid"), what="incremental and renewed authorizations"),
+    NotYet(name="standingInstruction.mode", applies=_is("standingInstruction.mode", "REPEATED"), what="card on file"),
+    NotYet(name="standingInstruction.source", applies=_is("standingInstruction.source", "MIT"), what="card on file"),
+    NotYet(
+        name="standingInstruction.industryPractice", applies=_starts("standingInstruction.industryPractice"),
+        what="industry practices of card on file",
+    ),
+)  # fmt: skip
+
+
+def refuse_what_is_not_built(parameters: Parameters, channel: Channel) -> None:
+    """Raise Refused (600.200.400) for means and flows that are understood but not offered yet."""
+    errors = [
+        ParameterError(name=row.name, message=f"is understood, but {row.what} are not offered yet", code=NOT_SUPPORTED)
+        for row in NOT_YET
+        if row.applies(parameters)
+    ]
+    if parameters["paymentType"] not in FIRST:
+        errors.append(
+            ParameterError(
+                name="paymentType", value=parameters["paymentType"], code=NOT_SUPPORTED,
+                message=f"is not offered here; {', '.join(sorted(FIRST))} are",
+            )
+        )  # fmt: skip
+    if channel.three_d_secure and needs_authentication(parameters):
+        errors.append(
+            ParameterError(
+                name="entityId", code=NOT_SUPPORTED,
+                message="belongs to a channel with 3-D Secure, which is not offered yet: send threeDSecure.disable=true "
+                "or a proof of an external 3DS server",
+            )
+        )  # fmt: skip
+    if errors:
+        raise Refused(NOT_SUPPORTED, errors)
+
+
+def needs_authentication(parameters: Parameters) -> bool:
+    """Would 3-D Secure start: a shopper's card payment without proof and not switched off (D32, D34)."""
+    return (
+        "card.number" in parameters
+        and parameters["paymentType"] in ("PA", "DB")
+        and parameters.get("threeDSecure.disable") != "true"
+        and not ("threeDSecure.eci" in parameters and "threeDSecure.verificationId" in parameters)
+        and parameters.get("standingInstruction.source") != "MIT"
+    )
+
+
+def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
+    """The brand, and whether it was detected from the number (D30). Raises Refused for one that cannot be served."""
+    brand, detected = parameters.get("paymentBrand"), False
+    if brand is None:
+        brand, detected = detect_brand(parameters.get("card.number") or ""), True
+    if brand is None:
+        raise Refused(
+            "200.300.404",
+            [ParameterError(name="paymentBrand", message="is required: no card brand is known for this number")],
+        )
+    if brand not in BRANDS:
+        raise Refused(UNKNOWN_BRAND, [_brand_error(brand, "is not a brand of this gateway", UNKNOWN_BRAND)])
+    if channel.brands and brand not in channel.brands:
+        allowed = ", ".join(channel.brands)
+        raise Refused(
+            BRAND_NOT_SET_UP,
+            [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_SET_UP)],
+        )
+    return brand, detected
+
+
+def refuse_currency(parameters: Parameters, channel: Channel) -> None:
+    """Raise Refused when the channel does not take the currency."""
+    if channel.currencies and parameters["currency"] not in channel.currencies:
+        message = f"is not set up for this channel, which takes {', '.join(channel.currencies)}"
+        raise Refused(
+            NOT_SET_UP,
+            [ParameterError(name="currency", value=parameters["currency"], message=message, code=NOT_SET_UP)],
+        )
+
+
+def _brand_error(brand: str, message: str, code: str) -> ParameterError:
+    return ParameterError(name="paymentBrand", value=brand, message=message, code=code)

@@ -1,0 +1,93 @@
+"""A request on its way down the corridor: what every door builds before it calls ``process``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from gateway import identifiers
+from gateway.catalogue.parse import Parameters
+from gateway.connectors.port import Card
+from gateway.models import Channel, Merchant
+from gateway.money import Money
+from gateway.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where a request came from: one row of the request log. ``started`` is a monotonic clock's reading, seconds."""
+
+    request: UUID
+    method: str
+    path: str
+    at: datetime
+    ip: str | None = None
+    entity: UUID | None = None
+    token: UUID | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def ndc(self) -> str:
+        return identifiers.ndc(self.request, self.entity.hex if self.entity else "")
+
+    def log_row(self, status: int, code: str, *, payment: UUID | None = None, parameters: Any = None) -> dict[str, Any]:
+        """The columns of this request's RequestLog row."""
+        return {
+            "id": self.request,
+            "at": self.at,
+            "method": self.method[:8],
+            "path": self.path[:200],
+            "status": status,
+            "result_code": code,
+            "entity_id": self.entity,
+            "token": self.token,
+            "ip": self.ip,
+            "duration_ms": int((time.perf_counter() - self.started) * 1000),
+            "payment": payment,
+            "parameters": parameters,
+        }
+
+
+class Asker(Protocol):
+    """Any request: its merchant, whose clock counts, and where it came from."""
+
+    @property
+    def merchant(self) -> Merchant: ...
+    @property
+    def trace(self) -> Trace: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentRequest:
+    """A first payment: who, what, how much, with which means. Follow-ups are built in gateway.payments.follow_up."""
+
+    payment: UUID
+    merchant: Merchant
+    channel: Channel
+    payment_type: str
+    money: Money
+    brand: str
+    detected: bool
+    card: Card | None
+    parameters: Parameters
+    test_mode: str
+    now: datetime
+    trace: Trace
+
+
+def card_of(parameters: Parameters) -> Card | None:
+    """The card that was sent, its number and CVV typed as secrets; None without a card."""
+    number = parameters.get("card.number")
+    if number is None:
+        return None
+    cvv = parameters.get("card.cvv")
+    return Card(
+        number=Secret(number),
+        expiry_month=parameters["card.expiryMonth"],
+        expiry_year=parameters["card.expiryYear"],
+        holder=parameters.get("card.holder") or "",
+        cvv=Secret(cvv) if cvv else None,
+    )

@@ -1,0 +1,101 @@
+"""The only writer of payments: rows for a beginning, rows for an end, each set in one statement and one commit.
+
+No transaction is open while an acquirer thinks: ``begin`` has committed before, ``complete`` starts after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from gateway import results
+from gateway.connectors.port import AcquirerReply
+from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, RequestLog, Status
+from gateway.payments.request import Trace
+from gateway.payments.states import START, Event, ImpossibleMove, after
+from gateway.rows import Write
+
+_WRITTEN = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
+
+
+def begin(payment: Payment, *, trace: Trace, refusal: str = "", raising: Payment | None = None) -> bool:
+    """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
+
+    ``raising``: the first payment of the chain a follow-up joins; its count of follow-ups is raised by one. False
+    when somebody else raised it since it was read: then nothing was written, and the chain must be read again.
+    """
+    write = Write()
+    if raising is not None:
+        write.update(raising, {"follow_ups": raising.follow_ups + 1}, expecting={"follow_ups": raising.follow_ups})
+    event = Event.REFUSE if refusal else Event.BEGIN
+    payment.status = after(START, event)
+    payment.result_code = refusal
+    payment.sequence = 1
+    payment.completed_at = payment.created_at if refusal else None
+    write.insert(Payment, **{name: getattr(payment, name) for name in _WRITTEN})
+    _record(write, payment, event, payment.created_at)
+    if refusal:
+        _tell(write, payment, "CREATED", payment.created_at)
+        write.insert(RequestLog, **trace.log_row(results.http_status(refusal), refusal, payment=payment.id))
+    return write.run()
+
+
+def complete(
+    payment: Payment,
+    event: Event,
+    reply: AcquirerReply,
+    *,
+    at: datetime,
+    duration_ms: int,
+    trace: Trace | None = None,
+    kind: str = "submit",
+) -> None:
+    """Move ``payment`` by the acquirer's answer, with its event, exchange, notification and log row.
+
+    Raises ImpossibleMove when the payment is no longer as it was read: somebody else moved it, nothing is written.
+    """
+    before, sequence = Status(payment.status), payment.sequence
+    status = after(before, event)
+    changes: dict[str, Any] = {
+        "status": status,
+        "result_code": reply.code,
+        "approved": reply.approved.amount if reply.approved is not None else None,
+        "connector_tx_id": reply.connector_tx_id,
+        "answer": {**payment.answer, **_facts(reply)},
+        "sequence": sequence + 1,
+        "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
+    }
+    write = Write()
+    write.update(payment, changes, expecting={"status": before, "sequence": sequence})
+    for name, value in changes.items():
+        setattr(payment, name, value)
+    _record(write, payment, event, at)
+    write.insert(
+        AcquirerExchange, payment_id=payment.id, connector=payment.connector, kind=kind, sent=dict(reply.sent),
+        received=dict(reply.received), duration_ms=duration_ms, at=at,
+    )  # fmt: skip
+    _tell(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
+    if trace is not None:
+        write.insert(RequestLog, **trace.log_row(results.http_status(reply.code), reply.code, payment=payment.id))
+    if not write.run():
+        raise ImpossibleMove(f"payment {payment.id} was moved by somebody else")
+
+
+def _facts(reply: AcquirerReply) -> Mapping[str, Any]:
+    facts: dict[str, Any] = {"resultDetails": dict(reply.details), "avs": reply.avs, "cvv": reply.cvv}
+    return {name: value for name, value in facts.items() if value}
+
+
+def _record(write: Write, payment: Payment, event: Event, at: datetime) -> None:
+    write.insert(
+        PaymentEvent, payment_id=payment.id, sequence=payment.sequence, event=event, status=payment.status,
+        result_code=payment.result_code, at=at,
+    )  # fmt: skip
+
+
+def _tell(write: Write, payment: Payment, action: str, at: datetime) -> None:
+    write.insert(
+        Notification, merchant_id=payment.merchant_id, channel_id=payment.channel_id, kind="PAYMENT", action=action,
+        payment_id=payment.id, sequence=payment.sequence, created_at=at,
+    )  # fmt: skip

@@ -1,0 +1,27 @@
+"""The ticks' Celery names. A tick only finds rows whose time has come; the rows are the truth, the broker only wakes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from celery import shared_task
+from django.conf import settings
+
+from gateway import clock
+from gateway.models import RequestLog, ThrottleWindow
+
+_THROTTLE_KEPT: Final = timedelta(minutes=10)
+_BATCH: Final = 10_000
+
+
+@shared_task
+def sweep() -> dict[str, int]:
+    """Throw away what has had its time: counters of past windows, requests older than the settings keep them."""
+    now = clock.real()
+    old = (now - _THROTTLE_KEPT).timestamp()
+    windows = ThrottleWindow.objects.extra(where=['"window" * window_s + window_s < %s'], params=[old]).delete()[0]
+    limit = now - timedelta(days=settings.GATEWAY_REQUEST_LOG_DAYS)
+    stale = list(RequestLog.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:_BATCH])
+    requests = RequestLog.objects.filter(pk__in=stale).delete()[0] if stale else 0
+    return {"throttle windows": windows, "requests": requests}

@@ -1,0 +1,49 @@
+"""One PostgreSQL for the whole run, started before Django reads its settings.
+
+The process that you started starts it and hands its address to pytest-xdist's workers in the environment;
+each worker makes a database of its own in it. TEST_DATABASE_URL names another server, which is then used.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import django
+
+from config.launcher.postgres import Postgres
+
+_var: Path | None = None
+_postgres: Postgres | None = None
+
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _var = Path(tempfile.mkdtemp(prefix="tollhouse-tests-"))
+    _var.chmod(0o711)  # under root the server is another user and has to pass through
+    _postgres = Postgres(_var, url=os.environ.get("TEST_DATABASE_URL") or None, durable=False)
+    os.environ.update(
+        {
+            "DATABASE_URL": _postgres.start(),
+            "CELERY_BROKER_URL": "memory://",
+            "DJANGO_SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "GATEWAY_BASE_URL": "http://testserver",
+            "GATEWAY_ENVIRONMENT": "test",
+            "GATEWAY_VAULT_KEYSET_FILE": str(_var / "vault.json"),
+            "DJANGO_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
+        }
+    )
+
+django.setup()
+
+
+def pytest_unconfigure() -> None:
+    """Also called after Ctrl-C. A killed run needs nothing: the server dies with it."""
+    if _postgres is not None:
+        _postgres.stop()
+    if _var is not None:
+        data = _var / "postgres"
+        if data.is_symlink():
+            shutil.rmtree(data.resolve(), ignore_errors=True)
+        shutil.rmtree(_var, ignore_errors=True)

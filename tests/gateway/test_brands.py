@@ -1,0 +1,226 @@
+"""Brands: detection by prefix, what fits a brand, the other means, the issuers."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway import brands
+from gateway.brands import BRANDS, CARD_BRANDS, METHODS, detect, detect_brand, fits, issuer, luhn_ok
+from gateway.luhn import check_digit
+
+PREFIXES = [
+    ("4", "VISA"), ("420000", "VISA"), ("424242", "VISA"), ("411111", "VISA"), ("499999", "VISA"),
+    ("51", "MASTER"), ("55", "MASTER"), ("510510", "MASTER"), ("559999", "MASTER"),
+    ("222100", "MASTER"), ("222099", None), ("250000", "MASTER"), ("272099", "MASTER"), ("272100", None),
+    ("34", "AMEX"), ("37", "AMEX"), ("33", None), ("349999", "AMEX"), ("377777", "AMEX"),
+    ("36", "DINERS"), ("300", "DINERS"), ("305", "DINERS"), ("306000", None), ("309500", "DINERS"),
+    ("309600", None), ("38", "DINERS"), ("39", "DINERS"), ("300822", "DINERS"),
+    ("6011", "DISCOVER"), ("601200", None), ("644", "DISCOVER"), ("649", "DISCOVER"), ("65", "DISCOVER"),
+    ("643999", None), ("650000", "DISCOVER"),
+    ("3528", "JCB"), ("3589", "JCB"), ("352799", None), ("359000", None),
+    ("62", "UNIONPAY"), ("622126", "UNIONPAY"), ("622925", "UNIONPAY"), ("810000", "UNIONPAY"),
+    ("2200", "MIR"), ("2204", "MIR"), ("2205", None), ("500000", "MAESTRO"), ("6759", "MAESTRO"),
+    ("560000", "MAESTRO"), ("589999", "MAESTRO"), ("493698", "MAESTRO"),
+    ("6703", "BCMC"), ("5019", "DANKORT"),
+    ("401178", "ELO"), ("509000", "ELO"), ("655021", "ELO"), ("606282", "HIPERCARD"), ("637095", "HIPER"),
+    ("63743358", "HIPER"), ("508500", "RUPAY"), ("508499", "MAESTRO"),
+    ("652150", "RUPAY"), ("653150", "DISCOVER"),
+    ("979200", "TROY"), ("589562", "NARANJA"), ("506099", "VERVE"),
+    ("0", None), ("1", None), ("9", None), ("", None),
+]  # fmt: skip
+
+NUMBERS = [
+    ("4200000000000000", "VISA"), ("4242424242424242", "VISA"), ("4222222222222", "VISA"),
+    ("5454545454545454", "MASTER"), ("2223000048400011", "MASTER"), ("377777777777770", "AMEX"),
+    ("378282246310005", "AMEX"), ("30082246403846", "DINERS"), ("36700102000000", "DINERS"),
+    ("6011111111111117", "DISCOVER"), ("3530111333300000", "JCB"), ("6759649826438453", "MAESTRO"),
+    ("6200000000000005", "UNIONPAY"), ("6703444444444449", "BCMC"), ("5019717010103742", "DANKORT"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("prefix", "code"), PREFIXES)
+def test_a_prefix_names_its_brand(prefix: str, code: str | None) -> None:
+    """Part A, paymentBrand: card brand detection."""
+    assert detect_brand(prefix) == code
+
+
+@pytest.mark.parametrize(("number", "code"), NUMBERS)
+def test_a_whole_number_names_its_brand_and_fits_it(number: str, code: str) -> None:
+    """Part A, paymentBrand: card brand detection."""
+    assert luhn_ok(number)
+    assert detect_brand(number) == code
+    assert fits(code, number)
+    assert brands.number_ok(code, number)
+
+
+@pytest.mark.parametrize(
+    "number", ["420000000000000", "42000000000000000", "37777777777777", "555555555555555"]
+)
+def test_a_number_of_a_wrong_length_has_no_brand(number: str) -> None:
+    """A brand is a prefix and a length."""
+    assert detect(number) == ()
+    assert not fits("VISA", number)
+
+
+def test_a_brand_that_shares_a_schemes_numbers_comes_after_the_scheme() -> None:
+    """Best first."""
+    assert detect("4571000000000001") == ("VISA", "DANKORT")
+    assert detect("4970100000000154") == ("VISA", "CARTEBANCAIRE")
+    assert detect("4026000000000002") == ("VISA", "VISAELECTRON")
+    assert detect("6703444444444449") == ("BCMC", "MAESTRO")
+    assert detect("622126") == ("UNIONPAY", "DISCOVER")
+    assert detect("4200000000000000") == ("VISA",)
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "expected"),
+    [
+        ("VISA", "5454545454545454", False),
+        ("MASTER", "4200000000000000", False),
+        ("VISADEBIT", "4200000000000000", True),
+        ("CARTEBANCAIRE", "5454545454545454", True),
+        ("DISCOVER", "6221260000000000", True),
+        ("WALLET1", "4200000000000000", False),
+        ("NOSUCHBRAND", "4200000000000000", False),
+    ],
+)
+def test_a_number_fits_the_brands_that_may_carry_it(code: str, number: str, expected: bool) -> None:
+    """Result code 100.100.700 answers a number that does not fit."""
+    assert fits(code, number) is expected
+
+
+@pytest.mark.parametrize(
+    "number", ["4444444444444444", "4200000000000001", "", "4", "٤٢٠٠٠٠٠٠٠٠٠٠٠٠٠٠", "4200 0000 0000 0000"]
+)
+def test_a_number_without_a_right_check_digit_fails(number: str) -> None:
+    """ISO/IEC 7812-1, annex B."""
+    assert not luhn_ok(number)
+
+
+def test_one_wrong_digit_is_always_found() -> None:
+    """ISO/IEC 7812-1, annex B."""
+    number = "4242424242424242"
+    for place in range(len(number)):
+        for digit in set("0123456789") - {number[place]}:
+            assert not luhn_ok(number[:place] + digit + number[place + 1 :])
+    assert check_digit(number[:-1]) == number[-1]
+
+
+@pytest.mark.parametrize(("code", "cvv", "expected"), [
+    ("VISA", "123", True), ("VISA", "1234", False), ("AMEX", "1234", True), ("AMEX", "123", False),
+    ("NOSUCHBRAND", "123", True), ("NOSUCHBRAND", "12", False),
+])  # fmt: skip
+def test_a_security_code_is_as_long_as_the_brand_says(code: str, cvv: str, expected: bool) -> None:
+    """Result code 100.100.601."""
+    assert brands.cvv_ok(code, cvv) is expected
+
+
+def test_maestro_cards_may_have_no_security_code() -> None:
+    """Result code 100.100.600 is for brands that need one."""
+    assert brands.cvv_required("VISA")
+    assert not brands.cvv_required("MAESTRO")
+
+
+def test_every_brand_code_has_the_form_of_payment_brand() -> None:
+    """Part A, paymentBrand: 1-32 letters, digits, underscore; Part B, brandResult: A up to 16."""
+    for code, brand in BRANDS.items():
+        assert re.fullmatch(r"[A-Z0-9_]{1,32}", code)
+        assert brand.code == code
+        assert brand.label
+        assert brand.method in METHODS
+    for code, card in CARD_BRANDS.items():
+        assert re.fullmatch(r"[A-Z]{1,16}", code)
+        assert card.means == "card"
+        assert card.ranges
+        assert max(card.lengths) <= 19
+        assert set(card.beside) <= set(CARD_BRANDS)
+        assert all(low <= high and (low + high).isdecimal() for low, high in card.ranges + card.detected)
+        assert all(fits(code, low.ljust(max(card.lengths), "0")) for low, _ in card.detected)
+
+
+@pytest.mark.parametrize(
+    ("code", "method", "means", "redirect"),
+    [
+        ("DIRECTDEBIT_SEPA", "DD", "bankAccount", False),
+        ("WALLET1", "WA", "wallet1", False),
+        ("WALLET3", "WA", "wallet3", False),
+        ("WEBWALLET", "VA", "virtualAccount", True),
+        ("SHOPWALLET", "VA", "virtualAccount", True),
+        ("ONLINETRANSFER", "OT", "bankAccount", True),
+        ("INVOICE", "IV", None, False),
+        ("PREPAYMENT", "PP", None, False),
+        ("VISA", "CC", "card", False),
+        ("MAESTRO", "DC", "card", False),
+    ],
+)
+def test_a_brand_names_its_payment_method(code: str, method: str, means: str | None, redirect: bool) -> None:
+    """Part B, Query: paymentMethods."""
+    brand = brands.brand(code)
+    assert brand is not None
+    assert (brand.method, brand.means, brand.redirect) == (method, means, redirect)
+    assert brands.is_card(code) is (means == "card")
+
+
+def test_an_unknown_brand_is_no_brand() -> None:
+    """Result code 600.200.200 is the caller's."""
+    assert brands.brand("NOSUCHBRAND") is None
+
+
+def test_the_methods_are_those_of_the_query() -> None:
+    """Part B, Query: paymentMethods."""
+    assert set(METHODS) == {
+        "DD",
+        "CT",
+        "CC",
+        "WA",
+        "VA",
+        "UA",
+        "OT",
+        "DC",
+        "ET",
+        "NT",
+        "IV",
+        "PP",
+        "OD",
+        "RM",
+    }
+
+
+def test_issuers_are_facts_of_a_bin_and_none_where_unknown() -> None:
+    """Part B, Response parameters: card.issuer, card.type, card.level, card.regulatedFlag."""
+    found = issuer("420000")
+    assert found is not None
+    assert (found.bank, found.type, found.level, found.regulated) == (
+        "Tollhouse Test Bank",
+        "CREDIT",
+        "CLASSIC",
+        False,
+    )
+    assert issuer("4200000000000000") == found
+    assert issuer("499999") is None
+    assert issuer("42") is None
+
+
+def test_issuers_of_the_file_are_plainly_invented() -> None:
+    """Reserved names and numbers only: RFC 2606 .example, numbers kept for fiction."""
+    lines = (
+        (Path(brands.__file__).parent / "data" / "issuers.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    )
+    assert len({line.split("\t")[0] for line in lines}) == len(lines)
+    for line in lines:
+        found = issuer(line.split("\t")[0])
+        assert found is not None
+        assert "Test" in found.bank
+        assert re.fullmatch(r"https://([a-z-]+\.)+example", found.website)
+        assert re.fullmatch(r"\+44 20 7946 0[0-9]{3}|\+1 202 555 01[0-9]{2}", found.phone)
+        assert found.type in {"CREDIT", "DEBIT", "PREPAID"}
+        assert re.fullmatch(r"[A-Z]{2}", found.country)
+
+
+def test_the_table_is_the_file_the_widget_reads() -> None:
+    """One table, two readers."""
+    table = json.loads((Path(brands.__file__).parent / "data" / "brands.json").read_text(encoding="utf-8"))
+    assert [row["code"] for row in table["cards"]] == list(CARD_BRANDS)
+    assert {row["code"] for row in table["cards"] + table["others"]} == set(BRANDS)

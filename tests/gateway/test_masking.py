@@ -1,0 +1,158 @@
+"""Masking: no card number, security code or token survives; ids, times and amounts do."""
+
+import uuid
+
+import pytest
+
+from gateway.connectors.simulator.cards import INVALID_NUMBER, SIMULATED_CARDS
+from gateway.luhn import check_digit, luhn_ok
+from gateway.masking import looks_like_pan, mask_iban, mask_pan, mask_text
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        ("4200000000000000", "420000******0000"),
+        ("377777777777770", "377777*****7770"),
+        ("30082246403846", "300822****3846"),
+        ("5000000000611", "500000***0611"),
+        ("500000000611", "********0611"),
+        ("1234567890", "******7890"),
+        ("123456789", "*********"),
+        ("", ""),
+    ],
+)
+def test_a_card_number_shows_six_and_four_digits_a_short_one_fewer(number: str, shown: str) -> None:
+    """Issue: mask_pan."""
+    assert mask_pan(number) == shown
+
+
+def test_an_iban_shows_country_check_digits_and_the_last_four() -> None:
+    """Issue: mask_iban."""
+    assert mask_iban("DE89370400440532013000") == "DE89**************3000"
+    assert mask_iban("DE89370") == "*******"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("4200000000000000", "420000******0000"),
+        ("pan 4200 0000 0000 0000.", "pan 4200 00** **** 0000."),
+        ("4200-0000-0000-0000", "4200-00**-****-0000"),
+        ("3777 777777 77770", "3777 77**** *7770"),
+        ("a4200000000000000b", "a420000******0000b"),
+        ("two 4200000000000000,4111111111111111", "two 420000******0000,411111******1111"),
+        ("4200000000000000 4111111111111111", "420000******0000 411111******1111"),
+        ("id 123 4200000000000000 99", "id 123 420000******0000 99"),
+        ("12:00:00+0000 4200000000000000", "12:00:00+0000 420000******0000"),
+        ("/pay/4200000000000000?x=1", "/pay/420000******0000?x=1"),
+        ("n%3D4200000000000000%26a", "n%3D420000******0000%26a"),
+        ("n:%204200000000000000", "n:%20420000******0000"),
+        ("4200%200000%200000%200000", "4200%2000**%20****%200000"),
+        ("4200+0000+0000+0000", "4200+00**+****+0000"),
+        ('{"holder":"4200000000000000"}', '{"holder":"420000******0000"}'),
+        ("\\u003d4200000000000000", "\\u003d420000******0000"),
+        ("4200000000000000/12/2030", "420000******0000/12/2030"),
+        ("4200000000000000=30121010000", "420000******0000=30121010000"),
+        ("4200000000000000.00", "420000******0000.00"),
+        ("6304000000000000", "630400******0000"),
+    ],
+)
+def test_a_card_number_is_masked_wherever_it_turns_up(text: str, shown: str) -> None:
+    """Issue: JSON logs in which a PAN is masked wherever it turns up."""
+    assert mask_text(text) == shown
+
+
+@pytest.mark.parametrize("length", [12, 13, 14, 15, 16, 17, 18, 19])
+def test_every_card_length_is_masked(length: int) -> None:
+    """Maestro has 12 to 19 digits."""
+    payload = "5012345678901234567"[: length - 1]
+    number = payload + check_digit(payload)
+    assert number not in mask_text(f"x={number};")
+    assert looks_like_pan(number)
+
+
+def test_no_card_of_the_simulator_survives_a_log_line() -> None:
+    """Issue: masking, on the table of test cards."""
+    for card in SIMULATED_CARDS:
+        if card.code != INVALID_NUMBER:
+            for text in (card.number, card.spaced, card.spaced.replace(" ", "-"), f'"n":"{card.number}"'):
+                assert "*" in mask_text(text)
+        assert card.number not in mask_text(f'{{"card.number": "{card.number}"}}')
+        assert card.number not in mask_text(f"card.number={card.number}&amount=92.00")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nothing at all",
+        "4200000000000001",
+        "42000000000000000000",
+        "0000000000000000",
+        "8ac7a4a19c5d4f0e019c5d4200000000",
+        "0190a3b2-4567-1234-8765-123456789abc",
+        "42000000-0000-0000-4200-000000000000",
+        "8AC7A4A19C5D4F0E019C5D4200000000-node1",
+        "a94a8fe5ccb19ba61c4c0873d391e987982fbbd3",
+        "2026-11-21 12:13:45.123456+0000",
+        "2026-11-21T12:13:45Z",
+        "2026-11-21 121345",
+        "1763727600124",
+        "1763727600000007",
+        "0.4200000000000000",
+        "9999999999.99",
+        "amount=92.00&currency=EUR",
+        "4532.1234.1234",
+        "+49 170 1234567",
+        "cvvResponse=M result.cvvResponse: M",
+        "pinned=1 shopping=2",
+        '"number": "A-17"',
+        "card.cvv=null",
+    ],
+)
+def test_ids_times_and_amounts_stay_and_the_text_is_the_same_object(text: str) -> None:
+    """Issue: masking must not eat ids, timestamps and amounts."""
+    assert mask_text(text) is text
+
+
+def test_a_compact_time_is_a_time_even_when_it_passes_luhn() -> None:
+    """Issue: masking must not eat timestamps."""
+    time = next(f"202611211213{second:02}" for second in range(60) if luhn_ok(f"202611211213{second:02}"))
+    epoch = next(str(moment) for moment in range(1763727600000, 1763727600020) if luhn_ok(str(moment)))
+    assert mask_text(time) is time
+    assert mask_text(epoch) is epoch
+
+
+def test_no_time_ordered_id_is_masked() -> None:
+    """D14: ids are 32 lower-case hex digits."""
+    for number in range(2000):
+        text = f"/v1/payments/{uuid.uuid5(uuid.NAMESPACE_OID, str(number)).hex}"
+        assert mask_text(text) is text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("card.cvv=123&card.holder=Jane", "card.cvv=***&card.holder=Jane"),
+        ('{"card.cvv": "123", "a": 1}', '{"card.cvv": "***", "a": 1}'),
+        ('{"card":{"cvv":"123"}}', '{"card":{"cvv":"***"}}'),
+        ('"{\\"cvv\\":\\"123\\"}"', '"{\\"cvv\\":\\"***\\"}"'),
+        ("{'card.cvv': '123'}", "{'card.cvv': '***'}"),
+        ("[('card.cvv', '123'), ('a', 'b')]", "[('card.cvv', '***'), ('a', 'b')]"),
+        ("card[cvv]=123", "card[cvv]=***"),
+        ("card.cvv%3D123", "card.cvv%3D***"),
+        ("CARD.CVV=123", "CARD.CVV=***"),
+        ("tokenAccount.dtvc=1234", "tokenAccount.dtvc=***"),
+        ("giftCard.pin=ab12", "giftCard.pin=***"),
+        ('"pin": "12 34"', '"pin": "***"'),
+        ("bankAccount.iban=DE89370400440532013000", "bankAccount.iban=DE89**************3000"),
+        ("card.number=4200000000000001&a=b", "card.number=420000******0001&a=b"),
+        ('"number":"4200 0000 0000 0001"', '"number":"420000******0001"'),
+        ("Authorization: Bearer OGE4Mjk0MTc0|abc==", "Authorization: Bearer ***"),
+        ("'authorization': 'bearer abcdefgh12345678'", "'authorization': 'bearer ***'"),
+    ],
+)
+def test_codes_pins_and_tokens_are_masked_by_their_name(text: str, shown: str) -> None:
+    """Issue: values of card.cvv, tokenAccount.dtvc, giftCard.pin and bearer tokens."""
+    assert mask_text(text) == shown

@@ -1,0 +1,109 @@
+"""Fixtures for tests of the launcher on real processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PYTEST_")
+
+
+@pytest.fixture
+def var() -> Iterator[Path]:
+    """An empty `var/` that an unprivileged server can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="tollhouse-ground-"))
+    folder.chmod(0o711)
+    yield folder
+    data = folder / "postgres"
+    if data.is_symlink():
+        shutil.rmtree(data.resolve(), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def environment(var: Path) -> dict[str, str]:
+    """The environment of someone who just typed `make run`, on a `var/` and a port of the test's own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+    return {**bare, "TOLLHOUSE_VAR": str(var), "PORT": str(port)}
+
+
+Launch = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def launch(environment: dict[str, str]) -> Iterator[Launch]:
+    """Start `python -m config.launcher`; whatever still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "config.launcher", *arguments],
+            cwd=ROOT,
+            env={**environment, **extra},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes below `pid`, itself left out."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
+        except OSError:
+            continue
+    found: set[int] = set()
+    layer = {pid}
+    while layer:
+        layer = {child for child, parent in parents.items() if parent in layer} - found
+        found |= layer
+    return found
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Those that still run; one that only waits to be collected does not."""
+    running = set()
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[0]
+        except OSError:
+            continue
+        if state not in "ZX":
+            running.add(pid)
+    return running
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> bool:
+    """Poll until it holds; whether it ever did."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
