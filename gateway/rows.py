@@ -107,9 +107,8 @@ def _columns(model: type[models.Model]) -> dict[str, tuple[str, str, bool]]:
     """Attribute name → (quoted column, typed placeholder, is JSON). Casts carry no length: PostgreSQL would cut."""
     found = {}
     for field in model._meta.concrete_fields:
-        kind = (field.rel_db_type(connection) if field.is_relation else field.db_type(connection)) or "text"
-        kind = kind.split("(")[0]
-        if field.is_relation:
-            kind = (field.target_field.db_type(connection) or "uuid").split("(")[0]
+        # A foreign key has no type of its own: its column has the type of what it points at.
+        target = field.target_field if isinstance(field, models.ForeignKey) else field
+        kind = (target.db_type(connection) or "text").split("(")[0]
         found[field.attname] = (f'"{field.column}"', f"%s::{kind}", isinstance(field, models.JSONField))
     return found

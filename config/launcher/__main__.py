@@ -53,6 +53,10 @@ def run() -> int:
     except LaunchError as error:
         print(f"\nTollhouse cannot run: {error}", file=sys.stderr, flush=True)
         code = 1
+    except OSError as error:  # a full disk, a missing right
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"\nTollhouse cannot run: {where}{error.strerror or error}", file=sys.stderr, flush=True)
+        code = 1
     finally:
         # From here on a signal must not cut the stopping short.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -159,6 +159,4 @@ def check_url(url: str) -> None:
     except ValueError as error:
         raise LaunchError(f"CELERY_BROKER_URL is not a URL: {error}.") from error
     except OSError as error:
-        raise LaunchError(
-            f"The broker of CELERY_BROKER_URL does not answer: {error.strerror or error}."
-        ) from error
+        raise LaunchError(f"The broker of CELERY_BROKER_URL does not answer: {error.strerror or error}.") from error

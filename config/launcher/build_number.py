@@ -15,7 +15,7 @@ SUFFIXES = frozenset((".py", ".lock", ".html", ".json"))
 
 def build_number(root: Path) -> str:
     """The last commit and its time; without git, a hash of the sources and the time of the newest."""
-    commit, seconds = _from_git(root) or _from_sources(root)
+    commit, seconds = _from_git(root) or sources_digest(root)
     return f"{commit}@{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} +0000"
 
 
@@ -31,7 +31,8 @@ def _from_git(root: Path) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def _from_sources(root: Path) -> tuple[str, int]:
+def sources_digest(root: Path) -> tuple[str, int]:
+    """A SHA-1 of the sources, 40 hex digits, and when the newest was changed, in seconds since 1970."""
     digest = hashlib.sha1(usedforsecurity=False)
     newest = 0.0
     for top in SOURCES:

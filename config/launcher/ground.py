@@ -31,9 +31,7 @@ class Ground:
         """One run at a time on a `var/`: LaunchError when there is another."""
         self._lock = take_lock(self.var / "run.lock")
         if self._lock is None:
-            raise LaunchError(
-                f"Tollhouse already runs on {self.var}. Stop it first, or set TOLLHOUSE_VAR and PORT."
-            )
+            raise LaunchError(f"Tollhouse already runs on {self.var}. Stop it first, or set TOLLHOUSE_VAR and PORT.")
         (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
 
     def start(self, web: Web) -> None:

@@ -288,9 +288,7 @@ def check_url(url: str) -> str:
     """A DATABASE_URL that answers and is new enough, in the scheme the driver knows; else LaunchError."""
     scheme, _, rest = url.partition("://")
     if scheme not in ("postgres", "postgresql", "psql", "pgsql") or not rest:
-        raise LaunchError(
-            "DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:5432/name."
-        )
+        raise LaunchError("DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:5432/name.")
     url = f"postgresql://{rest}"
     version = 0
     try:

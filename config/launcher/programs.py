@@ -26,9 +26,7 @@ MEMORY = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and
 class Program:
     """A Python program as a child of ours: `launch()`, `exit_code()`, `stop()`."""
 
-    def __init__(
-        self, name: str, module: Sequence[str], *, var: Path, environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, name: str, module: Sequence[str], *, var: Path, environment: Mapping[str, str]) -> None:
         self.log = var / "log" / f"{name}.log"
         self._command = [sys.executable, "-m", "config.launcher.child", *module]
         self._environment = environment

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from config.launcher.errors import LaunchError, last_lines, telling_line
 from config.launcher.ground import Ground
+from config.launcher.prepared import is_prepared, mark_prepared
 from config.launcher.process import open_log, spawn, stop
 from config.launcher.programs import Program, Web, beat_command, worker_command
 from config.launcher.terminal import say, show_demo, tick
@@ -78,9 +79,17 @@ class Run:
         say(f"Tollhouse, {environment} environment\n")
         self.ground.start(self.web)
         demo = self.var / "demo.json" if environment == "test" else None
+        # Nothing to migrate (all but first starts): the web server need not wait to read its sources. In the
+        # live environment it always waits, as the start-up checks have the first word there.
+        url = self.ground.environment["DATABASE_URL"]
+        early = demo is not None and is_prepared(self.var, url)
+        if early:
+            self._launch("The web server", "web", self.web.command())
         self._prepare(demo)
-        # The web server first and alone: on a small machine worker and beat would only keep it waiting.
-        self._launch("The web server", "web", self.web.command())
+        mark_prepared(self.var, url)
+        # Worker and beat come last: on a small machine they would only keep the web server waiting.
+        if not early:
+            self._launch("The web server", "web", self.web.command())
         self._watch_ground()
         self._wait_ready()
         started = time.monotonic()

@@ -79,8 +79,9 @@ FIRST_PAYMENT = condition(
 
 
 def _amount_unless_reversal(sent: Sent) -> Iterator[Breach]:
-    if "paymentType" in sent and sent["paymentType"] != "RV" and "amount" not in sent:
-        yield "amount", f"is required with paymentType {sent['paymentType']}, e.g. 92.00"
+    kind = sent.get("paymentType")
+    if kind is not None and kind != "RV" and "amount" not in sent:
+        yield "amount", f"is required with paymentType {kind}, e.g. 92.00"
 
 
 FOLLOW_UP_AMOUNT = condition(

@@ -320,7 +320,7 @@ class _Run:
             self._used.setdefault((structure.prefix + structure.title, ()), structure)
         for (_, indexes), structure in self._used.items():
             self._check(structure, indexes)
-        sent = Sent(self.params.values, facts=self._facts)
+        sent = Sent(self.params.values, facts=self._facts, faulty=self._faulty)
         for rule in self._catalogue.rules:
             self._apply(rule, sent, "")
         if any(error.code == INVALID for error in self._errors):
@@ -333,7 +333,7 @@ class _Run:
         prefix = structure.prefix
         for index in indexes:
             prefix = prefix.replace("[n]", f"[{index}]", 1)
-        sent = Sent(self.params.values, prefix, self._facts)
+        sent = Sent(self.params.values, prefix, self._facts, self._faulty)
         dotted = f"{prefix}." if prefix else ""
         if structure.demand is not Demand.NEVER and (
             structure.demand is Demand.ALWAYS or not structure.triggers or sent.any(*structure.triggers)

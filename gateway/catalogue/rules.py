@@ -7,7 +7,7 @@ structure a rule stands in (``houseNumber1``), or full names where it stands on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -18,14 +18,22 @@ Breach = tuple[str, str]
 class Sent:
     """What a rule sees: the values that were accepted, below one prefix, and facts about who asks.
 
-    ``facts``: words such as ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV),
+    A value that was sent and is not well-formed counts as sent (``in``, ``any``, ``missing``) and has no value
+    (``get``), so that it is reported once. ``facts``: words such as ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV),
     ``live``. See gateway.catalogue.endpoints.
     """
 
-    __slots__ = ("_prefix", "_values", "facts")
+    __slots__ = ("_faulty", "_prefix", "_values", "facts")
 
-    def __init__(self, values: Mapping[str, str], prefix: str = "", facts: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, str],
+        prefix: str = "",
+        facts: frozenset[str] = frozenset(),
+        faulty: Container[str] = frozenset(),
+    ) -> None:
         self._values = values
+        self._faulty = faulty
         self._prefix = f"{prefix}." if prefix else ""
         self.facts = facts
 
@@ -36,13 +44,14 @@ class Sent:
         return self._values[self._prefix + name]
 
     def __contains__(self, name: str) -> bool:
-        return self._prefix + name in self._values
+        full = self._prefix + name
+        return full in self._values or full in self._faulty
 
     def any(self, *names: str) -> bool:
-        return any(self._prefix + name in self._values for name in names)
+        return any(name in self for name in names)
 
     def missing(self, *names: str) -> list[str]:
-        return [name for name in names if self._prefix + name not in self._values]
+        return [name for name in names if name not in self]
 
     def under(self, prefix: str) -> list[str]:
         """The names sent that start with ``prefix``, e.g. ``customer.``."""

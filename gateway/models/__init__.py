@@ -2,7 +2,7 @@
 
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
-from gateway.models.journal import AuditEntry, Notification, RequestLog
+from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.payments import AcquirerExchange, Payment, PaymentEvent, Status
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "AuditEntry",
     "Channel",
     "Division",
+    "IdempotencyKey",
     "Merchant",
     "Notification",
     "Payment",

@@ -73,3 +73,22 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.subject} {self.subject_id}"
+
+
+class IdempotencyKey(models.Model):
+    """One ``Idempotency-Key`` of one token, method and path (D20), claimed in the transaction that begins its payment.
+
+    ``fingerprint``: the vault's keyed fingerprint of the body, CVV left out. ``answer``: the stored answer, None while
+    the payment is still being made. Keys use real time and are forgotten after 24 hours.
+    """
+
+    pk = models.CompositePrimaryKey("token", "method", "path", "key")
+    token = models.UUIDField()
+    method = models.CharField(max_length=8)
+    path = models.CharField(max_length=64)
+    key = models.CharField(max_length=255)
+    fingerprint = models.BinaryField(max_length=16)
+    payment = models.UUIDField()
+    status = models.SmallIntegerField(null=True)
+    answer = models.TextField(null=True)
+    created_at = models.DateTimeField(db_index=True)

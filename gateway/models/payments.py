@@ -25,7 +25,9 @@ class Payment(models.Model):
     follow-up speaks of. ``amount``: asked for; ``approved``: granted. ``request``: the accepted parameters as they
     are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
     ``sequence``: number of the last event. ``follow_ups``: on a first payment, how many follow-ups were begun; each
-    begins by raising it, so that two that read the same chain cannot both begin. Times are the merchant's clock.
+    begins by raising it, so that two that read the same chain cannot both begin. ``recover_at``: when a payment that
+    has no answer is looked after (real time; gateway.payments.recovery), ``inquiries`` how often it was. Other times
+    are the merchant's clock.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -56,6 +58,8 @@ class Payment(models.Model):
     final = models.BooleanField(default=False)
     sequence = models.SmallIntegerField(default=1)
     follow_ups = models.IntegerField(default=0)
+    recover_at = models.DateTimeField(null=True)
+    inquiries = models.SmallIntegerField(default=0)
     request_id = models.UUIDField()
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
