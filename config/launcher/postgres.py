@@ -21,13 +21,12 @@ from urllib.parse import quote, urlsplit
 import psycopg
 
 from config.launcher.errors import LaunchError, first_line, last_lines, telling_line
-from config.launcher.postgres_files import data_folder, find_binaries, readable_binaries
+from config.launcher.postgres_files import clear_remains, data_folder, find_binaries, readable_binaries
 from config.launcher.process import open_log, spawn, stop, unprivileged_account, wait_until
 from config.launcher.var import kept_port, kept_secret, port_is_free, take_lock
 
 OLDEST_VERSION = 15
 START_TIMEOUT_S = 30.0
-ORPHAN_STEPS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 CONNECT_TIMEOUT_S = 5
 LONGEST_SOCKET_PATH = 80
 NAME = "tollhouse"
@@ -251,37 +250,6 @@ def _says_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
     except OSError:
         return False
     return len(lines) >= 8 and lines[0].strip() == str(child.pid) and lines[7].strip() == "ready"
-
-
-def clear_remains(data: Path) -> None:
-    """End what a killed run left on this data. We hold its lock, so a server there has no launcher."""
-    for number, timeout_s in ORPHAN_STEPS:
-        left = _servers_on(data)
-        if not left:
-            break
-        for pid in left:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                continue
-            except PermissionError as error:
-                raise LaunchError(f"PostgreSQL runs on {data} as another user (process {pid}).") from error
-        wait_until(lambda: not _servers_on(data), timeout_s)
-    # Its number may belong to some other process by now, and PostgreSQL would then refuse to start.
-    for stale in (data / "postmaster.pid", *data.parent.glob(".s.PGSQL.*")):
-        stale.unlink(missing_ok=True)
-
-
-def _servers_on(data: Path) -> list[int]:
-    """The PostgreSQL processes whose folder is `data`, lowest number first; none without /proc."""
-    found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "cwd").readlink() == data and (entry / "exe").readlink().name.startswith("postgres"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return sorted(found)
 
 
 def check_url(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's binaries come from and where its data lies, also under root.
+"""Where PostgreSQL's binaries come from, where its data lies, also under root, and what a kill leaves there.
 
 Under root the server runs as an unprivileged user. That user must be able to read the binaries (else they
 are copied) and to reach its data (else the data lies in a private folder elsewhere, linked from `var/`).
@@ -11,15 +11,17 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from config.launcher.errors import LaunchError
-from config.launcher.process import Account
+from config.launcher.process import Account, wait_until
 
 ELSEWHERE = (Path("/var/lib"), Path("/var/tmp"))  # noqa: S108 - a folder of our own, mode 0700, ownership checked
+ORPHAN_STEPS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 SYSTEM_BINARIES = Path("/usr/lib/postgresql")
 
 
@@ -152,3 +154,34 @@ def _as_user(account: Account, question: str, path: Path) -> bool:
     except (OSError, subprocess.SubprocessError) as error:
         raise LaunchError(f"Cannot run programs as `{account.name}` ({error}): set DATABASE_URL.") from error
     return answer.returncode == 0
+
+
+def clear_remains(data: Path) -> None:
+    """End what a killed run left on this data. We hold its lock, so a server there has no launcher."""
+    for number, timeout_s in ORPHAN_STEPS:
+        left = _servers_on(data)
+        if not left:
+            break
+        for pid in left:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+            except PermissionError as error:
+                raise LaunchError(f"PostgreSQL runs on {data} as another user (process {pid}).") from error
+        wait_until(lambda: not _servers_on(data), timeout_s)
+    # Its number may belong to some other process by now, and PostgreSQL would then refuse to start.
+    for stale in (data / "postmaster.pid", *data.parent.glob(".s.PGSQL.*")):
+        stale.unlink(missing_ok=True)
+
+
+def _servers_on(data: Path) -> list[int]:
+    """The PostgreSQL processes whose folder is `data`, lowest number first; none without /proc."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() == data and (entry / "exe").readlink().name.startswith("postgres"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return sorted(found)

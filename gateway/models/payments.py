@@ -73,8 +73,8 @@ class Payment(models.Model):
                 condition=~models.Q(merchant_transaction_id=""),
             ),
             models.Index(
-                fields=["created_at"], name="payment_open",
-                condition=models.Q(status__in=["STARTED", "PENDING", "IN_DOUBT"]),
+                fields=["recover_at"], name="payment_recover",
+                condition=models.Q(recover_at__isnull=False),
             ),
         ]  # fmt: skip
         constraints = [

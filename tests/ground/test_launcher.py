@@ -78,9 +78,7 @@ def test_a_broken_database_url_says_so_in_one_line(launch: Launch) -> None:
     assert "topsecret" not in said
 
 
-def test_kill_9_of_the_parent_leaves_no_child_and_no_grandchild(
-    var: Path, environment: dict[str, str]
-) -> None:
+def test_kill_9_of_the_parent_leaves_no_child_and_no_grandchild(var: Path, environment: dict[str, str]) -> None:
     """PostgreSQL, which runs as another user under root, the broker, and what the web server forked."""
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(var)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True

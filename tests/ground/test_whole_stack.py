@@ -86,9 +86,7 @@ def test_kill_9_of_the_launcher_leaves_none_behind_and_the_next_start_works(laun
     assert "nothing to do" in read_until(again, "card.cvv")
 
 
-def test_a_command_runs_in_the_environment_of_the_run_or_with_a_ground_of_its_own(
-    launch: Launch, var: Path
-) -> None:
+def test_a_command_runs_in_the_environment_of_the_run_or_with_a_ground_of_its_own(launch: Launch, var: Path) -> None:
     """`make manage` and `make shell`."""
     show = ("exec", "--", "printenv", "DATABASE_URL")
     own = launch(*show)
