@@ -56,6 +56,16 @@ class Write:
         self._parts.append(f"w{len(self._parts)} AS (INSERT INTO {_table(model)} ({names}) {source})")
         self._values += prepared
 
+    def follow(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
+        """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
+        columns, values = _prepared(model, changes)
+        conditions, keys = _prepared(model, where)
+        assignments = ", ".join(f"{column} = {cast}" for column, cast in columns)
+        found = " AND ".join(f"{column} = {cast}" for column, cast in conditions)
+        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
+        self._parts.append(f"w{len(self._parts)} AS (UPDATE {_table(model)} SET {assignments} WHERE {found}{guard})")
+        self._values += values + keys
+
     def run(self) -> bool:
         """Execute. False when the guarded row had moved on: then nothing at all was written."""
         if not self._parts:

@@ -7,6 +7,7 @@ is bound to its row's id: copied to another row it does not open. Source: design
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import os
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Vault:
         """Encrypt ``secret`` for the row ``row``."""
         return bytes(self._aead.encrypt(secret.reveal().encode(), row.bytes))
 
-    def open(self, sealed: bytes, row: UUID) -> Secret:
+    def open(self, sealed: bytes | memoryview, row: UUID) -> Secret:
         """Decrypt what was sealed for ``row``. Raises VaultError when it was not, or its key is gone."""
         try:
             return Secret(self._aead.decrypt(bytes(sealed), row.bytes).decode())
@@ -50,6 +51,13 @@ class Vault:
     def fingerprint(self, value: str) -> bytes:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""
         return bytes(self._prf.primary().compute(value.encode(), FINGERPRINT_BYTES))
+
+    def matches(self, value: str, fingerprint: bytes | memoryview) -> bool:
+        """Whether ``fingerprint`` is one of ``value``, made with any key of the ring: keys rotate."""
+        return any(
+            hmac.compare_digest(key.compute(value.encode(), FINGERPRINT_BYTES), bytes(fingerprint))
+            for key in self._prf.all().values()
+        )
 
 
 def create_keyset(path: Path) -> None:

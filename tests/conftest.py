@@ -37,6 +37,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 django.setup()
 
+pytest_plugins = ["tests.support.fixtures"]
+
 
 def pytest_unconfigure() -> None:
     """Also called after Ctrl-C. A killed run needs nothing: the server dies with it."""

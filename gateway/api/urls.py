@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.api import views
+from gateway.api import payments, resultcodes, testing
 
 urlpatterns = [
-    path("payments", views.PaymentsView.as_view()),
-    path("payments/<str:target>", views.PaymentView.as_view()),
-    path("resultcodes", views.ResultCodesView.as_view()),
-    path("test/clock", views.ClockView.as_view()),
-    path("test/acquirer/messages", views.MessagesView.as_view()),
+    path("payments", payments.PaymentsView.as_view()),
+    path("payments/<str:target>", payments.PaymentView.as_view()),
+    path("resultcodes", resultcodes.ResultCodesView.as_view()),
+    path("test/clock", testing.ClockView.as_view()),
+    path("test/acquirer/messages", testing.MessagesView.as_view()),
 ]

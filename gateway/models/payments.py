@@ -24,10 +24,11 @@ class Payment(models.Model):
     ``chain``: the id of the first payment of the chain (its own for a first payment). ``referenced``: the payment a
     follow-up speaks of. ``amount``: asked for; ``approved``: granted. ``request``: the accepted parameters as they
     are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
-    ``sequence``: number of the last event. ``follow_ups``: on a first payment, how many follow-ups were begun; each
-    begins by raising it, so that two that read the same chain cannot both begin. ``recover_at``: when a payment that
-    has no answer is looked after (real time; gateway.payments.recovery), ``inquiries`` how often it was. Other times
-    are the merchant's clock.
+    ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
+    ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
+    event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
+    that read the same chain cannot both begin. ``recover_at``: when a payment that has no answer is looked after (real
+    time; gateway.payments.recovery), ``inquiries`` how often it was. Other times are the merchant's clock.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -46,6 +47,7 @@ class Payment(models.Model):
     result_code = models.CharField(max_length=11, default="")
     test_mode = models.CharField(max_length=8, default="")
     merchant_transaction_id = models.CharField(max_length=255, default="")
+    duplicate_guard = models.CharField(max_length=255, null=True)
     merchant_invoice_id = models.CharField(max_length=255, default="")
     merchant_memo = models.CharField(max_length=255, default="")
     request = models.JSONField(default=dict)
@@ -56,6 +58,7 @@ class Payment(models.Model):
     connector_tx_id = models.CharField(max_length=64, default="")
     max_captures = models.SmallIntegerField(null=True)
     final = models.BooleanField(default=False)
+    practice = models.CharField(max_length=16, default="")
     sequence = models.SmallIntegerField(default=1)
     follow_ups = models.IntegerField(default=0)
     recover_at = models.DateTimeField(null=True)
@@ -79,6 +82,11 @@ class Payment(models.Model):
         ]  # fmt: skip
         constraints = [
             models.UniqueConstraint(fields=["number"], name="payment_number"),
+            models.UniqueConstraint(
+                fields=["channel", "duplicate_guard"],
+                name="payment_duplicate",
+                condition=models.Q(duplicate_guard__isnull=False),
+            ),
             models.CheckConstraint(condition=models.Q(status__in=Status.values), name="payment_status_known"),
             models.CheckConstraint(condition=models.Q(amount__gte=0), name="payment_amount_not_negative"),
             models.CheckConstraint(

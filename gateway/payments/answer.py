@@ -11,6 +11,8 @@ from gateway import brands, results
 from gateway.models import Payment
 from gateway.money import amount_text
 
+NOT_ANSWERED = "000.200.001"
+
 # What the row itself tells better than the echo: these are left out of the echo and written from the columns.
 _FROM_COLUMNS = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 
@@ -45,9 +47,15 @@ def payment_object(payment: Payment) -> dict[str, Any]:
     return body
 
 
+def code_of(payment: Payment) -> str:
+    """The result code; a payment that was begun and not answered yet is pending: recovery asks the acquirer."""
+    return payment.result_code or NOT_ANSWERED
+
+
 def result_of(payment: Payment) -> dict[str, str]:
     """``result``: code, description, and the AVS and CVV answers where the acquirer gave them."""
-    result = {"code": payment.result_code, "description": results.result(payment.result_code).description}
+    code = code_of(payment)
+    result = {"code": code, "description": results.result(code).description}
     for name, field in (("avs", "avsResponse"), ("cvv", "cvvResponse")):
         if value := payment.answer.get(name):
             result[field] = value

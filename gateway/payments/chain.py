@@ -1,7 +1,8 @@
 """A chain: a first payment and everything that followed it. What was captured, refunded, reversed is computed here.
 
 Follow-ups count while they are STARTED, PENDING, IN_DOUBT or APPROVED, so that two at once can never both pass a
-ceiling (decisions, section 4).
+ceiling; what raises a ceiling (an incremental authorization, a representment) counts only once it is APPROVED.
+Source: decisions, section 4; Part A, Basic payment (sequence, numberOfCaptures, referenceUuid).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from gateway.models import Payment, Status
 COUNTED = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT, Status.APPROVED})
 OPEN = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT})
 ZERO = Decimal(0)
+INCREMENTAL = "INCREMENTAL_AUTH"
+RENEWAL = "REAUTHORIZATION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +59,94 @@ def total(payments: Iterable[Payment]) -> Decimal:
     return sum((worth(payment) for payment in payments), ZERO)
 
 
+def authorisations(chain: Chain) -> list[Payment]:
+    """The preauthorization and those that raised or renewed it: to follow-ups they are one."""
+    return [member for member in chain.members if member.payment_type == "PA"]
+
+
+def authorised(chain: Chain) -> Decimal:
+    """The first authorization and every incremental one that was granted; a renewal raises nothing."""
+    raises = (
+        worth(member)
+        for member in authorisations(chain)
+        if member.practice == INCREMENTAL and member.status == Status.APPROVED
+    )
+    return sum(raises, worth(chain.first))
+
+
 def capturable(chain: Chain, authorisation: Payment) -> Decimal:
-    """What a PA still has to give: authorised less captured less reversed; nothing once a FINAL capture closed it."""
+    """What a PA still has to give: authorised less captured, received and reversed; nothing once FINAL closed it."""
     if is_closed(chain, authorisation):
         return ZERO
-    return worth(authorisation) - chain.sum_of(authorisation, "CP") - chain.sum_of(authorisation, "RV")
+    return authorised(chain) - sum(
+        (chain.sum_of(member, "CP", "RV", "RC") for member in authorisations(chain)), ZERO
+    )
 
 
 def refundable(chain: Chain, payment: Payment) -> Decimal:
-    """What of a DB or CP can still be given back."""
-    return worth(payment) - chain.sum_of(payment, "RF", "RV", "CB") + _represented(chain, payment)
+    """What of a payment can still be given back, whichever way: refunded, reversed, charged back.
+
+    A receipt (RC) tells that the money of a DB or CP has come in. Refunds of the receipt are refunds of that payment,
+    so neither can be used to give the same money back twice.
+    """
+    own = worth(payment) - given_back(chain, payment)
+    if payment.payment_type == "RC" and payment.referenced is not None:
+        behind = chain.find(payment.referenced)
+        if behind is not None and behind.payment_type != "PA":
+            return min(own, refundable(chain, behind))
+    return own - sum((given_back(chain, receipt) for receipt in chain.followers(payment, "RC")), ZERO)
+
+
+def given_back(chain: Chain, payment: Payment) -> Decimal:
+    """Refunds and reversals of a payment, and chargebacks that stand."""
+    disputes = chain.followers(payment, "CB")
+    return chain.sum_of(payment, "RF", "RV") + sum((standing(chain, dispute) for dispute in disputes), ZERO)
+
+
+def standing(chain: Chain, dispute: Payment) -> Decimal:
+    """What a chargeback still takes: less what its reversals (CR) won back, plus second chargebacks of those."""
+    won = [member for member in chain.followers(dispute, "CR") if member.status == Status.APPROVED]
+    return worth(dispute) - total(won) + sum((chain.sum_of(member, "CB") for member in won), ZERO)
 
 
 def reversible(chain: Chain, payment: Payment) -> Decimal:
-    """What a reversal can still take back: the uncaptured rest of a PA, the unrefunded rest of anything else."""
+    """What a reversal can still take back: the uncaptured rest of a PA, the rest of anything else."""
     return capturable(chain, payment) if payment.payment_type == "PA" else refundable(chain, payment)
 
 
+def receivable(chain: Chain, payment: Payment) -> Decimal:
+    """What receipts can still tell of: the open rest of a PA, the amount of a DB or CP that none has told of yet."""
+    if payment.payment_type == "PA":
+        return capturable(chain, payment)
+    return min(worth(payment) - chain.sum_of(payment, "RC"), refundable(chain, payment))
+
+
+def disputable(chain: Chain, payment: Payment) -> Decimal:
+    """What a chargeback can still take: the unreturned rest of a payment, or again what a representment won."""
+    if payment.payment_type == "CR":
+        return worth(payment) - chain.sum_of(payment, "CB")
+    return refundable(chain, payment)
+
+
+def representable(chain: Chain, dispute: Payment) -> Decimal:
+    """What of a chargeback is not yet reversed."""
+    return worth(dispute) - chain.sum_of(dispute, "CR")
+
+
+def is_disputed(chain: Chain, payment: Payment) -> bool:
+    """A chargeback takes money of this payment."""
+    return any(standing(chain, dispute) > 0 for dispute in chain.followers(payment, "CB"))
+
+
 def is_closed(chain: Chain, payment: Payment) -> bool:
-    """A follow-up marked sequence=FINAL ends what may follow (A13.15)."""
-    return any(member.final for member in chain.followers(payment, "CP", "RV", "RF"))
+    """A follow-up marked sequence=FINAL ends what may follow (A13.15). A PA is one with those that raised it."""
+    ended = authorisations(chain) if payment.payment_type == "PA" else [payment]
+    return any(member.final for one in ended for member in chain.followers(one, "CP", "RV", "RF"))
 
 
 def captures_left(chain: Chain, authorisation: Payment) -> int | None:
     """How many more captures numberOfCaptures allows; None when it was not sent."""
-    if authorisation.max_captures is None:
+    most = chain.first.max_captures
+    if most is None:
         return None
-    return authorisation.max_captures - sum(1 for _ in chain.followers(authorisation, "CP"))
-
-
-def _represented(chain: Chain, payment: Payment) -> Decimal:
-    """Chargebacks that were reversed give the money back to the merchant."""
-    return sum((chain.sum_of(dispute, "CR") for dispute in chain.followers(payment, "CB")), ZERO)
+    return most - sum(1 for member in authorisations(chain) for _ in chain.followers(member, "CP"))

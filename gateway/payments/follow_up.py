@@ -12,19 +12,21 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from gateway import identifiers
-from gateway.catalogue.parse import Parameters
+from django.conf import settings
+
+from gateway.catalogue.parse import INVALID, ParameterError, Parameters
 from gateway.connectors.message import onwards
-from gateway.connectors.port import AcquirerRequest
+from gateway.connectors.port import AcquirerRequest, Card
 from gateway.connectors.routing import CONNECTORS
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.money import Money
 from gateway.payments import store
 from gateway.payments.chain import Chain
-from gateway.payments.operations import OPERATIONS, Decision, Operation, decide
+from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, PLATFORM_ONLY, Decision, Operation, decide
 from gateway.payments.process import submit
 from gateway.payments.refusal import NOT_SUPPORTED, Refused
-from gateway.payments.request import Trace
+from gateway.payments.request import Idempotency, Trace
+from gateway.vault import vault
 
 MAX_TRIES = 100
 """How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
@@ -33,41 +35,88 @@ BUSY = "800.120.402"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpRequest:
-    """``channel`` is None for a merchant-wide asker; ``target`` the id from the path, None when it cannot name
-    anything."""
+    """``payment``: the id the follow-up will have. ``target``: the payment it speaks of, None when the path cannot
+    name any. ``channel`` is None for an asker that speaks for the whole merchant."""
 
+    payment: UUID
     target: UUID | None
     merchant: Merchant
     channel: Channel | None
     parameters: Parameters
     now: datetime
     trace: Trace
+    idempotency: Idempotency | None = None
 
 
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Make one follow-up and return it. Raises Refused: 404 when the id names nothing, 400 for types not offered."""
-    operation = OPERATIONS.get(request.parameters["paymentType"])
-    if operation is None or not operation.follows:
-        raise Refused(NOT_SUPPORTED)
-    payment = identifiers.row_id()
+    operation = operation_of(request.parameters)
     for _ in range(MAX_TRIES):
         chain = read_chain(request.target, request.merchant, request.channel)
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
-            raise Refused(operation.unknown, status=404)
+            raise _nothing_there(operation, request.parameters)
         decision = _decide(operation, chain, target, request.parameters)
-        row = _new_follow_up(payment, operation, target, decision, request)
-        if store.begin(row, trace=request.trace, refusal=decision.code, raising=None if decision.code else chain.first):
+        row = _new_follow_up(operation, target, decision, request)
+        raising = None if decision.code else chain.first
+        if store.begin(
+            row, trace=request.trace, refusal=decision.code, raising=raising, idempotency=request.idempotency
+        ):
             break
     else:
         raise Refused(BUSY)
     if row.status == Status.STARTED:
-        question = AcquirerRequest(
-            payment=row.id, operation=row.payment_type, money=Money(row.amount, row.currency), brand=row.brand,
-            at=request.now, reference=target.connector_tx_id, parameters=onwards(request.parameters.values),
-        )  # fmt: skip
-        submit(row, CONNECTORS[row.connector], question, request)
+        submit(row, CONNECTORS[row.connector], _question(operation, row, target, chain, request), request)
     return row
+
+
+def operation_of(parameters: Parameters) -> Operation:
+    """The operation a follow-up asks for. Raises Refused for types that follow nothing, and for CB and CR in live."""
+    kind = parameters["paymentType"]
+    practice = parameters.get("standingInstruction.industryPractice") or ""
+    operation = AUTHORIZE_AGAIN.get(practice) if kind == "PA" else OPERATIONS.get(kind)
+    if operation is None or not operation.follows:
+        raise Refused(NOT_SUPPORTED)
+    if operation.test_only and settings.IS_LIVE:
+        raise Refused(PLATFORM_ONLY)
+    return operation
+
+
+def _nothing_there(operation: Operation, parameters: Parameters) -> Refused:
+    """404 for an id in the path that names nothing; a referenceUuid without a payment is a validation error."""
+    if reference := parameters.get("referenceUuid"):
+        error = ParameterError(name="referenceUuid", value=reference, message="names no payment of this entity")
+        return Refused(INVALID, [error])
+    return Refused(operation.unknown, status=404)
+
+
+def _question(
+    operation: Operation, row: Payment, target: Payment, chain: Chain, request: FollowUpRequest
+) -> AcquirerRequest:
+    return AcquirerRequest(
+        payment=row.id,
+        operation=row.payment_type,
+        money=Money(row.amount, row.currency),
+        brand=row.brand,
+        at=request.now,
+        card=sealed_card(chain.first.id) if operation.needs_card else None,
+        reference=target.connector_tx_id,
+        parameters=onwards(request.parameters.values),
+    )
+
+
+def sealed_card(first: UUID) -> Card | None:
+    """The card of a chain, out of its first payment's row; never with a CVV, which is not kept."""
+    row = Payment.objects.only("card_sealed", "request").get(pk=first)
+    if row.card_sealed is None:
+        return None
+    facts = row.request.get("card", {})
+    return Card(
+        number=vault().open(row.card_sealed, first),
+        expiry_month=facts.get("expiryMonth", ""),
+        expiry_year=facts.get("expiryYear", ""),
+        holder=facts.get("holder", ""),
+    )
 
 
 def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
@@ -92,13 +141,11 @@ def _decide(operation: Operation, chain: Chain, target: Payment, parameters: Par
     return decision
 
 
-def _new_follow_up(
-    payment: UUID, operation: Operation, target: Payment, decision: Decision, request: FollowUpRequest
-) -> Payment:
+def _new_follow_up(operation: Operation, target: Payment, decision: Decision, request: FollowUpRequest) -> Payment:
     """The row of a follow-up: brand, means, mode and currency come from the chain (D2)."""
     parameters = request.parameters
     return Payment(
-        id=payment,
+        id=request.payment,
         merchant_id=target.merchant_id,
         channel_id=target.channel_id,
         chain=target.chain,
@@ -116,6 +163,7 @@ def _new_follow_up(
         answer={},
         connector=target.connector,
         final=parameters.get("sequence") == "FINAL",
+        practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",
         request_id=request.trace.request,
         created_at=request.now,
     )

@@ -1,6 +1,7 @@
 """What may follow what, up to which amount, and which code says no: one table (decisions, section 4).
 
-``decide`` answers for one follow-up on one chain; the order of its questions is the order of the rulings.
+A row is a payment type, a column a state of the chain; the cell is the code. ``decide`` answers for one follow-up on
+one chain; the order of its questions is the order of the columns.
 """
 
 from __future__ import annotations
@@ -12,66 +13,112 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.models import Payment, Status
-from gateway.payments.chain import OPEN, Chain, capturable, captures_left, is_closed, refundable, reversible
-
-WRONG_TYPE: Final = "700.300.100"
-STILL_OPEN: Final = "700.400.570"
-OTHER_CURRENCY: Final = "700.100.500"
+from gateway.payments.chain import (
+    OPEN,
+    Chain,
+    capturable,
+    captures_left,
+    disputable,
+    is_closed,
+    is_disputed,
+    receivable,
+    refundable,
+    representable,
+    reversible,
+)
 
 Ceiling = Callable[[Chain, Payment], Decimal]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One payment type.
+    """One payment type. ``follows``: the types it may refer to; empty for first payments.
 
-    ``follows``: the types it may refer to; empty for first payments. ``unknown``: the code when the id in the path
-    names nothing. ``failed``: when the payment behind it did not succeed. ``over``: above the ceiling, or nothing
-    left. ``rest``: without an amount it takes all that remains. ``closing``: it is refused once a FINAL follow-up
-    ended the chain.
+    The columns, each with the code that refuses: ``unknown``: the id in the path names nothing (404).
+    ``wrong_type``: the payment behind it is of another type. ``undecided``: that payment is still open. ``failed``: it
+    did not succeed. ``other_currency``. ``closed``: a FINAL follow-up ended it. ``disputed``: a chargeback stands.
+    ``over``: above the ceiling, or nothing left. ``second``: the chargeback is a second one.
+
+    ``ceiling``: the most it may move (None: no bound). ``rest``: without an amount it takes all that remains.
+    ``counts_captures``: numberOfCaptures bounds it. ``needs_card``: the acquirer needs the card again.
+    ``test_only``: by API in the test environment only; live answers 700.400.402.
     """
 
     code: str
     title: str
     follows: frozenset[str] = frozenset()
     unknown: str = ""
+    wrong_type: str = "700.300.100"
+    undecided: str = "700.400.570"
     failed: str = ""
+    other_currency: str = "700.100.500"
+    closed: str = ""
+    disputed: str = ""
     over: str = ""
+    second: str = ""
     ceiling: Ceiling | None = None
     rest: bool = False
-    counted_captures: bool = False
-    closing: bool = False
+    counts_captures: bool = False
+    needs_card: bool = False
+    test_only: bool = False
 
 
 def _types(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {
-        operation.code: operation
-        for operation in (
-            Operation(code="PA", title="Preauthorization"),
-            Operation(code="DB", title="Debit"),
-            Operation(code="CD", title="Credit"),
-            Operation(
-                code="CP", title="Capture", follows=_types("PA"), unknown="700.400.510", failed="700.400.510",
-                over="700.400.100", ceiling=capturable, counted_captures=True, closing=True,
-            ),
-            Operation(
-                code="RF", title="Refund", follows=_types("DB CP RB RC"), unknown="600.200.500", failed="700.400.520",
-                over="700.400.200", ceiling=refundable, closing=True,
-            ),
-            Operation(
-                code="RV", title="Reversal", follows=_types("PA DB CP RB CD"), unknown="700.400.530",
-                failed="700.400.530", over="700.400.300", ceiling=reversible, rest=True, closing=True,
-            ),
-        )
-    }
+# An incremental or renewed authorization is a PA that follows a PA (Part A, referenceUuid): see AUTHORIZE_AGAIN.
+_TABLE: Final = (
+    Operation(code="PA", title="Preauthorization"),
+    Operation(code="DB", title="Debit"),
+    Operation(code="CD", title="Credit"),
+    Operation(
+        code="CP", title="Capture", follows=_types("PA"), ceiling=capturable, counts_captures=True,
+        unknown="700.400.510", failed="700.400.510", closed="700.400.100", over="700.400.100",
+    ),
+    Operation(
+        code="RF", title="Refund", follows=_types("DB CP RB RC"), ceiling=refundable,
+        unknown="600.200.500", failed="700.400.520", closed="700.400.200", disputed="700.300.600", over="700.400.200",
+    ),
+    Operation(
+        code="RV", title="Reversal", follows=_types("PA DB CP RB CD"), ceiling=reversible, rest=True,
+        unknown="700.400.530", failed="700.400.530", closed="700.400.300", disputed="700.300.600", over="700.400.300",
+    ),
+    Operation(
+        code="RB", title="Rebill", follows=_types("DB CP"), needs_card=True,
+        unknown="700.400.580", failed="700.300.200", disputed="700.300.600",
+    ),
+    Operation(
+        code="RC", title="Receipt", follows=_types("PA DB CP"), ceiling=receivable,
+        unknown="700.400.560", failed="700.400.560", closed="700.400.560", over="700.100.300",
+    ),
+    Operation(
+        code="CB", title="Chargeback", follows=_types("DB CP RB CR"), ceiling=disputable, test_only=True,
+        unknown="700.400.550", failed="700.400.550", over="700.400.400",
+    ),
+    Operation(
+        code="CR", title="Chargeback reversal", follows=_types("CB"), ceiling=representable, test_only=True,
+        unknown="700.400.420", wrong_type="700.400.420", failed="700.400.420", over="700.400.410",
+        second="700.400.411",
+    ),
 )  # fmt: skip
 
-FIRST: Final = frozenset(code for code, operation in OPERATIONS.items() if not operation.follows)
-FOLLOW_UPS: Final = frozenset(code for code, operation in OPERATIONS.items() if operation.follows)
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.code: operation for operation in _TABLE})
+
+INCREASE: Final = Operation(
+    code="PA", title="Incremental authorization", follows=_types("PA"), needs_card=True,
+    unknown="700.400.510", failed="700.400.510", closed="700.400.100",
+)  # fmt: skip
+RENEW: Final = Operation(
+    code="PA", title="Renewed authorization", follows=_types("PA"), needs_card=True, ceiling=capturable,
+    unknown="700.400.510", failed="700.400.510", closed="700.400.100", over="700.400.100",
+)  # fmt: skip
+AUTHORIZE_AGAIN: Mapping[str, Operation] = MappingProxyType({"INCREMENTAL_AUTH": INCREASE, "REAUTHORIZATION": RENEW})
+"""By standingInstruction.industryPractice."""
+
+FIRST: Final = frozenset(operation.code for operation in _TABLE if not operation.follows)
+FOLLOW_UPS: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
+PLATFORM_ONLY: Final = "700.400.402"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +134,39 @@ def decide(
 ) -> Decision:
     """May ``operation`` follow ``target`` with ``amount``? The same answer for an API call and a clerk's click."""
     asked = amount if amount is not None else Decimal(0)
-    if target.payment_type not in operation.follows:
-        return Decision(amount=asked, code=WRONG_TYPE)
-    if target.status in OPEN:
-        return Decision(amount=asked, code=STILL_OPEN)
-    if target.status != Status.APPROVED:
-        return Decision(amount=asked, code=operation.failed)
-    if currency is not None and currency != target.currency:
-        return Decision(amount=asked, code=OTHER_CURRENCY)
-    if operation.closing and is_closed(chain, target):
-        return Decision(amount=asked, code=operation.over)
-    left = captures_left(chain, target) if operation.counted_captures else None
-    if left is not None and left <= 0:
-        return Decision(amount=asked, code=operation.over)
+    if code := _refusal(operation, chain, target, currency):
+        return Decision(amount=asked, code=code)
     if operation.ceiling is None:
         return Decision(amount=asked)
     remaining = operation.ceiling(chain, target)
     if amount is None and operation.rest:
-        asked = remaining
-    if asked > remaining or remaining <= 0 or asked <= 0:
-        return Decision(amount=max(asked, Decimal(0)), code=operation.over)
+        asked = max(remaining, Decimal(0))
+    if asked > remaining or asked <= 0:
+        return Decision(amount=asked, code=operation.over)
     return Decision(amount=asked)
+
+
+def _refusal(operation: Operation, chain: Chain, target: Payment, currency: str | None) -> str:
+    """The code that refuses whatever the amount is, or ''."""
+    if target.payment_type not in operation.follows:
+        return operation.wrong_type
+    if target.status in OPEN:
+        return operation.undecided
+    if target.status != Status.APPROVED:
+        return operation.failed
+    if currency is not None and currency != target.currency:
+        return operation.other_currency
+    if operation.closed and is_closed(chain, target):
+        return operation.closed
+    if operation.disputed and is_disputed(chain, target):
+        return operation.disputed
+    if operation.second and _is_second(chain, target):
+        return operation.second
+    left = captures_left(chain, target) if operation.counts_captures else None
+    return operation.over if left is not None and left <= 0 else ""
+
+
+def _is_second(chain: Chain, dispute: Payment) -> bool:
+    """A chargeback that follows a representment is the second one, and final."""
+    behind = chain.find(dispute.referenced) if dispute.referenced is not None else None
+    return behind is not None and behind.payment_type == "CR"

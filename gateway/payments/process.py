@@ -15,10 +15,11 @@ from gateway.connectors.routing import NoRoute, route
 from gateway.models import Payment, Status
 from gateway.payments import refusal, store
 from gateway.payments.request import Asker, PaymentRequest
-from gateway.payments.states import Event
+from gateway.payments.states import Event, ImpossibleMove
 from gateway.vault import vault
 
 IN_DOUBT_CODE: Final = "000.200.001"
+SENT_TWICE: Final = "800.110.100"
 
 
 def process(request: PaymentRequest) -> Payment:
@@ -32,7 +33,12 @@ def process(request: PaymentRequest) -> Payment:
         raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
     payment = new_payment(request, connector)
     refused = request.parameters.refusals
-    store.begin(payment, trace=request.trace, refusal=refused[0].code if refused else "")
+    code = refused[0].code if refused else ""
+    try:
+        store.begin(payment, trace=request.trace, refusal=code, idempotency=request.idempotency)
+    except store.Duplicate:
+        payment.duplicate_guard = None
+        store.begin(payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency)
     if payment.status == Status.STARTED:
         submit(payment, connector, acquirer_request(request), request)
     return payment
@@ -64,6 +70,7 @@ def new_payment(request: PaymentRequest, connector: Connector) -> Payment:
         currency=request.money.currency,
         test_mode=request.test_mode,
         merchant_transaction_id=parameters.get("merchantTransactionId") or "",
+        duplicate_guard=parameters.get("merchantTransactionId") if request.channel.refuse_duplicates else None,
         merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
         merchant_memo=parameters.get("merchantMemo") or "",
         request=parameters.echo(),
@@ -100,19 +107,24 @@ def submit(payment: Payment, connector: Connector, question: AcquirerRequest, as
         event = Event.LOSE
     else:
         event = event_of(reply)
-    store.complete(
-        payment,
-        event,
-        reply,
-        at=clock.now(asker.merchant),
-        duration_ms=int((time.perf_counter() - started) * 1000),
-        trace=asker.trace,
-    )
+    try:
+        store.complete(
+            payment,
+            event,
+            reply,
+            at=clock.now(asker.merchant),
+            duration_ms=int((time.perf_counter() - started) * 1000),
+            trace=asker.trace,
+            idempotency=asker.idempotency,
+        )
+    except ImpossibleMove:
+        # Recovery was faster: what it found out is the truth.
+        payment.refresh_from_db()
 
 
 def event_of(reply: AcquirerReply) -> Event:
     """What an acquirer's answer does to a payment, by the family of its code."""
-    if results.is_approved(reply.code):
+    if results.is_approved(reply.code) or (results.is_chargeback(reply.code) and reply.approved is not None):
         return Event.APPROVE
     return Event.SUSPEND if results.is_pending(reply.code) else Event.DECLINE
 

@@ -56,12 +56,11 @@ NOT_YET: tuple[NotYet, ...] = (
     NotYet(name="job", applies=_starts("job."), what="subscription jobs"),
     NotYet(name="recurringMigration", applies=_starts("recurringMigration."), what="recurring migration"),
     NotYet(name="createRegistration", applies=_is("createRegistration", "true"), what="registrations"),
-    NotYet(name="referenceUuid", applies=_starts("referenceUuid"), what="incremental and renewed authorizations"),
     NotYet(name="standingInstruction.mode", applies=_is("standingInstruction.mode", "REPEATED"), what="card on file"),
     NotYet(name="standingInstruction.source", applies=_is("standingInstruction.source", "MIT"), what="card on file"),
     NotYet(
-        name="standingInstruction.industryPractice", applies=_starts("standingInstruction.industryPractice"),
-        what="industry practices of card on file",
+        name="standingInstruction.industryPractice", what="these industry practices of card on file",
+        applies=_is("standingInstruction.industryPractice", "RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW"),
     ),
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,8 +12,9 @@ from uuid import UUID
 from gateway import identifiers
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.port import Card
-from gateway.models import Channel, Merchant
+from gateway.models import Channel, Merchant, Payment
 from gateway.money import Money
+from gateway.payments.idempotency import Claim
 from gateway.secret import Secret
 
 
@@ -51,13 +53,23 @@ class Trace:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idempotency:
+    """A claimed key, and how the door answers a payment: (HTTP status, JSON text), stored with the key."""
+
+    claim: Claim
+    respond: Callable[[Payment], tuple[int, str]]
+
+
 class Asker(Protocol):
-    """Any request: its merchant, whose clock counts, and where it came from."""
+    """Any request: its merchant, whose clock counts, where it came from, and the idempotency key it claims."""
 
     @property
     def merchant(self) -> Merchant: ...
     @property
     def trace(self) -> Trace: ...
+    @property
+    def idempotency(self) -> Idempotency | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +88,7 @@ class PaymentRequest:
     test_mode: str
     now: datetime
     trace: Trace
+    idempotency: Idempotency | None = None
 
 
 def card_of(parameters: Parameters) -> Card | None:

@@ -9,21 +9,39 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from django.db import IntegrityError
+
 from gateway import results
 from gateway.connectors.port import AcquirerReply
 from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, RequestLog, Status
-from gateway.payments.request import Trace
+from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import START, Event, ImpossibleMove, after
 from gateway.rows import Write
 
 _WRITTEN = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
 
 
-def begin(payment: Payment, *, trace: Trace, refusal: str = "", raising: Payment | None = None) -> bool:
+class KeyTaken(Exception):  # noqa: N818
+    """Another request claimed the same idempotency key first; nothing was written."""
+
+
+class Duplicate(Exception):  # noqa: N818
+    """The channel refuses a second payment with this merchantTransactionId; nothing was written."""
+
+
+def begin(
+    payment: Payment,
+    *,
+    trace: Trace,
+    refusal: str = "",
+    raising: Payment | None = None,
+    idempotency: Idempotency | None = None,
+) -> bool:
     """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
 
     ``raising``: the first payment of the chain a follow-up joins; its count of follow-ups is raised by one. False
     when somebody else raised it since it was read: then nothing was written, and the chain must be read again.
+    Raises KeyTaken and Duplicate.
     """
     write = Write()
     if raising is not None:
@@ -38,7 +56,17 @@ def begin(payment: Payment, *, trace: Trace, refusal: str = "", raising: Payment
     if refusal:
         _tell(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(results.http_status(refusal), refusal, payment=payment.id))
-    return write.run()
+    if idempotency is not None:
+        idempotency.claim.insert(write, payment.id, idempotency.respond(payment) if refusal else None)
+    try:
+        return write.run()
+    except IntegrityError as fault:
+        constraint = getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "")
+        if constraint == "gateway_idempotencykey_pkey":
+            raise KeyTaken from None
+        if constraint == "payment_duplicate":
+            raise Duplicate from None
+        raise
 
 
 def complete(
@@ -50,6 +78,7 @@ def complete(
     duration_ms: int,
     trace: Trace | None = None,
     kind: str = "submit",
+    idempotency: Idempotency | None = None,
 ) -> None:
     """Move ``payment`` by the acquirer's answer, with its event, exchange, notification and log row.
 
@@ -78,6 +107,8 @@ def complete(
     _tell(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
     if trace is not None:
         write.insert(RequestLog, **trace.log_row(results.http_status(reply.code), reply.code, payment=payment.id))
+    if idempotency is not None:
+        idempotency.claim.answer(write, *idempotency.respond(payment))
     if not write.run():
         raise ImpossibleMove(f"payment {payment.id} was moved by somebody else")
 

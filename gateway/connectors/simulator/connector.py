@@ -15,17 +15,21 @@ from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer
 from gateway.money import Money
 
 UNKNOWN_OUTCOME: Final = "silence"
+NO_REASON: Final = "000.100.200"
 
 
 class Simulator:
     """Answers at once and keeps nothing: the same question always gets the same answer."""
 
     name = "simulator"
-    operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV"})
+    operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     required: frozenset[str] = frozenset()
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         sent = masked_message(request)
+        if request.operation == "CB":
+            reason = request.parameters.get("chargebackResultCode", NO_REASON)
+            return _reply(request, sent, code=reason, approved=request.money, response="00")
         if request.card is None:
             return _reply(request, sent, code=APPROVED, approved=request.money, response="00")
         answer = _answer(request)
@@ -63,7 +67,7 @@ def _reply(
         details["MerchantAdviceCode"] = advice
     # The scheme's reference of the cardholder's transaction; a later merchant-initiated payment names it (D38).
     transaction = f"SIM{request.payment.hex[-20:].upper()}"
-    granted = approved if results.is_approved(code) else None
+    granted = approved if results.is_approved(code) or results.is_chargeback(code) else None
     received: dict[str, Any] = {"responseCode": response, "transactionId": transaction}
     if granted is not None:
         received["approvedAmount"] = granted.text()

@@ -1,0 +1,111 @@
+"""Idempotency keys: the same key with the same body is made once and answered once (D20).
+
+The key is claimed by the statement that begins the payment, so there is no payment without its key and no key that
+hangs without a payment. Keys use real time and are forgotten after KEPT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from gateway import clock
+from gateway.catalogue.parse import ParameterError
+from gateway.models import IdempotencyKey, Payment, Status
+from gateway.payments.refusal import Refused
+from gateway.rows import Write
+from gateway.vault import vault
+
+KEPT: Final = timedelta(hours=24)
+HEADER: Final = "Idempotency-Key"
+_SHAPE: Final = re.compile("[!-~]{1,255}")
+_LEFT_OUT: Final = frozenset({"card.cvv", "tokenAccount.dtvc"})
+IN_PROGRESS: Final = "800.120.402"
+INVALID: Final = "200.300.404"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """What a key was answered with. ``body`` is JSON text; None when it is to be told from ``payment`` instead,
+    because the worker that made it died before it could store the answer."""
+
+    status: int
+    body: str | None
+    payment: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One key of one request. ``body`` is the request's canonical text, without the CVV; it is never stored."""
+
+    token: UUID
+    method: str
+    path: str
+    key: str
+    body: str
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"token": self.token, "method": self.method, "path": self.path, "key": self.key}
+
+    def find(self) -> StoredAnswer | None:
+        """The answer this key has already. None: the key is free. Raises Refused: another body (400), or still being
+        made (409)."""
+        row = IdempotencyKey.objects.filter(**self._where).first()
+        if row is None:
+            return None
+        if clock.real() - row.created_at > KEPT:
+            IdempotencyKey.objects.filter(**self._where, created_at=row.created_at).delete()
+            return None
+        if not vault().matches(self.body, row.fingerprint):
+            raise Refused(INVALID, [ParameterError(name=HEADER, value=self.key, message="was used with another body")])
+        if row.answer is not None and row.status is not None:
+            return StoredAnswer(status=row.status, body=row.answer, payment=row.payment)
+        status = Payment.objects.filter(pk=row.payment).values_list("status", flat=True).first()
+        if status == Status.STARTED:
+            raise in_progress(self.key)
+        return StoredAnswer(status=200, body=None, payment=row.payment)
+
+    def insert(self, write: Write, payment: UUID, answer: tuple[int, str] | None) -> None:
+        """Claim the key in the statement that begins ``payment``; ``answer`` when that ends it, too."""
+        status, body = answer or (None, None)
+        write.insert(
+            IdempotencyKey,
+            **self._where,
+            fingerprint=vault().fingerprint(self.body),
+            payment=payment,
+            status=status,
+            answer=body,
+            created_at=clock.real(),
+        )
+
+    def answer(self, write: Write, status: int, body: str) -> None:
+        """Store the answer in the statement that completes the payment."""
+        write.follow(IdempotencyKey, {"status": status, "answer": body}, self._where)
+
+
+def claim_of(
+    header: str | None, pairs: Iterable[tuple[str, str]], *, token: UUID, method: str, path: str
+) -> Claim | None:
+    """The claim a request makes; None without the header. Raises Refused for a key of the wrong form."""
+    if header is None:
+        return None
+    if not _SHAPE.fullmatch(header):
+        raise Refused(
+            INVALID, [ParameterError(name=HEADER, message="must be 1 to 255 printable ASCII characters without spaces")]
+        )
+    canonical = sorted((name, value) for name, value in pairs if name not in _LEFT_OUT)
+    # Length-prefixed, so that no two different bodies have one text.
+    body = "".join(f"{len(name)}:{name}{len(value)}:{value}" for name, value in canonical)
+    return Claim(token=token, method=method, path=path[:64], key=header, body=body)
+
+
+def in_progress(key: str) -> Refused:
+    """409: the first request with this key has not been answered yet."""
+    return Refused(
+        IN_PROGRESS, [ParameterError(name=HEADER, value=key, message="belongs to a request still being made")], status=409
+    )

@@ -1,0 +1,61 @@
+"""Looking into the database from outside the models: every cell of every table as text, and counted statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+
+
+def every_cell() -> Iterator[tuple[str, str]]:
+    """(table.column, value as text) of every row of every table; bytes as UTF-8 where they are, and as hex."""
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            columns = [column.name for column in cursor.description]
+            for row in cursor.fetchall():
+                for column, value in zip(columns, row, strict=True):
+                    for text in _texts(value):
+                        yield f"{table}.{column}", text
+
+
+def places_of(*needles: str) -> set[str]:
+    """The columns in which one of ``needles`` stands, also as hex or inside a longer text."""
+    wanted = [*needles, *(needle.encode().hex() for needle in needles)]
+    return {place for place, text in every_cell() if any(needle in text for needle in wanted)}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if value is None:
+        return
+    if isinstance(value, bytes | memoryview):
+        octets = bytes(value)
+        yield octets.decode("utf-8", "replace")
+        yield octets.hex()
+    else:
+        yield str(value)
+
+
+class Statements(list[str]):
+    """SQL statements in their order. ``commits``: how many of them end a transaction of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits = 0
+
+
+@contextmanager
+def statements() -> Iterator[Statements]:
+    """Every statement that Django's connection executes, ours of gateway.rows among them."""
+    seen = Statements()
+
+    def count(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        seen.append(str(sql))
+        if connection.get_autocommit():
+            seen.commits += not str(sql).lstrip().upper().startswith("SELECT")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(count):
+        yield seen

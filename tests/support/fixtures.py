@@ -1,0 +1,85 @@
+"""Fixtures for every test that speaks to the product: two merchants, their channels, their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import override_settings
+
+from gateway import audit, tokens
+from gateway.models import AccessToken, Channel, Division, Merchant, Psp
+from tests.support.client import Api
+
+UNLIMITED: dict[str, Any] = {"*": None}
+BY = audit.Actor(name="tests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """A merchant with one unthrottled channel and a token for all scopes."""
+
+    merchant: Merchant
+    channel: Channel
+    token: AccessToken
+    api: Api
+
+    def open_channel(self, name: str = "another", **values: Any) -> Channel:
+        return Channel.objects.create(**{"name": name, "merchant": self.merchant, "limits": UNLIMITED, **values})
+
+    def api_of(self, channel: Channel) -> Api:
+        return self.api.as_entity(channel.entity_id)
+
+    def issue(self, **values: Any) -> tuple[AccessToken, str]:
+        """Another token of this merchant, and its text."""
+        token, secret = tokens.issue(self.merchant, by=BY, **{"name": "another", **values})
+        return token, secret.reveal()
+
+
+def open_shop(division: Division, name: str) -> Shop:
+    merchant = Merchant.objects.create(name=name, division=division)
+    channel = Channel.objects.create(name=f"{name}: main", merchant=merchant, limits=UNLIMITED)
+    token, secret = tokens.issue(merchant, name="tests", by=BY)
+    return Shop(
+        merchant=merchant, channel=channel, token=token, api=Api(token=secret.reveal(), entity=channel.entity_id)
+    )
+
+
+@pytest.fixture
+def division(db: None) -> Division:
+    return Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+
+
+@pytest.fixture
+def shop(division: Division) -> Shop:
+    """The merchant of the test."""
+    return open_shop(division, "Shop")
+
+
+@pytest.fixture
+def stranger(division: Division) -> Shop:
+    """Another merchant, who must see nothing of the first."""
+    return open_shop(division, "Stranger")
+
+
+@pytest.fixture
+def api(shop: Shop) -> Api:
+    return shop.api
+
+
+@pytest.fixture
+def committed(transactional_db: None) -> Iterator[Shop]:
+    """A merchant whose rows are committed, so that threads with connections of their own see them."""
+    division = Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+    yield open_shop(division, "Committed shop")
+    connection.close()
+
+
+@pytest.fixture
+def live() -> Iterator[None]:
+    """The live environment."""
+    with override_settings(IS_LIVE=True, GATEWAY_ENVIRONMENT="live", GATEWAY_BASE_URL="https://testserver"):
+        yield
