@@ -23,6 +23,8 @@ NEAR_MISS_LIMIT = 100
 REPORTED_LENGTH = 100
 """Characters of a sent name or value that an error repeats."""
 HIDDEN = "•••"
+MOST_ALTERNATIVES = 15
+"""Names an error lists as allowed; a longer list is left to the docs."""
 
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
 
@@ -187,6 +189,17 @@ class Catalogue:
     def is_inside_a_structure(self, name: str) -> bool:
         return ("." in name or "[" in name) and re.split(r"[.\[]", name, maxsplit=1)[0] in self._roots
 
+    def alternatives(self, name: str) -> tuple[str, list[str]]:
+        """The one word of a dotted name that is unknown, and the words that are known in its place, if not too many."""
+        words = _INDEX.sub("[]", name).split(".")
+        known = [found for found in (full.split(".") for full in self._exact) if len(found) == len(words)]
+        for at in reversed(range(len(words))):
+            rest = words[:at] + words[at + 1 :]
+            fitting = {found[at]: None for found in known if found[:at] + found[at + 1 :] == rest}
+            if fitting and len(words) > 1:
+                return words[at], list(fitting) if len(fitting) <= MOST_ALTERNATIVES else []
+        return "", []
+
     def meant_by(self, name: str) -> tuple[str, Row] | None:
         """The known name that was probably meant, with the indexes that were sent."""
         indexes = re.findall(r"\[[0-9]*\]", name)
@@ -310,10 +323,17 @@ class _Run:
             return
         meant = self._catalogue.meant_by(name) if self._unknown <= NEAR_MISS_LIMIT else None
         if meant or self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name):
-            hint = f" - did you mean {meant[0]}?" if meant else ""
+            hint = f" - did you mean {meant[0]}?" if meant else self._allowed_instead(name)
             self.fault(name, f"is not an allowed parameter{hint}", _hidden(name, value, meant and meant[1].param))
             return
         self._ignored.append(name)
+
+    def _allowed_instead(self, name: str) -> str:
+        """Which words may stand where an unknown one does, e.g. the networks of ``threeDSecure.v2.<net>``."""
+        if self._unknown > NEAR_MISS_LIMIT:
+            return ""
+        word, allowed = self._catalogue.alternatives(name)
+        return f": in place of {shorten(mask_text(word))} there may be {', '.join(allowed)}" if allowed else ""
 
     def finish(self) -> Parameters:
         for structure in self._catalogue._always:

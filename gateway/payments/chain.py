@@ -123,9 +123,19 @@ def receivable(chain: Chain, payment: Payment) -> Decimal:
 
 def disputable(chain: Chain, payment: Payment) -> Decimal:
     """What a chargeback can still take: the unreturned rest of a payment, or again what a representment won."""
-    if payment.payment_type == "CR":
-        return worth(payment) - chain.sum_of(payment, "CB")
-    return refundable(chain, payment)
+    if payment.payment_type != "CR":
+        return refundable(chain, payment)
+    return min(worth(payment) - chain.sum_of(payment, "CB"), refundable(chain, _disputed(chain, payment)))
+
+
+def _disputed(chain: Chain, payment: Payment) -> Payment:
+    """The payment that a chargeback or a representment is about."""
+    while payment.payment_type in ("CB", "CR") and payment.referenced is not None:
+        behind = chain.find(payment.referenced)
+        if behind is None:
+            break
+        payment = behind
+    return payment
 
 
 def representable(chain: Chain, dispute: Payment) -> Decimal:

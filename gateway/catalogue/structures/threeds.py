@@ -5,6 +5,7 @@ Source: Part B, 3D Secure, Custom parameters and scheme data; rulings D25, D32, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from gateway.catalogue.formats import (
@@ -24,7 +25,8 @@ from gateway.catalogue.formats import (
 from gateway.catalogue.rules import Breach, Sent, condition, requires
 from gateway.catalogue.structure import NEVER, C, O, Param, Structure, structure
 
-NETWORK_KEYS = ("visa", "mastercard", "amex", "diners", "jcb", "cb")
+_DEFAULT_KEYS = "visa,mastercard,amex,diners,jcb,cb"
+NETWORK_KEYS = tuple(os.environ.get("GATEWAY_THREE_D_SECURE_NETWORKS", _DEFAULT_KEYS).split(","))
 """The six keys of ``threeDSecure.v2.<net>`` unless a setting names others (D35)."""
 
 DEVICE_INFO_LENGTH = 65_536

@@ -1,0 +1,187 @@
+"""A stub acquirer as a process of its own, for testMode=EXTERNAL and for tests of what goes wrong on the line.
+
+    python -m gateway.connectors.stub.acquirer --port 9650 --log var/acquirer/acquirer.jsonl
+
+It speaks JSON lines over TCP on the loopback address; a connection may carry any number of messages, one after the
+other. Every message has ``kind`` and an ``id``, which its answer repeats.
+
+    submit   key, operation, amount, currency, reference, card, …  → approved or declined, and why
+    inquire  key  → the same answer once more; voided; or unknown
+    void     key  → voided: reversed if it was accepted, refused if it arrives later
+    control  control: {delay_ms, late_ms, next, kinds, seed, and odds from 0 to 1 for silent_before, silent_after,
+             held, late, disconnect_before, disconnect_after, duplicate, nonsense}; {} sets all back
+    books    → every transaction and the balance of every pool
+
+One key is booked once, however often it comes. Card numbers decide the outcome as on the test-data page. A single
+payment is steered by customParameters[STUB_behaviour]=silent_before (or another fault's name).
+
+Every message and decision is in the log, one JSON object a line, on the disk before the answer goes out. The log is all
+that it knows: started again on the same log it goes on where it was. It never sees the gateway's database, so the two
+can be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
+from gateway.connectors.stub.books import Books
+from gateway.connectors.stub.faults import FAULTS, NONE, Fault, Steering
+from gateway.connectors.stub.journal import Journal
+
+HOST: Final = "127.0.0.1"
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+
+
+class Acquirer:
+    """The books, the log they are made of, and the steering."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.books = Books()
+        self.steering = Steering()
+        for entry in journal.entries():
+            self.books.apply(entry)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, until either side ends it."""
+        try:
+            while line := await reader.readline():
+                if not await self._message(line, writer):
+                    break
+        except (OSError, ValueError):
+            pass  # the other side is gone, or sent a line too long to be a message
+        finally:
+            writer.close()
+
+    async def _message(self, line: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Answer one message; False ends the connection."""
+        try:
+            message = json.loads(line)
+            verb = {"submit": self._decide, "inquire": self._decide, "void": self._decide,
+                    "control": self._control, "books": self._tell}[message["kind"]]  # fmt: skip
+        except (ValueError, TypeError, KeyError):
+            await self.journal.write({"kind": "unreadable", "bytes": len(line)})
+            return False
+        return await verb(message, writer)
+
+    async def _decide(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        name = self.steering.draw(message) or _by_card(message)
+        fault = FAULTS.get(name, NONE)
+        late_s, delay_s = self.steering.late_ms / 1000, self.steering.delay_ms / 1000
+        if not fault.arrives:
+            await self.journal.write({"kind": message["kind"], "key": message.get("key"), "outcome": "lost", "fault": name})
+            return not fault.hangs_up
+        if fault.late_in:
+            await asyncio.sleep(late_s)
+        answers = [await self._book(message, name) for _ in range(2 if fault.twice else 1)]
+        await asyncio.sleep(delay_s + (late_s if fault.late_out else 0))
+        if fault.answers:
+            for answer in answers:
+                writer.write(_garbled(fault, message, answer, self.journal.seq))
+            await writer.drain()
+        return not fault.hangs_up
+
+    async def _book(self, message: Mapping[str, Any], fault: str) -> dict[str, Any]:
+        """Decide and book at once (no other message comes between), then wait for the disk."""
+        try:
+            entry = getattr(self.books, message["kind"])(message)
+            self.books.apply(entry)
+        except (KeyError, ValueError, ArithmeticError):
+            entry = {"kind": message["kind"], "key": message.get("key"), "outcome": "unreadable"}
+            entry["answer"] = {"key": message.get("key"), "outcome": "declined", "code": "900.100.204"}
+        await self.journal.write(entry | ({"fault": fault} if fault else {}))
+        return {"id": message.get("id"), **entry["answer"]}
+
+    async def _control(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        control = {**message.get("control", {}), **({"next": message["next"]} if "next" in message else {})}
+        try:
+            self.steering = Steering.of(control)
+            answer: dict[str, Any] = {"id": message.get("id"), "outcome": "set"}
+        except (ValueError, TypeError) as fault:
+            answer = {"id": message.get("id"), "outcome": "refused", "why": str(fault)}
+        await self.journal.write({"kind": "control", "control": control, "outcome": answer["outcome"]})
+        writer.write(_line(answer))
+        await writer.drain()
+        return True
+
+    async def _tell(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        books = {
+            "transactions": [asdict(row) for row in self.books.by_key.values()],
+            "pools": self.books.pools,
+            "tombstones": sorted(self.books.tombstones),
+        }
+        writer.write(_line({"id": message.get("id"), **books}))
+        await writer.drain()
+        return True
+
+
+def _by_card(message: Mapping[str, Any]) -> str:
+    """The test card that gets no answer."""
+    number = card.get("number") if isinstance(card := message.get("card"), Mapping) else None
+    row = CARDS_BY_NUMBER.get(str(number))
+    silent = message["kind"] == "submit" and row is not None and row.behaviour == "silence"
+    return "silent_before" if silent else ""
+
+
+def _garbled(fault: Fault, message: Mapping[str, Any], answer: Mapping[str, Any], turn: int) -> bytes:
+    """The answer as it goes out: as it should be, or in turn no JSON, another key, or half of its fields."""
+    if not fault.garbled:
+        return _line(answer)
+    garbage = (
+        b"\x00\xff not an answer\n",
+        _line({**answer, "key": "0" * 32}),
+        _line({"id": message.get("id"), "key": message.get("key"), "outcome": "maybe"}),
+    )
+    return garbage[turn % len(garbage)]
+
+
+def _line(answer: Mapping[str, Any]) -> bytes:
+    return json.dumps(answer, separators=(",", ":"), default=str).encode() + b"\n"
+
+
+async def run(port: int, log: Path) -> None:
+    """Serve until SIGTERM or SIGINT. Prints where it listens as its first line."""
+    journal = Journal(log)
+    acquirer = Acquirer(journal)
+    writing = asyncio.create_task(journal.run())
+    server = await asyncio.start_server(acquirer.serve, HOST, port, limit=MAX_LINE_BYTES, backlog=1024)
+    host, port = server.sockets[0].getsockname()
+    await journal.write({"kind": "start", "port": port, "transactions": len(acquirer.books.by_key)})
+    sys.stdout.write(f"listening on {host}:{port}\n")
+    sys.stdout.flush()
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    writers = asyncio.create_task(ended.wait())
+    await asyncio.wait({writers, writing}, return_when=asyncio.FIRST_COMPLETED)
+    server.close()
+    if writing.done():
+        writing.result()  # the disk failed: end with its error rather than answer without a log
+    writing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await writing
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway.connectors.stub.acquirer", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--port", type=int, required=True, help="TCP port on 127.0.0.1; 0 takes a free one")
+    parser.add_argument("--log", type=Path, required=True, help="the log, made when missing")
+    options = parser.parse_args(arguments)
+    asyncio.run(run(options.port, options.log))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""The stub acquirer's books: which transactions it knows, and what they moved.
+
+``decide`` answers a message without changing anything, ``apply`` books a decision. The acquirer's log holds the
+decisions, so the books are what all of them together make. Nothing here knows the gateway's database: the books are
+the second opinion that a reconciliation compares with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from gateway.connectors.simulator.cards import APPROVED, answer_for
+from gateway.money import Money
+
+Message = Mapping[str, Any]
+Entry = dict[str, Any]
+Moves = tuple[tuple[str, Decimal], ...]
+
+REVERSED: Final = "900.100.301"
+"""What an inquiry hears of a transaction that was voided, and a submission that arrives after its void."""
+NO_SUCH_REFERENCE: Final = "800.100.167"
+OVER: Final[Mapping[str, str]] = {
+    "CP": "700.400.100", "RC": "700.400.100", "RF": "700.400.200", "RV": "700.400.300", "CB": "700.400.400",
+    "CR": "700.400.410", "PA": "700.400.100",
+}  # fmt: skip
+"""The code of a follow-up that would move more than there is, by operation."""
+FOLLOW_UPS: Final = frozenset({"CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+NO_REASON: Final = "000.100.200"
+
+
+@dataclass(slots=True, kw_only=True)
+class Transaction:
+    """What the acquirer knows of one key. ``outcome``: approved, declined or voided. ``moves``: (pool, change) of an
+    approved one. ``account``: the pool that refunds of it come out of. ``answer`` is given again to who asks again."""
+
+    key: str
+    operation: str
+    amount: str
+    currency: str
+    outcome: str
+    approved: str
+    transaction_id: str
+    account: str
+    moves: Moves
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Booking:
+    """Where an operation's money goes, or the code that says why it may not."""
+
+    moves: Moves = ()
+    account: str = ""
+    code: str = ""
+
+
+class Books:
+    """All transactions by key and by the acquirer's own id, the balance of every pool, and the tombstones.
+
+    Pools: ``hold:X`` what is authorised and not captured, ``taken:X`` what was taken and not given back,
+    ``disputed:X`` what chargebacks took; X is the transaction that opened the pool.
+    """
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, Transaction] = {}
+        self.by_id: dict[str, Transaction] = {}
+        self.pools: dict[str, Decimal] = {}
+        self.tombstones: set[str] = set()
+
+    # --- deciding -----------------------------------------------------------------------------------------------
+
+    def submit(self, message: Message) -> Entry:
+        """The decision about a submission. ``outcome``: approved, declined, duplicate (answered as the first time,
+        booked once) or tombstoned (it was voided before it came)."""
+        key = str(message["key"])
+        entry: Entry = {"kind": "submit", "key": key, **_facts(message)}
+        known = self.by_key.get(key)
+        if known is not None:
+            same = (known.operation, known.amount) == (entry["operation"], entry["amount"])
+            return entry | {"outcome": "duplicate", "differs": not same, "answer": self._told(known)}
+        if key in self.tombstones:
+            return entry | {"outcome": "tombstoned", "answer": _answer(key, "declined", REVERSED, "")}
+        booking = self._book(message, key)
+        answer = _answer(key, "declined", booking.code, "") if booking.code else _outcome(message, key)
+        if answer["outcome"] != "approved":
+            return entry | {"outcome": "declined", "exceeds": booking.code in OVER.values(), "answer": answer}
+        approved = Decimal(answer["approvedAmount"])
+        asked = Decimal(entry["amount"])
+        moves = [[pool, str(change if approved == asked else approved.copy_sign(change))] for pool, change in booking.moves]
+        return entry | {"outcome": "approved", "answer": answer, "account": booking.account, "moves": moves}
+
+    def inquire(self, message: Message) -> Entry:
+        """What became of a key: the answer of its submission, voided, or unknown."""
+        key = str(message["key"])
+        known = self.by_key.get(key)
+        if known is not None:
+            answer = self._told(known)
+        elif key in self.tombstones:
+            answer = _answer(key, "voided", REVERSED, "")
+        else:
+            answer = {"key": key, "outcome": "unknown"}
+        return {"kind": "inquire", "key": key, "outcome": answer["outcome"], "answer": answer}
+
+    def void(self, message: Message) -> Entry:
+        """Take a key back: what it moved is moved back, and if it is unknown it is refused when it comes. Asked again
+        it answers the same. ``kept``: follow-ups have used it, so it stands."""
+        key = str(message["key"])
+        known = self.by_key.get(key)
+        entry: Entry = {"kind": "void", "key": key}
+        if known is not None and known.outcome == "approved":
+            undone = [(pool, -change) for pool, change in known.moves]
+            if self._short_of(undone):
+                return entry | {"outcome": "kept", "answer": {"key": key, "outcome": "kept"}}
+            return entry | {"outcome": "reversed", "answer": _answer(key, "voided", REVERSED, known.transaction_id)}
+        outcome = "nothing to reverse" if known is not None else "tombstone"
+        return entry | {"outcome": outcome, "answer": _answer(key, "voided", REVERSED, "")}
+
+    # --- booking ------------------------------------------------------------------------------------------------
+
+    def apply(self, entry: Mapping[str, Any]) -> None:
+        """Book one decision. The log's lines in their order make the books again."""
+        kind, key, outcome = entry["kind"], entry.get("key", ""), entry.get("outcome", "")
+        if kind == "submit" and outcome in ("approved", "declined"):
+            answer = entry["answer"]
+            transaction = Transaction(
+                key=key, operation=entry["operation"], amount=entry["amount"], currency=entry["currency"],
+                outcome=outcome, approved=answer.get("approvedAmount", ""), account=entry.get("account", ""),
+                transaction_id=answer.get("transactionId", ""), answer=answer,
+                moves=tuple((pool, Decimal(change)) for pool, change in entry.get("moves", ())),
+            )  # fmt: skip
+            self.by_key[key] = transaction
+            if transaction.transaction_id:
+                self.by_id[transaction.transaction_id] = transaction
+            self._move(transaction.moves)
+        elif kind == "void" and outcome == "tombstone":
+            self.tombstones.add(key)
+        elif kind == "void" and outcome == "reversed":
+            transaction = self.by_key[key]
+            transaction.outcome = "voided"
+            self._move(tuple((pool, -change) for pool, change in transaction.moves))
+
+    def _move(self, moves: Moves) -> None:
+        for pool, change in moves:
+            self.pools[pool] = self.pools.get(pool, Decimal(0)) + change
+
+    def _short_of(self, moves: Moves | list[tuple[str, Decimal]]) -> bool:
+        return any(self.pools.get(pool, Decimal(0)) + change < 0 for pool, change in moves)
+
+    def _told(self, transaction: Transaction) -> dict[str, Any]:
+        if transaction.outcome == "voided":
+            return _answer(transaction.key, "voided", REVERSED, transaction.transaction_id)
+        return dict(transaction.answer)
+
+    def _book(self, message: Message, key: str) -> _Booking:
+        """Which pools an operation moves; a code when the reference is wrong or there is not enough."""
+        operation, amount = str(message["operation"]), Decimal(str(message["amount"]))
+        reference = str(message.get("reference") or "")
+        own = transaction_id(key)
+        if not reference and operation not in FOLLOW_UPS:
+            pool = f"hold:{own}" if operation == "PA" else f"taken:{own}"
+            return _Booking(moves=((pool, amount),), account=pool)
+        behind = self.by_id.get(reference)
+        if behind is None or behind.outcome != "approved" or behind.currency != message["currency"]:
+            return _Booking(code=NO_SUCH_REFERENCE)
+        booking = _follow(operation, _practice(message), amount, own, behind)
+        return _Booking(code=OVER[operation]) if self._short_of(booking.moves) else booking
+
+
+def _follow(operation: str, practice: str, amount: Decimal, own: str, behind: Transaction) -> _Booking:
+    """The moves of a follow-up. On a hold: captures and receipts take out of it, a reversal lets go of it."""
+    account, taken = behind.account, f"taken:{own}"
+    held = account.startswith("hold:")
+    if operation == "PA":
+        return _Booking(moves=((account, amount),) if practice == "INCREMENTAL_AUTH" else (), account=account)
+    if operation in ("CP", "RC") and held:
+        return _Booking(moves=((account, -amount), (taken, amount)), account=taken)
+    if operation == "RC":
+        return _Booking(account=account)
+    if operation == "RB":
+        return _Booking(moves=((taken, amount),), account=taken)
+    disputed = account.replace("taken:", "disputed:")
+    if operation == "CB":
+        return _Booking(moves=((account, -amount), (disputed, amount)), account=account)
+    if operation == "CR":
+        return _Booking(moves=((account, amount), (disputed, -amount)), account=account)
+    return _Booking(moves=((account, -amount),), account=account)
+
+
+def transaction_id(key: str) -> str:
+    """The acquirer's own id of a transaction, which its follow-ups refer to."""
+    return f"STB{key[-20:].upper()}"
+
+
+def _practice(message: Message) -> str:
+    instruction = message.get("standingInstruction")
+    return str(instruction.get("industryPractice", "")) if isinstance(instruction, Mapping) else ""
+
+
+def _facts(message: Message) -> Entry:
+    """What the log keeps of a submission: the card number masked, nothing else of the card or the shopper."""
+    facts: Entry = {name: message.get(name, "") for name in ("operation", "amount", "currency", "brand", "reference")}
+    card = message.get("card")
+    if isinstance(card, Mapping) and card.get("number"):
+        number = str(card["number"])
+        facts["card"] = number[:6] + "*" * max(0, len(number) - 10) + number[-4:]
+    return facts
+
+
+def _outcome(message: Message, key: str) -> dict[str, Any]:
+    """What the issuer says: by the table of test cards, or yes where there is no card to ask about."""
+    amount = Money.parse(str(message["amount"]), str(message["currency"]))
+    card = message.get("card")
+    if message["operation"] == "CB":
+        reason = str(message.get("chargebackResultCode") or NO_REASON)
+        return _answer(key, "approved", reason, transaction_id(key), response="00", approvedAmount=amount.text())
+    if not isinstance(card, Mapping) or not card.get("number"):
+        return _answer(key, "approved", APPROVED, transaction_id(key), response="00", approvedAmount=amount.text())
+    billing = message.get("billing")
+    answer = answer_for(
+        str(card["number"]), amount=amount, cvv=str(card.get("cvv") or "") or None,
+        postcode=str(billing.get("postcode") or "") if isinstance(billing, Mapping) else None,
+    )  # fmt: skip
+    more = {"response": answer.acquirer_response, "avs": answer.avs, "cvv": answer.cvv}
+    more["advice"] = answer.merchant_advice_code
+    told = {name: value for name, value in more.items() if value}
+    if answer.approved is None:
+        return _answer(key, "declined", answer.code, transaction_id(key), **told)
+    return _answer(
+        key, "approved", answer.code, transaction_id(key), approvedAmount=answer.approved.text(), **told
+    )
+
+
+def _answer(key: str, outcome: str, code: str, transaction: str, **more: str) -> dict[str, Any]:
+    return {"key": key, "outcome": outcome, "code": code, "transactionId": transaction, **more}

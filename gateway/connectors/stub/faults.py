@@ -1,0 +1,103 @@
+"""How the stub acquirer misbehaves when it is told to: one table of faults, and who draws them.
+
+A fault comes from the message itself (``customParameters[STUB_behaviour]``) or from the control channel, which gives
+each a probability. The log names every fault that fired.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Final
+
+BEHAVIOUR: Final = "STUB_behaviour"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """``arrives``: the message reaches the books (False: it is lost on the way). ``late_in``: only after late_ms.
+    ``twice``: it reaches them twice, and is answered twice. ``answers``: an answer goes out. ``late_out``: only after
+    late_ms. ``garbled``: what goes out is no answer to the question. ``hangs_up``: the connection is closed."""
+
+    arrives: bool = True
+    late_in: bool = False
+    twice: bool = False
+    answers: bool = True
+    late_out: bool = False
+    garbled: bool = False
+    hangs_up: bool = False
+
+
+NONE: Final = Fault()
+FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
+    {
+        "silent_before": Fault(arrives=False, answers=False),
+        "silent_after": Fault(answers=False),
+        "held": Fault(late_in=True),
+        "late": Fault(late_out=True),
+        "disconnect_before": Fault(arrives=False, answers=False, hangs_up=True),
+        "disconnect_after": Fault(answers=False, hangs_up=True),
+        "duplicate": Fault(twice=True),
+        "nonsense": Fault(garbled=True),
+    }
+)
+# Names of the control channel that stand for a fault, or for two of them by half.
+_ALIASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "drop_before": ("silent_before",),
+        "drop_after": ("silent_after",),
+        "disconnect": ("disconnect_before", "disconnect_after"),
+    }
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Steering:
+    """What the control channel set. Probabilities from 0 to 1; ``delay_ms`` before every answer; ``late_ms`` for
+    held and late; ``kinds``: which messages faults may hit; ``next``: only so many more messages, None for all;
+    ``seed``: the draws can be repeated."""
+
+    delay_ms: int = 0
+    late_ms: int = 15_000
+    kinds: tuple[str, ...] = ("submit",)
+    next: int | None = None
+    odds: dict[str, float] = field(default_factory=dict)
+    draws: random.Random = field(default_factory=random.Random)
+
+    @classmethod
+    def of(cls, control: Mapping[str, Any]) -> Steering:
+        """Steering as a control message describes it; what it does not name is as at the start. Raises ValueError."""
+        known = {row.name for row in fields(cls)} - {"odds", "draws"}
+        wanted: dict[str, Any] = {"odds": {}}
+        for name, value in control.items():
+            if name == "seed":
+                wanted["draws"] = random.Random(value)  # noqa: S311 - a test's dice
+            elif name == "kinds":
+                wanted["kinds"] = tuple(value)
+            elif name in known:
+                wanted[name] = value if value is None else int(value)
+            elif name in FAULTS or name in _ALIASES:
+                parts = _ALIASES.get(name, (name,))
+                for part in parts:
+                    wanted["odds"][part] = float(value) / len(parts)
+            else:
+                raise ValueError(f"unknown steering {name!r}")
+        return cls(**wanted)
+
+    def draw(self, message: Mapping[str, Any]) -> str:
+        """The fault that hits this message; '' for none."""
+        own = message.get("customParameters")
+        if isinstance(own, Mapping) and message["kind"] == "submit" and own.get(BEHAVIOUR) in FAULTS:
+            return str(own[BEHAVIOUR])
+        if message["kind"] not in self.kinds or self.next == 0:
+            return ""
+        if self.next is not None:
+            self.next -= 1
+        at = self.draws.random()
+        for name, odds in self.odds.items():
+            if at < odds:
+                return name
+            at -= odds
+        return ""

@@ -1,0 +1,432 @@
+"""From form pairs to Parameters, or every error at once.
+
+Source: Part A, What the service does, 3; Errors; rulings D10, D16, D17, D31.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
+from gateway.catalogue.forms import MAX_FIELDS, UnreadableForm, pairs
+from gateway.catalogue.parse import Invalid, ParameterError, Parameters, Policy
+from gateway.catalogue.structure import Echo
+from gateway.catalogue.structures import REQUEST_STRUCTURES
+
+PAN, CVV = "5454545454545454", "731"  # not the number that messages give as an example
+GOOD = {
+    "entityId": "8a8294174b7ecb28014b9699220015ca",
+    "amount": "92.00",
+    "currency": "EUR",
+    "paymentType": "DB",
+    "card.number": PAN,
+    "card.expiryMonth": "05",
+    "card.expiryYear": "2034",
+}
+FACTS = frozenset({"today:2026-07"})
+PERSON = {"customer.givenName": "Jane", "customer.surname": "Jones"}
+
+
+def parse(*more: tuple[str, str], policy: str = Policy.NORMAL, **changes: str) -> Parameters:
+    """GOOD with ``changes`` (``card__cvv`` names card.cvv) and ``more`` pairs at its end."""
+    fields = GOOD | {name.replace("__", "."): value for name, value in changes.items()}
+    return PAYMENTS.catalogue.parse([*fields.items(), *more], facts=FACTS, policy=policy)
+
+
+def errors(*more: tuple[str, str], policy: str = Policy.NORMAL, **changes: str) -> dict[str, ParameterError]:
+    with pytest.raises(Invalid) as caught:
+        parse(*more, policy=policy, **changes)
+    return {error.name: error for error in caught.value.errors}
+
+
+# --- one name, one value -------------------------------------------------------------------------------------------
+
+
+def test_what_was_accepted_is_found_by_its_full_name() -> None:
+    """Part A, What the service does, 3."""
+    found = parse(("cart.items[3].name", "Shirt"), ("customParameters[orderRef]", "7"))
+    assert (found["amount"], found["cart.items[3].name"]) == ("92.00", "Shirt")
+    assert found.map("customParameters") == {"orderRef": "7"}
+    assert found.get("descriptor") is None
+
+
+@pytest.mark.parametrize("second", ["92.00", "93.00"])
+def test_a_name_sent_twice_is_an_error_whatever_it_carries(second: str) -> None:
+    """D16."""
+    assert "more than once" in errors(("amount", second))["amount"].message
+
+
+def test_a_name_sent_three_times_is_one_error() -> None:
+    """D16."""
+    with pytest.raises(Invalid) as caught:
+        parse(("amount", "1.00"), ("amount", "2.00"))
+    assert [error.name for error in caught.value.errors] == ["amount"]
+
+
+def test_the_entity_and_its_alias_are_one_name() -> None:
+    """D15, D16."""
+    assert parse()["entityId"] == GOOD["entityId"]
+    assert "more than once" in errors(("authentication.entityId", GOOD["entityId"]))["entityId"].message
+
+
+def test_an_empty_value_is_an_absent_parameter() -> None:
+    """D16."""
+    assert "descriptor" not in parse(descriptor="")
+    assert "is required" in errors(amount="")["amount"].message
+    assert parse(("descriptor", "Shop"), descriptor="")["descriptor"] == "Shop"
+
+
+@pytest.mark.parametrize("name", ["corporate.vatId", "merchant.websiteId", "threeDSecure.merchant.url"])
+def test_an_empty_value_is_a_value_where_the_specification_allows_length_0(name: str) -> None:
+    """D16; Part B, Corporate, Merchant, 3D Secure."""
+    # Sent twice, it is not ignored like an empty value that is an absence.
+    assert "more than once" in errors((name, ""), (name, ""))[name].message
+    with pytest.raises(Invalid) as caught:
+        parse((name, ""), amount="x")
+    assert name not in {error.name for error in caught.value.errors}
+
+
+def test_names_are_case_sensitive() -> None:
+    """Part A, Resources: contract spellings."""
+    assert "did you mean amount" in errors(("Amount", "92.00"))["Amount"].message
+
+
+# --- indexes and keys ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cart.items[].name", "cart.items[x].name", "cart.items[-1].name", "cart.items[01].name", "cart.items[1.0].name",
+        "cart.items[1][2].name", "cart.items[ 1].name", "cart.items[1]name", "cart.items1.name", "cart.items.1.name",
+        "cart.items[١].name", "cart.items[1e1].name", "cart.items[999999999999].name", "cart.items[0]", "cart[0].name",
+        "cart.items[0].name[0]", "cart..items[0].name", ".amount", "card.", "card..number", "card[number]",
+    ],
+)  # fmt: skip
+def test_bracket_and_dot_nonsense_inside_a_structure_is_named(name: str) -> None:
+    """D16; Part A, What the service does, 3."""
+    if name in (".amount",):
+        # No structure of that name and a near miss of amount.
+        assert "did you mean amount" in errors((name, "x"))[name].message
+    else:
+        assert "not an allowed parameter" in errors((name, "x"))[name].message
+
+
+@pytest.mark.parametrize("name", ["[", "]", "[]", "[0]", "]]][[[", "%", "=", " ", "a" * 5000])
+def test_nonsense_outside_every_structure_is_ignored_and_reported(name: str) -> None:
+    """D16."""
+    found = parse((name, "x"))
+    assert len(found.ignored) == 1
+    assert len(found.ignored[0]) <= 100
+
+
+def test_item_999_is_the_last_one() -> None:
+    """D31."""
+    assert parse(("cart.items[999].name", "Shirt"))["cart.items[999].name"] == "Shirt"
+    assert "999" in errors(("cart.items[1000].name", "Shirt"))["cart.items[1000].name"].message
+
+
+def test_sparse_indexes_are_compacted_in_order() -> None:
+    """D17."""
+    found = parse(("cart.items[7].name", "seven"), ("cart.items[2].name", "two"), ("cart.items[40].name", "forty"))
+    assert found.echo()["cart"]["items"] == [{"name": "two"}, {"name": "seven"}, {"name": "forty"}]
+
+
+def test_lists_in_lists_are_compacted_at_every_level() -> None:
+    """D17; Part B, Airline."""
+    leg = "airline.passengers[5].legs[{}].departureAirport"
+    echo = parse((leg.format(9), "MUC"), (leg.format(3), "LHR")).echo()
+    assert echo["airline"]["passengers"] == [{"legs": [{"departureAirport": "LHR"}, {"departureAirport": "MUC"}]}]
+
+
+@pytest.mark.parametrize("key", ["ab", "a" * 65, "with space", "ключ", "a-b-c", "", "a]b"])
+def test_a_key_of_the_wrong_form_is_named(key: str) -> None:
+    """Part B, Custom parameters: 3 to 64 letters, digits, dots, underscores."""
+    assert f"customParameters[{key}]" in errors((f"customParameters[{key}]", "7"))
+
+
+@pytest.mark.parametrize("key", ["abc", "a" * 64, "SHOPPER_a.b", "123"])
+def test_a_key_of_the_right_form_comes_back_in_an_object(key: str) -> None:
+    """Part B, Custom parameters; D17."""
+    assert parse((f"customParameters[{key}]", "7")).echo()["customParameters"] == {key: "7"}
+
+
+# --- unknown names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent, meant",
+    [
+        ("paymentBrnad", "paymentBrand"), ("amonut", "amount"), ("currncy", "currency"), ("curencyy", "currency"),
+        ("card.expirymonth", "card.expiryMonth"), ("cart.items[3].nmae", "cart.items[3].name"),
+        ("customer.givenNam", "customer.givenName"),
+    ],
+)  # fmt: skip
+def test_a_near_miss_is_an_error_with_the_name_that_was_meant(sent: str, meant: str) -> None:
+    """D16; journey 1, step 6."""
+    assert f"did you mean {meant}?" in errors((sent, "x"))[sent].message
+
+
+def test_an_unknown_name_far_from_every_known_one_is_ignored_and_reported() -> None:
+    """D16."""
+    found = parse(("ourOwnTrackingField", "1"), ("zz", "2"))
+    assert found.ignored == ("ourOwnTrackingField", "zz")
+    assert "ourOwnTrackingField" not in found
+
+
+@pytest.mark.parametrize("name", ["wallet2.cardNetwork", "shipping.customer.app.deviceId", "airline.bookingType"])
+def test_an_unknown_name_inside_a_known_structure_is_an_error(name: str) -> None:
+    """D16."""
+    assert "not an allowed parameter" in errors((name, "Visa"), **PERSON_FIELDS)[name].message
+
+
+PERSON_FIELDS = {name.replace(".", "__"): value for name, value in PERSON.items()}
+
+
+def test_a_known_name_that_another_endpoint_takes_is_an_error() -> None:
+    """D16; A13.9."""
+    assert "another endpoint" in errors(("overridePaymentType[VISA]", "PA"))["overridePaymentType[VISA]"].message
+    with pytest.raises(Invalid) as caught:
+        STATUS.catalogue.parse([("entityId", GOOD["entityId"]), ("amount", "92.00")])
+    assert [error.name for error in caught.value.errors] == ["amount"]
+
+
+def test_a_strict_channel_refuses_every_unknown_name() -> None:
+    """D16."""
+    assert "ourOwnTrackingField" in errors(("ourOwnTrackingField", "1"), policy=Policy.STRICT)
+
+
+def test_a_lenient_channel_refuses_no_unknown_name() -> None:
+    """D16."""
+    found = parse(("ourOwnTrackingField", "1"), ("amonut", "1"), ("airline.bookingType", "x"), policy=Policy.LENIENT)
+    assert found.ignored == ("ourOwnTrackingField", "amonut", "airline.bookingType")
+
+
+def test_a_lenient_channel_still_refuses_wrong_values_and_repeated_names() -> None:
+    """D16: the switch speaks of unknown names only."""
+    assert set(errors(("amount", "1.00"), currency="eur", policy=Policy.LENIENT)) == {"amount", "currency"}
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+def test_every_error_is_told_at_once() -> None:
+    """D10; Errors."""
+    found = errors(
+        ("paymentBrnad", "VISA"), ("cart.items[1000].name", "x"), amount="92.1", currency="eur",
+        card__expiryMonth="13", paymentType="",
+    )  # fmt: skip
+    assert set(found) == {
+        "paymentBrnad", "cart.items[1000].name", "amount", "currency", "card.expiryMonth", "paymentType",
+    }  # fmt: skip
+
+
+def test_a_parameter_is_told_off_once() -> None:
+    """D10."""
+    with pytest.raises(Invalid) as caught:
+        parse(card__number="12", card__expiryMonth="1", card__expiryYear="34", amount="x")
+    names = [error.name for error in caught.value.errors]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    "sent, hint",
+    [
+        ("92.1", "92.10"), ("92.123", "92.12"), ("92,00", "dot"), ("-1", "sign"), ("+1", "sign"), ("1e3", "10 digits"),
+        ("NaN", "10 digits"), ("٩٢", "10 digits"), ("12345678901", "10 digits"),
+    ],
+)  # fmt: skip
+def test_an_amount_of_the_wrong_form_is_answered_with_what_is_allowed(sent: str, hint: str) -> None:
+    """Journey 1, step 6; D26."""
+    assert hint in errors(amount=sent)["amount"].message
+
+
+def test_a_wrong_value_comes_back_in_its_error() -> None:
+    """D10."""
+    assert errors(currency="eur")["currency"].value == "eur"
+
+
+def test_a_long_value_is_shortened_in_its_error() -> None:
+    """D10: 100 characters are enough to recognise it."""
+    value = errors(descriptor="y" * 10_000)["descriptor"].value
+    assert value is not None
+    assert len(value) <= 100
+
+
+@pytest.mark.parametrize(
+    "more, changes",
+    [
+        ((), {"card__number": PAN + "x"}),
+        ((), {"card__number": "54545454 54545454"}),
+        ((), {"card__cvv": f"{CVV}{CVV}"}),
+        ((("card.nunber", PAN),), {}),
+        ((("card.cvvv", CVV),), {}),
+        ((("card.cvc", CVV),), {}),
+        ((("descriptor", f"card {PAN} " + "x" * 120),), {}),
+        (((f"card.number={PAN}", "x"), ("amount", "1")), {}),
+        (((f"card.{PAN}", "x"),), {}),
+        ((("card.number", PAN),), {}),
+        ((("card.cvv", CVV), ("card.cvv", CVV)), {}),
+        ((("tokenAccount.number", PAN),), {}),
+        ((("wallet4.paymentToken", PAN),), {"amount": "x"}),
+    ],
+)
+def test_an_error_never_repeats_a_card_number_or_cvv(
+    more: tuple[tuple[str, str], ...], changes: dict[str, str]
+) -> None:
+    """D10, D17."""
+    with pytest.raises(Invalid) as caught:
+        parse(*more, **changes)
+    told = "".join(f"{error.name} {error.value} {error.message}" for error in caught.value.errors)
+    assert PAN not in told
+    assert CVV not in told
+    assert "54545454 54545454" not in told
+
+
+def test_an_ignored_name_that_holds_a_card_number_is_masked() -> None:
+    """D10, D17."""
+    assert PAN not in "".join(parse((f"my {PAN} field", "x")).ignored)
+
+
+@pytest.mark.parametrize(
+    "changes, code",
+    [({"card__number": "4444444444444444"}, "100.100.101"), ({"card__expiryYear": "2020"}, "100.100.303")],
+)
+def test_a_well_formed_value_that_is_refused_has_a_code_of_its_own(changes: dict[str, str], code: str) -> None:
+    """D10: a failed Luhn check, a past expiry."""
+    assert [refusal.code for refusal in parse(**changes).refusals] == [code]
+
+
+def test_a_fault_of_form_outweighs_a_refusal() -> None:
+    """D10: all errors are told, and the answer is the validation error."""
+    found = errors(card__number="4444444444444444", amount="x")
+    assert set(found) == {"card.number", "amount"}
+
+
+# --- echo ----------------------------------------------------------------------------------------------------------
+
+
+def test_secrets_and_the_memo_are_never_echoed() -> None:
+    """D17."""
+    for one in REQUEST_STRUCTURES:
+        for row in one.rows:
+            if row.echo is Echo.NEVER or row.private:
+                name = one.full(row.name)
+                found = PAYMENTS.catalogue.find(name)
+                assert found is not None, name
+                held = Parameters(items=[(found[0], (), None, "123456789")])
+                assert held.echo() == {}, name
+    echo = parse(card__cvv=CVV, merchantMemo="for our eyes only").echo()
+    assert "for our eyes only" not in str(echo)
+    assert PAN not in str(echo)
+    assert CVV not in str(echo)
+    assert echo["card"] == {"expiryMonth": "05", "expiryYear": "2034"}
+
+
+@pytest.mark.parametrize("name", ["bankAccount.iban", "bankAccount.number", "virtualAccount.accountId"])
+def test_an_account_number_is_echoed_masked(name: str) -> None:
+    """D17."""
+    found = PAYMENTS.catalogue.find(name)
+    assert found is not None
+    if found[0].param.echo is Echo.MASK:
+        text = str(Parameters(items=[(found[0], (), None, "DE23100000001234567890")]).echo())
+        assert "100000001234" not in text
+        assert "7890" in text
+
+
+def test_text_of_any_script_is_echoed_as_it_was_sent() -> None:
+    """Part A, What the service does, 3; A3.1."""
+    echo = parse(("customer.givenName", "Zoë Łukasz 李"), ("customer.surname", "O'Neil")).echo()
+    assert echo["customer"] == {"givenName": "Zoë Łukasz 李", "surname": "O'Neil"}
+
+
+def test_a_default_that_is_stored_comes_back() -> None:
+    """A13.22."""
+    assert parse().echo()["transactionProcessingCode"] == "PURCHASE"
+
+
+# --- forms ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_form_keeps_order_and_repetition() -> None:
+    """Part A, What the service does, 3."""
+    assert pairs(b"b=1&a=2&b=3&&c&d=&e=f=g") == [
+        ("b", "1"), ("a", "2"), ("b", "3"), ("c", ""), ("d", ""), ("e", "f=g"),
+    ]  # fmt: skip
+
+
+def test_a_form_is_utf_8_percent_encoded_or_raw() -> None:
+    """Part A, What the service does, 3."""
+    assert pairs("n=Zo%C3%AB+Ł%20李".encode()) == [("n", "Zoë Ł 李")]
+    assert pairs(b"%6e%5B0%5D=%26%3D%2B") == [("n[0]", "&=+")]
+
+
+@pytest.mark.parametrize("value", [b"\xff\xfe", b"%FF%FE", b"%C3", b"a%ED%A0%80"])
+def test_bytes_that_are_no_utf_8_are_refused_and_the_parameter_is_named(value: bytes) -> None:
+    """Part A, What the service does, 3; Errors."""
+    with pytest.raises(UnreadableForm) as caught:
+        pairs(b"ok=1&customer.givenName=" + value)
+    assert caught.value.name == "customer.givenName"
+
+
+def test_fifty_thousand_fields_are_the_limit() -> None:
+    """D41."""
+    assert len(pairs(b"&".join([b"a=1"] * MAX_FIELDS))) == 50_000
+    with pytest.raises(UnreadableForm, match="50,000"):
+        pairs(b"&".join([b"a=1"] * (MAX_FIELDS + 1)))
+
+
+# --- every parse is total ------------------------------------------------------------------------------------------
+
+KNOWN = [one.full(row.name).replace("[n]", "[3]") for one in REQUEST_STRUCTURES for row in one.rows]
+names = some.one_of(
+    some.sampled_from(KNOWN),
+    some.text(alphabet="abN.[]019=-\0 é", max_size=30),
+    some.builds(lambda name, at, mark: name[:at] + mark + name[at:], some.sampled_from(KNOWN),
+                some.integers(0, 40), some.sampled_from([".", "[", "]", "[0]", "x", "\0", "\ud800", "٣"])),
+)  # fmt: skip
+VALUES = [
+    "", "x", "true", "92.00", "4444444444444444", "-1", "1e3", "NaN", "٣", "\0", "\r\nSet-Cookie: a=b", "9" * 4301,
+    "é" * 300, "javascript:alert(1)", "http://[::1", "https://\ud800", "2026-02-30", "0 0 0 ? * * *", "0 0 0 1/0 * ?", "EUR",
+    "[", "1" * 5000, "PA", "DB", "MIT", "REPEATED", "INITIAL", "INSTALLMENT", "05", "2034", "DE",
+]  # fmt: skip
+values = some.one_of(some.sampled_from(VALUES), some.text(max_size=40))
+
+
+@settings(deadline=None)
+@given(
+    sent=some.lists(some.tuples(names, values), max_size=25),
+    policy=some.sampled_from([Policy.NORMAL, Policy.STRICT, Policy.LENIENT]),
+    facts=some.sets(some.sampled_from(["threeds", "cvv", "live"])),
+    endpoint=some.sampled_from([PAYMENTS, FOLLOW_UP]),
+    whole=some.booleans(),
+)
+def test_any_form_is_parsed_or_told_what_is_wrong(
+    sent: list[tuple[str, str]], policy: str, facts: set[str], endpoint: Endpoint, whole: bool
+) -> None:
+    """Errors: never a fault of ours, whatever is sent."""
+    catalogue = endpoint.catalogue
+    everything = [*(GOOD.items() if whole else ()), *sent]
+    faults: tuple[ParameterError, ...] = ()
+    try:
+        catalogue.parse(everything, facts=FACTS | facts, policy=policy).echo()
+    except Invalid as invalid:
+        faults = invalid.errors
+    for fault in faults:
+        assert fault.message
+        assert len(fault.name) <= 100
+    for pair in everything:
+        catalogue.loggable(*pair)
+
+
+@given(body=some.binary(max_size=200))
+def test_any_bytes_are_a_form_or_are_refused(body: bytes) -> None:
+    """Errors: never a fault of ours, whatever is sent."""
+    found: list[tuple[str, str]] = []
+    with contextlib.suppress(UnreadableForm):
+        found = pairs(body)
+    assert all(isinstance(part, str) for pair in found for part in pair)
