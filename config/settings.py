@@ -47,6 +47,14 @@ GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
 
+# --- acquirers --------------------------------------------------------------------------------------------------
+# Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
+GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
+# Most questions of one process to one acquirer at a time.
+GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", default=64)
+# host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: there is none.
+GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
+
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 DATABASES["default"].update(
@@ -73,6 +81,8 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 # Default of kombu is 100 s: a task of a killed worker would wait that long.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "unacked_restore_interval": 5}
 CELERY_BEAT_SCHEDULE = {
+    # A tick that waited too long is not worth doing: the next one finds the same rows.
+    "tick": {"task": "gateway.tasks.tick", "schedule": 1.0, "options": {"expires": 5.0}},
     "sweep": {"task": "gateway.tasks.sweep", "schedule": 60.0},
 }
 CELERY_TIMEZONE = "UTC"

@@ -46,6 +46,8 @@ class Visit:
 class Door(APIView):
     """A DRF view whose methods are endpoints of the catalogue."""
 
+    # No OPTIONS: CORS is for the public script and widget routes only (D19).
+    http_method_names: ClassVar[list[str]] = ["get", "post", "delete"]
     endpoints: ClassVar[dict[str, Endpoint]] = {}
     trace: Trace
     visit: Visit | None = None
@@ -57,11 +59,6 @@ class Door(APIView):
     @property
     def default_response_headers(self) -> dict[str, str]:
         return {}
-
-    def options(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """No OPTIONS here: CORS is for the public script and widget routes only (D19)."""
-        self.http_method_not_allowed(request)
-        raise AssertionError("not reached")
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         self.trace = Trace(

@@ -1,6 +1,6 @@
 """The port between payments and processors: what is asked, what is answered, and silence.
 
-A connector maps messages in pure functions and does its I/O in ``submit`` and ``inquire`` only. It never sees a
+A connector maps messages in pure functions and does its I/O in ``submit``, ``inquire`` and ``void`` only. It never sees a
 model and never touches the database.
 """
 
@@ -30,7 +30,8 @@ class Card:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerRequest:
     """One question. ``operation`` is the payment type; ``reference`` the connector's id of the payment a follow-up
-    speaks of; ``parameters`` what the merchant sent that may go onwards, by full name."""
+    speaks of; ``parameters`` what the merchant sent that may go onwards, by full name; ``account`` the merchant's id at
+    the acquirer, where there is one."""
 
     payment: UUID
     operation: str
@@ -40,6 +41,7 @@ class AcquirerRequest:
     card: Card | None = None
     reference: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,14 @@ class AcquirerReply:
     details: Mapping[str, str] = field(default_factory=dict)
     avs: str = ""
     cvv: str = ""
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    received: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeverArrived:
+    """The answer to an inquiry about a question that the acquirer never got. It may still arrive: see ``void``."""
+
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
 
@@ -76,6 +86,11 @@ class Connector(Protocol):
         """Ask. Raises Silence when it cannot be known whether the acquirer accepted."""
         ...
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | None:
-        """Ask what became of an earlier question; None when the acquirer never got it."""
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        """Ask what became of an earlier question, by its payment's id. Raises Silence when nobody could tell."""
+        ...
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        """Take an earlier question back, by its payment's id: reversed when it was accepted, refused when it arrives
+        later. May be repeated. The reply is the acquirer's word for it; raises Silence when it gave none."""
         ...

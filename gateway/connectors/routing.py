@@ -5,20 +5,76 @@ Source: Part A, What the service does, 5.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
 from gateway.connectors.port import Connector
 from gateway.connectors.simulator.connector import SIMULATOR
+from gateway.connectors.stub.connector import STUB
+from gateway.models import AcquirerAccount
 
-INTERNAL = "INTERNAL"
+INTERNAL: Final = "INTERNAL"
 
-CONNECTORS: dict[str, Connector] = {SIMULATOR.name: SIMULATOR}
+_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB)
+CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType({connector.name: connector for connector in _ALL})
 
 
 class NoRoute(Exception):
-    """No connector is configured for this mode."""
+    """No connector is configured for this mode, brand and currency."""
 
 
-def route(test_mode: str) -> Connector:
-    """The connector for a payment in ``test_mode`` ('' in the live environment). Raises NoRoute."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A merchant's account at an acquirer, as routing sees it. ``brands`` and ``currencies``: empty means all."""
+
+    connector: str
+    merchant: str = ""
+    brands: frozenset[str] = frozenset()
+    currencies: frozenset[str] = frozenset()
+
+    def takes(self, brand: str, currency: str) -> bool:
+        return (not self.brands or brand in self.brands) and (not self.currencies or currency in self.currencies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """``account``: the merchant's id at the acquirer; empty at the simulator."""
+
+    connector: Connector
+    account: str = ""
+
+
+def route(test_mode: str, channel: UUID, *, brand: str, currency: str) -> Route:
+    """The way of a first payment in ``test_mode`` ('' in the live environment). Raises NoRoute.
+
+    One statement, and none for INTERNAL.
+    """
     if test_mode == INTERNAL:
-        return SIMULATOR
-    raise NoRoute(test_mode)
+        return Route(connector=SIMULATOR)
+    return choose(accounts_of(channel), brand=brand, currency=currency)
+
+
+def choose(accounts: Iterable[Account], *, brand: str, currency: str) -> Route:
+    """The first account that takes the brand and the currency and whose connector there is. Raises NoRoute.
+
+    An account at the simulator counts for nothing: only INTERNAL goes there.
+    """
+    for account in accounts:
+        connector = CONNECTORS.get(account.connector)
+        if connector is not None and connector is not SIMULATOR and account.takes(brand, currency):
+            return Route(connector=connector, account=account.merchant)
+    raise NoRoute(f"no acquirer account takes {brand} in {currency}")
+
+
+def accounts_of(channel: UUID) -> list[Account]:
+    """The channel's active acquirer accounts, in their order."""
+    rows = AcquirerAccount.objects.filter(channel=channel, active=True).order_by("id")
+    return [
+        Account(connector=connector, merchant=merchant, brands=frozenset(brands), currencies=frozenset(currencies))
+        for connector, merchant, brands, currencies in rows.values_list(
+            "connector", "acquirer_merchant_id", "brands", "currencies"
+        )
+    ]

@@ -28,10 +28,10 @@ def process(request: PaymentRequest) -> Payment:
     Raises Refused when none is made: a means or mode that is not set up.
     """
     try:
-        connector = route(request.test_mode)
+        way = route(request.test_mode, request.channel.id, brand=request.brand, currency=request.money.currency)
     except NoRoute:
         raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
-    payment = new_payment(request, connector)
+    payment = new_payment(request, way.connector)
     refused = request.parameters.refusals
     code = refused[0].code if refused else ""
     try:
@@ -40,7 +40,7 @@ def process(request: PaymentRequest) -> Payment:
         payment.duplicate_guard = None
         store.begin(payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency)
     if payment.status == Status.STARTED:
-        submit(payment, connector, acquirer_request(request), request)
+        submit(payment, way.connector, acquirer_request(request, way.account), request)
     return payment
 
 
@@ -85,7 +85,7 @@ def new_payment(request: PaymentRequest, connector: Connector) -> Payment:
     )
 
 
-def acquirer_request(request: PaymentRequest) -> AcquirerRequest:
+def acquirer_request(request: PaymentRequest, account: str = "") -> AcquirerRequest:
     return AcquirerRequest(
         payment=request.payment,
         operation=request.payment_type,
@@ -94,6 +94,7 @@ def acquirer_request(request: PaymentRequest) -> AcquirerRequest:
         at=request.now,
         card=request.card,
         parameters=onwards(request.parameters.values),
+        account=account,
     )
 
 
@@ -107,19 +108,24 @@ def submit(payment: Payment, connector: Connector, question: AcquirerRequest, as
         event = Event.LOSE
     else:
         event = event_of(reply)
+    duration_ms = int((time.perf_counter() - started) * 1000)
+    now = clock.now(asker.merchant)
     try:
         store.complete(
-            payment,
-            event,
-            reply,
-            at=clock.now(asker.merchant),
-            duration_ms=int((time.perf_counter() - started) * 1000),
-            trace=asker.trace,
-            idempotency=asker.idempotency,
+            payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace, idempotency=asker.idempotency
         )
     except ImpossibleMove:
-        # Recovery was faster: what it found out is the truth.
+        # Recovery was faster: what it found out is the truth. But while it is still asking, this is the answer.
         payment.refresh_from_db()
+        try:
+            if payment.status != Status.IN_DOUBT or event is Event.LOSE:
+                raise
+            store.complete(
+                payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace, idempotency=asker.idempotency
+            )
+        except ImpossibleMove:
+            payment.refresh_from_db()
+            store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)
 
 
 def event_of(reply: AcquirerReply) -> Event:

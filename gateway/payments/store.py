@@ -6,12 +6,13 @@ No transaction is open while an acquirer thinks: ``begin`` has committed before,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from django.conf import settings
 from django.db import IntegrityError
 
-from gateway import results
+from gateway import clock, results
 from gateway.connectors.port import AcquirerReply
 from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, RequestLog, Status
 from gateway.payments.request import Idempotency, Trace
@@ -19,6 +20,10 @@ from gateway.payments.states import START, Event, ImpossibleMove, after
 from gateway.rows import Write
 
 _WRITTEN = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
+FIRST_INQUIRY: Final = timedelta(seconds=1)
+"""After a silence, until the acquirer is asked what became of the question."""
+GRACE: Final = timedelta(seconds=2)
+"""Beyond the acquirer's timeout: a worker that lives has written its answer by then."""
 
 
 class KeyTaken(Exception):  # noqa: N818
@@ -51,6 +56,7 @@ def begin(
     payment.result_code = refusal
     payment.sequence = 1
     payment.completed_at = payment.created_at if refusal else None
+    payment.recover_at = None if refusal else clock.real() + answered_within()
     write.insert(Payment, **{name: getattr(payment, name) for name in _WRITTEN})
     _record(write, payment, event, payment.created_at)
     if refusal:
@@ -79,9 +85,12 @@ def complete(
     trace: Trace | None = None,
     kind: str = "submit",
     idempotency: Idempotency | None = None,
+    recover_at: datetime | None = None,
 ) -> None:
     """Move ``payment`` by the acquirer's answer, with its event, exchange, notification and log row.
 
+    Without a message in ``reply`` there was no exchange, and none is kept. ``recover_at``: when a payment that is now
+    in doubt is asked about, real time; in FIRST_INQUIRY when not given.
     Raises ImpossibleMove when the payment is no longer as it was read: somebody else moved it, nothing is written.
     """
     before, sequence = Status(payment.status), payment.sequence
@@ -94,16 +103,15 @@ def complete(
         "answer": {**payment.answer, **_facts(reply)},
         "sequence": sequence + 1,
         "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
+        "recover_at": (recover_at or clock.real() + FIRST_INQUIRY) if status == Status.IN_DOUBT else None,
     }
     write = Write()
     write.update(payment, changes, expecting={"status": before, "sequence": sequence})
     for name, value in changes.items():
         setattr(payment, name, value)
     _record(write, payment, event, at)
-    write.insert(
-        AcquirerExchange, payment_id=payment.id, connector=payment.connector, kind=kind, sent=dict(reply.sent),
-        received=dict(reply.received), duration_ms=duration_ms, at=at,
-    )  # fmt: skip
+    if reply.sent:
+        _exchange(write, payment, kind, reply.sent, reply.received, at=at, duration_ms=duration_ms)
     _tell(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
     if trace is not None:
         write.insert(RequestLog, **trace.log_row(results.http_status(reply.code), reply.code, payment=payment.id))
@@ -113,9 +121,57 @@ def complete(
         raise ImpossibleMove(f"payment {payment.id} was moved by somebody else")
 
 
+def keep(
+    payment: Payment,
+    kind: str,
+    sent: Mapping[str, Any],
+    received: Mapping[str, Any],
+    *,
+    at: datetime,
+    duration_ms: int,
+    trace: Trace | None = None,
+    recover_at: datetime | None = None,
+) -> bool:
+    """Keep an exchange that moves nothing. ``recover_at``: when the payment is asked about next.
+
+    With ``recover_at``, False when the payment was moved by somebody else since: then nothing was written.
+    """
+    write = Write()
+    if recover_at is not None:
+        write.update(
+            payment, {"recover_at": recover_at}, expecting={"status": payment.status, "sequence": payment.sequence}
+        )
+    _exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms)
+    if trace is not None:
+        code = payment.result_code
+        write.insert(RequestLog, **trace.log_row(results.http_status(code), code, payment=payment.id))
+    return write.run()
+
+
+def answered_within() -> timedelta:
+    """How long a payment may be STARTED: after that, the worker that asked is dead and recovery asks."""
+    return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + GRACE
+
+
 def _facts(reply: AcquirerReply) -> Mapping[str, Any]:
     facts: dict[str, Any] = {"resultDetails": dict(reply.details), "avs": reply.avs, "cvv": reply.cvv}
     return {name: value for name, value in facts.items() if value}
+
+
+def _exchange(
+    write: Write,
+    payment: Payment,
+    kind: str,
+    sent: Mapping[str, Any],
+    received: Mapping[str, Any],
+    *,
+    at: datetime,
+    duration_ms: int,
+) -> None:
+    write.insert(
+        AcquirerExchange, payment_id=payment.id, connector=payment.connector, kind=kind, sent=dict(sent),
+        received=dict(received), duration_ms=duration_ms, at=at,
+    )  # fmt: skip
 
 
 def _record(write: Write, payment: Payment, event: Event, at: datetime) -> None:

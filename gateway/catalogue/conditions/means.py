@@ -71,6 +71,8 @@ def _one_at_least(sent: Sent) -> Iterator[Breach]:
     brand = brands.brand(sent.get("paymentBrand") or "")
     if brand is None:
         yield "card.number", "is required, or another means: a bank, virtual or token account, a wallet"
+        if "paymentBrand" not in sent:
+            yield "paymentBrand", "is required, unless it can be detected from card.number"
     elif not brand.redirect and brand.means is not None:
         name = _MEANS_OF_BRANDS[brand.means]
         if name not in sent:

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from gateway import results
 from gateway.connectors.message import masked_message
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
 from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer_for
 from gateway.money import Money
 
 UNKNOWN_OUTCOME: Final = "silence"
 NO_REASON: Final = "000.100.200"
+REVERSED: Final = "900.100.301"
 
 
 class Simulator:
@@ -40,8 +41,12 @@ class Simulator:
             advice=answer.merchant_advice_code or "", avs=answer.avs or "", cvv=answer.cvv or "",
         )  # fmt: skip
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | None:
-        return None
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        """It keeps nothing, so it knows of nothing."""
+        return NeverArrived(sent={"inquiry": request.payment.hex}, received={"outcome": "unknown"})
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        return AcquirerReply(code=REVERSED, sent={"void": request.payment.hex}, received={"outcome": "voided"})
 
 
 SIMULATOR: Final = Simulator()

@@ -133,7 +133,7 @@ def test_item_999_is_the_last_one() -> None:
 def test_sparse_indexes_are_compacted_in_order() -> None:
     """D17."""
     found = parse(("cart.items[7].name", "seven"), ("cart.items[2].name", "two"), ("cart.items[40].name", "forty"))
-    assert found.echo()["cart"]["items"] == [{"name": "two"}, {"name": "seven"}, {"name": "forty"}]
+    assert [item["name"] for item in found.echo()["cart"]["items"]] == ["two", "seven", "forty"]
 
 
 def test_lists_in_lists_are_compacted_at_every_level() -> None:
@@ -391,8 +391,8 @@ names = some.one_of(
 )  # fmt: skip
 VALUES = [
     "", "x", "true", "92.00", "4444444444444444", "-1", "1e3", "NaN", "٣", "\0", "\r\nSet-Cookie: a=b", "9" * 4301,
-    "é" * 300, "javascript:alert(1)", "http://[::1", "https://\ud800", "2026-02-30", "0 0 0 ? * * *", "0 0 0 1/0 * ?", "EUR",
-    "[", "1" * 5000, "PA", "DB", "MIT", "REPEATED", "INITIAL", "INSTALLMENT", "05", "2034", "DE",
+    "é" * 300, "javascript:alert(1)", "http://[::1", "https://\ud800", "2026-02-30", "0 0 0 ? * * *", "0 0 0 1/0 * ?",
+    "EUR", "[", "1" * 5000, "PA", "DB", "MIT", "REPEATED", "INITIAL", "INSTALLMENT", "05", "2034", "DE",
 ]  # fmt: skip
 values = some.one_of(some.sampled_from(VALUES), some.text(max_size=40))
 

@@ -1,0 +1,240 @@
+"""The catalogue as an OpenAPI 3.1 document: one form body, query or path per endpoint, and every answer it may give.
+
+Nothing is written twice: names, formats, needs and notes are read from the rows that the parser reads. Answers are in
+:mod:`gateway.catalogue.openapi_answers`. Source: Part A, Endpoints; rulings D1, D11, D13, D15, D16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gateway.catalogue import iso
+from gateway.catalogue import openapi_answers as answers
+from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
+from gateway.catalogue.rules import Rule
+from gateway.catalogue.structure import Demand, Need, Param, Structure
+
+Json = dict[str, Any]
+
+FORM: Final = "application/x-www-form-urlencoded"
+API_VERSION: Final = "1"
+ID_SCHEMA: Final = {"type": "string", "pattern": "^[0-9a-zA-Z]{32}$"}
+
+_NEEDS: Final = {Need.REQUIRED: "Required", Need.CONDITIONAL: "Conditional", Need.OPTIONAL: "Optional"}
+_TAGS: Final = (
+    ("Payments", "Pay, authorise, credit; capture, refund and reverse."),
+    ("Test environment", "Tools that exist in the test environment only."),
+    ("Service", "The tables of this gateway, and its health."),
+)
+_ABOUT: Final = (
+    "Parameters are sent as form fields in UTF-8: dotted names (`customer.givenName`), indexes from 0 "
+    "(`cart.items[0].name`), bracket keys for maps (`customParameters[name]`). An empty value counts as not sent. "
+    "Answers are JSON and may gain fields at any time: ignore what you do not know."
+)
+
+REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "payment": {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentBrand": "VISA",
+        "paymentType": "DB",
+        "card.number": "4200000000000000",
+        "card.holder": "Jane Jones",
+        "card.expiryMonth": "05",
+        "card.expiryYear": "2034",
+        "card.cvv": "123",
+    },
+    "follow-up": {"paymentType": "RF", "amount": "10.00", "currency": "EUR"},
+    "move-clock": {"advance": "86400"},
+}
+"""A request of each POST that works as it stands, entityId apart; the docs pages show the same."""
+
+
+def document(base_url: str, environment: str) -> Json:
+    """The whole document. ``environment``: ``test`` or ``live``; live leaves the test endpoints out."""
+    live = environment == "live"
+    paths: dict[str, Json] = {}
+    for endpoint in ENDPOINTS:
+        if not (live and endpoint.test_only):
+            paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    for path, item in answers.PUBLIC_PATHS.items():
+        paths[path] = dict(item)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tollhouse payment gateway",
+            "version": API_VERSION,
+            "summary": "Payments by card: pay, capture, refund, reverse, read.",
+            "description": _ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": base_url, "description": f"The {environment} environment"}],
+        "externalDocs": {"url": f"{base_url}/docs/", "description": "Guides and the parameter reference"},
+        "tags": [{"name": name, "description": about} for name, about in _TAGS if not (live and name == _TAGS[1][0])],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The access token of the back office: Authorization: Bearer <token>.",
+                }
+            },
+            "schemas": {
+                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(iso.CURRENCIES)},
+                "Country": {"type": "string", "description": "ISO 3166-1 alpha-2.", "enum": sorted(iso.COUNTRIES_2)},
+                "Country3": {"type": "string", "description": "ISO 3166-1 alpha-3.", "enum": sorted(iso.COUNTRIES_3)},
+                **answers.SCHEMAS,
+            },
+            "responses": dict(answers.RESPONSES),
+            "headers": dict(answers.HEADERS),
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> Json:
+    posts = endpoint.method == "POST"
+    payments = endpoint.scope != "test"
+    operation: Json = {
+        "operationId": endpoint.name,
+        "summary": endpoint.title,
+        "description": _with_conditions(endpoint.about, endpoint_rules(endpoint)),
+        "tags": [_TAGS[0][0] if payments else _TAGS[1][0]],
+    }
+    parameters = [_path_id()] if "{id}" in endpoint.path else []
+    if posts:
+        if payments:
+            parameters.append(_IDEMPOTENCY_KEY)
+        operation["requestBody"] = {"required": True, "content": {FORM: _form(endpoint)}}
+    else:
+        parameters += [_query(structure, row) for structure in endpoint.structures for row in structure.rows]
+    if parameters:
+        operation["parameters"] = parameters
+    operation["responses"] = answers.responses_of(endpoint)
+    return operation
+
+
+_IDEMPOTENCY_KEY: Final[Json] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same key with the same body is made once and answered once, for 24 hours.",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
+
+
+def _path_id() -> Json:
+    return {
+        "name": "id", "in": "path", "required": True, "schema": ID_SCHEMA,
+        "description": "The payment's id, 32 letters and digits.",
+    }  # fmt: skip
+
+
+def _query(structure: Structure, row: Param) -> Json:
+    return {
+        "name": structure.full(row.name),
+        "in": "query",
+        "required": is_always_required(structure, row),
+        "description": describe(row),
+        "schema": dict(row.format.schema),
+        "example": row.format.example,
+    }
+
+
+def _form(endpoint: Endpoint) -> Json:
+    properties: Json = {}
+    patterns: Json = {}
+    for structure in endpoint.structures:
+        for row in structure.rows:
+            name = structure.full(row.name)
+            schema = _property(structure, row)
+            properties[example_name(structure, row)] = schema
+            if row.key or "[n]" in name:
+                patterns[name_pattern(structure, row)] = dict(row.format.schema) or True
+    body: Json = {
+        "type": "object",
+        "properties": properties,
+        "required": [
+            structure.full(row.name)
+            for structure in endpoint.structures
+            for row in structure.rows
+            if is_always_required(structure, row)
+        ],
+        "additionalProperties": True,
+    }
+    if patterns:
+        body["patternProperties"] = patterns
+    content: Json = {"schema": body}
+    if fields := REQUEST_EXAMPLES.get(endpoint.name):
+        entity = next(row.format.example for row in endpoint.structures[0].rows)
+        content["example"] = {"entityId": entity, **fields}
+    return content
+
+
+def _property(structure: Structure, row: Param) -> Json:
+    schema: Json = {**row.format.schema, "description": describe(row), "examples": [row.format.example]}
+    if row.default:
+        schema["default"] = row.default
+    if is_deprecated(structure, row):
+        schema["deprecated"] = True
+    if row.secret:
+        schema["writeOnly"] = True
+    schema["x-structure"] = structure.title
+    return schema
+
+
+def example_name(structure: Structure, row: Param) -> str:
+    """The name as it may be sent: the first index, and the key's example."""
+    name = structure.full(row.base if row.key else row.name).replace("[n]", "[0]")
+    return f"{name}[{row.key.example}]" if row.key else name
+
+
+def name_pattern(structure: Structure, row: Param) -> str:
+    """A regular expression for every index and every key of one row."""
+    more_digits = len(str(structure.max_items - 1)) - 1
+    index = rf"\[(?:0|[1-9][0-9]{{0,{more_digits}}})\]"
+    name = re.escape(structure.full(row.base if row.key else row.name)).replace(re.escape("[n]"), index)
+    return f"^{name}\\[{row.key.pattern}\\]$" if row.key else f"^{name}$"
+
+
+def is_always_required(structure: Structure, row: Param) -> bool:
+    return structure.demand is Demand.ALWAYS and row.need is Need.REQUIRED
+
+
+def is_deprecated(structure: Structure, row: Param) -> bool:
+    return row.deprecated or "(deprecated)" in structure.title
+
+
+def describe(row: Param) -> str:
+    """Need, the spec's format words, and the note, as one line."""
+    return " ".join(filter(None, (f"{_NEEDS[row.need]}. Format: {row.format.words}.", row.note)))
+
+
+def endpoint_rules(endpoint: Endpoint) -> Iterator[str]:
+    """Every condition of an endpoint as a sentence, the structures' own ones with the names they are sent under."""
+    for structure in endpoint.structures:
+        for rule in structure.rules:
+            yield full_text(structure, rule)
+    for rule in endpoint.rules:
+        yield _sentence(rule.text)
+
+
+def full_text(structure: Structure, rule: Rule) -> str:
+    """A structure's rule with full names: `houseNumber2 requires houseNumber1` → `billing.houseNumber2 requires …`."""
+    text = rule.text
+    if structure.prefix:
+        names = "|".join(re.escape(name) for name in sorted(rule.names, key=len, reverse=True))
+        text = re.sub(rf"(?<![\w.])(?:{names})(?![\w.])", lambda found: structure.full(found[0]), text)
+    return _sentence(text)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _with_conditions(about: str, rules: Iterable[str]) -> str:
+    lines: Sequence[str] = [f"- {rule}" for rule in rules]
+    return "\n".join([about, "", "Conditions:", "", *lines]) if lines else about

@@ -1,0 +1,263 @@
+"""The answers of the API as OpenAPI values: headers, the envelope, the payment object, and which status carries what.
+
+Source: Part A, Errors; Part B, Payment response; rulings D9, D11, D13, D17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.catalogue.endpoints import Endpoint
+
+Json = dict[str, Any]
+
+
+def _text(description: str, pattern: str = "", **more: Any) -> Json:
+    schema: Json = {"type": "string", "description": description, **more}
+    return {**schema, "pattern": pattern} if pattern else schema
+
+
+def _map(description: str, values: Json | bool = True) -> Json:
+    return {"type": "object", "description": description, "additionalProperties": values}
+
+
+def _ref(kind: str, name: str) -> Json:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+_ID = "^[0-9a-f]{32}$"
+_AMOUNT = r"^[0-9]{1,12}\.[0-9]{2}$"
+_ENVELOPE: Final[Json] = {
+    "result": _ref("schemas", "Result"),
+    "buildNumber": _text("Which build answered.", r"^[0-9a-f]{40}@[0-9: -]{19} \+0000$"),
+    "timestamp": _text("When, in UTC.", r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\+0000$"),
+    "ndc": _text("The request's own number: quote it when you ask us.", "^[0-9A-Za-z-]{1,80}$"),
+}
+_ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
+
+
+def _enveloped(properties: Json, required: list[str], description: str) -> Json:
+    return {
+        "type": "object",
+        "description": description,
+        "properties": {**properties, **_ENVELOPE},
+        "required": [*required, *_ENVELOPE_REQUIRED],
+        "additionalProperties": True,
+    }
+
+
+def _object(properties: Json, required: list[str], description: str = "") -> Json:
+    schema: Json = {"type": "object", "properties": properties, "required": required, "additionalProperties": True}
+    return {**schema, "description": description} if description else schema
+
+
+SCHEMAS: Final[Mapping[str, Json]] = {
+    "ParameterError": _object(
+        {
+            "name": _text("The parameter at fault."),
+            "value": _text("What was sent, masked and shortened; missing when nothing was."),
+            "message": _text("What is allowed, with an example."),
+        },
+        ["name", "message"],
+        "One fault. All faults of a request are told at once.",
+    ),
+    "Result": _object(
+        {
+            "code": _text("The result code; /v1/resultcodes lists them.", r"^[0-9.]{2,11}$"),
+            "description": _text("The code in words.", maxLength=255),
+            "avsResponse": _text("The address check's answer.", "^[A-Z]$"),
+            "cvvResponse": _text("The security code check's answer.", "^[A-Z]$"),
+            "parameterErrors": {"type": "array", "items": _ref("schemas", "ParameterError")},
+        },
+        ["code", "description"],
+        "What came of the request.",
+    ),
+    "Error": _enveloped({}, [], "A request that made no payment."),
+    "Throttled": _enveloped({"id": _text("The refused request's id.", _ID)}, ["id"], "Too many requests."),
+    "Card": _object(
+        {
+            "bin": _text("The first six digits.", "^[0-9]{6}$"),
+            "last4Digits": _text("The last four digits.", "^[0-9]{4}$"),
+            "holder": _text("As sent."),
+            "expiryMonth": _text("As sent.", "^[0-9]{2}$"),
+            "expiryYear": _text("As sent.", "^[0-9]{4}$"),
+            "issuer": _map("Who issued the card: bank, phone, website.", {"type": "string"}),
+            "type": _text("CREDIT, DEBIT or PREPAID."),
+            "level": _text("E.g. CLASSIC."),
+            "regulatedFlag": _text("Whether its interchange is regulated.", "^(?:true|false)$"),
+        },
+        [],
+        "What is known of the card. Number and CVV never come back.",
+    ),
+    "Payment": _enveloped(
+        {
+            "id": _text("The payment's id: follow-ups refer to it.", _ID),
+            "referencedId": _text("The payment a follow-up refers to.", _ID),
+            "paymentType": _text("The operation, e.g. DB.", "^[A-Z0-9]{2}$"),
+            "paymentBrand": _text("The brand, as sent or detected."),
+            "amount": _text("What was approved; on a decline, what was asked for.", _AMOUNT),
+            "currency": _ref("schemas", "Currency"),
+            "descriptor": _text("What the shopper's statement says."),
+            "resultDetails": _map("The acquirer's own words, e.g. AcquirerResponse, MerchantAdviceCode."),
+            "card": _ref("schemas", "Card"),
+            "brandResult": _map("The brand that was detected."),
+            "customParameters": _map("As sent.", {"type": "string"}),
+            "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
+            "ignoredParameters": {
+                "type": "array", "items": {"type": "string"},
+                "description": "Names that nothing knows; they changed nothing.",
+            },
+        },
+        ["id", "paymentType", "paymentBrand", "amount", "currency"],
+        "A payment. Every accepted structure of the request comes back beside these fields, nested.",
+    ),
+    "Clock": _enveloped(
+        {
+            "now": _text("The merchant's time."),
+            "offsetSeconds": {"type": "integer", "description": "How far it is ahead of the real time."},
+        },
+        ["now", "offsetSeconds"],
+        "The merchant's clock.",
+    ),
+    "AcquirerMessages": _enveloped(
+        {
+            "id": _text("The payment.", _ID),
+            "messages": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "connector": _text("Which connector spoke."),
+                        "kind": _text("submit, or inquire for a question asked again."),
+                        "sent": {"type": ["object", "null"], "additionalProperties": True},
+                        "received": {"type": ["object", "null"], "additionalProperties": True},
+                        "durationMs": {"type": ["integer", "null"]},
+                        "at": _text("When."),
+                    },
+                    ["connector", "kind"],
+                ),
+            },
+        },
+        ["id", "messages"],
+        "What was said to the acquirer, masked.",
+    ),
+    "ResultCodes": _enveloped(
+        {
+            "resultCodes": {
+                "type": "array",
+                "items": _object(
+                    {"code": _text(""), "description": _text(""), "family": _text("See the docs for what to do next.")},
+                    ["code", "description", "family"],
+                ),
+            }
+        },
+        ["resultCodes"],
+        "Every result code of this gateway.",
+    ),
+    "Health": _object(
+        {
+            "status": _text("ok or unavailable."),
+            "environment": _text("test or live."),
+            "checks": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+        ["status"],
+    ),
+}  # fmt: skip
+
+
+def _header(description: str, kind: str = "string") -> Json:
+    return {"description": description, "schema": {"type": kind}}
+
+
+HEADERS: Final[Mapping[str, Json]] = {
+    "RateLimit-Limit": _header("Requests allowed per window. Missing where nothing is limited.", "integer"),
+    "RateLimit-Remaining": _header("Requests left in this window.", "integer"),
+    "RateLimit-Reset": _header("Seconds until the window ends.", "integer"),
+    "Retry-After": _header("Seconds to wait before the next try.", "integer"),
+    "WWW-Authenticate": _header('E.g. Bearer realm="Tollhouse".'),
+    "Allow": _header("The methods that this path takes."),
+    "Idempotent-Replayed": _header("true when a stored answer was sent again."),
+}
+_RATES = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+
+
+def _response(description: str, *schemas: str, headers: tuple[str, ...] = ()) -> Json:
+    schema = _ref("schemas", schemas[0]) if len(schemas) == 1 else {"anyOf": [_ref("schemas", s) for s in schemas]}
+    response: Json = {"description": description, "content": {"application/json": {"schema": schema}}}
+    if headers:
+        response["headers"] = {name: _ref("headers", name) for name in headers}
+    return response
+
+
+RESPONSES: Final[Mapping[str, Json]] = {
+    "401": _response(
+        "The Authorization header is missing or malformed (800.900.300).", "Error", headers=("WWW-Authenticate",)
+    ),
+    "403": _response("The token is not valid, or not for this entityId (800.900.300).", "Error"),
+    "404": _response("Nothing has that id, or there is no such path.", "Error", headers=_RATES),
+    "405": _response("The path does not take this method (200.300.403).", "Error", headers=("Allow",)),
+    "409": _response("The first request with this Idempotency-Key is still being made (800.120.402).", "Error"),
+    "429": _response(
+        "Too many requests (800.120.100). Clients that know no 429 may be answered 400 instead.", "Throttled",
+        headers=(*_RATES, "Retry-After"),
+    ),
+}  # fmt: skip
+
+_BODIES: Final[Mapping[str, str]] = {
+    "payment": "Payment",
+    "follow-up": "Payment",
+    "status": "Payment",
+    "acquirer-messages": "AcquirerMessages",
+}
+
+
+def responses_of(endpoint: Endpoint) -> Json:
+    """Every status an endpoint may answer, 405 of its path included."""
+    body = _BODIES.get(endpoint.name, "Clock")
+    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body == "Payment" else ()
+    found: Json = {"200": _response("Processed: success, review or pending.", body, headers=(*_RATES, *replays))}
+    if body == "Payment":
+        found["400"] = _response(
+            "A payment that was declined, or a request that is not valid: parameterErrors names every fault.",
+            "Payment", "Error", "Throttled", headers=(*_RATES, *replays),
+        )  # fmt: skip
+    else:
+        found["400"] = _response("The request is not valid.", "Error", "Throttled", headers=_RATES)
+    more = {*endpoint.answers, 405} | ({409} if replays else set())
+    for status in sorted(more - {200, 400}):
+        found[str(status)] = _ref("responses", str(status))
+    return found
+
+
+def _public(operation: str, summary: str, about: str, responses: Json) -> Json:
+    return {
+        "get": {
+            "operationId": operation, "summary": summary, "description": about, "tags": ["Service"], "security": [],
+            "responses": responses,
+        }
+    }  # fmt: skip
+
+
+_WRONG_METHOD: Final = {"405": _ref("responses", "405")}
+_OPENAPI_BODY: Final[Json] = {
+    "description": "This document.",
+    "headers": {"ETag": _header("Changes with the document.")},
+    "content": {"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}},
+}
+PUBLIC_PATHS: Final[Mapping[str, Json]] = {
+    "/v1/resultcodes": _public(
+        "resultcodes", "List the result codes", "The whole table, with the family of each code. Public.",
+        {"200": _response("The table.", "ResultCodes"), **_WRONG_METHOD},
+    ),
+    "/v1/openapi.json": _public(
+        "openapi", "Read this document", "The API as OpenAPI 3.1. Public.",
+        {"200": _OPENAPI_BODY, "304": {"description": "It has not changed since the ETag you sent."}, **_WRONG_METHOD},
+    ),
+    "/health/live": _public(
+        "health-live", "Is the process alive?", "Public.", {"200": _response("It is.", "Health")}
+    ),
+    "/health/ready": _public(
+        "health-ready", "Can it take payments?", "Public. Asks the database and the vault.",
+        {"200": _response("It can.", "Health"), "503": _response("It cannot; checks says why.", "Health")},
+    ),
+}  # fmt: skip

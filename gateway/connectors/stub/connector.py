@@ -1,0 +1,147 @@
+"""The connector of the stub acquirer: messages mapped in pure functions, sent over lines that stay open.
+
+Source: Part A, What the service does, 5 (testMode=EXTERNAL); rulings D18, D28.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from django.conf import settings
+
+from gateway import results
+from gateway.connectors.message import masked_message
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.simulator.cards import APPROVED
+from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
+from gateway.money import Money
+
+ACQUIRER_DOWN: Final = "900.100.600"
+SUCCESS_EXTERNAL: Final = "000.100.112"
+SUCCESS_LIVE: Final = "000.000.000"
+REVERSED: Final = "900.100.301"
+_TOLD: Final = ("outcome", "code", "response", "transactionId", "approvedAmount", "avs", "cvv", "advice")
+_LONGEST: Final = 64
+
+
+class Stub:
+    """Asks the process behind GATEWAY_STUB_ACQUIRER."""
+
+    name = "stub"
+    operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+    required: frozenset[str] = frozenset()
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """Without a line nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
+        sent = masked_submission(request)
+        try:
+            answer = lines().ask(submission(request, sent))
+        except Unreachable as fault:
+            return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)})
+        except Unanswered as fault:
+            raise Silence(str(fault), sent) from None
+        return reply_to(request, answer, sent)
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        sent, answer = _ask("inquire", request)
+        if answer.get("outcome") == "unknown":
+            return NeverArrived(sent=sent, received=_told(answer))
+        return reply_to(request, answer, sent)
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        sent, answer = _ask("void", request)
+        if answer.get("outcome") != "voided":
+            raise Silence("the acquirer does not take it back", sent)
+        return reply_to(request, answer, sent)
+
+
+STUB: Final = Stub()
+
+
+def submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> dict[str, Any]:
+    """The message itself: as it is kept, with the card in clear."""
+    if request.card is None:
+        return dict(masked)
+    card = {**masked["card"], "number": request.card.number.reveal()}
+    if request.card.cvv is not None:
+        card["cvv"] = request.card.cvv.reveal()
+    return {**masked, "card": card}
+
+
+def masked_submission(request: AcquirerRequest) -> dict[str, Any]:
+    """The message as the exchange keeps it."""
+    body = masked_message(request)
+    message = {"kind": "submit", "key": body.pop("transaction"), **body}
+    return message | ({"merchant": request.account} if request.account else {})
+
+
+def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]) -> AcquirerReply:
+    """What the acquirer's answer means. Raises Silence for one that means nothing, or grants what nobody asked for."""
+    told = _told(answer)
+    outcome, code = told.get("outcome"), told.get("code", "")
+    if outcome not in ("approved", "declined", "voided") or code not in results.RESULT_CODES:
+        raise Silence("the acquirer's answer makes no sense", sent)
+    granted = _granted(request, told, sent) if outcome == "approved" else None
+    works = results.is_approved(code) or (results.is_chargeback(code) and request.operation == "CB")
+    if works is not (granted is not None):
+        raise Silence("the acquirer's answer contradicts itself", sent)
+    details = {"AcquirerResponse": told.get("response", ""), "MerchantAdviceCode": told.get("advice", "")}
+    return AcquirerReply(
+        code=success_code() if code == APPROVED else code,
+        approved=granted,
+        connector_tx_id=told.get("transactionId", ""),
+        details={name: value for name, value in details.items() if value},
+        avs=told.get("avs", ""),
+        cvv=told.get("cvv", ""),
+        sent=sent,
+        received=told,
+    )
+
+
+def success_code() -> str:
+    """The success code of EXTERNAL in the test environment, and of live (D18)."""
+    return SUCCESS_LIVE if settings.IS_LIVE else SUCCESS_EXTERNAL
+
+
+def lines() -> Lines:
+    """This process's lines to the acquirer that the settings name."""
+    return _lines(
+        settings.GATEWAY_STUB_ACQUIRER, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT, settings.GATEWAY_ACQUIRER_TIMEOUT_S
+    )
+
+
+@lru_cache(maxsize=4)
+def _lines(address: str, most: int, timeout_s: float) -> Lines:
+    return Lines(address, most=most, timeout_s=timeout_s)
+
+
+# A forked process must not talk on its parent's lines.
+os.register_at_fork(after_in_child=_lines.cache_clear)
+
+
+def _ask(kind: str, request: AcquirerRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    sent = {"kind": kind, "key": request.payment.hex}
+    try:
+        return sent, lines().ask(sent)
+    except (Unreachable, Unanswered) as fault:
+        raise Silence(str(fault), sent) from None
+
+
+def _told(answer: Mapping[str, Any]) -> dict[str, str]:
+    """The known fields of an answer that are short texts: whatever else it holds is not kept."""
+    return {
+        name: value for name in _TOLD if isinstance(value := answer.get(name), str) and 0 < len(value) <= _LONGEST
+    }
+
+
+def _granted(request: AcquirerRequest, told: Mapping[str, str], sent: Mapping[str, Any]) -> Money:
+    try:
+        granted = Money.parse(told.get("approvedAmount", ""), request.money.currency)
+    except ValueError:
+        raise Silence("the acquirer approved no amount", sent) from None
+    if granted > request.money:
+        raise Silence("the acquirer approved more than was asked for", sent)
+    return granted

@@ -1,0 +1,52 @@
+"""Steering a running stub acquirer, and reading its books and its log: for tests, faults and benchmarks."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+PATIENCE_S: Final = 10.0
+
+
+class StubControl:
+    """Speaks to the acquirer at ``host:port``; every call is a connection of its own."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._address = (host, int(port))
+
+    def steer(self, *, next: int | None = None, **control: Any) -> None:
+        """Set delays and odds of faults; without any, all is as at the start. Raises ValueError for unknown names.
+
+        ``next``: only so many more messages. ``kinds``: which messages (submit, inquire, void).
+        """
+        answer = self._ask({"kind": "control", "control": control, **({"next": next} if next is not None else {})})
+        if answer["outcome"] != "set":
+            raise ValueError(answer["why"])
+
+    def books(self) -> dict[str, Any]:
+        """``transactions`` (a list), ``pools`` (name → amount as text) and ``tombstones``."""
+        return self._ask({"kind": "books"})
+
+    def transactions(self) -> dict[str, dict[str, Any]]:
+        """Payment id (32 hex digits) → what the acquirer booked for it."""
+        return {row["key"]: row for row in self.books()["transactions"]}
+
+    def send(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Any message of the protocol, and its answer."""
+        return self._ask(message)
+
+    def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        with socket.create_connection(self._address, timeout=PATIENCE_S) as line:
+            line.sendall(json.dumps({"id": 1, **message}).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(line.makefile("rb").readline())
+            return answer
+
+
+def log_entries(log: Path) -> list[dict[str, Any]]:
+    """The whole lines of an acquirer's log, oldest first."""
+    text = log.read_bytes()
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
