@@ -1,4 +1,4 @@
-"""The ticks' Celery names. A tick only finds rows whose time has come; the rows are the truth, the broker only wakes."""
+"""The ticks' Celery names. A tick only finds rows whose time has come; the rows are the truth, the broker wakes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from django.conf import settings
 
 from gateway import clock
 from gateway.models import RequestLog, ThrottleWindow
+from gateway.payments import recovery
 
 _THROTTLE_KEPT: Final = timedelta(minutes=10)
 _BATCH: Final = 10_000
+
+
+@shared_task
+def tick() -> dict[str, int]:
+    """Every second: whatever is due. Payments in doubt are asked about."""
+    recovered = recovery.recover_all_due()
+    return {"asked": recovered.claimed, "settled": recovered.settled}
 
 
 @shared_task

@@ -14,7 +14,7 @@ from config.launcher.errors import LaunchError
 from config.launcher.postgres import Postgres
 from config.launcher.programs import Web
 from config.launcher.terminal import tick
-from config.launcher.var import ROOT, kept_secret, take_lock, write_private
+from config.launcher.var import ROOT, kept_port, kept_secret, take_lock, write_private
 
 
 class Ground:
@@ -26,6 +26,7 @@ class Ground:
         self.broker = Broker(var, url=os.environ.get("CELERY_BROKER_URL") or None)
         self.environment: dict[str, str] = {}
         self._lock: int | None = None
+        self._acquirer: str | None = None
 
     def claim(self) -> None:
         """One run at a time on a `var/`: LaunchError when there is another."""
@@ -62,9 +63,18 @@ class Ground:
             "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or build_number(ROOT),
             "PYTHONUNBUFFERED": "1",
         }
+        if own["GATEWAY_ENVIRONMENT"] == "test":
+            own["GATEWAY_STUB_ACQUIRER"] = given("GATEWAY_STUB_ACQUIRER") or self._acquirer_address()
         if not given("DJANGO_ALLOWED_HOSTS") and own["GATEWAY_ENVIRONMENT"] == "test":
             own["DJANGO_ALLOWED_HOSTS"] = _allowed_hosts(web, own["GATEWAY_BASE_URL"])
         return own
+
+    def _acquirer_address(self) -> str:
+        """Where the stub acquirer listens: the port is chosen once, as its own listening makes it look taken."""
+        if self._acquirer is None:
+            (self.var / "acquirer").mkdir(mode=0o700, exist_ok=True)
+            self._acquirer = f"127.0.0.1:{kept_port(self.var / 'acquirer' / 'port')}"
+        return self._acquirer
 
     def stop(self) -> None:
         """Broker, then PostgreSQL: the last to go is what keeps the rows."""

@@ -136,6 +136,13 @@ def beat_command() -> list[str]:
     ]
 
 
+def acquirer_command(var: Path, address: str) -> list[str]:
+    """The stub acquirer of the test environment; what it knows is its log in `var/acquirer/`."""
+    port = address.rpartition(":")[2]
+    log = var / "acquirer" / "acquirer.jsonl"
+    return ["gateway.connectors.stub.acquirer", "--port", port, "--log", str(log)]
+
+
 def _number(name: str, default: int, most: int = 1_000) -> int:
     text = os.environ.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:

@@ -19,7 +19,7 @@ from config.launcher.errors import LaunchError, last_lines, telling_line
 from config.launcher.ground import Ground
 from config.launcher.prepared import is_prepared, mark_prepared
 from config.launcher.process import open_log, spawn, stop
-from config.launcher.programs import Program, Web, beat_command, worker_command
+from config.launcher.programs import Program, Web, acquirer_command, beat_command, worker_command
 from config.launcher.terminal import say, show_demo, tick
 from config.launcher.var import ROOT, try_port
 
@@ -79,6 +79,9 @@ class Run:
         say(f"Tollhouse, {environment} environment\n")
         self.ground.start(self.web)
         demo = self.var / "demo.json" if environment == "test" else None
+        if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
+            address = self.ground.environment["GATEWAY_STUB_ACQUIRER"]
+            self._launch("The stub acquirer", "acquirer", acquirer_command(self.var, address))
         # Nothing to migrate (all but first starts): the web server need not wait to read its sources. In the
         # live environment it always waits, as the start-up checks have the first word there.
         url = self.ground.environment["DATABASE_URL"]
@@ -166,7 +169,7 @@ class Run:
 
     def down(self) -> None:
         """Web server first (no new work), then worker and beat, broker, PostgreSQL."""
-        order = [self.programs[name] for name in ("web", "beat", "worker") if name in self.programs]
+        order = [self.programs[name] for name in ("web", "beat", "worker", "acquirer") if name in self.programs]
         for program in order[:1]:
             program.stop()
         for program in order[1:]:

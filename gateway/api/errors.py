@@ -47,6 +47,7 @@ def answer_exception(exception: Exception, context: dict[str, Any]) -> Response:
     door = context["view"]
     ndc = door.trace.ndc
     if isinstance(exception, Turned):
+        log.info("turned away", ndc=ndc, status=exception.status, code=exception.code, ip=door.trace.ip)
         body = envelope(exception.code, ndc, more=exception.more, **exception.fields)
         return Response(body, status=exception.status, headers=exception.headers)
     if isinstance(exception, Invalid):

@@ -1,7 +1,7 @@
 """The port between payments and processors: what is asked, what is answered, and silence.
 
-A connector maps messages in pure functions and does its I/O in ``submit``, ``inquire`` and ``void`` only. It never sees a
-model and never touches the database.
+A connector maps messages in pure functions and does its I/O in ``submit``, ``inquire`` and ``void`` only. It never
+sees a model and never touches the database.
 """
 
 from __future__ import annotations

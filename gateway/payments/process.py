@@ -108,24 +108,22 @@ def submit(payment: Payment, connector: Connector, question: AcquirerRequest, as
         event = Event.LOSE
     else:
         event = event_of(reply)
-    duration_ms = int((time.perf_counter() - started) * 1000)
+    _finish(payment, event, reply, asker, duration_ms=int((time.perf_counter() - started) * 1000))
+
+
+def _finish(payment: Payment, event: Event, reply: AcquirerReply, asker: Asker, *, duration_ms: int) -> None:
+    """Complete the payment. If recovery was faster, what it found out is the truth; while it still asks, this is."""
     now = clock.now(asker.merchant)
-    try:
-        store.complete(
-            payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace, idempotency=asker.idempotency
-        )
-    except ImpossibleMove:
-        # Recovery was faster: what it found out is the truth. But while it is still asking, this is the answer.
-        payment.refresh_from_db()
+    for _ in range(2):
         try:
-            if payment.status != Status.IN_DOUBT or event is Event.LOSE:
-                raise
             store.complete(
                 payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace, idempotency=asker.idempotency
             )
         except ImpossibleMove:
             payment.refresh_from_db()
-            store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)
+        else:
+            return
+    store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)
 
 
 def event_of(reply: AcquirerReply) -> Event:

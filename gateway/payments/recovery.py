@@ -29,9 +29,9 @@ from gateway.payments.process import IN_DOUBT_CODE, event_of
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.rows import execute
 
-BATCH: Final = 64
-AT_ONCE: Final = 16
-"""Questions to acquirers at the same time, per tick."""
+AT_ONCE: Final = 32
+"""Payments claimed together, and asked about at the same time: a claim must not run out in a queue."""
+ROUNDS_S: Final = 5.0
 PAUSES_S: Final = (1, 2, 4, 8, 15, 30, 45)
 """From one inquiry without an answer to the next; the last repeats. Short enough that a payment is settled within a
 minute after its acquirer is back."""
@@ -78,13 +78,13 @@ class Recovered:
     settled: int
 
 
-def recover_due(*, limit: int = BATCH, now: datetime | None = None) -> Recovered:
-    """Ask about at most ``limit`` payments whose time has come by ``now``, several at once."""
-    payments = claim(limit, now or clock.real())
+def recover_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> Recovered:
+    """Ask about at most ``limit`` payments (and at most AT_ONCE) whose time has come by ``now``, all at once."""
+    payments = claim(min(limit, AT_ONCE), now or clock.real())
     if not payments:
         return Recovered(claimed=0, settled=0)
     settled = 0
-    with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(payments)), thread_name_prefix="inquiry") as pool:
+    with ThreadPoolExecutor(max_workers=len(payments), thread_name_prefix="inquiry") as pool:
         # Threads talk to acquirers only; rows are read and written here, on one connection.
         asked: dict[Future[Finding], Payment] = {}
         for payment in payments:
@@ -100,6 +100,17 @@ def recover_due(*, limit: int = BATCH, now: datetime | None = None) -> Recovered
             except Exception:  # one payment must not keep the others waiting; its claim runs out and it is due again
                 log.exception("recovery_failed", payment=payment.id.hex)
     return Recovered(claimed=len(payments), settled=settled)
+
+
+def recover_all_due() -> Recovered:
+    """Recover until nothing is due, for ROUNDS_S at most: then the next tick goes on."""
+    claimed = settled = 0
+    end = time.monotonic() + ROUNDS_S
+    while True:
+        done = recover_due()
+        claimed, settled = claimed + done.claimed, settled + done.settled
+        if done.claimed < AT_ONCE or time.monotonic() > end:
+            return Recovered(claimed=claimed, settled=settled)
 
 
 def claim(limit: int, now: datetime) -> list[Payment]:

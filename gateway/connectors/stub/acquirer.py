@@ -79,7 +79,8 @@ class Acquirer:
         fault = FAULTS.get(name, NONE)
         late_s, delay_s = self.steering.late_ms / 1000, self.steering.delay_ms / 1000
         if not fault.arrives:
-            await self.journal.write({"kind": message["kind"], "key": message.get("key"), "outcome": "lost", "fault": name})
+            lost = {"kind": message["kind"], "key": message.get("key"), "outcome": "lost", "fault": name}
+            await self.journal.write(lost)
             return not fault.hangs_up
         if fault.late_in:
             await asyncio.sleep(late_s)

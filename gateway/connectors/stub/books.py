@@ -87,9 +87,9 @@ class Books:
         answer = _answer(key, "declined", booking.code, "") if booking.code else _outcome(message, key)
         if answer["outcome"] != "approved":
             return entry | {"outcome": "declined", "exceeds": booking.code in OVER.values(), "answer": answer}
+        # Approved in part: every move is as large as what was approved.
         approved = Decimal(answer["approvedAmount"])
-        asked = Decimal(entry["amount"])
-        moves = [[pool, str(change if approved == asked else approved.copy_sign(change))] for pool, change in booking.moves]
+        moves = [[pool, str(approved.copy_sign(change))] for pool, change in booking.moves]
         return entry | {"outcome": "approved", "answer": answer, "account": booking.account, "moves": moves}
 
     def inquire(self, message: Message) -> Entry:
@@ -228,9 +228,7 @@ def _outcome(message: Message, key: str) -> dict[str, Any]:
     told = {name: value for name, value in more.items() if value}
     if answer.approved is None:
         return _answer(key, "declined", answer.code, transaction_id(key), **told)
-    return _answer(
-        key, "approved", answer.code, transaction_id(key), approvedAmount=answer.approved.text(), **told
-    )
+    return _answer(key, "approved", answer.code, transaction_id(key), approvedAmount=answer.approved.text(), **told)
 
 
 def _answer(key: str, outcome: str, code: str, transaction: str, **more: str) -> dict[str, Any]:

@@ -132,9 +132,7 @@ def _ask(kind: str, request: AcquirerRequest) -> tuple[dict[str, Any], dict[str,
 
 def _told(answer: Mapping[str, Any]) -> dict[str, str]:
     """The known fields of an answer that are short texts: whatever else it holds is not kept."""
-    return {
-        name: value for name in _TOLD if isinstance(value := answer.get(name), str) and 0 < len(value) <= _LONGEST
-    }
+    return {name: value for name in _TOLD if isinstance(value := answer.get(name), str) and 0 < len(value) <= _LONGEST}
 
 
 def _granted(request: AcquirerRequest, told: Mapping[str, str], sent: Mapping[str, Any]) -> Money:

@@ -18,11 +18,11 @@ MAX_ANSWER_BYTES: Final = 1024 * 1024
 _READ_BYTES: Final = 65_536
 
 
-class Unreachable(Exception):  # noqa: N818
+class Unreachable(Exception):
     """There is no line to the acquirer; nothing was sent."""
 
 
-class Unanswered(Exception):  # noqa: N818
+class Unanswered(Exception):
     """The question went out, perhaps, and no answer to it came back."""
 
 

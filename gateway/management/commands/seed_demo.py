@@ -18,7 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from gateway import audit, tokens
-from gateway.models import AccessToken, Channel, Division, Merchant, Psp
+from gateway.connectors.stub.connector import STUB
+from gateway.models import AccessToken, AcquirerAccount, Channel, Division, Merchant, Psp
 
 UNLIMITED = {"*": None}
 CHANNELS: dict[str, dict[str, Any]] = {
@@ -27,6 +28,8 @@ CHANNELS: dict[str, dict[str, Any]] = {
     "strict": {"limits": UNLIMITED, "position": 30, "parameters": Channel.Parameters.STRICT},
     "limited": {"limits": {"*": {"limit": 5, "window_s": 1}}, "position": 20},
 }
+# testMode=EXTERNAL goes to the bundled stub acquirer; "strict" has no account there and answers 600.200.700.
+EXTERNAL = ("plain", "3ds", "limited")
 USER = "demo"
 
 
@@ -58,6 +61,12 @@ def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
     }
     stranger, _ = Merchant.objects.get_or_create(name="Other shop", division=division)
     other, _ = Channel.objects.get_or_create(name="other", merchant=stranger, defaults={"limits": UNLIMITED})
+    for channel in [*(channels[name] for name in EXTERNAL), other]:
+        AcquirerAccount.objects.get_or_create(
+            channel=channel,
+            connector=STUB.name,
+            defaults={"name": f"Stub acquirer, {channel.name}", "acquirer_merchant_id": f"STUB-{channel.name}"},
+        )
     return {
         "base_url": base_url,
         "entity_id": channels["plain"].entity_id,

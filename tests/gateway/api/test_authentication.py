@@ -19,7 +19,7 @@ UNKNOWN_ENTITY = "f" * 32
 VISA, MASTER, AMEX = "4200000000000000", "5454545454545454", "377777777777770"
 
 
-# --- 401: no token, or none that can be read ---------------------------------------------------------------------------
+# --- 401: no token, or none that can be read -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_wrong_method_without_a_token_is_401(api: Api) -> None:
     assert api.with_token(None).call("PUT", "/v1/payments").status == 401
 
 
-# --- 403: a token that does not open ----------------------------------------------------------------------------------
+# --- 403: a token that does not open -------------------------------------------------------------------------------
 
 
 def test_a_token_nobody_issued_is_403(api: Api) -> None:
@@ -172,7 +172,7 @@ def test_a_channel_does_not_see_the_payments_of_its_sister(shop: Shop) -> None:
     assert shop.api.read(paid).status == 200
 
 
-# --- entityId -----------------------------------------------------------------------------------------------------------
+# --- entityId ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_two_entities_are_one_too_many(api: Api, stranger: Shop) -> None:
     assert (answer.status, list(answer.errors)) == (400, ["entityId"])
 
 
-# --- dispatching ----------------------------------------------------------------------------------------------------------
+# --- dispatching ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_a_merchants_id_is_refused_where_dispatching_is_not_active(shop: Shop) -
     assert shop.api.as_entity(shop.merchant.entity_id).pay().status == 403
 
 
-# --- what is kept of a use ------------------------------------------------------------------------------------------------
+# --- what is kept of a use -----------------------------------------------------------------------------------------
 
 
 def test_the_last_use_of_a_token_is_kept(shop: Shop) -> None:

@@ -1,0 +1,162 @@
+"""Requests that the pages show as curl, and the answers that this gateway gives to them.
+
+A sample is data; its answer lies in ``answers/<name>.json``, written and compared by a test that sends every sample
+as it is shown. ``$TOKEN``, ``$ENTITY_ID`` and ``$PAYMENT_ID`` are the reader's shell variables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway.catalogue.openapi import REQUEST_EXAMPLES
+
+ANSWERS: Final = Path(__file__).parent / "answers"
+TOKEN, ENTITY, PAYMENT = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID"
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
+"""Characters that stand in a form body and in a shell as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One request. ``token``: None leaves the header out. ``after``: the sample whose payment ``$PAYMENT_ID`` is.
+    ``about``: what the answer says, in plain words."""
+
+    name: str
+    title: str
+    method: str
+    path: str
+    status: int
+    fields: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = TOKEN
+    after: str = ""
+    about: str = ""
+
+    @property
+    def status_words(self) -> str:
+        return f"{self.status} {HTTPStatus(self.status).phrase}"
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        return _answer(self.name)
+
+    def curl(self, base_url: str) -> str:
+        """The request as a command that runs as shown, one option a line."""
+        address = f"{base_url}{self.path}"
+        pairs = {"entityId": ENTITY, **self.fields}
+        lines = []
+        if self.method == "POST":
+            lines += [_data(name, value) for name, value in pairs.items()]
+        else:
+            address += "?" + "&".join(f"{name}={value}" for name, value in pairs.items())
+        head = "curl" if self.method in ("GET", "POST") else f"curl -X {self.method}"
+        quoted = f'"{address}"' if "$" in address or "?" in address else address
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
+        options = [f'-H "{name}: {value}"' for name, value in {**headers, **self.headers}.items()]
+        return " \\\n  ".join([f"{head} {quoted}", *options, *lines])
+
+
+def _data(name: str, value: str) -> str:
+    pair = f"{name}={value}"
+    if value.startswith("$"):
+        return f'-d "{pair}"'
+    if set(name + value) <= _PLAIN:
+        return f"-d {pair}"
+    return f'--data-urlencode "{pair}"' if set(name) <= _PLAIN else f"-d '{pair}'"
+
+
+@cache
+def _answer(name: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+_CARD: Final = REQUEST_EXAMPLES["payment"]
+_ONE: Final = f"/v1/payments/{PAYMENT}"
+
+
+def _payment(name: str, title: str, status: int = 200, *, about: str = "", **changes: str | None) -> Sample:
+    fields = {key: value for key, value in {**_CARD, **_dotted(changes)}.items() if value is not None}
+    return Sample(name=name, title=title, method="POST", path="/v1/payments", status=status, fields=fields, about=about)
+
+
+def _dotted(changes: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name.replace("__", "."): value for name, value in changes.items()}
+
+
+def _follow_up(name: str, title: str, after: str, about: str = "", **fields: str) -> Sample:
+    return Sample(name=name, title=title, method="POST", path=_ONE, status=200, after=after, fields=fields, about=about)
+
+
+def _clock(name: str, title: str, method: str, **fields: str) -> Sample:
+    return Sample(name=name, title=title, method=method, path="/v1/test/clock", status=200, fields=fields)
+
+
+_TABLE: Final = (
+    _payment("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
+    _payment("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
+    _payment(
+        "declined", "A declined card", 400, card__number="4000015500000005",
+        about="800.100.155: the card has not enough credit. There is a payment, and it was declined.",
+    ),
+    _payment(
+        "faults", "Three faults at once", 400, amount="92.1", paymentBrand=None, paymentBrnad="VISA",
+        card__expiryMonth="13", about="Nothing was made. Each fault names its field and what is allowed.",
+    ),
+    _payment(
+        "not-yet", "A means that is not offered yet", 400, about="600.200.400: understood, but not built yet.",
+        paymentBrand="DIRECTDEBIT_SEPA", bankAccount__holder="Jane Jones", bankAccount__iban="DE23100000001234567890",
+        bankAccount__bic="MARKDEF1100", **{name.replace(".", "__"): None for name in _CARD if name.startswith("card.")},
+    ),
+    _follow_up("capture", "Capture it", "authorise", "Now the money is taken.", paymentType="CP", amount="92.00", currency="EUR"),
+    _follow_up("refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]),
+    _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
+    Sample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
+    Sample(
+        name="no-token", title="No token", method="POST", path="/v1/payments", status=401, token=None,
+        fields={"paymentType": "DB"}, about="The header is missing or malformed.",
+    ),
+    Sample(
+        name="wrong-token", title="A token that is not valid", method="POST", path="/v1/payments", status=403,
+        token="not-a-token", fields={"paymentType": "DB"}, about="The header is fine, the token is not.",
+    ),
+    Sample(
+        name="throttled", title="Too many requests", method="GET", path=_ONE, status=429, after="pay",
+        about="Wait as many seconds as Retry-After says.",
+    ),
+    Sample(
+        name="idempotent", title="The same key again", method="POST", path="/v1/payments", status=200, fields=_CARD,
+        headers={"Idempotency-Key": "order-4711"}, about="Run it twice: one payment, one id.",
+    ),
+    _clock("clock", "Read the clock", "GET"),
+    _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
+    _clock("reset-clock", "Put it back", "DELETE"),
+    Sample(
+        name="messages", title="What the acquirer was told", method="GET", path="/v1/test/acquirer/messages",
+        status=200, fields={"id": PAYMENT}, after="pay",
+    ),
+)  # fmt: skip
+SAMPLES: Final[Mapping[str, Sample]] = MappingProxyType({sample.name: sample for sample in _TABLE})
+
+OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "payment": ("pay", "declined", "faults"),
+        "follow-up": ("refund", "capture", "reverse"),
+        "status": ("read",),
+        "read-clock": ("clock",),
+        "move-clock": ("move-clock",),
+        "reset-clock": ("reset-clock",),
+        "acquirer-messages": ("messages",),
+    }
+)
+"""The samples beside each endpoint of the reference."""

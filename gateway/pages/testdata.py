@@ -1,0 +1,118 @@
+"""The test data page: the simulator's own tables, read out. Source: Part A, What the service does, 5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from gateway import advice, brands, results
+from gateway.connectors.simulator.cards import (
+    ADVICE_MEANING,
+    AVS_BY_POSTCODE,
+    AVS_MEANING,
+    CVV_ANSWERS,
+    CVV_MEANING,
+    INVALID_NUMBER,
+    SIMULATED_CARDS,
+    SOFT_DECLINE,
+    SimulatedCard,
+)
+from gateway.results import Family
+
+THREEDS_WORDS: Final = {
+    "frictionless": "authenticated without a challenge",
+    "attempt": "attempted, not authenticated",
+    "unavailable": "authentication is not available",
+    "not_enrolled": "the card is not enrolled",
+    "challenge_pass": "a challenge that can be passed",
+    "challenge_fail": "a challenge that fails",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardGroup:
+    anchor: str
+    title: str
+    about: str
+    cards: tuple[SimulatedCard, ...]
+
+
+def _family(*families: Family) -> Callable[[SimulatedCard], bool]:
+    return lambda card: results.family(card.code) in families
+
+
+_GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]] = (
+    ("3ds", "3-D Secure", "Approved as they stand. With 3-D Secure (it comes later) the authentication goes as told.",
+     lambda card: card.threeds is not None),
+    ("partial", "Approved for a part", "amount in the answer is what was approved.",
+     lambda card: card.approved_share != 1),
+    ("approved", "Approved", "Every other number with a right check digit is approved, too.",
+     _family(Family.SUCCESS)),
+    ("review", "Approved, to be looked at", "A success of the family “review”.", _family(Family.REVIEW)),
+    ("refused", "Refused before the acquirer", "The check digit is wrong, so nobody is asked.",
+     lambda card: card.code == INVALID_NUMBER),
+    ("soft", "Soft decline", "The issuer wants the shopper to authenticate.", lambda card: card.code == SOFT_DECLINE),
+    ("blocked", "Not to be tried again", "The issuer forbids further tries.", _family(Family.ADVICE_BLOCK)),
+    ("silence", "No word from the acquirer", "Errors, timeouts and silence. Read the payment again before you repeat it.",
+     lambda card: card.behaviour != "answer"),
+    ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda card: True),
+)  # fmt: skip
+_ORDER: Final = ("approved", "declined", "partial", "review", "3ds", "soft", "blocked", "silence", "refused")
+
+
+@cache
+def card_groups() -> tuple[CardGroup, ...]:
+    """Every card once, in the first group that takes it."""
+    found: dict[str, list[SimulatedCard]] = {anchor: [] for anchor, *_ in _GROUPS}
+    for card in SIMULATED_CARDS:
+        found[next(anchor for anchor, _, _, takes in _GROUPS if takes(card))].append(card)
+    groups = {anchor: (title, about) for anchor, title, about, _ in _GROUPS}
+    return tuple(
+        CardGroup(anchor=anchor, title=groups[anchor][0], about=groups[anchor][1], cards=tuple(found[anchor]))
+        for anchor in _ORDER
+    )
+
+
+def card_row(card: SimulatedCard) -> dict[str, Any]:
+    """One card for the page and for the JSON."""
+    mac = card.merchant_advice_code
+    return {
+        "number": card.number,
+        "spaced": card.spaced,
+        "brand": card.brand,
+        "title": card.title,
+        "cvvDigits": cvv_digits(card.brand),
+        "resultCode": card.code,
+        "description": results.result(card.code).description,
+        "httpStatus": results.http_status(card.code),
+        "approvedShare": str(card.approved_share),
+        "acquirerResponse": card.acquirer_response or None,
+        "merchantAdviceCode": mac,
+        "merchantAdvice": ADVICE_MEANING[mac] if mac else None,
+        "threeDSecure": THREEDS_WORDS[card.threeds] if card.threeds else None,
+        "behaviour": card.behaviour,
+        "next": advice.advice(card.code),
+    }
+
+
+def cvv_digits(brand: str) -> int:
+    """How many digits a card's CVV has; 3 where the brand knows no fixed length."""
+    known = brands.CARD_BRANDS.get(brand)
+    return max(known.cvv_lengths, default=3) or 3 if known else 3
+
+
+@cache
+def rows() -> dict[str, Any]:
+    """Everything there is on the page, as data."""
+    return {
+        "cards": [{"group": group.anchor, **card_row(card)} for group in card_groups() for card in group.cards],
+        "cvv": [
+            {"cvv": cvv, "cvvResponse": answer, "meaning": CVV_MEANING[answer]} for cvv, answer in CVV_ANSWERS.items()
+        ],
+        "postcodes": [
+            {"billing.postcode": code, "avsResponse": answer, "meaning": AVS_MEANING[answer]}
+            for code, answer in AVS_BY_POSTCODE.items()
+        ],
+    }

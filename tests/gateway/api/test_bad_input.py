@@ -1,0 +1,380 @@
+"""Bad input is answered with the right status, the envelope and a text that helps; nothing is stored that should not be.
+
+Source: Part A, Errors; rulings D10, D16, D23, D26, D41.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, RequestLog
+from tests.support.client import FORM, Answer, Api, form, payment
+from tests.support.database import places_of
+from tests.support.fixtures import Shop
+
+pytestmark = pytest.mark.django_db
+
+MIB = 1024 * 1024
+PAYMENTS = "/v1/payments"
+
+
+def refused(answer: Answer, *names: str, status: int = 400, code: str = "200.300.404") -> Answer:
+    """The answer is an envelope with this status and code that names ``names``, and no payment came of it."""
+    assert (answer.status, answer.code) == (status, code), answer
+    assert set(names) <= set(answer.errors), answer
+    if code == "200.300.404" and names:
+        assert "invalid or missing parameter" in answer.description
+    assert "id" not in answer.body
+    assert Payment.objects.count() == 0
+    assert PaymentEvent.objects.count() == 0
+    assert Notification.objects.count() == 0
+    return answer
+
+
+# --- bodies that are no form ---------------------------------------------------------------------------------------
+
+
+def test_an_empty_body_is_told_every_parameter_it_lacks(api: Api) -> None:
+    """Errors; D10."""
+    refused(api.send(PAYMENTS, b""), "entityId", "amount", "currency", "paymentType")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "application/json; charset=utf-8", FORM, "text/plain", ""]
+)
+def test_a_json_body_is_told_to_send_a_form(api: Api, content_type: str) -> None:
+    """Part A, What the service does, 3."""
+    body = b'{"entityId":"%s","amount":"92.00"}' % (api.entity or "").encode()
+    answer = api.send(PAYMENTS, body, content_type=content_type)
+    if content_type != FORM:
+        assert "application/x-www-form-urlencoded" in refused(answer).description
+    else:
+        refused(answer, "entityId", "amount", "currency", "paymentType")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["multipart/form-data; boundary=x", "application/xml", "text/html", "nonsense", "x" * 300]
+)
+def test_another_content_type_is_told_which_is_taken(api: Api, content_type: str) -> None:
+    """Part A, What the service does, 3."""
+    answer = refused(api.send(PAYMENTS, b"--x\r\n", content_type=content_type))
+    assert "application/x-www-form-urlencoded" in answer.description
+
+
+@pytest.mark.parametrize(
+    "content_type", [FORM, "application/x-www-form-urlencoded", "APPLICATION/X-WWW-FORM-URLENCODED; charset=utf-8", ""]
+)
+def test_the_charset_is_recommended_and_not_required(api: Api, content_type: str) -> None:
+    """A3.2."""
+    body = form([("entityId", api.entity or ""), *payment().items()])
+    assert api.send(PAYMENTS, body, content_type=content_type).status == 200
+
+
+def test_a_body_of_40_mib_is_refused(api: Api) -> None:
+    """D41."""
+    answer = refused(api.send(PAYMENTS, b"entityId=" + b"a" * (40 * MIB)))
+    assert "33,554,432 bytes" in answer.description
+
+
+def test_a_large_body_of_a_stranger_is_refused_for_its_token(api: Api) -> None:
+    """D41: the token is checked before the body is read."""
+    assert api.with_token("x").send(PAYMENTS, b"a=" + b"a" * (40 * MIB)).status == 403
+    assert api.with_token(None).send(PAYMENTS, b"a=" + b"a" * (40 * MIB)).status == 401
+
+
+def test_more_than_fifty_thousand_fields_are_refused(api: Api) -> None:
+    """D41."""
+    assert "50,000" in refused(api.send(PAYMENTS, b"&".join([b"a=1"] * 50_001))).description
+
+
+@pytest.mark.parametrize("value", [b"\xff\xfe", b"%FF", b"%C3%28", b"\xc3", b"%ED%A0%80"])
+def test_bytes_that_are_no_utf_8_are_refused_and_the_parameter_is_named(api: Api, value: bytes) -> None:
+    """A3.1."""
+    answer = api.send(PAYMENTS, b"entityId=" + (api.entity or "").encode() + b"&customer.givenName=" + value)
+    refused(answer, "customer.givenName")
+
+
+@pytest.mark.parametrize("length", ["-1", "abc", "", "99999999999999999999"])
+def test_a_wrong_content_length_is_no_fault_of_ours(api: Api, length: str) -> None:
+    """Errors: never a 5xx."""
+    answer = Answer(
+        api.http.generic("POST", PAYMENTS, b"amount=1", FORM, headers={"Authorization": f"Bearer {api.token}"},
+                         CONTENT_LENGTH=length)
+    )  # fmt: skip
+    assert 400 <= answer.status < 500, answer
+    assert answer.body["result"]["code"]
+
+
+# --- characters ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["\0", "a\0b", "a\r\nb", "a\nb", "a\tb", "\x1b[31m", "a\x7fb", "a\u2028b", "a\u202eb", "\x85"]
+)
+@pytest.mark.parametrize("name", ["descriptor", "customer.givenName", "customParameters[orderRef]", "merchantMemo"])
+def test_control_characters_are_refused_everywhere(api: Api, name: str, text: str) -> None:
+    """D22."""
+    refused(api.pay(**{name: f"Example {text} text"}), name)
+
+
+@pytest.mark.parametrize("name", ["\0", "amount\0", "customParameters[a\0b]", "card.\0number", "a\r\nSet-Cookie: x=1"])
+def test_control_characters_in_names_are_no_fault_of_ours(api: Api, name: str) -> None:
+    """Errors: never a 5xx, and no header is injected."""
+    answer = api.post(PAYMENTS, [*payment().items(), (name, "x\r\nSet-Cookie: y=1")])
+    assert answer.status in (200, 400), answer
+    assert "Set-Cookie" not in answer.headers
+    assert "\0" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "tail",
+    ["?a=%00", "?%00=1", "?entityId=%FF", "?entityId=a&entityId=b", "?" + "a=1&" * 3000, "?[[[]]]=x", "?a=%0d%0aX:1"],
+)
+def test_nonsense_in_a_query_is_answered_in_the_envelope(api: Api, tail: str) -> None:
+    """Errors."""
+    answer = api.call("GET", f"/v1/payments/{'0' * 32}{tail}")
+    assert answer.status == 400, answer
+    assert answer.code == "200.300.404"
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["x", "0" * 31, "0" * 33, "A" * 32, "%00", "..", "%0d%0aX", "a b", "٣" * 32, "'; DROP TABLE--", "-" * 5000],
+)
+def test_nonsense_in_a_path_names_no_payment(api: Api, target: str) -> None:
+    """D11."""
+    assert api.read(target).status == 404
+    assert api.follow(target, "RF", "1.00").status == 404
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, value", [("amount", "92.00"), ("card.number", "4200000000000000"), ("entityId", "x")])
+def test_a_repeated_name_is_an_error(api: Api, name: str, value: str) -> None:
+    """D16."""
+    pairs = [("entityId", api.entity or ""), *payment().items(), (name, value)]
+    refused(api.post(PAYMENTS, pairs), name)
+
+
+def test_a_body_of_the_same_name_a_thousand_times_is_one_error(api: Api) -> None:
+    """D16."""
+    answer = refused(api.post(PAYMENTS, [*payment().items(), *[("descriptor", "x")] * 1000]))
+    assert list(answer.errors) == ["descriptor"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cart.items[].name", "cart.items[-1].name", "cart.items[x].name", "cart.items[0", "cart.items0].name", "cart[items]",
+     "card..number", "card.", "card[number]", "customParameters[]", "customParameters[[a]]", "customParameters",
+     "threeDSecure.v2.nonsense.requestorId", "airline.passengers[0].legs[].departureAirport"],
+)  # fmt: skip
+def test_bracket_and_dot_nonsense_is_named(api: Api, name: str) -> None:
+    """D16."""
+    refused(api.post(PAYMENTS, [*payment().items(), (name, "x")]), name)
+
+
+def test_a_spelling_mistake_is_told_the_name_that_was_meant(api: Api) -> None:
+    """Journey 1, step 6."""
+    answer = refused(api.pay(paymentBrand=None, paymentBrnad="VISA", amount="92.1"), "paymentBrnad", "amount")
+    assert answer.errors["paymentBrnad"] == "is not an allowed parameter - did you mean paymentBrand?"
+    assert answer.errors["amount"].startswith("must have exactly two decimals, e.g. 92.10")
+
+
+def test_an_unknown_name_is_ignored_and_reported(api: Api) -> None:
+    """D16."""
+    answer = api.pay(ourOwnTracking="7")
+    assert answer.status == 200
+    assert answer.body["ignoredParameters"] == ["ourOwnTracking"]
+    assert "ourOwnTracking" not in api.read(answer.id).body
+
+
+def test_a_strict_channel_refuses_and_a_lenient_one_ignores(shop: Shop) -> None:
+    """D16."""
+    strict = shop.api_of(shop.open_channel(parameters="strict"))
+    lenient = shop.api_of(shop.open_channel(parameters="lenient"))
+    refused(strict.pay(ourOwnTracking="7"), "ourOwnTracking")
+    assert lenient.pay(ourOwnTracking="7", amonut="1").status == 200
+
+
+# --- amounts and currencies ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "amount", ["٩٢", "92.٠٠", "1e3", "NaN", "Infinity", "-1", "-0.01", "+92.00", "92.1", "92.123", "92,00", "0x5C", " 92.00",
+               "92.00 ", "1_000", "12345678901", "", "92.", ".92", "९२", "1'000", "ten", "92.00.00"],
+)  # fmt: skip
+def test_an_amount_of_the_wrong_form_is_named(api: Api, amount: str) -> None:
+    """D26."""
+    refused(api.pay(amount=amount), "amount")
+
+
+@pytest.mark.parametrize("currency", ["eur", "Eur", "XXQ", "E", "EURO", "978", "€", ""])
+def test_a_currency_that_is_none_is_named(api: Api, currency: str) -> None:
+    """A13.4."""
+    refused(api.pay(currency=currency), "currency")
+
+
+def test_a_yen_amount_is_whole(api: Api) -> None:
+    """D26."""
+    assert "amount" in api.pay(amount="92.50", currency="JPY").errors
+    assert Payment.objects.count() == 0 or api.pay(amount="92.50", currency="JPY").status == 400
+    assert api.pay(amount="92.00", currency="JPY").status == 200
+    assert api.pay(amount="92", currency="JPY").status == 200
+
+
+def test_an_amount_of_zero_charges_nobody(api: Api) -> None:
+    """D27: only PA with createRegistration, and RG."""
+    for kind in ("DB", "PA", "CD"):
+        answer = api.pay(amount="0.00", paymentType=kind)
+        assert answer.status == 400
+        assert "amount" in answer.errors
+
+
+# --- cards and means -----------------------------------------------------------------------------------------------
+
+
+def test_a_number_that_fails_luhn_is_a_declined_payment_with_its_own_code(api: Api) -> None:
+    """D10."""
+    answer = api.pay(card__number="4444444444444444")
+    assert (answer.status, answer.code) == (400, "100.100.101")
+    assert "invalid creditcard" in answer.description
+    assert "card.number" in answer.errors
+    assert AcquirerExchange.objects.count() == 0
+
+
+def test_a_card_that_has_expired_is_a_declined_payment_with_its_own_code(api: Api) -> None:
+    """D10."""
+    answer = api.pay(card__expiryMonth="01", card__expiryYear="2024")
+    assert (answer.status, answer.code) == (400, "100.100.303")
+    assert {"card.expiryMonth", "card.expiryYear"} & set(answer.errors)
+
+
+@pytest.mark.parametrize("month", ["5", "00", "13", "٠٥", "5 ", "005"])
+def test_a_month_has_two_digits_from_01_to_12(api: Api, month: str) -> None:
+    """D23."""
+    refused(api.pay(card__expiryMonth=month), "card.expiryMonth")
+
+
+def test_two_means_of_payment_are_one_too_many(api: Api) -> None:
+    """D29."""
+    fields = {"bankAccount.holder": "Jane Jones", "bankAccount.iban": "DE23100000001234567890",
+              "bankAccount.bic": "MARKDEF1100", "bankAccount.country": "DE"}  # fmt: skip
+    refused(api.post(PAYMENTS, payment() | fields), "card.number", "bankAccount.iban")
+
+
+def test_no_means_of_payment_is_an_error(api: Api) -> None:
+    """D29."""
+    no_card = {
+        name: None for name in ("card__number", "card__expiryMonth", "card__expiryYear", "card__cvv", "card__holder")
+    }
+    refused(api.pay(**no_card), "card.number")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"createRegistration": "true"},
+        {"card.number": None, "card.expiryMonth": None, "card.expiryYear": None, "card.cvv": None, "card.holder": None,
+         "paymentBrand": "DIRECTDEBIT_SEPA", "bankAccount.holder": "Jane Jones",
+         "bankAccount.iban": "DE23100000001234567890", "bankAccount.bic": "MARKDEF1100", "bankAccount.country": "DE"},
+    ],
+)  # fmt: skip
+def test_what_is_understood_and_not_offered_yet_is_never_a_success(api: Api, fields: dict[str, str | None]) -> None:
+    """Part A, What the service does, 7: accepted by the catalogue, answered 600.200.400."""
+    refused(api.pay(**fields), code="600.200.400")
+
+
+def test_a_channel_with_3d_secure_refuses_a_card_it_cannot_authenticate(shop: Shop) -> None:
+    """Part A, What the service does, 8: never a success without the authentication that was asked for."""
+    channel = shop.api_of(shop.open_channel(three_d_secure=True))
+    more = {
+        "customer.browser.acceptHeader": "text/html", "customer.browser.language": "de",
+        "customer.browser.screenHeight": "1080", "customer.browser.screenWidth": "1920",
+        "customer.browser.timezone": "-60", "customer.browser.userAgent": "Mozilla/5.0",
+        "customer.browser.javaEnabled": "false", "billing.street1": "12 Main Street", "billing.city": "London",
+        "billing.postcode": "SW1A1AA", "billing.country": "GB", "shopperResultUrl": "https://shop.example/result",
+    }  # fmt: skip
+    refused(channel.pay(**more), code="600.200.400")
+    assert channel.pay(**{"threeDSecure.disable": "true"}).status == 200
+
+
+def test_a_brand_that_is_not_set_up_is_told_which_are(shop: Shop) -> None:
+    """D30."""
+    channel = shop.api_of(shop.open_channel(brands=["MASTER"], currencies=["USD"]))
+    answer = channel.pay(currency="USD")
+    assert (answer.status, answer.code) == (400, "600.200.201")
+    assert "MASTER" in answer.errors["paymentBrand"]
+    assert "USD" in channel.pay().errors["currency"]
+    assert api_codes(shop.api.pay(paymentBrand="NOSUCHBRAND")) == (400, "600.200.200")
+
+
+def api_codes(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.code
+
+
+def test_a_follow_up_type_is_sent_to_the_payment_it_follows(api: Api) -> None:
+    """Part A, Endpoints."""
+    answer = refused(api.pay(paymentType="RF"), "paymentType")
+    assert "/v1/payments/{id}" in answer.errors["paymentType"]
+
+
+@pytest.mark.parametrize("kind", ["ZZ", "db", "D", "DBX", "1"])
+def test_a_payment_type_that_is_none_is_named(api: Api, kind: str) -> None:
+    """A13.6."""
+    answer = api.pay(paymentType=kind)
+    assert answer.status == 400
+    assert "paymentType" in answer.errors
+    assert Payment.objects.count() == 0
+
+
+# --- carts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_cart_of_a_thousand_items_passes_and_item_1000_is_refused(api: Api) -> None:
+    """D31."""
+    items = {f"cart.items[{at}].name": f"Shirt {at}" for at in range(1000)}
+    refused(api.post(PAYMENTS, payment() | items | {"cart.items[1000].name": "x"}), "cart.items[1000].name")
+    answer = api.post(PAYMENTS, payment() | items)
+    assert answer.status == 200
+    assert [item["name"] for item in answer.body["cart"]["items"]] == [f"Shirt {at}" for at in range(1000)]
+
+
+# --- what is kept --------------------------------------------------------------------------------------------------
+
+
+def test_a_validation_error_is_kept_in_the_request_log_with_its_secrets_masked(shop: Shop) -> None:
+    """D10; goals: nothing stored that should not be."""
+    pan, cvv = "5454545454545454", "731"
+    answer = shop.api.pay(amount="92.1", card__number=pan, card__cvv=cvv, merchantTransactionId="order-4711-a")
+    refused(answer, "amount")
+    log = RequestLog.objects.get()
+    assert (log.status, log.result_code, log.payment) == (400, "200.300.404", None)
+    assert log.ndc == answer.body["ndc"]
+    kept = dict(log.parameters)
+    assert kept["amount"] == "92.1"
+    assert kept["merchantTransactionId"] == "order-4711-a"
+    assert kept["card.number"] == "545454******5454"
+    assert places_of(pan) == set()
+    assert cvv not in kept.values()
+
+
+@pytest.mark.parametrize("method, token, status", [("POST", None, 401), ("POST", "x", 403), ("GET", None, 401)])
+def test_a_stranger_writes_nothing_into_the_database(api: Api, method: str, token: str | None, status: int) -> None:
+    """Goals: a stranger cannot fill our disk."""
+    assert api.with_token(token).call(method, f"/v1/payments/{'0' * 32}").status == status
+    assert RequestLog.objects.count() == 0
+
+
+def test_a_payment_is_found_by_the_ndc_of_its_answer(shop: Shop) -> None:
+    """Part B, Payment response: ndc."""
+    for answer in (
+        shop.api.pay(),
+        shop.api.pay(card__number="4000015500000005"),
+        shop.api.pay(card__number="4444444444444444"),
+    ):
+        log = RequestLog.objects.get(payment=answer.id)
+        assert log.ndc == answer.body["ndc"]
+        assert (log.status, log.result_code, log.method, log.path) == (answer.status, answer.code, "POST", PAYMENTS)
+        assert (log.entity_id, log.token) == (shop.channel.id, shop.token.id)
+        assert log.parameters is None
