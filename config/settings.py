@@ -28,6 +28,9 @@ ALLOWED_HOSTS: list[str] = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost"
 GATEWAY_BEHIND_PROXY: bool = env.bool("GATEWAY_BEHIND_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if GATEWAY_BEHIND_PROXY else None
 
+# A token for GET /metrics; without one only this machine itself may read the figures.
+GATEWAY_METRICS_TOKEN: str = env.str("GATEWAY_METRICS_TOKEN", default="")
+
 # --- the vault --------------------------------------------------------------------------------------------------
 # A JSON keyset file (mode 0600); made on first use in the test environment, must exist in live.
 GATEWAY_VAULT_KEYSET_FILE: str = env.str("GATEWAY_VAULT_KEYSET_FILE", default=str(BASE_DIR / "var" / "vault.json"))

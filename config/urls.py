@@ -4,11 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 
 from gateway.api import health
+from gateway.api.figures import figures
 
 urlpatterns = [
     path("v1/", include("gateway.api.urls")),
     path("health/live", health.live),
     path("health/ready", health.ready),
+    path("metrics", figures),
     path("admin/", admin.site.urls),
     path("", include("gateway.pages.urls")),
 ]

@@ -37,7 +37,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 django.setup()
 
-pytest_plugins = ["tests.support.fixtures"]
+pytest_plugins = ["tests.support.fixtures", "tests.support.stub"]
 
 
 def pytest_unconfigure() -> None:

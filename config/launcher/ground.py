@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ class Ground:
         self.environment: dict[str, str] = {}
         self._lock: int | None = None
         self._acquirer: str | None = None
+        self._metrics_are_fresh = False
 
     def claim(self) -> None:
         """One run at a time on a `var/`: LaunchError when there is another."""
@@ -61,6 +63,7 @@ class Ground:
             "GATEWAY_BASE_URL": given("GATEWAY_BASE_URL") or web.url,
             "GATEWAY_VAULT_KEYSET_FILE": given("GATEWAY_VAULT_KEYSET_FILE") or str(self.var / "vault.json"),
             "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or build_number(ROOT),
+            "PROMETHEUS_MULTIPROC_DIR": str(self._fresh_metrics()),
             "PYTHONUNBUFFERED": "1",
         }
         if own["GATEWAY_ENVIRONMENT"] == "test":
@@ -68,6 +71,15 @@ class Ground:
         if not given("DJANGO_ALLOWED_HOSTS") and own["GATEWAY_ENVIRONMENT"] == "test":
             own["DJANGO_ALLOWED_HOSTS"] = _allowed_hosts(web, own["GATEWAY_BASE_URL"])
         return own
+
+    def _fresh_metrics(self) -> Path:
+        """An empty folder: processes of an earlier run no longer count."""
+        folder = self.var / "metrics"
+        if not self._metrics_are_fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            self._metrics_are_fresh = True
+        return folder
 
     def _acquirer_address(self) -> str:
         """Where the stub acquirer listens: the port is chosen once, as its own listening makes it look taken."""

@@ -6,6 +6,7 @@ is read, and a body is never parsed for a stranger.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -16,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from gateway import clock, identifiers
+from gateway import clock, identifiers, metrics
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission, entity_of
 from gateway.api.errors import Turned
@@ -74,6 +75,9 @@ class Door(APIView):
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
+        endpoint = self.endpoints.get(self.trace.method)
+        name = endpoint.name if endpoint is not None else "other"
+        metrics.answered(name, response.status_code, time.perf_counter() - self.trace.started)
         response["Cache-Control"] = "no-store"
         response.headers.pop("Vary", None)
         return response

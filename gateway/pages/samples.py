@@ -19,6 +19,7 @@ from gateway.catalogue.openapi import REQUEST_EXAMPLES
 
 ANSWERS: Final = Path(__file__).parent / "answers"
 TOKEN, ENTITY, PAYMENT = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID"
+WRONG: Final = "not-a-token"
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
 """Characters that stand in a form body and in a shell as they are."""
 
@@ -118,8 +119,13 @@ _TABLE: Final = (
         paymentBrand="DIRECTDEBIT_SEPA", bankAccount__holder="Jane Jones", bankAccount__iban="DE23100000001234567890",
         bankAccount__bic="MARKDEF1100", **{name.replace(".", "__"): None for name in _CARD if name.startswith("card.")},
     ),
-    _follow_up("capture", "Capture it", "authorise", "Now the money is taken.", paymentType="CP", amount="92.00", currency="EUR"),
-    _follow_up("refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]),
+    _follow_up(
+        "capture", "Capture it", "authorise", "Now the money is taken.",
+        paymentType="CP", amount="92.00", currency="EUR",
+    ),
+    _follow_up(
+        "refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]
+    ),
     _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
     Sample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
     Sample(
@@ -128,7 +134,7 @@ _TABLE: Final = (
     ),
     Sample(
         name="wrong-token", title="A token that is not valid", method="POST", path="/v1/payments", status=403,
-        token="not-a-token", fields={"paymentType": "DB"}, about="The header is fine, the token is not.",
+        token=WRONG, fields={"paymentType": "DB"}, about="The header is fine, the token is not.",
     ),
     Sample(
         name="throttled", title="Too many requests", method="GET", path=_ONE, status=429, after="pay",

@@ -55,7 +55,7 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
      lambda card: card.code == INVALID_NUMBER),
     ("soft", "Soft decline", "The issuer wants the shopper to authenticate.", lambda card: card.code == SOFT_DECLINE),
     ("blocked", "Not to be tried again", "The issuer forbids further tries.", _family(Family.ADVICE_BLOCK)),
-    ("silence", "No word from the acquirer", "Errors, timeouts and silence. Read the payment again before you repeat it.",
+    ("silence", "No word from the acquirer", "Errors, timeouts, silence. Read the payment again before you repeat it.",
      lambda card: card.behaviour != "answer"),
     ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda card: True),
 )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Figures for Prometheus: requests by operation and status, how long they and the acquirers took, what is in doubt.
+
+Each process counts for itself; with PROMETHEUS_MULTIPROC_DIR set (as `make run` does) any process tells the sum of all.
+What the database knows is asked when the figures are fetched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from django.db.models import Count, Min
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from gateway import clock
+from gateway.models import Payment, Status
+
+_BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+OWN: Final = CollectorRegistry()
+REQUESTS: Final = Counter("tollhouse_requests", "API requests answered", ["operation", "status"], registry=OWN)
+REQUEST_SECONDS: Final = Histogram(
+    "tollhouse_request_seconds", "Time to answer an API request", ["operation"], buckets=_BUCKETS, registry=OWN
+)
+ACQUIRER_SECONDS: Final = Histogram(
+    "tollhouse_acquirer_seconds", "Time an acquirer took", ["connector", "outcome"], buckets=_BUCKETS, registry=OWN
+)
+
+
+def answered(operation: str, status: int, seconds: float) -> None:
+    """Count one API request."""
+    REQUESTS.labels(operation, str(status)).inc()
+    REQUEST_SECONDS.labels(operation).observe(seconds)
+
+
+def asked(connector: str, outcome: str, seconds: float) -> None:
+    """Count one question to an acquirer; ``outcome`` is the event it led to."""
+    ACQUIRER_SECONDS.labels(connector, outcome).observe(seconds)
+
+
+class _Books(Collector):
+    """What the database knows: payments without an answer, and how long the oldest has waited."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        waiting = GaugeMetricFamily("tollhouse_payments_open", "Payments without a final answer", labels=["status"])
+        oldest = GaugeMetricFamily("tollhouse_in_doubt_oldest_seconds", "Age of the oldest payment in doubt")
+        rows = (
+            Payment.objects.filter(recover_at__isnull=False)
+            .values("status")
+            .annotate(count=Count("id"), since=Min("created_at"))
+        )
+        age = 0.0
+        for row in rows:
+            waiting.add_metric([row["status"]], row["count"])
+            if row["status"] == Status.IN_DOUBT:
+                age = max(0.0, (clock.real() - row["since"]).total_seconds())
+        oldest.add_metric([], age)
+        yield waiting
+        yield oldest
+
+
+def exposition() -> bytes:
+    """All figures in Prometheus' text format."""
+    registry = CollectorRegistry()
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        books = CollectorRegistry()
+        books.register(_Books())
+        return bytes(generate_latest(registry) + generate_latest(books))
+    own = CollectorRegistry()
+    own.register(_Books())
+    return bytes(generate_latest(OWN) + generate_latest(own))

@@ -1,0 +1,131 @@
+"""The docs' table of contents: which pages there are, in which order, and what stands beside the one being read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.pages.reference import Group, endpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """``template`` is empty where another view makes the page. ``sections``: (anchor, title) of its headings."""
+
+    name: str
+    title: str
+    about: str
+    url: str
+    template: str = ""
+    sections: tuple[tuple[str, str], ...] = ()
+    keywords: str = ""
+    test_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuGroup:
+    title: str
+    pages: tuple[Page, ...]
+
+
+def _guide(
+    name: str, title: str, about: str, *sections: tuple[str, str], keywords: str = "", test: bool = False
+) -> Page:
+    return Page(
+        name=name, title=title, about=about, url=f"/docs/{name}", template=f"docs/{name}.html", sections=sections,
+        keywords=keywords, test_only=test,
+    )  # fmt: skip
+
+
+QUICK_START: Final = Page(
+    name="quick-start",
+    title="Quick start",
+    about="Your first payment in five minutes, with curl.",
+    url="/docs/",
+    template="docs/quick-start.html",
+    sections=(
+        ("ready", "Get ready"),
+        ("pay", "Make a payment"),
+        ("answer", "Read the answer"),
+        ("refund", "Give money back"),
+        ("decline", "See a decline"),
+        ("next", "Where to go next"),
+    ),
+    keywords="curl first payment getting started token entityId",
+)
+MENU: Final[tuple[MenuGroup, ...]] = (
+    MenuGroup(
+        title="Start",
+        pages=(
+            QUICK_START,
+            Page(name="testdata", title="Test data", about="Cards, security codes and postcodes for every answer.",
+                 url="/testdata", keywords="test cards numbers simulator cvv avs decline", test_only=True),
+        ),
+    ),
+    MenuGroup(
+        title="Guides",
+        pages=(
+            _guide("requests", "Requests and answers", "How to send fields, and what comes back.",
+                   ("sending", "Sending"), ("names", "Names"), ("answers", "Answers"), ("unknown", "Unknown names"),
+                   keywords="form encoding json utf-8 envelope ndc timestamp buildNumber ignoredParameters"),
+            _guide("authentication", "Authentication", "Access tokens and entityId, 401 and 403.",
+                   ("token", "Access tokens"), ("entity", "entityId"), ("refused", "When it is refused"),
+                   keywords="bearer authorization header scope"),
+            _guide("errors", "Errors", "Every fault at once, and what each status means.",
+                   ("faults", "Faults in a request"), ("declines", "Declines"), ("statuses", "HTTP statuses"),
+                   keywords="parameterErrors 400 401 403 404 405 429 500"),
+            _guide("follow-ups", "Follow-ups", "Capture, refund, reverse.",
+                   ("authorise", "Authorise first"), ("capture", "Capture"), ("refund", "Refund"),
+                   ("reverse", "Reverse"), ("what-follows", "What may follow what"),
+                   keywords="CP RF RV RB RC PA DB refund capture void cancel chain"),
+            _guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
+                   ("key", "Send a key"), ("without", "Without a key"),
+                   keywords="Idempotency-Key retry timeout duplicate"),
+            _guide("limits", "Limits", "How many requests, how large.", ("rates", "Requests per window"),
+                   ("sizes", "Sizes"), keywords="throttling rate limit 429 Retry-After RateLimit 800.120.100"),
+            _guide("test-tools", "Test tools", "Move the clock; see what the acquirer was told.",
+                   ("clock", "The movable clock"), ("messages", "Acquirer messages"),
+                   keywords="time travel clock simulator messages", test=True),
+            _guide("versioning", "Versioning", "What may change, and what will not.",
+                   ("path", "The version is in the path"), ("yours", "What your client must do"),
+                   keywords="backwards compatible new fields"),
+            _guide("not-yet", "Not offered yet", "What is understood but answers 600.200.400.",
+                   ("understood", "Understood, not built"), ("paths", "Paths that come later"),
+                   keywords="600.200.400 wallets bank account registrations 3-D Secure checkouts widget webhooks"),
+        ),
+    ),
+)  # fmt: skip
+CODES: Final = Page(
+    name="result-codes", title="Result codes", about="Every code: what it means and what to do next.",
+    url="/docs/result-codes", keywords="decline codes meaning",
+)  # fmt: skip
+PAGES: Final = {page.name: page for group in MENU for page in group.pages}
+
+
+def menu(current: str, *, live: bool, groups: tuple[Group, ...] = ()) -> list[dict[str, Any]]:
+    """The navigation as the template walks it. ``groups``: the sections of the endpoint being read."""
+    found: list[dict[str, Any]] = []
+    for group in MENU:
+        pages = [
+            _item(page.title, page.url, page.name == current, page.sections)
+            for page in group.pages
+            if not (live and page.test_only)
+        ]
+        found.append({"title": group.title, "pages": pages})
+    reference = [
+        _item(
+            endpoint.title, f"/docs/reference/{endpoint.name}", endpoint.name == current,
+            tuple((group.anchor, group.title) for group in groups), method=endpoint.method,
+        )
+        for endpoint in endpoints(live)
+    ]  # fmt: skip
+    reference.append(_item(CODES.title, CODES.url, current == CODES.name, ()))
+    found.append({"title": "Reference", "pages": reference})
+    return found
+
+
+def _item(
+    title: str, url: str, current: bool, sections: tuple[tuple[str, str], ...], method: str = ""
+) -> dict[str, Any]:
+    shown = [{"anchor": anchor, "title": heading} for anchor, heading in sections] if current else []
+    return {"title": title, "url": url, "current": current, "sections": shown, "method": method}

@@ -1,0 +1,192 @@
+"""The pages that people read: start page, docs, test data, and the OpenAPI document for their tools.
+
+All of them are public and read no database; what they tell comes from the catalogue and the simulator's tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.utils.http import parse_etags, quote_etag
+from django.views.decorators.http import require_safe
+
+from gateway.api.envelope import plain_answer
+from gateway.api.errors import WRONG_METHOD
+from gateway.brands import BRANDS
+from gateway.catalogue.openapi import document
+from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
+from gateway.pages import codes, navigation, reference, testdata
+from gateway.pages.highlight import curl_html, json_html
+from gateway.pages.samples import OF_ENDPOINTS, SAMPLES, Sample
+from gateway.pages.search import search
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.refusal import NOT_YET
+
+_STATIC: Final = Path(__file__).resolve().parents[2] / "static"
+
+
+@require_safe
+def start(request: HttpRequest) -> HttpResponse:
+    """The start page: what this is, and the ways in."""
+    return _page(request, "pages/start.html", sample=shown(SAMPLES["pay"]))
+
+
+@require_safe
+def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> HttpResponse:
+    """One guide of the docs."""
+    page = navigation.PAGES.get(name)
+    if page is None or not page.template or (settings.IS_LIVE and page.test_only):
+        raise Http404
+    return _docs(
+        request, page.template, page.name, page=page, samples={name: shown(s) for name, s in SAMPLES.items()},
+        operations=[operation for operation in OPERATIONS.values() if operation.follows],
+        not_yet=NOT_YET, limit=settings.GATEWAY_THROTTLE_LIMIT, window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
+        max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
+    )  # fmt: skip
+
+
+@require_safe
+def endpoint(request: HttpRequest, name: str) -> HttpResponse:
+    """One endpoint of the reference. ``?q=`` keeps only the parameters that speak of it."""
+    if name not in {one.name for one in reference.endpoints(settings.IS_LIVE)}:
+        raise Http404
+    whole = reference.endpoint_doc(name)
+    wanted = request.GET.get("q", "")
+    doc = reference.filtered(whole, wanted) if wanted else whole
+    samples = [shown(SAMPLES[sample]) for sample in OF_ENDPOINTS[name]]
+    return _docs(
+        request, "docs/endpoint.html", name, groups=whole.groups, doc=doc, endpoint=doc.endpoint, wanted=wanted,
+        samples=samples, brands=list(BRANDS.values()) if name == "payment" else [],
+    )  # fmt: skip
+
+
+@require_safe
+def result_codes(request: HttpRequest) -> HttpResponse:
+    """Every result code. ``?q=`` keeps only those that speak of it."""
+    wanted = request.GET.get("q", "")
+    families = tuple(codes.matching(wanted)) if wanted else codes.families()
+    return _docs(
+        request, "docs/result-codes.html", navigation.CODES.name, page=navigation.CODES, families=families,
+        wanted=wanted, all_families=codes.families(),
+    )  # fmt: skip
+
+
+@require_safe
+def find(request: HttpRequest) -> HttpResponse:
+    """The search as a page."""
+    query = request.GET.get("q", "")
+    return _docs(request, "docs/search.html", "search", query=query, found=search(query, live=settings.IS_LIVE))
+
+
+@require_safe
+def find_json(request: HttpRequest) -> HttpResponse:
+    """The search as data, for the page's script."""
+    found = search(request.GET.get("q", ""), live=settings.IS_LIVE)
+    hits = [{"title": e.title, "kind": e.kind, "text": e.text, "url": e.url} for e in found]
+    return JsonResponse({"found": hits})
+
+
+@require_safe
+def test_data(request: HttpRequest) -> HttpResponse:
+    """The simulator's cards, security codes and postcodes. Not in live."""
+    if settings.IS_LIVE:
+        raise Http404
+    groups = [
+        {"group": group, "cards": [testdata.card_row(card) for card in group.cards]} for group in testdata.card_groups()
+    ]
+    rows = testdata.rows()
+    return _docs(
+        request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], groups=groups,
+        cvv=rows["cvv"], postcodes=rows["postcodes"], avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
+    )  # fmt: skip
+
+
+@require_safe
+def test_data_json(request: HttpRequest) -> HttpResponse:
+    """The same rows as data. Not in live."""
+    if settings.IS_LIVE:
+        raise Http404
+    return JsonResponse(testdata.rows())
+
+
+@cache
+def _document(base_url: str, environment: str) -> tuple[bytes, str]:
+    body = json.dumps(document(base_url, environment), ensure_ascii=False, separators=(",", ":")).encode()
+    return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
+
+
+def openapi(request: HttpRequest) -> HttpResponse:
+    """The API as OpenAPI 3.1: one string of bytes for everybody, with an ETag."""
+    if request.method not in ("GET", "HEAD"):
+        answer = plain_answer(405, WRONG_METHOD, "this path takes GET")
+        answer["Allow"] = "GET"
+        return answer
+    body, etag = _document(settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    response = HttpResponse(body, content_type="application/json; charset=utf-8")
+    response["ETag"] = etag
+    response["Cache-Control"] = "public, no-cache"
+    return response if not _unchanged(request, etag) else _not_modified(etag)
+
+
+def _unchanged(request: HttpRequest, etag: str) -> bool:
+    known = parse_etags(request.headers.get("If-None-Match", ""))
+    return "*" in known or any(one.removeprefix("W/") == etag for one in known)
+
+
+def _not_modified(etag: str) -> HttpResponse:
+    response = HttpResponseNotModified()
+    response["ETag"] = etag
+    return response
+
+
+def shown(sample: Sample) -> dict[str, Any]:
+    """A sample as its template walks it."""
+    return {
+        "sample": sample,
+        "curl": curl_html(sample.curl(settings.GATEWAY_BASE_URL)),
+        "answer": json_html(sample.answer),
+        "good": sample.status < 400,
+    }
+
+
+def _docs(
+    request: HttpRequest, template: str, current: str, *, groups: tuple[reference.Group, ...] | list[Any] = (),
+    **context: Any,
+) -> HttpResponse:  # fmt: skip
+    sections = groups if isinstance(groups, tuple) else ()
+    menu = navigation.menu(current, live=settings.IS_LIVE, groups=sections)
+    return _page(request, template, menu=menu, groups=groups, section="docs", **context)
+
+
+def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    build = settings.GATEWAY_BUILD_NUMBER
+    response = render(
+        request,
+        template,
+        {
+            "base_url": settings.GATEWAY_BASE_URL,
+            "environment": settings.GATEWAY_ENVIRONMENT,
+            "live": settings.IS_LIVE,
+            "build": build,
+            "commit": build[:7],
+            "assets": {name.replace(".", "_"): _asset(name) for name in ("tollhouse.css", "docs.css", "docs.js")},
+            **context,
+        },
+    )
+    response["Cache-Control"] = "no-cache"
+    return response
+
+
+@cache
+def _asset(name: str) -> str:
+    """A static file's address with a mark of its content, so that a new one is fetched at once."""
+    mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
+    return f"{static(name)}?v={mark}"

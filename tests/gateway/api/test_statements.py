@@ -1,0 +1,86 @@
+"""How many statements and commits an answer costs. The numbers are pinned: who adds one has to say so here.
+
+Source: design goals, "cheap": a payment is few round trips, and no transaction is open while an acquirer thinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.db import connection
+
+from tests.support.client import Answer, Api
+from tests.support.database import Statements, statements
+from tests.support.fixtures import Shop
+
+STATEMENTS = {
+    # (statements, of which write and so commit)
+    "a payment": (3, 2),
+    "a payment refused by our own rules": (2, 1),
+    "a validation error": (2, 1),
+    "a follow-up": (4, 2),
+    "a follow-up refused by its chain": (3, 1),
+    "a read": (1, 0),
+    "a read of nothing": (1, 0),
+    "a payment of a throttled channel": (4, 3),
+    "a stranger": (1, 0),
+    "no token": (0, 0),
+    "a wrong method": (0, 0),
+}
+
+
+@pytest.fixture
+def warm(committed: Shop) -> Iterator[Shop]:
+    """The token was used within the minute, so that its last use is not written again."""
+    assert committed.api.pay().status == 200
+    yield committed
+
+
+def cost(call: Callable[[], Answer], status: int) -> tuple[tuple[int, int], Statements]:
+    with statements() as seen:
+        answer = call()
+    assert answer.status == status, answer
+    assert not connection.in_atomic_block
+    return (len(seen), seen.commits), seen
+
+
+def test_an_answer_costs_what_it_is_known_to_cost(warm: Shop) -> None:
+    """Goals: cheap."""
+    api: Api = warm.api
+    paid = api.pay().id
+    limited = warm.api_of(warm.open_channel(limits={"*": {"limit": 100, "window_s": 1_000_000}}))
+    calls: dict[str, tuple[int, Callable[[], Answer]]] = {
+        "a payment": (200, lambda: api.pay()),
+        "a payment refused by our own rules": (400, lambda: api.pay(card__number="4444444444444444")),
+        "a validation error": (400, lambda: api.pay(amount="92.1")),
+        "a follow-up": (200, lambda: api.follow(paid, "RF", "1.00")),
+        "a follow-up refused by its chain": (400, lambda: api.follow(paid, "RF", "1000.00")),
+        "a read": (200, lambda: api.read(paid)),
+        "a read of nothing": (404, lambda: api.read("0" * 32)),
+        "a payment of a throttled channel": (200, lambda: limited.pay()),
+        "a stranger": (403, lambda: api.with_token("x").pay()),
+        "no token": (401, lambda: api.with_token(None).pay()),
+        "a wrong method": (405, lambda: api.call("PUT", "/v1/payments")),
+    }
+    assert set(calls) == set(STATEMENTS)
+    found = {name: cost(call, status) for name, (status, call) in calls.items()}
+    assert {name: numbers for name, (numbers, _) in found.items()} == STATEMENTS
+
+
+def test_a_read_is_one_statement_that_joins_who_asks_and_what_for(warm: Shop) -> None:
+    """Goals: cheap."""
+    paid = warm.api.pay().id
+    _, seen = cost(lambda: warm.api.read(paid), 200)
+    assert "gateway_accesstoken" in seen[0]
+    assert "gateway_payment" in seen[0]
+
+
+def test_a_payment_is_committed_before_anybody_is_asked(warm: Shop) -> None:
+    """House, 3: short transaction, acquirer call with no transaction open, short transaction."""
+    _, seen = cost(lambda: warm.api.pay(), 200)
+    assert "SELECT" in seen[0].split()[0]
+    assert 'INSERT INTO "gateway_payment"' in seen[1]
+    assert 'UPDATE "gateway_payment"' in seen[2]
+    for sql in seen:
+        assert not sql.upper().startswith(("BEGIN", "SAVEPOINT"))
