@@ -1,39 +1,52 @@
 """The vault: card data sealed with authenticated encryption, and keyed fingerprints to compare without opening.
 
-Keys live in one keyset file (Tink's JSON; several keys may be active, the ciphertext names its own). A sealed value
-is bound to its row's id: copied to another row it does not open. Source: design goals R8, R9; Part A, Card account.
+Several keys may be active, and a ciphertext names its own. A sealed value is bound to its row's id: copied to another
+row it does not open. A process that runs picks up a changed keyset file by itself: it looks once a second, and at
+once when something does not open or match. Source: design goals R8, R9; Part A, Card account.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hmac
-import json
-import os
-from dataclasses import dataclass
+import threading
+import time
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 from uuid import UUID
 
+import structlog
 import tink
 from django.conf import settings
-from tink import aead, json_proto_keyset_format, prf, secret_key_access
+from tink import aead, prf
 
+from gateway import vault_keys
 from gateway.secret import Secret
+from gateway.vault_keys import Place, VaultError
 
-FINGERPRINT_BYTES = 16
+__all__ = ["Vault", "VaultError", "key_of", "place", "vault"]
 
+FINGERPRINT_BYTES: Final = 16
+LOOK_EVERY_S: Final = 1.0
+"""How long a process may work with a keyset that was changed meanwhile."""
+PREFIX_BYTES: Final = 5
+"""A sealed value begins with 01 and its key's id, four bytes."""
 
-class VaultError(Exception):
-    """The vault cannot be used: the message says why and names no secret."""
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """An opened keyset. ``seal`` and ``open`` take about 2 µs; the object may be shared by threads."""
+    """An opened keyset. ``seal`` and ``open`` take about 2 µs; the object may be shared by threads. What is sealed
+    and fingerprinted by one object is under one key: callers that need both take the vault once."""
 
-    _aead: aead.Aead
-    _prf: prf.PrfSet
+    primary: int
+    keys: frozenset[int]
+    _aead: aead.Aead = field(repr=False)
+    _prf: prf.PrfSet = field(repr=False)
+    _source: _Source | None = field(default=None, repr=False, compare=False)
 
     def seal(self, secret: Secret, row: UUID) -> bytes:
         """Encrypt ``secret`` for the row ``row``."""
@@ -41,82 +54,119 @@ class Vault:
 
     def open(self, sealed: bytes | memoryview, row: UUID) -> Secret:
         """Decrypt what was sealed for ``row``. Raises VaultError when it was not, or its key is gone."""
-        try:
-            return Secret(self._aead.decrypt(bytes(sealed), row.bytes).decode())
-        except tink.TinkError as fault:
-            raise VaultError(
-                "A sealed value does not open: its key is missing or it belongs to another row."
-            ) from fault
+        octets = bytes(sealed)
+        for current in (self, self._newer()):
+            with contextlib.suppress(tink.TinkError):
+                if current is not None:
+                    return Secret(current._aead.decrypt(octets, row.bytes).decode())
+        key = key_of(octets)
+        if key is None or key in self.keys:
+            raise VaultError("A sealed value does not open: it was altered, or it belongs to another row.")
+        raise VaultError(f"A sealed value does not open: the vault has no key {key}. See manage.py vault_key --show.")
 
     def fingerprint(self, value: str) -> bytes:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""
         return bytes(self._prf.primary().compute(value.encode(), FINGERPRINT_BYTES))
 
     def matches(self, value: str, fingerprint: bytes | memoryview) -> bool:
-        """Whether ``fingerprint`` is one of ``value``, made with any key of the ring: keys rotate."""
+        """Whether ``fingerprint`` is one of ``value``, made with any key of the vault: keys rotate."""
+        return self._matches(value, fingerprint) or bool(
+            (newer := self._newer()) is not None and newer._matches(value, fingerprint)
+        )
+
+    def _matches(self, value: str, fingerprint: bytes | memoryview) -> bool:
         return any(
             hmac.compare_digest(key.compute(value.encode(), FINGERPRINT_BYTES), bytes(fingerprint))
             for key in self._prf.all().values()
         )
 
-
-def create_keyset(path: Path) -> None:
-    """Write a new keyset to ``path`` (mode 0600). Raises VaultError when a file is there already."""
-    _register()
-    document = {
-        "seal": json.loads(_serialised(tink.new_keyset_handle(aead.aead_key_templates.AES256_GCM))),
-        "fingerprint": json.loads(_serialised(tink.new_keyset_handle(prf.prf_key_templates.HKDF_SHA256))),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(document, file)
-            file.flush()
-            os.fsync(file.fileno())
-        # A link, not a rename: it fails when another process was faster, and never replaces a key in use.
-        os.link(temporary, path)
-    except FileExistsError:
-        raise VaultError(f"There is a keyset at {path} already.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    def _newer(self) -> Vault | None:
+        """The vault as its keyset is now, when that has other keys: another process may have rotated already."""
+        current = self._source.look() if self._source is not None else self
+        return current if current.keys != self.keys else None
 
 
-def load(path: Path) -> Vault:
-    """Open the keyset at ``path``. Raises VaultError when it is missing or no keyset."""
-    _register()
-    try:
-        document = json.loads(path.read_text())
-        return Vault(
-            _parsed(document["seal"]).primitive(aead.Aead), _parsed(document["fingerprint"]).primitive(prf.PrfSet)
-        )
-    except FileNotFoundError:
-        raise VaultError(f"The vault keyset {path} is missing: sealed cards cannot be opened without it.") from None
-    except (KeyError, ValueError, OSError, tink.TinkError) as fault:
-        raise VaultError(f"The vault keyset {path} cannot be read: {type(fault).__name__}.") from None
+def load(where: Place, source: _Source | None = None) -> Vault:
+    """Open the keyset. Raises VaultError when it is missing or no keyset."""
+    document = where.read()
+    sealing, fingerprinting = vault_keys.opened(document)
+    keys = vault_keys.keys_of(document)
+    return Vault(
+        next(key.id for key in keys if key.primary), frozenset(key.id for key in keys), sealing, fingerprinting, source
+    )
 
 
-@lru_cache(maxsize=1)
+class _Source:
+    """A place of a keyset and the vault that was last opened from it."""
+
+    def __init__(self, where: Place) -> None:
+        self._place = where
+        self._lock = threading.Lock()
+        self._stamp = where.stamp()
+        self._vault = load(where, self)
+        self._looked = time.monotonic()
+
+    def current(self) -> Vault:
+        """The vault; whether its keyset was changed is looked up by one thread, once in LOOK_EVERY_S."""
+        if time.monotonic() - self._looked > LOOK_EVERY_S and self._lock.acquire(blocking=False):
+            try:
+                self._reload()
+            finally:
+                self._lock.release()
+        return self._vault
+
+    def look(self) -> Vault:
+        """The vault as its keyset is at this moment."""
+        with self._lock:
+            self._reload()
+        return self._vault
+
+    def _reload(self) -> None:
+        """Open the keyset anew if it was changed. One that cannot be read is told once, and the keys that this
+        process has go on working: taking them away would help nobody."""
+        stamp = self._place.stamp()
+        if stamp != self._stamp:
+            try:
+                self._vault = load(self._place, self)
+            except VaultError as fault:
+                log.error("vault_keyset_unreadable", why=str(fault))
+            else:
+                log.info("vault_keyset_changed", primary=self._vault.primary, keys=len(self._vault.keys))
+            self._stamp = stamp
+        self._looked = time.monotonic()
+
+
+def place() -> Place:
+    """Where the settings say that the keyset is."""
+    return Place(
+        path=Path(settings.GATEWAY_VAULT_KEYSET_FILE), text=settings.GATEWAY_VAULT_KEYSET,
+        kms=settings.GATEWAY_VAULT_KMS,
+    )  # fmt: skip
+
+
 def vault() -> Vault:
     """This process's vault. In the test environment a missing keyset is made; in live that is an error."""
-    path = Path(settings.GATEWAY_VAULT_KEYSET_FILE)
-    if not path.exists() and not settings.IS_LIVE:
+    return _source(
+        settings.GATEWAY_VAULT_KEYSET_FILE, settings.GATEWAY_VAULT_KEYSET, settings.GATEWAY_VAULT_KMS
+    ).current()
+
+
+def key_of(sealed: bytes | memoryview) -> int | None:
+    """The id of the key that sealed this; None for what no vault has sealed."""
+    head = bytes(sealed[:PREFIX_BYTES])
+    return int.from_bytes(head[1:]) if len(head) == PREFIX_BYTES and head[0] == 1 else None
+
+
+def prefix_of(key: int) -> bytes:
+    """How everything that ``key`` sealed begins."""
+    return b"\x01" + key.to_bytes(PREFIX_BYTES - 1)
+
+
+@lru_cache(maxsize=4)
+def _source(path: str, text: str, kms: str) -> _Source:
+    where = Place(path=Path(path), text=text, kms=kms)
+    if where.is_changeable and where.stamp() is None and not settings.IS_LIVE:
         # Another process may be faster; its file is then the one.
         with contextlib.suppress(VaultError):
-            create_keyset(path)
-    return load(path)
-
-
-@lru_cache(maxsize=1)
-def _register() -> None:
-    aead.register()
-    prf.register()
-
-
-def _serialised(handle: tink.KeysetHandle) -> str:
-    return str(json_proto_keyset_format.serialize(handle, secret_key_access.TOKEN))
-
-
-def _parsed(part: object) -> tink.KeysetHandle:
-    return json_proto_keyset_format.parse(json.dumps(part), secret_key_access.TOKEN)
+            vault_keys.create(where)
+    return _Source(where)

@@ -112,7 +112,7 @@ def rows() -> dict[str, Any]:
             {"cvv": cvv, "cvvResponse": answer, "meaning": CVV_MEANING[answer]} for cvv, answer in CVV_ANSWERS.items()
         ],
         "postcodes": [
-            {"billing.postcode": code, "avsResponse": answer, "meaning": AVS_MEANING[answer]}
+            {"postcode": code, "avsResponse": answer, "meaning": AVS_MEANING[answer]}
             for code, answer in AVS_BY_POSTCODE.items()
         ],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from gateway.pages import views
 
@@ -13,6 +14,7 @@ urlpatterns = [
     path("docs/search", views.find, name="docs-search"),
     path("docs/search.json", views.find_json),
     path("docs/result-codes", views.result_codes, name="result-codes"),
+    path("docs/reference", RedirectView.as_view(url="/docs/reference/payment")),
     path("docs/reference/<slug:name>", views.endpoint, name="reference"),
     path("docs/<slug:name>", views.guide, name="guide"),
     path("testdata", views.test_data, name="testdata"),

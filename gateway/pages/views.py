@@ -46,7 +46,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
     if page is None or not page.template or (settings.IS_LIVE and page.test_only):
         raise Http404
     return _docs(
-        request, page.template, page.name, page=page, samples={name: shown(s) for name, s in SAMPLES.items()},
+        request, page.template, page.name, page=page, samples={key.replace("-", "_"): shown(sample) for key, sample in SAMPLES.items()},
         operations=[operation for operation in OPERATIONS.values() if operation.follows],
         not_yet=NOT_YET, limit=settings.GATEWAY_THROTTLE_LIMIT, window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
@@ -99,12 +99,12 @@ def test_data(request: HttpRequest) -> HttpResponse:
     """The simulator's cards, security codes and postcodes. Not in live."""
     if settings.IS_LIVE:
         raise Http404
-    groups = [
+    tables = [
         {"group": group, "cards": [testdata.card_row(card) for card in group.cards]} for group in testdata.card_groups()
     ]
     rows = testdata.rows()
     return _docs(
-        request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], groups=groups,
+        request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], tables=tables,
         cvv=rows["cvv"], postcodes=rows["postcodes"], avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
     )  # fmt: skip
 
@@ -158,12 +158,11 @@ def shown(sample: Sample) -> dict[str, Any]:
 
 
 def _docs(
-    request: HttpRequest, template: str, current: str, *, groups: tuple[reference.Group, ...] | list[Any] = (),
+    request: HttpRequest, template: str, current: str, *, groups: tuple[reference.Group, ...] = (),
     **context: Any,
 ) -> HttpResponse:  # fmt: skip
-    sections = groups if isinstance(groups, tuple) else ()
-    menu = navigation.menu(current, live=settings.IS_LIVE, groups=sections)
-    return _page(request, template, menu=menu, groups=groups, section="docs", **context)
+    menu = navigation.menu(current, live=settings.IS_LIVE, groups=groups)
+    return _page(request, template, menu=menu, section="docs", **context)
 
 
 def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,12 @@ def places_of(*needles: str) -> set[str]:
     """The columns in which one of ``needles`` stands, also as hex or inside a longer text."""
     wanted = [*needles, *(needle.encode().hex() for needle in needles)]
     return {place for place, text in every_cell() if any(needle in text for needle in wanted)}
+
+
+def places_of_word(word: str) -> set[str]:
+    """The columns in which ``word`` stands on its own: not inside a longer number or an id, where it may by chance."""
+    alone = re.compile(f"(?<![0-9A-Za-z]){re.escape(word)}(?![0-9A-Za-z])")
+    return {place for place, text in every_cell() if alone.search(text)}
 
 
 def _texts(value: Any) -> Iterator[str]:

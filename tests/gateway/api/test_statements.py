@@ -5,7 +5,7 @@ Source: design goals, "cheap": a payment is few round trips, and no transaction 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.db import connection
@@ -31,10 +31,10 @@ STATEMENTS = {
 
 
 @pytest.fixture
-def warm(committed: Shop) -> Iterator[Shop]:
+def warm(committed: Shop) -> Shop:
     """The token was used within the minute, so that its last use is not written again."""
     assert committed.api.pay().status == 200
-    yield committed
+    return committed
 
 
 def cost(call: Callable[[], Answer], status: int) -> tuple[tuple[int, int], Statements]:

@@ -98,23 +98,14 @@ def test_a_line_that_broke_meanwhile_is_replaced_before_anything_is_sent(acquire
 
 def test_when_all_lines_are_busy_nothing_is_sent(acquirer: StubProcess) -> None:
     """A named limit on everything that can wait."""
-    lines = Lines(acquirer.address, most=1, timeout_s=0.5)
-    acquirer.control.steer(delay_ms=3_000, next=0)
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        first, second = debit(), debit()
-        slow = pool.submit(Lines(acquirer.address, most=1, timeout_s=10).ask, first)
-        acquirer.wait_for(kind="submit", key=first["key"])
-        busy = pool.submit(lambda: None)
-        held = threading.Thread(target=lambda: pytest.raises(Unanswered, lines.ask, second))
-        held.start()
-        acquirer.wait_for(kind="submit", key=second["key"])
-        third = debit()
-        with pytest.raises(Unreachable):
-            Lines("127.0.0.1:1", most=1, timeout_s=0.5).ask(third)
-        held.join()
-        assert slow.result()["outcome"] == "approved"
-        busy.result()
-    assert not acquirer.entries(key=third["key"])
+    lines = Lines(acquirer.address, most=1, timeout_s=0.2)
+    lines._free.acquire()
+    question = debit()
+    with pytest.raises(Unreachable):
+        lines.ask(question)
+    lines._free.release()
+    assert lines.ask(debit())["outcome"] == "approved"
+    assert not acquirer.entries(key=question["key"])
 
 
 def test_a_killed_acquirer_knows_after_its_restart_what_it_answered(acquirer: StubProcess) -> None:

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class BaselineConfig(AppConfig):
+    name = "tests.benchmarks.baseline"
+    label = "baseline"

@@ -1,0 +1,85 @@
+"""The goals in figures, one row each, and whether a measured figure keeps them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+MISSED, MET, AIM = "missed", "met", "aim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One figure. ``must`` and ``aim`` None: told for comparison, held to nothing. ``keeps(measured, limit)``."""
+
+    id: str
+    what: str
+    unit: str
+    must: float | None = None
+    aim: float | None = None
+    keeps: Callable[[float, float], bool] = operator.le
+
+    def verdict(self, measured: float) -> str:
+        if self.must is None:
+            return ""
+        if not self.keeps(measured, self.must):
+            return MISSED
+        return AIM if self.aim is not None and self.keeps(measured, self.aim) else MET
+
+
+@dataclass(slots=True, kw_only=True)
+class Figure:
+    """What was measured for a target: the median, the rounds behind it, and a remark."""
+
+    target: str
+    measured: float
+    low: float | None = None
+    high: float | None = None
+    remark: str = ""
+    rounds: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Gap:
+    """A target that was not measured, and why."""
+
+    target: str
+    why: str
+
+
+def _rows(*rows: tuple[Any, ...]) -> Mapping[str, Target]:
+    names = ("id", "what", "unit", "must", "aim", "keeps")
+    return {row[0]: Target(**dict(zip(names, row, strict=False))) for row in rows}
+
+
+AT_LEAST: Final = operator.ge
+TARGETS: Final = _rows(
+    # id           what                                                          unit   must   aim    kept when
+    ("P1",         "full payment with key, rate ÷ DRF baseline (b)",             "×",    0.75,  1.0,  AT_LEAST),
+    ("P1.nokey",   "the same without an idempotency key",                        "×"),
+    ("P1.insert",  "full payment, rate ÷ plain Django with one INSERT (c)",      "×"),
+    ("P1.pgbench", "full payment, rate ÷ pgbench writing the same rows (a)",     "×"),
+    ("P2",         "CPU of one payment with key, app + PostgreSQL",              "ms",   3.0,   2.2),
+    ("P2.nokey",   "the same without an idempotency key",                        "ms"),
+    ("P2.app",     "of P2, the web server's part",                               "ms"),
+    ("P2.drf",     "CPU of one row by the DRF baseline (b)",                     "ms"),
+    ("P2.insert",  "CPU of one row by plain Django (c)",                         "ms"),
+    ("P3.p50",     "own overhead at half load, open loop, median",               "ms",   4.0,   2.5),
+    ("P3.p99",     "own overhead at half load, open loop, 99th percentile",      "ms",  15.0,   8.0),
+    ("P4.commits", "commits of a payment",                                       "",     2.0,   2.0),
+    ("P4.trips",   "round trips of a payment",                                   "",     6.0,   2.0),
+    ("P4.key",     "round trips of a payment with key",                          "",     6.0),
+    ("P4.get",     "statements of GET by id",                                    "",     1.0,   1.0),
+    ("P4.bytes",   "stored for a payment, indexes included",                     "B", 2048.0, 1536.0),
+    ("P4.keybytes", "stored for a payment with key (the key goes after 24 h)",   "B"),
+    ("P4.thinks",  "statements and transactions open while the acquirer thinks", "",     0.0,   0.0),
+    ("P5.flight",  "payments in flight at an acquirer that takes 2 s",           "",   200.0, 1000.0, AT_LEAST),
+    ("P5.harm",    "p99 beside them ÷ p99 alone, payments of another connector", "×",    1.5,   1.15),
+    ("P6.post.cpu", "CPU of a payment, most rows ÷ fewest",                      "×",    1.15,  1.05),
+    ("P6.post.p99", "p99 of a payment, most rows ÷ fewest",                      "×",    1.15,  1.05),
+    ("P6.get.cpu", "CPU of GET by id, most rows ÷ fewest",                       "×",    1.15,  1.05),
+    ("P6.get.p99", "p99 of GET by id, most rows ÷ fewest",                       "×",    1.15,  1.05),
+    ("P6.scans",   "sequential scans in the plans of the hot statements",        "",     0.0,   0.0),
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""testMode=EXTERNAL: which account takes a payment, and every operation against the stub acquirer, over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.connectors.routing import Account, NoRoute, choose
+from gateway.models import AcquirerExchange, Payment
+from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
+
+VISA_EUR = {"brand": "VISA", "currency": "EUR"}
+
+
+def test_the_first_account_that_takes_brand_and_currency_is_chosen() -> None:
+    """Part A, What the service does, 5."""
+    accounts = [
+        Account(connector="stub", merchant="cards in dollars", currencies=frozenset({"USD"})),
+        Account(connector="stub", merchant="other brand", brands=frozenset({"MASTER"})),
+        Account(connector="gone", merchant="no connector"),
+        Account(connector="simulator", merchant="not a processor"),
+        Account(connector="stub", merchant="right", brands=frozenset({"VISA"}), currencies=frozenset({"EUR"})),
+        Account(connector="stub", merchant="later"),
+    ]
+    assert choose(accounts, **VISA_EUR).account == "right"
+    assert choose(accounts, brand="MASTER", currency="EUR").account == "other brand"
+    assert choose(accounts, brand="AMEX", currency="EUR").account == "later"
+    with pytest.raises(NoRoute):
+        choose(accounts[:4], **VISA_EUR)
+
+
+def test_external_without_an_acquirer_account_is_refused_and_makes_no_payment(shop: Shop) -> None:
+    """Part A, What the service does, 5."""
+    account_at_stub(shop.channel, active=False)
+    account_at_stub(shop.channel, currencies=["USD"])
+    answer = shop.api.pay(testMode="EXTERNAL")
+    assert (answer.status, answer.code) == (400, "600.200.700")
+    assert not Payment.objects.exists()
+
+
+def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Shop, acquirer: StubProcess) -> None:
+    """Ruling D18; goals, R8."""
+    account_at_stub(shop.channel)
+    answer = shop.api.pay(testMode="EXTERNAL", billing__postcode="44444", card__cvv="999")
+    assert (answer.status, answer.code) == (200, "000.100.112")
+    assert answer.body["result"]["avsResponse"] == "N"
+    assert answer.body["result"]["cvvResponse"] == "N"
+    assert acquirer.control.transactions()[answer.id]["approved"] == "92.00"
+    exchange = AcquirerExchange.objects.get()
+    assert exchange.sent["card"]["number"] == "420000******0000"
+    assert exchange.sent["merchant"] == "M-1"
+    assert "999" not in str(exchange.sent["card"])
+    logged = acquirer.log.read_text()
+    assert "420000******0000" in logged
+    assert "4200000000000000" not in logged
+    assert Payment.objects.get().connector == "stub"
+
+
+@pytest.mark.parametrize(
+    "number, code",
+    [("4000015500000005", "800.100.155"), ("4000040000000008", "000.400.000"), ("4000090002000001", "900.100.200")],
+)
+def test_external_answers_by_the_same_test_cards(shop: Shop, acquirer: StubProcess, number: str, code: str) -> None:
+    """Decisions, section 5."""
+    account_at_stub(shop.channel)
+    assert shop.api.pay(testMode="EXTERNAL", card__number=number).code == code
+
+
+def test_in_live_success_is_its_own_code(shop: Shop, acquirer: StubProcess, live: None) -> None:
+    """Ruling D18."""
+    account_at_stub(shop.channel)
+    assert shop.api.over_tls().pay().code == "000.000.000"
+
+
+def test_follow_ups_go_where_the_first_payment_went(shop: Shop, acquirer: StubProcess) -> None:
+    """Decisions, section 4; ruling D2."""
+    account_at_stub(shop.channel)
+    pa = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00").id
+    capture = shop.api.follow(pa, "CP", "60.00")
+    again = shop.api.post(
+        f"/v1/payments/{pa}",
+        {"paymentType": "PA", "amount": "10.00", "currency": "EUR", "paymentBrand": "VISA",
+         "standingInstruction.industryPractice": "INCREMENTAL_AUTH"},
+    )  # fmt: skip
+    refund = shop.api.follow(capture.id, "RF", "25.00")
+    rest = shop.api.follow(pa, "RV")
+    rebill = shop.api.follow(capture.id, "RB", "5.00")
+    for answer in (capture, again, refund, rest, rebill):
+        assert (answer.status, answer.code) == (200, "000.100.112"), answer
+    booked = acquirer.control.transactions()
+    assert [row["approved"] for row in booked.values()] == ["100.00", "60.00", "10.00", "25.00", "50.00", "5.00"]
+    assert sorted(acquirer.control.books()["pools"].values()) == ["0.00", "35.00", "5.00"]
+    assert shop.api.follow(capture.id, "CB", "35.00", chargebackResultCode="000.100.203").code == "000.100.203"
+    assert not acquirer.entries(exceeds=True)
+
+
+def test_an_acquirer_that_is_down_declines_at_once_and_leaves_no_doubt(shop: Shop, acquirer: StubProcess) -> None:
+    """Goals, R3: nothing was sent, so nothing can have been accepted."""
+    account_at_stub(shop.channel)
+    acquirer.kill()
+    answer = shop.api.pay(testMode="EXTERNAL")
+    assert (answer.status, answer.code) == (400, "900.100.600")
+    payment = Payment.objects.get()
+    assert (payment.status, payment.recover_at) == ("DECLINED", None)
+    assert AcquirerExchange.objects.get().received["unreachable"]
+
+
+def test_internal_costs_no_statement_for_routing(shop: Shop) -> None:
+    """Goals, P4."""
+    from tests.support.database import statements
+
+    account_at_stub(shop.channel)
+    with statements() as seen:
+        assert shop.api.pay().status == 200
+    assert not [text for text in seen if "acquireraccount" in text]

@@ -1,0 +1,420 @@
+"""In doubt: an acquirer that is silent, late, repeats itself or answers nonsense, and workers that die.
+
+The stub acquirer is a real process and PostgreSQL is real; its books are compared with ours. Source: goals, R1, R3.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import override_settings
+
+from gateway import clock, tasks
+from gateway.connectors import routing
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, Silence
+from gateway.connectors.simulator.connector import Simulator
+from gateway.connectors.stub.connector import STUB
+from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, Status
+from gateway.payments import process, recovery, store
+from gateway.payments.states import Event
+from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SILENT_CARD = "4000090003000000"
+PENDING = "000.200.001"
+REVERSED = "900.100.301"
+
+
+@pytest.fixture
+def shop(committed: Shop) -> Shop:
+    """A merchant whose channel has an account at the stub acquirer."""
+    account_at_stub(committed.channel)
+    return committed
+
+
+def pay(shop: Shop, behaviour: str = "", **more: str) -> Payment:
+    steering = {"customParameters[STUB_behaviour]": behaviour} if behaviour else {}
+    answer = shop.api.pay(testMode="EXTERNAL", **steering, **more)
+    return Payment.objects.get(pk=answer.id)
+
+
+def recover(after_s: float = 2.0) -> recovery.Recovered:
+    """A tick ``after_s`` from now."""
+    return recovery.recover_due(now=clock.real() + timedelta(seconds=after_s))
+
+
+def kinds(payment: Payment) -> list[str]:
+    return list(AcquirerExchange.objects.filter(payment=payment.pk).order_by("id").values_list("kind", flat=True))
+
+
+def events(payment: Payment) -> list[str]:
+    return list(PaymentEvent.objects.filter(payment=payment.pk).order_by("sequence").values_list("event", flat=True))
+
+
+def agree(acquirer: StubProcess) -> None:
+    """What we call approved the acquirer has booked, with the same amount; what we call declined moved nothing."""
+    booked = acquirer.control.transactions()
+    ours = {payment.id.hex: payment for payment in Payment.objects.all()}
+    assert not [row for row in ours.values() if row.status not in (Status.APPROVED, Status.DECLINED)]
+    assert {key: payment.approved for key, payment in ours.items() if payment.status == Status.APPROVED} == {
+        key: Decimal(row["approved"]) for key, row in booked.items() if row["outcome"] == "approved"
+    }
+
+
+ACCEPTED = ("silent_after", "disconnect_after", "nonsense", "late")
+NEVER_ARRIVED = ("silent_before", "disconnect_before", "held")
+
+
+@pytest.mark.parametrize("behaviour", ACCEPTED)
+def test_what_the_acquirer_accepted_in_silence_becomes_approved(
+    shop: Shop, acquirer: StubProcess, behaviour: str
+) -> None:
+    """R1: the acquirer times out after accepting, or answers late."""
+    acquirer.control.steer(late_ms=2_000)
+    payment = pay(shop, behaviour)
+    assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
+    assert payment.recover_at is not None
+    assert recover(after_s=0).claimed == 0
+    assert recover() == recovery.Recovered(claimed=1, settled=1)
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code, payment.recover_at) == (Status.APPROVED, "000.100.112", None)
+    assert payment.connector_tx_id
+    assert payment.answer["cvv"] == "M"
+    assert (kinds(payment), events(payment)) == (["submit", "inquire"], ["begin", "lose", "approve"])
+    agree(acquirer)
+    assert shop.api.follow(payment.id.hex, "RF", "92.00").code == "000.100.112"
+
+
+@pytest.mark.parametrize("behaviour", NEVER_ARRIVED)
+def test_what_never_arrived_is_taken_back_and_declined_on_the_acquirers_word(
+    shop: Shop, acquirer: StubProcess, behaviour: str
+) -> None:
+    """R1: the acquirer times out before accepting; R3: nothing declined without evidence."""
+    acquirer.control.steer(late_ms=2_000)
+    payment = pay(shop, behaviour)
+    assert payment.status == Status.IN_DOUBT
+    assert recover() == recovery.Recovered(claimed=1, settled=1)
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code, payment.recover_at) == (Status.DECLINED, REVERSED, None)
+    assert kinds(payment) == ["submit", "inquire", "void"]
+    word = AcquirerExchange.objects.get(payment=payment.pk, kind="void")
+    assert (word.sent["key"], word.received["outcome"]) == (payment.id.hex, "voided")
+    if behaviour == "held":
+        acquirer.wait_for(key=payment.id.hex, outcome="tombstoned")
+    agree(acquirer)
+
+
+def test_a_decline_in_silence_becomes_that_decline(shop: Shop, acquirer: StubProcess) -> None:
+    """R3."""
+    payment = pay(shop, "silent_after", card__number="4000015500000005")
+    recover()
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.DECLINED, "800.100.155")
+    agree(acquirer)
+
+
+def test_a_follow_up_in_doubt_is_asked_about_like_a_first_payment(shop: Shop, acquirer: StubProcess) -> None:
+    """R1; decisions, section 4."""
+    pa = pay(shop, paymentType="PA")
+    acquirer.control.steer(silent_after=1, next=1)
+    capture = shop.api.follow(pa.id.hex, "CP", "50.00")
+    assert (capture.status, capture.code) == (200, PENDING)
+    assert shop.api.follow(pa.id.hex, "CP", "50.00").code == "700.400.100"
+    recover()
+    read = shop.api.read(capture.id)
+    assert (read.status, read.code) == (200, "000.100.112")
+    agree(acquirer)
+
+
+def test_a_merchant_is_told_first_of_the_doubt_and_then_of_the_answer(shop: Shop, acquirer: StubProcess) -> None:
+    """Decisions, section 6."""
+    payment = pay(shop, "silent_after")
+    recover()
+    told = Notification.objects.filter(payment=payment.pk).order_by("sequence").values_list("action", "sequence")
+    assert list(told) == [("CREATED", 2), ("UPDATED", 3)]
+
+
+def test_an_acquirer_that_repeats_itself_books_once(shop: Shop, acquirer: StubProcess) -> None:
+    """R1: answers twice."""
+    payments = [pay(shop, "duplicate") for _ in range(3)]
+    assert [payment.status for payment in payments] == [Status.APPROVED] * 3
+    assert len(acquirer.entries(kind="submit", outcome="duplicate")) == 3
+    agree(acquirer)
+
+
+def test_without_contact_it_is_asked_again_ever_more_rarely_and_never_declined(
+    shop: Shop, acquirer: StubProcess
+) -> None:
+    """R3: nothing declined without evidence."""
+    payment = pay(shop, "silent_after")
+    acquirer.kill()
+    for inquiry in range(1, 10):
+        asked = clock.real()
+        assert recover(after_s=100) == recovery.Recovered(claimed=1, settled=0)
+        payment.refresh_from_db()
+        assert (payment.status, payment.inquiries) == (Status.IN_DOUBT, inquiry)
+        assert payment.recover_at is not None
+        assert payment.recover_at >= asked + recovery.pause(inquiry)
+    assert recovery.pause(1) == timedelta(seconds=1)
+    assert recovery.pause(1_000) < timedelta(seconds=60)
+    assert kinds(payment) == ["submit"] + ["inquire"] * 9
+    acquirer.start()
+    assert recover(after_s=100).settled == 1
+    payment.refresh_from_db()
+    assert payment.status == Status.APPROVED
+    agree(acquirer)
+
+
+def test_an_acquirer_silent_to_inquiries_too_is_no_evidence(shop: Shop, acquirer: StubProcess) -> None:
+    """R3. Lost questions about a payment that never arrived, then a lost word for its void."""
+    payment = pay(shop, "silent_before")
+    for lost in ("inquire", "void"):
+        acquirer.control.steer(disconnect_after=1, kinds=[lost])
+        assert recover(after_s=100).settled == 0
+        payment.refresh_from_db()
+        assert payment.status == Status.IN_DOUBT
+    acquirer.control.steer()
+    assert recover(after_s=100).settled == 1
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.DECLINED, REVERSED)
+    assert kinds(payment) == ["submit", "inquire", "inquire", "void", "inquire"]
+    agree(acquirer)
+
+
+def begun(shop: Shop) -> Payment:
+    """A payment whose worker died before it asked, or before it wrote the answer: STARTED and nothing else."""
+    donor = pay(shop)
+    donor.status, donor.recover_at = Status.STARTED, clock.real() + store.answered_within()
+    changes: dict[str, Any] = {
+        "status": Status.STARTED, "result_code": "", "approved": None, "connector_tx_id": "", "sequence": 1,
+        "answer": {}, "completed_at": None, "recover_at": donor.recover_at,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        for table in ("paymentevent", "notification"):
+            cursor.execute(f"ALTER TABLE gateway_{table} DISABLE TRIGGER USER")
+            cursor.execute(f"DELETE FROM gateway_{table} WHERE payment_id = %s AND sequence > 1", [donor.pk])
+            cursor.execute(f"ALTER TABLE gateway_{table} ENABLE TRIGGER USER")
+        cursor.execute("DELETE FROM gateway_acquirerexchange WHERE payment_id = %s", [donor.pk])
+    Payment.objects.filter(pk=donor.pk).update(**changes)
+    donor.refresh_from_db()
+    return donor
+
+
+def test_a_worker_killed_after_the_acquirer_accepted_loses_nothing(shop: Shop, acquirer: StubProcess) -> None:
+    """R1: kill -9 of web."""
+    payment = begun(shop)
+    assert recover(after_s=1).claimed == 0
+    assert recover(after_s=10).settled == 1
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.APPROVED, "000.100.112")
+    assert (kinds(payment), events(payment)) == (["inquire"], ["begin", "lose", "approve"])
+    agree(acquirer)
+
+
+def test_a_worker_killed_before_it_asked_leaves_a_decline_with_evidence(shop: Shop, acquirer: StubProcess) -> None:
+    """R1: kill -9 of web."""
+    payment = begun(shop)
+    acquirer.kill()
+    acquirer.log.unlink()  # an acquirer that never heard of it
+    acquirer.start()
+    assert recover(after_s=10).settled == 1
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.DECLINED, REVERSED)
+    assert kinds(payment) == ["inquire", "void"]
+    agree(acquirer)
+
+
+def test_every_started_payment_says_when_it_is_looked_after_and_a_final_one_does_not(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R3."""
+    seen: list[Payment] = []
+
+    class Looking(Simulator):
+        """Looks at the row while the acquirer thinks."""
+
+        def submit(self, request: AcquirerRequest) -> AcquirerReply:
+            assert not connection.in_atomic_block
+            seen.append(Payment.objects.get(pk=request.payment))
+            return super().submit(request)
+
+    monkeypatch.setattr(routing, "SIMULATOR", Looking())
+    before = clock.real()
+    answer = shop.api.pay()
+    assert answer.status == 200
+    row = seen[0]
+    assert row.status == Status.STARTED
+    assert row.recover_at is not None
+    assert row.recover_at > before + timedelta(seconds=0.5)
+    assert Payment.objects.get(pk=answer.id).recover_at is None
+
+
+def test_the_silent_card_of_the_simulator_ends_the_same_way(shop: Shop) -> None:
+    """Decisions, section 5; R3."""
+    answer = shop.api.pay(card__number=SILENT_CARD)
+    assert (answer.status, answer.code) == (200, PENDING)
+    assert recover().settled == 1
+    read = shop.api.read(answer.id)
+    assert (read.status, read.code) == (400, REVERSED)
+    assert kinds(Payment.objects.get()) == ["submit", "inquire", "void"]
+
+
+def test_an_acquirer_killed_while_payments_run_loses_and_doubles_nothing(shop: Shop, acquirer: StubProcess) -> None:
+    """R1: kill -9 of the acquirer between and during payments."""
+    acquirer.control.steer(delay_ms=20)
+    gate = threading.Event()
+
+    def pay_many() -> None:
+        try:
+            for number in range(12):
+                if number == 4:
+                    gate.set()
+                pay(shop)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        workers = [pool.submit(pay_many) for _ in range(4)]
+        gate.wait(60)
+        acquirer.kill()
+        acquirer.start()
+        for worker in workers:
+            worker.result(60)
+    while recover(after_s=100).claimed:
+        pass
+    assert Payment.objects.count() == 48
+    assert Payment.objects.filter(status=Status.APPROVED).count() > 10
+    agree(acquirer)
+
+
+def test_two_ticks_at_once_ask_once(shop: Shop, acquirer: StubProcess) -> None:
+    """R3. Each on a connection of its own; a row that one of them holds is skipped."""
+    payments = [pay(shop, "silent_after") for _ in range(4)]
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=10):
+        acquirer.control.steer(delay_ms=500)
+        done = at_once(recover, recover, recover)
+    assert sum(tick.claimed for tick in done) == len(payments)
+    assert sum(tick.settled for tick in done) == len(payments)
+    assert len(acquirer.entries(kind="inquire")) == len(payments)
+    agree(acquirer)
+
+
+def test_a_tick_that_died_leaves_its_claim_to_the_next(shop: Shop, acquirer: StubProcess) -> None:
+    """R1: kill -9 of the worker."""
+    payment = pay(shop, "silent_after")
+    now = clock.real() + timedelta(seconds=2)
+    assert [row.pk for row in recovery.claim(10, now)] == [payment.pk]
+    assert recovery.claim(10, now) == []
+    assert recover(after_s=30).settled == 1
+    agree(acquirer)
+
+
+def test_an_answer_that_comes_while_recovery_asks_is_taken_and_one_after_it_changes_nothing(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: a worker that was only slow. What it heard is kept as evidence either way."""
+    asked: list[bool] = []
+
+    class Slow:
+        """Recovery runs while the answer is on its way."""
+
+        name, operations, required = STUB.name, STUB.operations, STUB.required
+        whole = False
+
+        def submit(self, request: AcquirerRequest) -> AcquirerReply:
+            reply = STUB.submit(request)
+            payment = Payment.objects.select_related("merchant").get(pk=request.payment)
+            if self.whole:
+                asked.append(recover(after_s=60).settled == 1)
+            else:
+                asked.append(recovery.doubt(payment))
+            return reply
+
+    slow = Slow()
+    monkeypatch.setattr(process, "route", lambda *args, **names: routing.Route(connector=slow))  # type: ignore[arg-type]
+    first = shop.api.pay(testMode="EXTERNAL")
+    slow.whole = True
+    second = shop.api.pay(testMode="EXTERNAL")
+    assert asked == [True, True]
+    assert (first.code, second.code) == ("000.100.112", "000.100.112")
+    assert events(Payment.objects.get(pk=first.id)) == ["begin", "lose", "approve"]
+    assert kinds(Payment.objects.get(pk=second.id)) == ["inquire", "submit"]
+    agree(acquirer)
+
+
+def test_no_transaction_is_open_while_the_acquirer_thinks(shop: Shop, acquirer: StubProcess) -> None:
+    """House rule 3; goals, P4."""
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=10), ThreadPoolExecutor(max_workers=1) as pool:
+        acquirer.control.steer(delay_ms=1_000)
+
+        def run() -> Payment:
+            try:
+                return pay(shop)
+            finally:
+                connection.close()
+
+        paying = pool.submit(run)
+        acquirer.wait_for(kind="submit")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT state, query FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+            others = cursor.fetchall()
+        assert not paying.done()
+        assert others
+        assert {state for state, _ in others} == {"idle"}
+        assert paying.result().status == Status.APPROVED
+
+
+def test_a_payment_whose_connector_is_gone_stays_in_doubt(shop: Shop, acquirer: StubProcess) -> None:
+    """R3: nothing declined without evidence."""
+    payment = pay(shop, "silent_after")
+    Payment.objects.filter(pk=payment.pk).update(connector="gone")
+    assert recover() == recovery.Recovered(claimed=1, settled=0)
+    payment.refresh_from_db()
+    assert payment.status == Status.IN_DOUBT
+    assert payment.recover_at is not None
+
+
+def test_the_command_and_the_celery_tick_do_the_same_without_a_broker(shop: Shop, acquirer: StubProcess) -> None:
+    """House rule 6: the database is the schedule."""
+    now = clock.real()
+    for run in (lambda: tasks.tick(), lambda: call_command("tick")):
+        payment = pay(shop, "silent_after")
+        Payment.objects.filter(pk=payment.pk).update(recover_at=now)
+        run()
+        payment.refresh_from_db()
+        assert payment.status == Status.APPROVED
+
+
+def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
+    """An exchange of an inquiry without an answer says so."""
+
+    class Deaf:
+        name, operations, required = "deaf", STUB.operations, STUB.required
+
+        def submit(self, request: AcquirerRequest) -> AcquirerReply:
+            raise AssertionError("not asked")
+
+        def inquire(self, request: AcquirerRequest) -> AcquirerReply:
+            raise Silence("no line", {"key": request.payment.hex})
+
+        def void(self, request: AcquirerRequest) -> AcquirerReply:
+            raise AssertionError("nothing is taken back before it is known not to have arrived")
+
+    payment = Payment.objects.get(pk=shop.api.pay().id)
+    finding = recovery.ask(Deaf(), recovery.inquiry(payment))
+    assert finding.reply is None
+    assert [(row.kind, row.received) for row in finding.exchanges] == [("inquire", {"silence": "no line"})]
+    assert process.event_of(AcquirerReply(code=REVERSED)) is Event.DECLINE

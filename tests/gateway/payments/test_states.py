@@ -1,0 +1,62 @@
+"""The states of one payment: every move that is possible, and every one that is not.
+
+Source: Part A, States and transitions; house, States and operations.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from gateway.models import Status
+from gateway.payments.states import START, TRANSITIONS, Event, ImpossibleMove, after
+
+MOVES = {
+    # state        event      → state
+    ("", "begin"): "STARTED",
+    ("", "refuse"): "DECLINED",
+    ("STARTED", "approve"): "APPROVED",
+    ("STARTED", "decline"): "DECLINED",
+    ("STARTED", "suspend"): "PENDING",
+    ("STARTED", "lose"): "IN_DOUBT",
+    ("PENDING", "approve"): "APPROVED",
+    ("PENDING", "decline"): "DECLINED",
+    ("PENDING", "lose"): "IN_DOUBT",
+    ("IN_DOUBT", "approve"): "APPROVED",
+    ("IN_DOUBT", "decline"): "DECLINED",
+    ("IN_DOUBT", "suspend"): "PENDING",
+}
+"""Everything that is not here is impossible."""
+
+STATES = [START, *Status]
+ALL = list(itertools.product(STATES, Event))
+
+
+@pytest.mark.parametrize("status, event", ALL, ids=[f"{status or 'nothing'}-{event}" for status, event in ALL])
+def test_each_state_and_event_lead_where_the_table_says_or_nowhere(status: Status | None, event: Event) -> None:
+    """House: one transition table with a completeness test."""
+    expected = MOVES.get((status or "", event.value))
+    if expected is None:
+        with pytest.raises(ImpossibleMove):
+            after(status, event)
+    else:
+        assert after(status, event) == expected
+
+
+def test_a_final_state_is_final() -> None:
+    """House, States and operations."""
+    for status in (Status.APPROVED, Status.DECLINED):
+        assert [event for state, event in TRANSITIONS if state == status] == []
+
+
+def test_every_state_can_be_reached_and_left_unless_it_is_final() -> None:
+    """House: a lost answer is a state; nothing is stuck."""
+    assert set(TRANSITIONS.values()) == set(Status)
+    assert {state for state, _ in TRANSITIONS} == {START, Status.STARTED, Status.PENDING, Status.IN_DOUBT}
+
+
+def test_the_table_cannot_be_changed() -> None:
+    """House: tables are data."""
+    with pytest.raises(TypeError):
+        TRANSITIONS[START, Event.APPROVE] = Status.APPROVED  # type: ignore[index]

@@ -1,0 +1,140 @@
+"""The only writer of payments: a move is one statement, and a moved payment is not moved again.
+
+Source: house, Ten lines; goals R1 to R4.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from gateway import clock, identifiers
+from gateway.connectors.port import AcquirerReply
+from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog, Status
+from gateway.money import Money
+from gateway.payments import store
+from gateway.payments.request import Trace
+from gateway.payments.states import Event, ImpossibleMove
+from tests.support.fixtures import Shop
+
+pytestmark = pytest.mark.django_db
+
+
+def trace() -> Trace:
+    return Trace(request=identifiers.row_id(), method="POST", path="/v1/payments", at=clock.real())
+
+
+def begun(shop: Shop, **values: Any) -> Payment:
+    ident = identifiers.row_id()
+    payment = Payment(
+        id=ident, merchant=shop.merchant, channel=shop.channel, chain=ident, payment_type="DB", brand="VISA",
+        method="CC", amount=Decimal("92.00"), currency="EUR", connector="simulator", request_id=identifiers.row_id(),
+        created_at=clock.real(), **values,
+    )  # fmt: skip
+    assert store.begin(payment, trace=trace())
+    return payment
+
+
+def complete(payment: Payment, event: Event = Event.APPROVE, code: str = "000.100.110", **values: Any) -> None:
+    granted = Money(payment.amount, payment.currency) if event == Event.APPROVE else None
+    reply = AcquirerReply(code=code, approved=granted, connector_tx_id="SIM1", sent={"a": 1}, received={"b": 2})
+    store.complete(payment, event, reply, at=clock.real(), duration_ms=1, **values)
+
+
+def rows() -> list[int]:
+    return [model.objects.count() for model in (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)]
+
+
+def test_a_beginning_is_a_payment_and_its_event(shop: Shop) -> None:
+    """House, 3: the first short transaction."""
+    payment = begun(shop)
+    assert rows() == [1, 1, 0, 0, 0]
+    event = PaymentEvent.objects.get()
+    assert (event.sequence, event.event, event.status) == (1, "begin", "STARTED")
+    assert Payment.objects.get(pk=payment.pk).status == Status.STARTED
+
+
+def test_an_end_is_a_move_its_event_its_messages_and_what_is_told(shop: Shop) -> None:
+    """House, 3: the second short transaction."""
+    payment = begun(shop)
+    complete(payment, trace=trace())
+    assert rows() == [1, 2, 1, 1, 1]
+    kept = Payment.objects.get(pk=payment.pk)
+    assert (kept.status, kept.result_code, kept.approved, kept.sequence) == (
+        "APPROVED", "000.100.110", Decimal("92.00"), 2,
+    )  # fmt: skip
+    told = Notification.objects.get()
+    assert (told.kind, told.action, told.sequence) == ("PAYMENT", "CREATED", 2)
+
+
+def test_a_payment_that_somebody_else_moved_is_not_moved_again(shop: Shop) -> None:
+    """House: compare-and-set; nothing is written by the one who comes late."""
+    payment = begun(shop)
+    late = Payment.objects.get(pk=payment.pk)
+    complete(payment)
+    before = rows()
+    with pytest.raises(ImpossibleMove):
+        complete(late, Event.DECLINE, "800.100.155", trace=trace())
+    assert rows() == before
+    assert Payment.objects.get(pk=payment.pk).status == Status.APPROVED
+
+
+def test_an_event_that_the_state_does_not_allow_writes_nothing(shop: Shop) -> None:
+    """House: one transition table."""
+    payment = begun(shop)
+    complete(payment)
+    before = rows()
+    with pytest.raises(ImpossibleMove):
+        complete(payment, Event.DECLINE, "800.100.155")
+    assert rows() == before
+
+
+def test_a_follow_up_joins_only_the_chain_it_was_decided_on(shop: Shop) -> None:
+    """Decisions, section 4: who comes second reads again."""
+    payment = begun(shop)
+    stale = Payment.objects.get(pk=payment.pk)
+    Payment.objects.filter(pk=payment.pk).update(follow_ups=1)
+    follow_up = Payment(
+        id=identifiers.row_id(), merchant=shop.merchant, channel=shop.channel, chain=payment.pk, referenced=payment.pk,
+        payment_type="RF", brand="VISA", method="CC", amount=Decimal("1.00"), currency="EUR",
+        request_id=identifiers.row_id(), created_at=clock.real(),
+    )  # fmt: skip
+    before = rows()
+    assert store.begin(follow_up, trace=trace(), raising=stale) is False
+    assert rows() == before
+
+
+def test_a_silence_is_in_doubt_and_due_to_be_asked_about(shop: Shop) -> None:
+    """House, 4: a lost answer is a state."""
+    payment = begun(shop)
+    complete(payment, Event.LOSE, "000.200.001")
+    kept = Payment.objects.get(pk=payment.pk)
+    assert (kept.status, kept.completed_at) == (Status.IN_DOUBT, None)
+    assert kept.recover_at is not None
+    assert kept.recover_at < clock.real() + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("table", ["gateway_paymentevent", "gateway_auditentry"])
+@pytest.mark.parametrize("sql", ["UPDATE {} SET id = id", "DELETE FROM {}"])
+def test_the_database_refuses_to_change_or_erase_what_happened(shop: Shop, table: str, sql: str) -> None:
+    """Goals: events and audit entries are append-only."""
+    begun(shop)
+    assert AuditEntry.objects.exists()
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.format(table))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"status": "NONSENSE"}, {"amount": Decimal("-0.01")}, {"status": "APPROVED", "result_code": "000.100.110"},
+     {"status": "DECLINED", "result_code": ""}],
+)  # fmt: skip
+def test_the_database_refuses_a_payment_that_cannot_be(shop: Shop, values: dict[str, Any]) -> None:
+    """Goals: constraints, not only code."""
+    payment = begun(shop)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        Payment.objects.filter(pk=payment.pk).update(**values)

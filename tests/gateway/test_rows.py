@@ -1,0 +1,196 @@
+"""Several rows in one statement: all of them or none, with the types that the columns have.
+
+Source: house, 3: short transactions; gateway.rows.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from gateway import clock, identifiers
+from gateway.models import Channel, Payment, PaymentEvent, RequestLog, Status
+from gateway.rows import Write, execute
+from tests.support.database import statements
+from tests.support.fixtures import Shop
+
+pytestmark = pytest.mark.django_db
+
+
+def log_row(**values: Any) -> dict[str, Any]:
+    return {
+        "id": identifiers.row_id(), "at": clock.real(), "method": "POST", "path": "/v1/payments", "status": 200,
+        "result_code": "000.100.110", "duration_ms": 1, **values,
+    }  # fmt: skip
+
+
+def payment_row(shop: Shop, **values: Any) -> dict[str, Any]:
+    ident = identifiers.row_id()
+    return {
+        "id": ident, "merchant_id": shop.merchant.id, "channel_id": shop.channel.id, "chain": ident,
+        "payment_type": "DB", "brand": "VISA", "method": "CC", "status": "STARTED", "amount": Decimal("92.00"),
+        "currency": "EUR", "request": {}, "answer": {}, "request_id": identifiers.row_id(), "created_at": clock.real(),
+        "result_code": "", "test_mode": "", "merchant_transaction_id": "", "merchant_invoice_id": "",
+        "merchant_memo": "", "connector": "", "connector_tx_id": "", "final": False, "sequence": 1, "follow_ups": 0,
+        "inquiries": 0, "practice": "", **values,
+    }  # fmt: skip
+
+
+def begun(shop: Shop, **values: Any) -> Payment:
+    row = payment_row(shop, **values)
+    known = {field.attname for field in Payment._meta.concrete_fields}
+    return Payment.objects.create(**{name: value for name, value in row.items() if name in known})
+
+
+def event(payment: Payment, sequence: int = 1) -> dict[str, Any]:
+    return {
+        "payment_id": payment.id, "sequence": sequence, "event": "begin", "status": "STARTED", "result_code": "",
+        "at": clock.real(),
+    }  # fmt: skip
+
+
+def test_several_inserts_are_one_statement() -> None:
+    """House, 3."""
+    write = Write()
+    for _ in range(3):
+        write.insert(RequestLog, **log_row())
+    with statements() as seen:
+        assert write.run() is True
+    assert len(seen) == 1
+    assert RequestLog.objects.count() == 3
+
+
+def test_nothing_to_write_asks_nobody() -> None:
+    """House, 3."""
+    with statements() as seen:
+        assert Write().run() is True
+    assert seen == []
+
+
+def test_a_change_that_finds_its_row_as_expected_is_made_with_what_hangs_on_it(shop: Shop) -> None:
+    """House: compare-and-set."""
+    payment = begun(shop)
+    write = Write()
+    write.update(payment, {"status": "DECLINED", "result_code": "800.100.155"}, expecting={"status": "STARTED"})
+    write.insert(PaymentEvent, **event(payment))
+    assert write.run() is True
+    assert Payment.objects.get().status == Status.DECLINED
+    assert PaymentEvent.objects.count() == 1
+
+
+def test_a_change_that_finds_another_state_writes_nothing_at_all(shop: Shop) -> None:
+    """House: compare-and-set."""
+    payment = begun(shop)
+    write = Write()
+    write.update(payment, {"status": "DECLINED", "result_code": "800.100.155"}, expecting={"status": "PENDING"})
+    write.insert(PaymentEvent, **event(payment))
+    write.insert(RequestLog, **log_row())
+    assert write.run() is False
+    assert Payment.objects.get().status == Status.STARTED
+    assert (PaymentEvent.objects.count(), RequestLog.objects.count()) == (0, 0)
+
+
+def test_an_insert_that_fails_takes_the_others_with_it(shop: Shop) -> None:
+    """House, 3: one statement is one transaction."""
+    payment = begun(shop)
+    write = Write()
+    write.update(payment, {"status": "DECLINED", "result_code": "800.100.155"}, expecting={"status": "STARTED"})
+    write.insert(PaymentEvent, **event(payment))
+    write.insert(PaymentEvent, **event(payment))
+    with pytest.raises(DatabaseError), transaction.atomic():
+        write.run()
+    assert Payment.objects.get().status == Status.STARTED
+    assert PaymentEvent.objects.count() == 0
+
+
+def test_the_update_comes_first() -> None:
+    """gateway.rows: the inserts hang on it."""
+    write = Write()
+    write.insert(RequestLog, **log_row())
+    with pytest.raises(ValueError, match="first"):
+        write.update(RequestLog(id=identifiers.row_id()), {"status": 400})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        [],
+        {"a": None},
+        [["amount", "92.1"]],
+        {"text": "Zoë \"quoted\" 'single' %s \\ 李"},
+        {"n": 1.5},
+        "text",
+        0,
+    ],
+)
+def test_json_comes_back_as_it_was_written(value: Any) -> None:
+    """gateway.rows: JSON is JSON, not text."""
+    write = Write()
+    row = log_row(parameters=value)
+    write.insert(RequestLog, **row)
+    write.run()
+    assert RequestLog.objects.get(pk=row["id"]).parameters == value
+
+
+def test_every_type_of_column_comes_back_as_it_was_written(shop: Shop) -> None:
+    """gateway.rows: placeholders are typed by the columns."""
+    values = payment_row(
+        shop, amount=Decimal("9999999999.99"), request={"customer": {"givenName": "Zoë"}}, card_sealed=b"\0\xff\x01",
+        merchant_memo="it's % \\ fine", max_captures=98, final=True, test_mode="INTERNAL", referenced=None,
+        completed_at=clock.real() + timedelta(days=1),
+    )  # fmt: skip
+    known = {field.attname for field in Payment._meta.concrete_fields}
+    values = {name: value for name, value in values.items() if name in known}
+    write = Write()
+    write.insert(Payment, **values)
+    write.run()
+    kept = Payment.objects.get(pk=values["id"])
+    for name, value in values.items():
+        found = getattr(kept, name)
+        assert (bytes(found) if isinstance(found, memoryview) else found) == value, name
+
+
+def test_text_that_is_too_long_is_an_error_and_not_cut() -> None:
+    """gateway.rows: casts carry no length, PostgreSQL would cut in silence."""
+    write = Write()
+    write.insert(RequestLog, **log_row(result_code="x" * 12))
+    with pytest.raises(DatabaseError), transaction.atomic():
+        write.run()
+
+
+def test_a_name_that_is_no_column_is_an_error_before_anything_is_sent(shop: Shop) -> None:
+    """gateway.rows."""
+    with pytest.raises(KeyError), statements() as seen:
+        Write().insert(Channel, nonsense=1)
+    assert seen == []
+
+
+def test_text_never_becomes_part_of_the_statement() -> None:
+    """gateway.rows: values are bound by the server."""
+    text = "'); DROP TABLE gateway_payment; --"
+    assert execute("SELECT %s::text", [text]) == [(text,)]
+    assert execute("SELECT %(a)s::text", {"a": text}) == [(text,)]
+
+
+def test_a_statement_that_fails_is_djangos_own_error() -> None:
+    """gateway.rows: callers catch django.db's errors."""
+    with pytest.raises(DatabaseError), transaction.atomic():
+        execute("SELECT nonsense", [])
+
+
+def test_a_write_inside_a_transaction_is_rolled_back_with_it() -> None:
+    """gateway.rows: it uses Django's connection."""
+    write = Write()
+    write.insert(RequestLog, **log_row())
+    with transaction.atomic():
+        write.run()
+        assert RequestLog.objects.count() == 1
+        transaction.set_rollback(True)
+    assert RequestLog.objects.count() == 0
+    assert connection.is_usable()
