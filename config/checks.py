@@ -43,6 +43,8 @@ def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         faults.append(Error("DJANGO_SECRET_KEY must have 40 characters or more.", id="tollhouse.E012"))
     if "*" in settings.ALLOWED_HOSTS:
         faults.append(Error("DJANGO_ALLOWED_HOSTS must name hosts in the live environment.", id="tollhouse.E013"))
+    if settings.GATEWAY_VAULT_KEYSET:
+        return faults
     return faults + _keyset_is_private(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
 
 
@@ -51,7 +53,8 @@ def _keyset_is_private(path: Path) -> list[CheckMessage]:
         return [
             Error(
                 f"The vault keyset {path} is missing.",
-                hint="Make one with `manage.py vault_key --create`, or restore the old one: without it sealed cards are lost.",
+                hint="Make one with `manage.py vault_key --create`, or restore the old one: "
+                "without it sealed cards are lost.",
                 id="tollhouse.E014",
             )
         ]

@@ -34,6 +34,10 @@ GATEWAY_METRICS_TOKEN: str = env.str("GATEWAY_METRICS_TOKEN", default="")
 # --- the vault --------------------------------------------------------------------------------------------------
 # A JSON keyset file (mode 0600); made on first use in the test environment, must exist in live.
 GATEWAY_VAULT_KEYSET_FILE: str = env.str("GATEWAY_VAULT_KEYSET_FILE", default=str(BASE_DIR / "var" / "vault.json"))
+# The keyset itself, JSON, instead of the file (docs/vault.md).
+GATEWAY_VAULT_KEYSET: str = env.str("GATEWAY_VAULT_KEYSET", default="")
+# A callable of yours, package.module:function, that makes the stored keyset plain: bytes -> JSON. Empty: it is plain.
+GATEWAY_VAULT_KMS: str = env.str("GATEWAY_VAULT_KMS", default="")
 
 # --- limits -----------------------------------------------------------------------------------------------------
 # Largest body, bytes (D41: a 1,000-item cart with every field at typical length passes).

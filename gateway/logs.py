@@ -47,6 +47,8 @@ def logging_config(level: str) -> dict[str, Any]:
         "loggers": {
             # Its records carry whole requests; ours name the request by ndc instead.
             "django.request": {"handlers": ["stderr"], "level": "CRITICAL", "propagate": False},
+            # A tick a second is no news; what a tick does is.
+            **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.worker.strategy", "celery.beat")},
             "django.server": {"handlers": ["stderr"], "level": level, "propagate": False},
         },
     }

@@ -26,7 +26,7 @@ from gateway import vault_keys
 from gateway.secret import Secret
 from gateway.vault_keys import Place, VaultError
 
-__all__ = ["Vault", "VaultError", "key_of", "place", "vault"]
+__all__ = ["Vault", "VaultError", "key_of", "load", "place", "prefix_of", "vault"]
 
 FINGERPRINT_BYTES: Final = 16
 LOOK_EVERY_S: Final = 1.0
@@ -55,14 +55,18 @@ class Vault:
     def open(self, sealed: bytes | memoryview, row: UUID) -> Secret:
         """Decrypt what was sealed for ``row``. Raises VaultError when it was not, or its key is gone."""
         octets = bytes(sealed)
-        for current in (self, self._newer()):
+        with contextlib.suppress(tink.TinkError):
+            return self._open(octets, row)
+        if (newer := self._newer()) is not None:
             with contextlib.suppress(tink.TinkError):
-                if current is not None:
-                    return Secret(current._aead.decrypt(octets, row.bytes).decode())
+                return newer._open(octets, row)
         key = key_of(octets)
-        if key is None or key in self.keys:
+        if key is None or key in (newer or self).keys:
             raise VaultError("A sealed value does not open: it was altered, or it belongs to another row.")
         raise VaultError(f"A sealed value does not open: the vault has no key {key}. See manage.py vault_key --show.")
+
+    def _open(self, sealed: bytes, row: UUID) -> Secret:
+        return Secret(self._aead.decrypt(sealed, row.bytes).decode())
 
     def fingerprint(self, value: str) -> bytes:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""

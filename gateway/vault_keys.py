@@ -12,6 +12,7 @@ import copy
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -75,15 +76,15 @@ class Place:
         try:
             stored = self.text.encode() if self.text else self.path.read_bytes()
         except FileNotFoundError:
-            raise VaultError(
-                f"The vault keyset {self} is missing: sealed cards cannot be opened without it."
-            ) from None
+            raise VaultError(f"The vault keyset {self} is missing: sealed cards cannot be opened without it.") from None
         except OSError as fault:
             raise VaultError(f"The vault keyset {self} cannot be read: {fault.strerror}.") from None
         plain = _kms(self.kms)(stored) if self.kms else stored
         try:
             document = json.loads(plain)
             ids = [{key["keyId"] for key in document[part]["key"]} for part in PARTS]
+            if not all(document[part]["primaryKeyId"] in known for part, known in zip(PARTS, ids, strict=True)):
+                raise ValueError("no primary key")
         except (KeyError, TypeError, ValueError) as fault:
             raise VaultError(f"The vault keyset {self} cannot be read: {type(fault).__name__}.") from None
         if ids[0] != ids[1]:
@@ -200,7 +201,7 @@ def change(place: Place, edit: Callable[[Document], Document]) -> Document:
 @contextlib.contextmanager
 def _written(path: Path, document: Document, *, like: os.stat_result | None = None) -> Iterator[Path]:
     """``document`` in a temporary file beside ``path``, on disk, for its owner only."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:

@@ -63,7 +63,7 @@ class Door(APIView):
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         self.trace = Trace(
-            request=identifiers.row_id(), method=request.method or "", path=request.path, at=clock.real(),
+            request=identifiers.row_id(), method=request.method or "", path=mask_text(request.path), at=clock.real(),
             ip=client_ip(request),
         )  # fmt: skip
         return super().initialize_request(request, *args, **kwargs)

@@ -21,6 +21,7 @@ Json = dict[str, Any]
 FORM: Final = "application/x-www-form-urlencoded"
 API_VERSION: Final = "1"
 ID_SCHEMA: Final = {"type": "string", "pattern": "^[0-9a-zA-Z]{32}$"}
+PRINTABLE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]*$"
 
 _NEEDS: Final = {Need.REQUIRED: "Required", Need.CONDITIONAL: "Conditional", Need.OPTIONAL: "Optional"}
 _TAGS: Final = (
@@ -139,7 +140,7 @@ def _query(structure: Structure, row: Param) -> Json:
         "in": "query",
         "required": is_always_required(structure, row),
         "description": describe(row),
-        "schema": dict(row.format.schema),
+        "schema": _value(row),
         "example": row.format.example,
     }
 
@@ -153,7 +154,7 @@ def _form(endpoint: Endpoint) -> Json:
             schema = _property(structure, row)
             properties[example_name(structure, row)] = schema
             if row.key or "[n]" in name:
-                patterns[name_pattern(structure, row)] = dict(row.format.schema) or True
+                patterns[name_pattern(structure, row)] = _value(row)
     body: Json = {
         "type": "object",
         "properties": properties,
@@ -175,7 +176,7 @@ def _form(endpoint: Endpoint) -> Json:
 
 
 def _property(structure: Structure, row: Param) -> Json:
-    schema: Json = {**row.format.schema, "description": describe(row), "examples": [row.format.example]}
+    schema: Json = {**_value(row), "description": describe(row), "examples": [row.format.example]}
     if row.default:
         schema["default"] = row.default
     if is_deprecated(structure, row):
@@ -183,6 +184,14 @@ def _property(structure: Structure, row: Param) -> Json:
     if row.secret:
         schema["writeOnly"] = True
     schema["x-structure"] = structure.title
+    return schema
+
+
+def _value(row: Param) -> Json:
+    """The schema of one value. Free text says what every format refuses: control characters (D22)."""
+    schema = dict(row.format.schema)
+    if schema.get("type") == "string" and not {"pattern", "enum", "format"} & schema.keys():
+        schema["pattern"] = PRINTABLE
     return schema
 
 

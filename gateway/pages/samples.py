@@ -18,16 +18,17 @@ from typing import Any, Final
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
 
 ANSWERS: Final = Path(__file__).parent / "answers"
-TOKEN, ENTITY, PAYMENT = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID"
+TOKEN, ENTITY, PAYMENT, CAPTURE = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID", "$CAPTURE_ID"
 WRONG: Final = "not-a-token"
+BRIEF: Final = ("id", "amount", "currency", "result")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
 """Characters that stand in a form body and in a shell as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One request. ``token``: None leaves the header out. ``after``: the sample whose payment ``$PAYMENT_ID`` is.
-    ``about``: what the answer says, in plain words."""
+    """One request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's variable
+    names. ``about``: what the answer says, in plain words."""
 
     name: str
     title: str
@@ -47,6 +48,11 @@ class Sample:
     @property
     def answer(self) -> dict[str, Any]:
         return _answer(self.name)
+
+    @property
+    def brief(self) -> dict[str, Any]:
+        """The fields of the answer to look at first."""
+        return {name: value for name, value in self.answer.items() if name in BRIEF}
 
     def curl(self, base_url: str) -> str:
         """The request as a command that runs as shown, one option a line."""
@@ -95,8 +101,8 @@ def _dotted(changes: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name.replace("__", "."): value for name, value in changes.items()}
 
 
-def _follow_up(name: str, title: str, after: str, about: str = "", **fields: str) -> Sample:
-    return Sample(name=name, title=title, method="POST", path=_ONE, status=200, after=after, fields=fields, about=about)
+def _follow_up(name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str) -> Sample:
+    return Sample(name=name, title=title, method="POST", path=path, status=200, after=after, fields=fields, about=about)
 
 
 def _clock(name: str, title: str, method: str, **fields: str) -> Sample:
@@ -120,13 +126,17 @@ _TABLE: Final = (
         bankAccount__bic="MARKDEF1100", **{name.replace(".", "__"): None for name in _CARD if name.startswith("card.")},
     ),
     _follow_up(
-        "capture", "Capture it", "authorise", "Now the money is taken.",
-        paymentType="CP", amount="92.00", currency="EUR",
+        "capture", "Capture a part", "authorise", "Now 50.00 are taken; 42.00 are still reserved.",
+        paymentType="CP", amount="50.00", currency="EUR",
     ),
+    _follow_up(
+        "refund-capture", "Refund some of it", "capture", path=f"/v1/payments/{CAPTURE}",
+        **REQUEST_EXAMPLES["follow-up"],
+    ),
+    _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
     _follow_up(
         "refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]
     ),
-    _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
     Sample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
     Sample(
         name="no-token", title="No token", method="POST", path="/v1/payments", status=401, token=None,

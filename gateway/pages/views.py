@@ -45,8 +45,9 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
     page = navigation.PAGES.get(name)
     if page is None or not page.template or (settings.IS_LIVE and page.test_only):
         raise Http404
+    samples = {key.replace("-", "_"): shown(sample) for key, sample in SAMPLES.items()}
     return _docs(
-        request, page.template, page.name, page=page, samples={key.replace("-", "_"): shown(sample) for key, sample in SAMPLES.items()},
+        request, page.template, page.name, page=page, samples=samples,
         operations=[operation for operation in OPERATIONS.values() if operation.follows],
         not_yet=NOT_YET, limit=settings.GATEWAY_THROTTLE_LIMIT, window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
@@ -64,6 +65,7 @@ def endpoint(request: HttpRequest, name: str) -> HttpResponse:
     samples = [shown(SAMPLES[sample]) for sample in OF_ENDPOINTS[name]]
     return _docs(
         request, "docs/endpoint.html", name, groups=whole.groups, doc=doc, endpoint=doc.endpoint, wanted=wanted,
+        statuses=sorted({*doc.endpoint.answers, 405}),
         samples=samples, brands=list(BRANDS.values()) if name == "payment" else [],
     )  # fmt: skip
 
@@ -153,6 +155,7 @@ def shown(sample: Sample) -> dict[str, Any]:
         "sample": sample,
         "curl": curl_html(sample.curl(settings.GATEWAY_BASE_URL)),
         "answer": json_html(sample.answer),
+        "brief": json_html(sample.brief),
         "good": sample.status < 400,
     }
 

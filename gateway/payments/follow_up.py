@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 
 from gateway.catalogue.parse import INVALID, ParameterError, Parameters
@@ -26,11 +27,14 @@ from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, PLATFORM_ON
 from gateway.payments.process import submit
 from gateway.payments.refusal import NOT_SUPPORTED, Refused
 from gateway.payments.request import Idempotency, Trace
-from gateway.vault import vault
+from gateway.vault import VaultError, vault
 
 MAX_TRIES = 100
 """How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
 BUSY = "800.120.402"
+VAULT_FAILED = "900.100.205"
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +55,16 @@ class FollowUpRequest:
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Make one follow-up and return it. Raises Refused: 404 when the id names nothing, 400 for types not offered."""
     operation = operation_of(request.parameters)
+    card: Card | None = None
     for _ in range(MAX_TRIES):
         chain = read_chain(request.target, request.merchant, request.channel)
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
             raise _nothing_there(operation, request.parameters)
         decision = _decide(operation, chain, target, request.parameters)
+        # Before anything is begun: a payment whose card does not open must not hang.
+        if operation.needs_card and not decision.code and card is None:
+            card = _opened_card(chain.first.id)
         row = _new_follow_up(operation, target, decision, request)
         raising = None if decision.code else chain.first
         if store.begin(
@@ -66,7 +74,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     else:
         raise Refused(BUSY)
     if row.status == Status.STARTED:
-        submit(row, CONNECTORS[row.connector], _question(operation, row, target, chain, request), request)
+        submit(row, CONNECTORS[row.connector], _question(row, target, card, request), request)
     return row
 
 
@@ -90,19 +98,29 @@ def _nothing_there(operation: Operation, parameters: Parameters) -> Refused:
     return Refused(operation.unknown, status=404)
 
 
-def _question(
-    operation: Operation, row: Payment, target: Payment, chain: Chain, request: FollowUpRequest
-) -> AcquirerRequest:
+def _question(row: Payment, target: Payment, card: Card | None, request: FollowUpRequest) -> AcquirerRequest:
     return AcquirerRequest(
         payment=row.id,
         operation=row.payment_type,
         money=Money(row.amount, row.currency),
         brand=row.brand,
         at=request.now,
-        card=sealed_card(chain.first.id) if operation.needs_card else None,
+        card=card,
         reference=target.connector_tx_id,
         parameters=onwards(request.parameters.values),
     )
+
+
+def _opened_card(first: UUID) -> Card | None:
+    """The chain's card. Raises Refused when the vault does not open it."""
+    for last in (False, True):
+        try:
+            return sealed_card(first)
+        except VaultError as fault:
+            # Read again: it may have been sealed anew, and its old key retired, since it was read.
+            if last:
+                log.error("card_does_not_open", payment=first.hex, why=str(fault))
+    raise Refused(VAULT_FAILED)
 
 
 def sealed_card(first: UUID) -> Card | None:

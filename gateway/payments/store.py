@@ -26,11 +26,11 @@ GRACE: Final = timedelta(seconds=2)
 """Beyond the acquirer's timeout: a worker that lives has written its answer by then."""
 
 
-class KeyTaken(Exception):  # noqa: N818
+class KeyTaken(Exception):
     """Another request claimed the same idempotency key first; nothing was written."""
 
 
-class Duplicate(Exception):  # noqa: N818
+class Duplicate(Exception):
     """The channel refuses a second payment with this merchantTransactionId; nothing was written."""
 
 

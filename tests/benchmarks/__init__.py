@@ -1,1 +1,1 @@
-"""What Tollhouse costs, measured beside baselines of the same run: `python -m tests.benchmarks` (docs/benchmarks.md)."""
+"""What Tollhouse costs, measured beside baselines of the same run: `python -m tests.benchmarks`."""

@@ -27,11 +27,12 @@ from tests.benchmarks.traffic import Shop
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG")
 READY_TIMEOUT_S: Final = 30.0
+OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault import vault; vault()"
 PRODUCT: Final = "config.wsgi:application"
 BASELINE: Final = "tests.benchmarks.baseline.wsgi:application"
 
 
-class NotReady(Exception):  # noqa: N818
+class NotReady(Exception):
     """Something that is to be measured does not come up."""
 
 
@@ -152,6 +153,8 @@ class Ground:
         """Make the database, migrate it and seed the demo merchant, whose facts come back."""
         launcher.make_database(self.url(database))
         file = self.var / f"{database}.json"
+        if not (self.var / "vault.json").exists():
+            self.run(database, "-c", OPEN_VAULT, DJANGO_SETTINGS_MODULE="config.settings")
         self.run(database, "-m", "config.launcher.prepare", "--base-url", "http://127.0.0.1", "--demo-file", str(file))
         facts = json.loads(file.read_text())
         return Shop(entity=facts["entity_id"], token=facts["access_token"])
@@ -172,13 +175,9 @@ class Ground:
             raise NotReady(f"{' '.join(arguments)}:\n{done.stdout[-1_000:]}{done.stderr[-2_000:]}")
         return done.stdout
 
-    def open_site(
-        self, name: str, application: str, database: str, *, threads: int = WEB_THREADS, **more: str
-    ) -> Site:
+    def open_site(self, name: str, application: str, database: str, *, threads: int = WEB_THREADS, **more: str) -> Site:
         """Start a web server on ``database``."""
-        site = Site(
-            name, application, var=self.var, environment=self.environment(database, **more), threads=threads
-        )
+        site = Site(name, application, var=self.var, environment=self.environment(database, **more), threads=threads)
         self._running.append(site)
         site.start()
         return site

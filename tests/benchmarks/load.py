@@ -24,6 +24,7 @@ from tests.benchmarks.traffic import Make
 READ_BYTES: Final = 65_536
 PATIENCE_S: Final = 30.0
 NUMBERS_A_PROCESS: Final = 4_000_000
+FIRST_WORD: Final = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _FORK: Final = multiprocessing.get_context("fork")
 
 
@@ -80,6 +81,12 @@ class Line:
 
     def close(self) -> None:
         self._socket.close()
+
+    def greet(self) -> None:
+        """Ask for nothing in particular: gunicorn keeps a thread for a new connection until its first request."""
+        self.send(FIRST_WORD, 0.0)
+        while self.feed() is None:
+            pass
 
     def send(self, request: bytes, due: float) -> None:
         self.due = due
@@ -139,7 +146,10 @@ def closed(
     shares = [connections // processes + (i < connections % processes) for i in range(processes)]
     limit = most // processes if most else None
     return _start(
-        [(_closed, (port, make, seconds, first + i * NUMBERS_A_PROCESS, share, limit)) for i, share in enumerate(shares)]
+        [
+            (_closed, (port, make, seconds, first + i * NUMBERS_A_PROCESS, share, limit))
+            for i, share in enumerate(shares)
+        ]
     )
 
 
@@ -159,9 +169,7 @@ def _start(jobs: Sequence[tuple[object, tuple[object, ...]]]) -> Load:
     return Load(started)
 
 
-def _closed(
-    pipe: Pipe, port: int, make: Make, seconds: float, number: int, connections: int, most: int | None
-) -> None:
+def _closed(pipe: Pipe, port: int, make: Make, seconds: float, number: int, connections: int, most: int | None) -> None:
     lines = {line.fileno(): line for line in (Line(("127.0.0.1", port)) for _ in range(connections))}
     poll = select.epoll()
     for handle in lines:
@@ -207,6 +215,8 @@ def _closed(
 
 def _opened(pipe: Pipe, port: int, make: Make, seconds: float, number: int, rate: float, connections: int) -> None:
     lines = [Line(("127.0.0.1", port)) for _ in range(connections)]
+    for line in lines:
+        line.greet()
     draws = random.Random(number)
     moments, at = [], 0.0
     while (at := at + draws.expovariate(rate)) < seconds:

@@ -25,7 +25,8 @@ def machine(postgres: str) -> dict[str, Any]:
     )
     memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     return {
-        "cpu": model, "cores": os.cpu_count(), "memory_gb": round(memory / 1024**2), "python": platform.python_version(),
+        "cpu": model, "cores": os.cpu_count(), "memory_gb": round(memory / 1024**2),
+        "python": platform.python_version(),
         "postgres": postgres, "load_before": [round(value, 2) for value in os.getloadavg()],
     }  # fmt: skip
 

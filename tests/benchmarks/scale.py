@@ -88,7 +88,7 @@ def _open(ground: Ground, count: int, shop: traffic.Shop) -> Scale:
     with ground.connect(name_of(count)) as connection:
         connection.execute("CHECKPOINT")
         rows = connection.execute(
-            "SELECT id FROM gateway_payment WHERE channel_id = %s AND random() < %s LIMIT %s",
+            "SELECT id FROM gateway_payment WHERE channel_id = %s AND status = 'APPROVED' AND random() < %s LIMIT %s",
             (shop.entity, min(1.0, 2 * READ / (count * SHARE)), READ),
         ).fetchall()
         site = ground.open_site(name_of(count), PRODUCT, name_of(count))
@@ -145,13 +145,15 @@ def _scans(ground: Ground, count: int, shop: traffic.Shop) -> tuple[list[str], i
         for text, _ in meter.statements(watch, database):
             if text.lstrip().upper().startswith(PLANNED) and not meter.is_key_check(text):
                 plans += 1
-                found += [f"{table}: {' '.join(text.split())[:80]}" for table in _scanned(connection, text) if table in large]
+                whole = [table for table in _scanned(connection, text) if table in large]
+                found += [f"{table}: {' '.join(text.split())[:80]}" for table in whole]
     ground.restart()
     return found, plans
 
 
 def _walk_endpoints(site: Site, shop: traffic.Shop) -> None:
     """Every way into the payments' tables: with key, without, again with the same key, read, captured, refunded."""
+
     def one(make: traffic.Make, first: int) -> str:
         result = load.closed(site.port, make, seconds=10, first=first, connections=1, most=1).result()
         if not result.answered:

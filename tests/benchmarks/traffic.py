@@ -15,7 +15,7 @@ Make = Callable[[int], bytes]
 
 NUMBER_MARK: Final = "@THE-NUMBER@"
 DIGITS: Final = len(NUMBER_MARK)
-# Every field is checked by a format and most by a rule: brand and number fit, the month is not past, the country exists.
+# Every field is checked by a format and most by a rule: brand and number fit, the card is not expired.
 FIELDS: Final = (
     ("amount", "92.00"),
     ("currency", "EUR"),

@@ -9,19 +9,27 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from django.test import override_settings
 
-from gateway import vault as module
+from gateway import vault_keys
 from gateway.identifiers import row_id
 from gateway.secret import Secret
-from gateway.vault import FINGERPRINT_BYTES, Vault, VaultError, create_keyset, load, vault
+from gateway.vault import FINGERPRINT_BYTES, Vault, VaultError, load, vault
+from gateway.vault_keys import Place
 
 NUMBER = Secret("4200000000000000")
+
+
+def create_keyset(path: Path) -> None:
+    vault_keys.create(Place(path=path))
+
+
+def opened_at(path: Path) -> Vault:
+    return load(Place(path=path))
 
 
 @pytest.fixture
@@ -33,15 +41,7 @@ def keyset(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(keyset: Path) -> Vault:
-    return load(keyset)
-
-
-@pytest.fixture
-def afresh() -> Iterator[None]:
-    """The process's own vault is opened anew, and again after the test."""
-    vault.cache_clear()
-    yield
-    vault.cache_clear()
+    return opened_at(keyset)
 
 
 def test_what_was_sealed_for_a_row_opens_for_that_row(opened: Vault) -> None:
@@ -89,7 +89,7 @@ def test_a_fingerprint_is_equal_for_equal_values_and_depends_on_the_key(opened: 
     """Goals R8: a plain hash of a card number can be guessed."""
     other = tmp_path / "other.json"
     create_keyset(other)
-    prints = [opened.fingerprint("4200000000000000"), load(other).fingerprint("4200000000000000")]
+    prints = [opened.fingerprint("4200000000000000"), opened_at(other).fingerprint("4200000000000000")]
     assert opened.fingerprint("4200000000000000") == prints[0] != prints[1]
     assert opened.fingerprint("4200000000000018") != prints[0]
     assert len(prints[0]) == FINGERPRINT_BYTES
@@ -101,14 +101,14 @@ def test_what_one_keyset_sealed_another_does_not_open(opened: Vault, tmp_path: P
     create_keyset(other)
     row = row_id()
     with pytest.raises(VaultError):
-        load(other).open(opened.seal(NUMBER, row), row)
+        opened_at(other).open(opened.seal(NUMBER, row), row)
 
 
 def test_a_keyset_opened_again_opens_what_it_sealed(keyset: Path) -> None:
     """Goals R9: a restart loses nothing."""
     row = row_id()
-    sealed = load(keyset).seal(NUMBER, row)
-    assert load(keyset).open(sealed, row) == NUMBER
+    sealed = opened_at(keyset).seal(NUMBER, row)
+    assert opened_at(keyset).open(sealed, row) == NUMBER
 
 
 def test_the_keyset_file_is_for_its_owner_only(keyset: Path) -> None:
@@ -147,7 +147,7 @@ def test_of_several_that_make_the_keyset_at_once_one_makes_it(tmp_path: Path) ->
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(8))) == 1
     assert list(tmp_path.iterdir()) == [path]
-    assert load(path).fingerprint("x")
+    assert opened_at(path).fingerprint("x")
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "not json", '{"seal": {}, "fingerprint": {}}', "\0"])
@@ -156,7 +156,7 @@ def test_a_broken_keyset_is_a_vault_error_that_names_no_secret(tmp_path: Path, c
     path = tmp_path / "vault.json"
     path.write_text(content)
     with pytest.raises(VaultError) as caught:
-        load(path)
+        opened_at(path)
     assert str(path) in str(caught.value)
 
 
@@ -167,11 +167,10 @@ def test_a_vault_error_repeats_no_key(keyset: Path) -> None:
     document["seal"]["key"][0]["keyData"]["typeUrl"] = "nonsense"
     keyset.write_text(json.dumps(document))
     with pytest.raises(VaultError) as caught:
-        load(keyset)
+        opened_at(keyset)
     assert secret not in f"{caught.value!r} {caught.value}"
 
 
-@pytest.mark.usefixtures("afresh")
 def test_a_missing_keyset_in_live_is_an_error_and_none_is_made(tmp_path: Path) -> None:
     """Goals R9: cards sealed with a lost key would be lost in silence."""
     path = tmp_path / "vault.json"
@@ -180,17 +179,15 @@ def test_a_missing_keyset_in_live_is_an_error_and_none_is_made(tmp_path: Path) -
     assert not path.exists()
 
 
-@pytest.mark.usefixtures("afresh")
 def test_a_missing_keyset_in_test_is_made(tmp_path: Path) -> None:
     """Settings: made on first use in the test environment."""
     path = tmp_path / "vault.json"
     with override_settings(GATEWAY_VAULT_KEYSET_FILE=str(path)):
-        assert module.vault().fingerprint("x")
+        assert vault().fingerprint("x")
     assert path.exists()
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("afresh")
 def test_health_says_that_the_vault_does_not_open(tmp_path: Path, client) -> None:  # type: ignore[no-untyped-def]
     """Issue: health; no payment can be taken without keys."""
     with override_settings(

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gateway.connectors.simulator.cards import APPROVED, answer_for
 from gateway.money import Money
+from gateway.results import RESULT_CODES
 
 Message = Mapping[str, Any]
 Entry = dict[str, Any]
@@ -214,7 +215,8 @@ def _outcome(message: Message, key: str) -> dict[str, Any]:
     amount = Money.parse(str(message["amount"]), str(message["currency"]))
     card = message.get("card")
     if message["operation"] == "CB":
-        reason = str(message.get("chargebackResultCode") or NO_REASON)
+        asked = str(message.get("chargebackResultCode") or "")
+        reason = asked if asked in RESULT_CODES else NO_REASON
         return _answer(key, "approved", reason, transaction_id(key), response="00", approvedAmount=amount.text())
     if not isinstance(card, Mapping) or not card.get("number"):
         return _answer(key, "approved", APPROVED, transaction_id(key), response="00", approvedAmount=amount.text())

@@ -1,30 +1,156 @@
-"""Make the vault's keyset file."""
+"""The vault's keys through their life: make, show, rotate, seal anew, retire. docs/vault.md tells when and why."""
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser
-from pathlib import Path
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.vault import VaultError, create_keyset, load
+from gateway import clock, vault_keys, vault_rows
+from gateway.models import IdempotencyKey
+from gateway.payments.idempotency import KEPT
+from gateway.vault import LOOK_EVERY_S, VaultError, load, place
+from gateway.vault_keys import Document, Key
+
+SEEN_AFTER: Final = timedelta(seconds=LOOK_EVERY_S + 2)
+"""After a key became the primary one: every process has looked, and what it sealed with the old one is written."""
 
 
 class Command(BaseCommand):
-    help = "Make the vault's keyset file (--create) or check that it opens."
+    help = "Make, show, rotate, retire the vault's keys, or seal anew what older keys hold. Without an option: show."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--create", action="store_true", help="make a new keyset; never replaces one")
+        act = parser.add_mutually_exclusive_group()
+        act.add_argument("--create", action="store_true", help="make a new keyset; never replaces one")
+        act.add_argument("--show", action="store_true", help="key ids, which one is primary, how many cards each holds")
+        act.add_argument("--rotate", action="store_true", help="add a key and use it from now on")
+        act.add_argument("--add", action="store_true", help="add a key only: several web nodes get it before its use")
+        act.add_argument("--promote", type=int, metavar="KEY_ID", help="use this added key from now on")
+        act.add_argument("--reseal", action="store_true", help="seal anew, under the primary key, what others hold")
+        act.add_argument("--retire", type=int, metavar="KEY_ID", help="take a key out for ever")
+        parser.add_argument("--force", action="store_true", help="with --retire: although rows need it; they are lost")
 
-    def handle(self, *args: Any, create: bool, **options: Any) -> None:
-        path = Path(settings.GATEWAY_VAULT_KEYSET_FILE)
+    def handle(self, *args: Any, **options: Any) -> None:
         try:
-            if create:
-                create_keyset(path)
-            load(path)
+            if options["create"]:
+                vault_keys.create(place())
+                load(place())
+                self.stdout.write(f"The vault keyset {place()} was made.")
+            elif options["rotate"]:
+                self._rotate()
+            elif options["add"]:
+                self._add()
+            elif options["promote"] is not None:
+                self._promote(options["promote"])
+            elif options["reseal"]:
+                self._reseal()
+            elif options["retire"] is not None:
+                self._retire(options["retire"], force=options["force"])
+            else:
+                self._show()
         except VaultError as fault:
             raise CommandError(str(fault)) from None
-        self.stdout.write(f"The vault keyset {path} {'was made' if create else 'opens'}.")
+
+    def _show(self) -> None:
+        document, held = place().read(), vault_rows.held()
+        vault_keys.opened(document)
+        self.stdout.write(f"The vault keyset {place()} opens.")
+        for key in vault_keys.keys_of(document):
+            role = "primary" if key.primary else "older" if key.since else "added"
+            since = f"since {key.since:%Y-%m-%d %H:%M:%S}" if key.since else "since -" + " " * 18
+            self.stdout.write(f"  key {key.id:>10}  {role:<8} {since}  {_cards(held.pop(key.id, 0))}")
+        if foreign := held.pop(None, 0):
+            self.stdout.write(f"  {_cards(foreign)} sealed by no vault: altered, they are lost")
+        for lost, number in held.items():
+            self.stdout.write(
+                f"  key {lost:>10}  MISSING: {_cards(number)} cannot be opened. Restore the keyset that has this key:"
+                " until then rebills and increments of these payments are answered 900.100.205; nothing else needs it."
+            )
+
+    def _rotate(self) -> None:
+        document = vault_keys.change(place(), lambda now: vault_keys.promoted(*vault_keys.added(now)))
+        self._used(document)
+
+    def _add(self) -> None:
+        before = {key.id for key in vault_keys.keys_of(place().read())}
+        document = vault_keys.change(place(), lambda now: vault_keys.added(now)[0])
+        for key in vault_keys.keys_of(document):
+            if key.id not in before:
+                self.stdout.write(
+                    f"Key {key.id} was added. Bring the keyset to every node, then: vault_key --promote {key.id}"
+                )
+
+    def _promote(self, key: int) -> None:
+        self._used(vault_keys.change(place(), lambda now: vault_keys.promoted(now, key)))
+
+    def _used(self, document: Document) -> None:
+        self.stdout.write(
+            f"Key {_primary(document).id} seals from now on; processes that run use it within {LOOK_EVERY_S:.0f} s."
+            " Older keys still open: --reseal seals anew what they hold, --retire takes one out."
+        )
+
+    def _reseal(self) -> None:
+        # Its own copy: one key to the end, even when somebody rotates meanwhile.
+        document = place().read()
+        _wait_until_seen(document)
+        progress = vault_rows.Progress(resealed=0, unopened=0)
+        started = told = time.monotonic()
+        try:
+            for progress in vault_rows.reseal(load(place())):
+                if time.monotonic() - told > 1:
+                    told = time.monotonic()
+                    rate = progress.resealed / (told - started)
+                    self.stdout.write(f"{progress.resealed:,} cards sealed anew, {rate:,.0f}/s")
+        except vault_rows.ResealRunning:
+            raise CommandError("Another --reseal is running.") from None
+        self.stdout.write(f"{_cards(progress.resealed)} sealed anew under key {_primary(document).id}.")
+        if progress.unopened:
+            raise CommandError(f"{_cards(progress.unopened)} did not open: see --show.")
+
+    def _retire(self, key: int, *, force: bool) -> None:
+        document = place().read()
+        vault_keys.without(document, key)  # raises when there is no such key, or it is the primary one
+        _wait_until_seen(document)
+        cards, until = vault_rows.held()[key], _needed_for_replays(document, key)
+        if not force:
+            if cards:
+                raise CommandError(
+                    f"Key {key} still holds {_cards(cards)}: run --reseal first. With --force they are lost."
+                )
+            if until is not None:
+                raise CommandError(
+                    f"Key {key} is needed until {until:%Y-%m-%d %H:%M:%S} UTC: bodies of idempotency keys are compared"
+                    " with it. With --force their repeats are refused as another body."
+                )
+        vault_keys.change(place(), lambda now: vault_keys.without(now, key))
+        self.stdout.write(f"Key {key} is retired." + (f" {_cards(cards)} are lost." if cards else ""))
+
+
+def _primary(document: Document) -> Key:
+    return next(key for key in vault_keys.keys_of(document) if key.primary)
+
+
+def _wait_until_seen(document: Document) -> None:
+    """Until no process seals with an older key any more."""
+    if since := _primary(document).since:
+        time.sleep(max(0.0, (since + SEEN_AFTER - clock.real()).total_seconds()))
+
+
+def _needed_for_replays(document: Document, key: int) -> datetime | None:
+    """Until when fingerprints of idempotency keys need this key; None when none does."""
+    replaced = vault_keys.superseded_at(document, key)
+    if replaced is None:
+        return None
+    claimed = IdempotencyKey.objects.filter(
+        created_at__gt=clock.real() - KEPT, created_at__lt=replaced + SEEN_AFTER
+    ).order_by("-created_at")
+    last = claimed.values_list("created_at", flat=True).first()
+    return last + KEPT if last is not None else None
+
+
+def _cards(number: int) -> str:
+    return f"{number:,} card" if number == 1 else f"{number:,} cards"

@@ -127,7 +127,7 @@ def test_a_parameter_refuses_the_values_the_specification_does_not_allow(key: Ke
     assert [value for value in SPEC[key].bad if form.problem(value) is None] == []
 
 
-# --- conditions -------------------------------------------------------------------------------------------------------
+# --- conditions ----------------------------------------------------------------------------------------------------
 
 ENDPOINTS: dict[str, Endpoint] = {"payments": PAYMENTS, "follow-up": FOLLOW_UP}
 TODAY = "today:2026-07"

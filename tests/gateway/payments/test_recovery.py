@@ -221,6 +221,21 @@ def test_a_worker_killed_after_the_acquirer_accepted_loses_nothing(shop: Shop, a
     agree(acquirer)
 
 
+def test_a_started_payment_is_in_doubt_before_it_is_asked_about_and_its_claim_holds(
+    shop: Shop, acquirer: StubProcess
+) -> None:
+    """R3. Asking may take a while: the row says IN_DOUBT meanwhile, and no other tick takes it."""
+    payment = begun(shop)
+    now = clock.real() + timedelta(seconds=10)
+    (claimed,) = recovery.claim(10, now)
+    assert recovery.doubt(claimed)
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
+    assert payment.recover_at is not None
+    assert payment.recover_at > now
+    assert recovery.claim(10, now) == []
+
+
 def test_a_worker_killed_before_it_asked_leaves_a_decline_with_evidence(shop: Shop, acquirer: StubProcess) -> None:
     """R1: kill -9 of web."""
     payment = begun(shop)

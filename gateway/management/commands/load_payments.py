@@ -1,0 +1,291 @@
+"""Fill the test environment with payments, quickly: for trials with many rows, and for benchmarks.
+
+Rows are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
+notifications and log rows, spread evenly over a number of days. One merchant holds a share of them all. They go in by
+COPY, in batches that are one transaction each; a broken run leaves whole batches, and running it again adds more.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection, models, transaction
+
+from gateway import clock, identifiers
+from gateway.models import (
+    AcquirerExchange,
+    Channel,
+    Division,
+    Merchant,
+    Notification,
+    Payment,
+    PaymentEvent,
+    Psp,
+    RequestLog,
+)
+from gateway.secret import Secret
+from gateway.vault import vault
+
+BATCH: Final = 20_000
+MERCHANTS: Final = 20
+CARDS: Final = ("4200000000000000", "4111111111111111", "5454545454545454", "5105105105105100")
+APPROVED: Final = "000.100.110"
+_JSON: Final = json.JSONEncoder(separators=(",", ":")).encode
+TABLES: Final = (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)
+# What a chain is: how often, the first payment, the code it got, and what follows with its share of the amount.
+KINDS: Final = (
+    (70, "DB", APPROVED,      ()),
+    (6,  "DB", "800.100.155", ()),
+    (12, "PA", APPROVED,      (("CP", 1.0),)),
+    (2,  "PA", APPROVED,      (("CP", 0.5), ("RV", 0.5))),
+    (6,  "DB", APPROVED,      (("RF", 0.5),)),
+    (2,  "DB", APPROVED,      (("RF", 0.25), ("RF", 0.25))),
+    (2,  "PA", APPROVED,      ()),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A payment to be written. ``of``: the first payment of its chain, None for a first one; ``cents``: the amount."""
+
+    channel: Channel
+    kind: str
+    code: str
+    cents: int
+    follows: int = 0
+    of: UUID | None = None
+    card: str = ""
+
+
+class Command(BaseCommand):
+    help = "Fill the database with made-up payments (test environment only)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--count", type=int, required=True, help="payments, follow-ups among them")
+        parser.add_argument("--share", type=float, default=0.3, help="of one merchant, 0 to 1")
+        parser.add_argument("--channel", help="the entityId of that merchant's channel; one is made without it")
+        parser.add_argument("--days", type=float, default=365, help="the time over which they are spread, up to now")
+        parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same chains")
+
+    def handle(
+        self, *args: Any, count: int, share: float, channel: str | None, days: float, seed: int, **options: Any
+    ) -> None:
+        if settings.IS_LIVE:
+            raise CommandError("load_payments refuses the live environment.")
+        if count < 1 or not 0 <= share <= 1 or days <= 0:
+            raise CommandError("--count and --days must be above 0, --share from 0 to 1.")
+        draws = random.Random(seed)  # noqa: S311 - made-up data
+        plan = planned(count, share, *_channels(channel), draws)
+        start = clock.real() - timedelta(days=days)
+        step = timedelta(days=days) / count
+        rows = Rows(draws)
+        for number, (key, due) in enumerate(plan):
+            rows.add(key, due, start + number * step)
+            if (number + 1) % BATCH == 0:
+                rows.write()
+        rows.write()
+        with connection.cursor() as cursor:
+            cursor.execute(f"VACUUM ANALYZE {', '.join(_quoted(model) for model in TABLES)}")
+        self.stdout.write(f"{count} payments loaded, {share:.0%} of them of one merchant")
+
+
+def planned(
+    count: int, share: float, large: Channel, others: Sequence[Channel], draws: random.Random
+) -> Iterator[tuple[list[UUID], Due]]:
+    """Exactly ``count`` payments in the order of their time. Each comes with a list that its id is to be put in, from
+    which those that follow it take theirs."""
+    weights = [row[0] for row in KINDS]
+    waiting: list[tuple[int, int, list[UUID], Due]] = []
+    number = ties = 0
+    while number < count:
+        left = count - number - len(waiting)
+        if waiting and (left == 0 or waiting[0][0] <= number):
+            _, _, keys, due = heapq.heappop(waiting)
+            yield keys, due
+            number += 1
+            continue
+        _, kind, code, follows = draws.choices(KINDS, weights)[0]
+        if len(follows) >= left:
+            kind, follows = "DB", ()
+        channel = large if draws.random() < share else draws.choice(others)
+        cents = draws.randint(100, 50_000) * 4
+        card = draws.choice(CARDS)
+        keys: list[UUID] = []
+        yield keys, Due(channel=channel, kind=kind, code=code, cents=cents, follows=len(follows), card=card)
+        number += 1
+        for following, part in follows:
+            ties += 1
+            due = Due(channel=channel, kind=following, code=APPROVED, cents=int(cents * part), card=card)
+            heapq.heappush(waiting, (number + draws.randint(1, max(1, count // 100)), ties, keys, due))
+
+
+class Rows:
+    """Rows waiting to be written, as lines of COPY's text format."""
+
+    def __init__(self, draws: random.Random) -> None:
+        self._draws = draws
+        self._lines: dict[type[models.Model], list[str]] = {model: [] for model in TABLES}
+        self._fingerprints = {card: _octets(vault().fingerprint(card)) for card in CARDS}
+
+    def add(self, keys: list[UUID], due: Due, at: datetime) -> None:
+        """A payment with all that its two transactions write. The first one of a chain puts its id into ``keys``."""
+        chain = keys[0] if keys else None
+        payment, request = self._id(at), self._id(at)
+        if chain is None:
+            keys.append(payment)
+        amount, approved = f"{due.cents / 100:.2f}", due.code == APPROVED
+        transaction_id = f"SIM{payment.hex[-20:].upper()}"
+        order = f"order-{payment.hex[-12:]}" if chain is None else ""
+        done = at + timedelta(milliseconds=12)
+        echo = _echo(due, amount, order)
+        details = {"resultDetails": {"AcquirerResponse": "00" if approved else "51"}}
+        card = {"card": {"bin": due.card[:6], "last4Digits": due.card[-4:]}}
+        first = chain is None
+        shared = {"payment_id": payment, "at": at}
+        self._line(
+            Payment, id=payment, merchant_id=due.channel.merchant_id, channel_id=due.channel.pk, chain=chain or payment,
+            referenced=chain, payment_type=due.kind, brand="VISA" if due.card[0] == "4" else "MASTER", method="CC",
+            status="APPROVED" if approved else "DECLINED", amount=amount, currency="EUR",
+            approved=amount if approved else None, result_code=due.code, test_mode="INTERNAL",
+            merchant_transaction_id=order, request=echo, answer={**card, **details} if first else details,
+            card_sealed=_octets(vault().seal(Secret(due.card), payment)) if first else None,
+            card_fingerprint=self._fingerprints[due.card] if first else None, connector="simulator",
+            connector_tx_id=transaction_id, sequence=2, follow_ups=due.follows, request_id=request, created_at=at,
+            completed_at=done,
+        )  # fmt: skip
+        self._line(PaymentEvent, **shared, sequence=1, event="begin", status="STARTED", result_code="")
+        event, status = ("approve", "APPROVED") if approved else ("decline", "DECLINED")
+        self._line(
+            PaymentEvent, payment_id=payment, at=done, sequence=2, event=event, status=status, result_code=due.code
+        )
+        self._line(
+            AcquirerExchange, payment_id=payment, connector="simulator", kind="submit", at=done, duration_ms=0,
+            sent={"operation": due.kind, "brand": "VISA", "transaction": payment.hex, **echo},
+            received={"responseCode": "00" if approved else "51", "transactionId": transaction_id},
+        )  # fmt: skip
+        self._line(
+            Notification, merchant_id=due.channel.merchant_id, channel_id=due.channel.pk, kind="PAYMENT",
+            action="CREATED", payment_id=payment, sequence=2, created_at=done,
+        )  # fmt: skip
+        path = "/v1/payments" if chain is None else f"/v1/payments/{chain.hex}"
+        self._line(
+            RequestLog, id=request, at=at, method="POST", path=path, status=200 if approved else 400,
+            result_code=due.code, entity_id=due.channel.pk, token=None, ip="127.0.0.1", duration_ms=12,
+            payment=payment, parameters=None,
+        )  # fmt: skip
+
+    def write(self) -> None:
+        """Put everything into the database, in one transaction."""
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            # Every foreign key is right by construction; checking each of them again would take most of the time.
+            # Only a superuser may leave that out.
+            cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+            if cursor.fetchone()[0]:
+                cursor.execute("SET LOCAL session_replication_role = replica")
+            for model, lines in self._lines.items():
+                columns = ", ".join(f'"{field.column}"' for field in _written(model))
+                with cursor.copy(f"COPY {_quoted(model)} ({columns}) FROM STDIN") as copy:
+                    copy.write("".join(lines))
+                lines.clear()
+
+    def _line(self, model: type[models.Model], **values: Any) -> None:
+        said = {name: _cell(value) for name, value in values.items()}
+        self._lines[model].append(_template(model, tuple(said)).format_map(said))
+
+    def _id(self, at: datetime) -> UUID:
+        """A UUID of version 7 made at ``at``, as identifiers.row_id makes one now."""
+        milliseconds = int(at.timestamp() * 1000)
+        return UUID(
+            int=milliseconds << 80 | 7 << 76 | self._draws.getrandbits(12) << 64 | 2 << 62 | self._draws.getrandbits(62)
+        )
+
+
+def _channels(chosen: str | None) -> tuple[Channel, list[Channel]]:
+    """The channel that holds the share, and those of the other merchants."""
+    psp, _ = Psp.objects.get_or_create(name="Loaded PSP")
+    division, _ = Division.objects.get_or_create(name="Loaded", psp=psp)
+    if chosen is None:
+        large = _channel("Loaded: large", division)
+    else:
+        key = identifiers.parse_id(chosen)
+        found = Channel.objects.filter(pk=key).first() if key is not None else None
+        if found is None:
+            raise CommandError(f"There is no channel {chosen}.")
+        large = found
+    return large, [_channel(f"Loaded: {number:02d}", division) for number in range(1, MERCHANTS + 1)]
+
+
+def _channel(name: str, division: Division) -> Channel:
+    merchant, _ = Merchant.objects.get_or_create(name=name, division=division)
+    return Channel.objects.get_or_create(name="main", merchant=merchant, defaults={"limits": {"*": None}})[0]
+
+
+def _echo(due: Due, amount: str, order: str) -> dict[str, Any]:
+    """The accepted parameters, as a payment keeps them."""
+    said: dict[str, Any] = {"paymentType": due.kind, "amount": amount, "currency": "EUR"}
+    if not order:
+        return said
+    return {
+        **said,
+        "paymentBrand": "VISA" if due.card[0] == "4" else "MASTER",
+        "merchantTransactionId": order,
+        "card": {"holder": "Jane Jones", "expiryMonth": "05", "expiryYear": "2034"},
+        "customer": {"givenName": "Jane", "surname": "Jones", "email": "jane.jones@shop.example"},
+        "billing": {"street1": "High Street 12", "city": "Springfield", "postcode": "12345", "country": "DE"},
+    }
+
+
+# --- COPY's text format -----------------------------------------------------------------------------------------
+
+
+@cache
+def _written(model: type[models.Model]) -> list[models.Field[Any, Any]]:
+    """The columns that are sent; the database itself numbers rows and payments."""
+    return [
+        field
+        for field in model._meta.concrete_fields
+        if not isinstance(field, models.AutoField | models.BigAutoField) and not field.has_db_default()
+    ]
+
+
+@cache
+def _template(model: type[models.Model], names: tuple[str, ...]) -> str:
+    """A line with a place for each of ``names``; every other column has its default already."""
+    if unknown := set(names) - {field.attname for field in _written(model)}:
+        raise TypeError(f"{model.__name__} has no {', '.join(sorted(unknown))}")
+    cells = []
+    for field in _written(model):
+        default = _cell(field.get_default()).replace("{", "{{").replace("}", "}}")
+        cells.append(f"{{{field.attname}}}" if field.attname in names else default)
+    return "\t".join(cells) + "\n"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return r"\N"
+    kind = type(value)
+    if kind is str:
+        return str(value).replace("\\", "\\\\")
+    if kind is dict:
+        return _JSON(value).replace("\\", "\\\\")
+    return str(value)
+
+
+def _octets(value: bytes) -> str:
+    """A bytea in its text form."""
+    return "\\x" + value.hex()
+
+
+def _quoted(model: type[models.Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)

@@ -1,0 +1,239 @@
+"""No card number and no CVV stands in clear anywhere: not in answers, logs, tables, files, dumps, pages, tracebacks.
+
+A real server and a real PostgreSQL are sent some hundreds of cards, each with one request, so that whatever turns up
+names the request it came with. Source: design goals R8; Part A, Card account.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.canary import traffic
+from tests.canary.cards import Aviary, check_digit
+from tests.canary.site import Site
+
+pytestmark = [pytest.mark.xdist_group("canary"), pytest.mark.timeout(300)]
+TEXT_TYPES = ("text", "character varying", "json", "jsonb", "bytea", "ARRAY", "character", "inet")
+
+
+@dataclass(frozen=True, slots=True)
+class Flown:
+    """After all requests were sent. ``said``: what commands printed."""
+
+    site: Site
+    aviary: Aviary
+    said: str
+
+
+@pytest.fixture(scope="module")
+def flown() -> Iterator[Flown]:
+    var = Path(tempfile.mkdtemp(prefix="tollhouse-canary-"))
+    var.chmod(0o711)
+    site, aviary = Site(var), Aviary()
+    try:
+        site.start()
+        with site.connect() as database:
+            # Those who have an account elsewhere: EXTERNAL goes to the connector that breaks.
+            database.execute("UPDATE gateway_acquireraccount SET connector = 'breaking'")
+        traffic.send_everything(site, aviary)
+        with site.connect() as database:
+            database.execute("UPDATE gateway_payment SET recover_at = now() WHERE recover_at IS NOT NULL")
+        said = site.run("manage.py", "tick") + site.run("manage.py", "vault_key", "--show")
+        said += site.run("manage.py", "vault_key", "--rotate") + site.run("manage.py", "vault_key", "--reseal")
+        yield Flown(site, aviary, said)
+    finally:
+        site.stop()
+        data = var / "postgres"
+        if data.is_symlink():
+            shutil.rmtree(data.resolve(), ignore_errors=True)
+        shutil.rmtree(var, ignore_errors=True)
+
+
+def leaks(found: dict[str, set[str]]) -> str:
+    """Where → which requests, to be read in a failed test."""
+    return "\n".join(f"{where}: {'; '.join(sorted(labels))}" for where, labels in sorted(found.items()) if labels)
+
+
+def test_the_requests_reached_what_they_were_meant_for(flown: Flown) -> None:
+    """The other tests of this module prove nothing without this one."""
+    statuses = {status for _, reply in flown.site.replies if (status := reply.status)}
+    assert {200, 400, 401, 403, 404, 405, 409, 429, 500} - {409} <= statuses
+    log = flown.site.web_log.read_text()
+    assert log.count("cannot send") >= 7
+    assert "Traceback" in log
+    with flown.site.connect() as database:
+        by_status = dict(database.execute("SELECT status, count(*) FROM gateway_payment GROUP BY 1").fetchall())
+        logged = database.execute("SELECT count(*) FROM gateway_requestlog WHERE parameters IS NOT NULL").fetchone()
+        sealed = database.execute("SELECT count(*) FROM gateway_payment WHERE card_sealed IS NOT NULL").fetchone()
+    assert by_status["APPROVED"] > 20
+    assert by_status["DECLINED"] > 5
+    assert logged is not None
+    assert logged[0] > 100
+    assert sealed is not None
+    assert sealed[0] > 20
+
+
+def test_no_answer_tells_a_card(flown: Flown) -> None:
+    """Goals R8: answers, their headers and error pages among them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for label, reply in flown.site.replies:
+        found[f"{label} -> {reply.status}"] |= flown.aviary.found_in(reply.text)
+    assert leaks(found) == ""
+
+
+def test_no_log_tells_a_card(flown: Flown) -> None:
+    """Goals R8: the web server's log at its most talkative, tracebacks of crashes in it; what commands print."""
+    found = {
+        f"web log: {line[:160]}": flown.aviary.found_in(line) for line in flown.site.web_log.read_text().splitlines()
+    }
+    found["commands"] = flown.aviary.found_in(flown.said)
+    found["PostgreSQL's log"] = flown.aviary.found_in(flown.site.postgres_log.read_text())
+    assert leaks(found) == ""
+
+
+def test_no_column_of_any_table_holds_a_card(flown: Flown) -> None:
+    """Goals R8, R9: text, JSON, bytes."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with flown.site.connect() as database:
+        columns = database.execute(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'"
+        ).fetchall()
+        for table, column, kind in columns:
+            if kind not in TEXT_TYPES:
+                continue
+            cells = database.execute(f'SELECT "{column}" FROM "{table}" WHERE "{column}" IS NOT NULL')  # type: ignore[arg-type]
+            for (cell,) in cells:
+                where = f"{table}.{column}"
+                if isinstance(cell, bytes):
+                    found[where] |= flown.aviary.numbers_in(cell) | flown.aviary.numbers_in(cell.hex().encode())
+                    found[where] |= flown.aviary.keyed_cvvs_in(cell)
+                else:
+                    found[where] |= flown.aviary.found_in(str(cell))
+    assert leaks(found) == ""
+
+
+def test_no_dump_holds_a_card(flown: Flown) -> None:
+    """Goals R8: pg_dump."""
+    dump = flown.site.dump()
+    assert "COPY public.gateway_payment " in dump
+    assert flown.aviary.numbers_in(dump.encode()) | flown.aviary.keyed_cvvs_in(dump.encode()) == set()
+
+
+def test_no_page_of_the_back_office_tells_a_card(flown: Flown) -> None:
+    """Goals R8: HTML."""
+    log_in = {"username": flown.site.facts["admin_user"], "password": flown.site.facts["admin_password"]}
+    pages = traffic.admin_pages(flown.site, log_in)
+    assert len(pages) > 200
+    found = {
+        where: flown.aviary.numbers_in(html.encode()) | flown.aviary.keyed_cvvs_in(html.encode())
+        for where, html in pages.items()
+    }
+    assert leaks(found) == ""
+
+
+def test_no_file_of_the_database_holds_a_card(flown: Flown) -> None:
+    """Goals R8: tables with their dead rows, indexes and the write-ahead log, as they lie on the disk."""
+    with flown.site.connect() as database:
+        database.execute("CHECKPOINT")
+    found: dict[str, set[str]] = {}
+    size = 0
+    for path in sorted(flown.site.data.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            octets = path.read_bytes()
+            size += len(octets)
+            found[str(path.relative_to(flown.site.data))] = flown.aviary.numbers_in(
+                octets
+            ) | flown.aviary.keyed_cvvs_in(octets)
+    assert size > 10_000_000
+    assert leaks(found) == ""
+
+
+def test_the_keyset_and_no_other_file_of_ours_is_left(flown: Flown) -> None:
+    """Goals R8: no temporary file holds what the database does not."""
+    kept = {path.name for path in flown.site.var.iterdir()}
+    assert kept <= {"postgres", "postgres.password", "postgres.port", "log", "vault.json", "web.log", "demo.json"}
+
+
+# --- the search itself ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "{n}",
+        "x{n}x",
+        "{n}9",
+        "{spaced}",
+        "{dashed}",
+        "{percent}",
+        "{hex}",
+        "{HEX}",
+        "{base64}",
+        "{base64_1}",
+        "{base64_2}",
+        "{reversed}",
+        "{start}",
+        "{end}",
+        "{plus}",
+    ],
+)
+def test_the_search_finds_a_number(shape: str) -> None:
+    """The tests above can fail."""
+    import base64
+
+    aviary = Aviary()
+    number = aviary.card("it").number
+    groups = [number[at : at + 4] for at in range(0, 16, 4)]
+    text = shape.format(
+        n=number,
+        spaced=" ".join(groups),
+        dashed="-".join(groups),
+        plus="+".join(groups),
+        hex=number.encode().hex(),
+        HEX=number.encode().hex().upper(),
+        percent="".join(f"%3{digit}" for digit in number),
+        reversed=number[::-1],
+        base64=base64.b64encode(f'{number}", "a": 1'.encode()).decode(),
+        start=number[:10],
+        end=number[-10:],
+        base64_1=base64.b64encode(f'x{number}", "a": 1'.encode()).decode(),
+        base64_2=base64.b64encode(f'"cards": "{number}"'.encode()).decode(),
+    )
+    assert aviary.found_in(f"before {text} after") == {"it"}
+
+
+@pytest.mark.parametrize("shape", ["{0}", "cvv={0}", '"cvv": "{0}"', "cvv%3D{0}&", "('card.cvv', '{0}')"])
+def test_the_search_finds_a_cvv(shape: str) -> None:
+    aviary = Aviary()
+    card = aviary.card("it")
+    text = shape.format(card.cvv)
+    keyed = aviary.keyed_cvvs_in(text.replace("%3D", "=").encode())
+    assert aviary.found_in(text.replace("%3D", "=")) == {"it (CVV)"}
+    assert keyed == (set() if shape == "{0}" else {"it (CVV)"})
+
+
+def test_the_search_leaves_masked_numbers_times_and_ids_alone() -> None:
+    aviary = Aviary()
+    card = aviary.card("it")
+    number = card.number
+    for text in (
+        f"{number[:6]}******{number[-4:]}",
+        f"[{card.cvv}] [INFO] Booting worker with pid: {card.cvv}",
+        f'File "x.py", line {card.cvv}, in y',
+        f"2026-10-01 10:00:00.{card.cvv}11+00",
+        f"id{card.cvv}",
+        f"{card.cvv}.00",
+    ):
+        assert aviary.found_in(text) == set(), text
+
+
+def test_the_canaries_are_cards() -> None:
+    assert check_digit("420000000000000") == "0"
+    assert check_digit("37777777777777") == "0"

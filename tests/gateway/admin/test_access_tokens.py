@@ -1,0 +1,249 @@
+"""Access tokens in the back office: who may issue them, and that a token is shown once.
+
+Source: Part A, Authentication, 2; checklist A28.2, A28.3; journey 7.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.http import HttpResponse
+from django.test import Client
+
+from gateway import clock, tokens
+from gateway.models import AccessToken, AuditEntry
+from tests.support.client import Api
+from tests.support.database import places_of
+from tests.support.fixtures import BY, Shop, open_shop
+
+pytestmark = pytest.mark.django_db
+LIST, ADD = "/admin/gateway/accesstoken/", "/admin/gateway/accesstoken/add/"
+TOKEN = re.compile(r"tollhouse_[A-Za-z0-9_-]{43}")
+
+
+def signed_in(name: str, *rights: str, **values: Any) -> Client:
+    user = User.objects.create_user(name, password="a long password 4711", is_staff=True, **values)
+    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def issuer() -> Client:
+    """May see tokens, and issue, rotate and revoke them."""
+    return signed_in("issuer", "view_accesstoken", "issue_accesstoken")
+
+
+@pytest.fixture
+def clerk() -> Client:
+    """May see tokens, and everything else that Django's own rights give; but not issue."""
+    return signed_in("clerk", "view_accesstoken", "add_accesstoken", "change_accesstoken", "delete_accesstoken")
+
+
+def form(shop: Shop, **changes: Any) -> dict[str, Any]:
+    fields = {
+        "name": "Web shop", "merchant": str(shop.merchant.pk), "channel": "",
+        "scopes": ["payments", "read"], "ends_at_0": "", "ends_at_1": "",
+    }  # fmt: skip
+    return fields | changes
+
+
+def shown(answer: HttpResponse) -> str:
+    assert answer.status_code == 200
+    (token,) = set(TOKEN.findall(answer.content.decode()))
+    return str(token)
+
+
+def act(client: Client, action: str, *chosen: AccessToken) -> HttpResponse:
+    data = {"action": action, "_selected_action": [str(token.pk) for token in chosen]}
+    return client.post(LIST, data)
+
+
+# --- issuing -------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_issued_here_works_at_once(issuer: Client, shop: Shop) -> None:
+    """A28.2."""
+    token = shown(issuer.post(ADD, form(shop)))
+    api = Api(token=token, entity=shop.channel.entity_id)
+    paid = api.pay()
+    assert paid.status == 200
+    assert api.read(paid.id).status == 200
+    assert api.get("/v1/test/clock").status == 403
+
+
+def test_a_token_is_shown_once_and_never_again(issuer: Client, shop: Shop) -> None:
+    """Journey 7, steps 3 and 8."""
+    answer = issuer.post(ADD, form(shop))
+    token = shown(answer)
+    assert "no-store" in answer["Cache-Control"]
+    row = AccessToken.objects.get(name="Web shop")
+    for path in (LIST, f"{LIST}{row.pk}/change/", f"{LIST}{row.pk}/history/", "/admin/", "/admin/gateway/auditentry/"):
+        assert token not in issuer.get(path).content.decode()
+    assert places_of(token, token.removeprefix("tollhouse_")) == set()
+    assert row.hint == token[-4:]
+
+
+def test_a_token_comes_with_a_curl_that_works(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 3."""
+    page = issuer.post(ADD, form(shop)).content.decode()
+    assert "curl http://testserver/v1/payments" in page
+    assert f"entityId={shop.channel.entity_id}" in page
+
+
+def test_a_token_has_the_rights_that_were_chosen(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 3."""
+    ends = clock.real() + timedelta(days=30)
+    assert 'name="ends_at_0"' in issuer.get(ADD).content.decode(), "the page asks for date and time apart"
+    fields = form(
+        shop, channel=str(shop.channel.pk), scopes=["read"], ends_at_0=f"{ends:%Y-%m-%d}", ends_at_1=f"{ends:%H:%M:%S}"
+    )
+    token = shown(issuer.post(ADD, fields))
+    row = AccessToken.objects.get(name="Web shop")
+    assert (row.scopes, row.channel_id, row.created_by) == (["read"], shop.channel.pk, "issuer")
+    assert row.ends_at is not None
+    assert abs(row.ends_at - ends) < timedelta(seconds=2)
+    assert Api(token=token, entity=shop.channel.entity_id).pay().status == 403
+
+
+@pytest.mark.parametrize(
+    "changes", [{"name": ""}, {"merchant": ""}, {"scopes": []}, {"scopes": ["everything"]}, {"ends_at_0": "tomorrow"}]
+)
+def test_a_form_that_is_wrong_issues_nothing(issuer: Client, shop: Shop, changes: dict[str, Any]) -> None:
+    """A28.2."""
+    before = AccessToken.objects.count()
+    answer = issuer.post(ADD, form(shop, **changes))
+    assert answer.status_code == 200
+    assert not TOKEN.search(answer.content.decode())
+    assert AccessToken.objects.count() == before
+
+
+def test_a_token_is_not_bound_to_another_merchants_channel(issuer: Client, shop: Shop) -> None:
+    """Part A, Authentication: a token belongs to one merchant."""
+    other = open_shop(shop.merchant.division, "Other")
+    before = AccessToken.objects.count()
+    answer = issuer.post(ADD, form(shop, channel=str(other.channel.pk)))
+    assert "is not a channel of" in answer.content.decode()
+    assert AccessToken.objects.count() == before
+
+
+# --- the right -----------------------------------------------------------------------------------------------------
+
+
+def test_without_the_right_there_is_no_button_and_the_address_refuses(
+    clerk: Client, issuer: Client, shop: Shop
+) -> None:
+    """A28.3; journey 7, step 2."""
+    assert ADD in issuer.get(LIST).content.decode()
+    page = clerk.get(LIST).content.decode()
+    assert ADD not in page
+    assert 'value="rotate"' not in page
+    assert 'value="revoke"' not in page
+    assert 'value="rotate"' in issuer.get(LIST).content.decode()
+    before = AccessToken.objects.count()
+    assert clerk.get(ADD).status_code == 403
+    assert clerk.post(ADD, form(shop)).status_code == 403
+    assert AccessToken.objects.count() == before
+
+
+@pytest.mark.parametrize("action", ["rotate", "revoke"])
+def test_without_the_right_no_token_is_rotated_or_revoked(clerk: Client, shop: Shop, action: str) -> None:
+    """A28.3."""
+    act(clerk, action, shop.token)
+    shop.token.refresh_from_db()
+    assert (shop.token.revoked_at, shop.token.ends_at) == (None, None)
+    assert shop.api.pay().status == 200
+    assert AccessToken.objects.count() == 1
+
+
+def test_nobody_changes_or_deletes_a_token_by_hand(shop: Shop) -> None:
+    """Goals: tokens are issued, rotated and revoked, each with its audit entry."""
+    boss = signed_in("boss", is_superuser=True)
+    change, delete = (f"{LIST}{shop.token.pk}/{verb}/" for verb in ("change", "delete"))
+    assert boss.post(change, form(shop, scopes=["read"])).status_code == 403
+    assert boss.post(delete, {"post": "yes"}).status_code == 403
+    act(boss, "delete_selected", shop.token)
+    shop.token.refresh_from_db()
+    assert shop.token.scopes == ["payments", "read", "test"]
+
+
+@pytest.mark.parametrize("path", [LIST, ADD])
+def test_a_visitor_is_asked_to_sign_in(client: Client, path: str) -> None:
+    """A28.3."""
+    answer = client.get(path)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/admin/login/")
+
+
+def test_a_form_without_its_csrf_token_is_refused(shop: Shop) -> None:
+    """Goals: another site cannot issue tokens through a clerk's browser."""
+    user = User.objects.create_superuser("boss", password="a long password 4711")
+    careful = Client(enforce_csrf_checks=True)
+    careful.force_login(user)
+    assert careful.post(ADD, form(shop)).status_code == 403
+    assert AccessToken.objects.count() == 1
+
+
+# --- rotating and revoking -----------------------------------------------------------------------------------------
+
+
+def test_a_rotation_shows_a_successor_and_both_work_for_seven_days(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 5."""
+    successor = shown(act(issuer, "rotate", shop.token))
+    assert shop.api.pay().status == 200
+    assert shop.api.with_token(successor).pay().status == 200
+    shop.token.refresh_from_db()
+    assert shop.token.ends_at is not None
+    assert timedelta(days=6, hours=23) < shop.token.ends_at - clock.real() <= timedelta(days=7)
+    made = AccessToken.objects.get(replaces=shop.token)
+    assert (made.scopes, made.name, made.ends_at) == (shop.token.scopes, shop.token.name, None)
+
+
+def test_a_rotation_does_not_lengthen_a_life(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 5: the old one ends at its own end if that is sooner."""
+    ends = clock.real() + timedelta(hours=1)
+    AccessToken.objects.filter(pk=shop.token.pk).update(ends_at=ends)
+    shown(act(issuer, "rotate", shop.token))
+    shop.token.refresh_from_db()
+    assert shop.token.ends_at == ends
+
+
+def test_a_revoked_token_is_refused_from_the_next_call(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 6."""
+    answer = act(issuer, "revoke", shop.token)
+    assert answer.status_code in (200, 302)
+    refused = shop.api.pay()
+    assert (refused.status, refused.code) == (403, "800.900.300")
+
+
+def test_a_revoked_token_is_not_rotated(issuer: Client, shop: Shop) -> None:
+    """Journey 7: nobody wins back what was taken away."""
+    tokens.revoke(shop.token, by=BY)
+    act(issuer, "rotate", shop.token)
+    assert AccessToken.objects.count() == 1
+
+
+# --- the audit trail -----------------------------------------------------------------------------------------------
+
+
+def test_each_of_them_leaves_an_audit_entry_with_who_and_what(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 7."""
+    issuer.post(ADD, form(shop))
+    act(issuer, "rotate", shop.token)
+    act(issuer, "revoke", shop.token)
+    entries = list(AuditEntry.objects.filter(actor="issuer").order_by("id"))
+    assert [entry.action for entry in entries] == ["issue", "rotate", "issue", "revoke"]
+    assert {entry.subject for entry in entries} == {"accesstoken"}
+    assert {entry.ip for entry in entries} == {"127.0.0.1"}
+    issued, rotated, _, revoked = entries
+    assert issued.before is None
+    assert issued.after["scopes"] == ["payments", "read"]
+    assert rotated.before["ends_at"] is None
+    assert rotated.after["ends_at"] is not None
+    assert revoked.subject_id == str(shop.token.pk)
+    assert revoked.after["revoked_at"] is not None
