@@ -5,7 +5,7 @@ from django.contrib.admin.apps import AdminConfig
 class TollhouseAdminConfig(AdminConfig):
     """The back office: Django's admin under our own site."""
 
-    default_site = "gateway.admin.site.BackOffice"
+    default_site = "config.back_office.BackOffice"
 
 
 class CompositionConfig(AppConfig):

@@ -148,6 +148,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # The finders serve what is in the tree; nothing has to be collected before the first start.
 WHITENOISE_USE_FINDERS = True

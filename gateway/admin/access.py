@@ -76,7 +76,7 @@ class AccessTokenAdmin(admin.ModelAdmin):
         """The form, and after it the one page that shows the token."""
         if request.method != "POST" or not self.has_add_permission(request):
             return super().add_view(request, form_url, extra_context)
-        form = TokenForm(request.POST)
+        form = self.get_form(request)(request.POST)
         if not form.is_valid():
             return super().add_view(request, form_url, extra_context)
         chosen = form.cleaned_data

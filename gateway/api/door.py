@@ -42,6 +42,7 @@ class Visit:
     pairs: Sequence[tuple[str, str]]
     trace: Trace
     headers: dict[str, str]
+    endpoint: str
 
 
 class Door(APIView):
@@ -88,7 +89,7 @@ class Door(APIView):
         token = doorkeeper.bearer(request.headers.get("Authorization"))
         http: HttpRequest = request._request
         if request.method == "POST":
-            if int(http.META.get("CONTENT_LENGTH") or 0) > READ_FIRST_BYTES:
+            if _length(http) > READ_FIRST_BYTES:
                 doorkeeper.admit(token, None, endpoint.scope, ip=self.trace.ip)
             sent, fault = self._body(http)
         else:
@@ -105,7 +106,7 @@ class Door(APIView):
         headers = {}
         if admission.entity is not None:
             headers = doorkeeper.throttle(admission.entity, admission.channel, endpoint.operation, self.trace.at)
-        self.visit = Visit(admission=admission, pairs=sent, trace=self.trace, headers=headers)
+        self.visit = Visit(admission=admission, pairs=sent, trace=self.trace, headers=headers, endpoint=endpoint.name)
         return self.visit
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -125,7 +126,7 @@ class Door(APIView):
 
     def _body(self, http: HttpRequest) -> tuple[list[tuple[str, str]], Exception | None]:
         limit = settings.GATEWAY_MAX_BODY_BYTES
-        if int(http.META.get("CONTENT_LENGTH") or 0) > limit:
+        if _length(http) > limit:
             return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
         body = _read(http, limit + 1)
         if len(body) > limit:
@@ -136,6 +137,12 @@ class Door(APIView):
                 400, INVALID, f"send form parameters with Content-Type {FORM}, not {kind or 'JSON'}"[:200]
             )
         return _decoded(body)
+
+
+def _length(http: HttpRequest) -> int:
+    """The announced length of the body; 0 for none, or for one that is no number."""
+    announced = http.META.get("CONTENT_LENGTH") or "0"
+    return int(announced) if announced.isdecimal() else 0
 
 
 def _decoded(body: bytes) -> tuple[list[tuple[str, str]], Exception | None]:

@@ -13,22 +13,28 @@ from gateway import clock, identifiers, results
 from gateway.catalogue.parse import ParameterError
 
 
-def result(code: str, errors: Sequence[ParameterError] = (), more: str = "") -> dict[str, Any]:
-    """``result`` with its text from the table; ``errors`` become parameterErrors; ``more`` is added to the text."""
+def docs_of(endpoint: str) -> str:
+    """Where an endpoint's parameters are explained."""
+    return f"{settings.GATEWAY_BASE_URL}/docs/reference/{endpoint}"
+
+
+def result(code: str, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "") -> dict[str, Any]:
+    """``result`` with its text from the table; ``errors`` become parameterErrors, with links into ``docs``; ``more`` is
+    added to the text."""
     description = results.result(code).description
     body: dict[str, Any] = {"code": code, "description": f"{description}: {more}"[:255] if more else description}
     if errors:
-        body["parameterErrors"] = [error.as_json() for error in errors]
+        body["parameterErrors"] = [error.as_json(docs) for error in errors]
     return body
 
 
 def envelope(
-    code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", **fields: Any
+    code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "", **fields: Any
 ) -> dict[str, Any]:
     """An answer's body. ``timestamp`` is when it was generated, in the real world's time."""
     return {
         **fields,
-        "result": result(code, errors, more),
+        "result": result(code, errors, more, docs),
         "buildNumber": settings.GATEWAY_BUILD_NUMBER,
         "timestamp": clock.wire(clock.real()),
         "ndc": ndc,

@@ -10,7 +10,7 @@ from django.http import Http404
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.response import Response
 
-from gateway.api.envelope import envelope
+from gateway.api.envelope import docs_of, envelope
 from gateway.catalogue.parse import INVALID, Invalid
 from gateway.payments.refusal import Refused
 
@@ -46,14 +46,16 @@ def answer_exception(exception: Exception, context: dict[str, Any]) -> Response:
     """DRF's exception handler: every exception becomes an envelope, and none a stack trace."""
     door = context["view"]
     ndc = door.trace.ndc
+    endpoint = door.endpoints.get(door.trace.method)
+    docs = docs_of(endpoint.name) if endpoint is not None else ""
     if isinstance(exception, Turned):
         log.info("turned away", ndc=ndc, status=exception.status, code=exception.code, ip=door.trace.ip)
         body = envelope(exception.code, ndc, more=exception.more, **exception.fields)
         return Response(body, status=exception.status, headers=exception.headers)
     if isinstance(exception, Invalid):
-        return Response(envelope(INVALID, ndc, errors=exception.errors), status=400)
+        return Response(envelope(INVALID, ndc, errors=exception.errors, docs=docs), status=400)
     if isinstance(exception, Refused):
-        return Response(envelope(exception.code, ndc, errors=exception.errors), status=exception.status)
+        return Response(envelope(exception.code, ndc, errors=exception.errors, docs=docs), status=exception.status)
     if isinstance(exception, MethodNotAllowed):
         allowed = ", ".join(door.allowed_methods)
         return Response(

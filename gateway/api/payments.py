@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from gateway import clock, identifiers, results
 from gateway.api.door import Door, Visit
-from gateway.api.envelope import envelope, to_json
+from gateway.api.envelope import docs_of, envelope, to_json
 from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.models import Channel, Payment
@@ -50,7 +50,9 @@ def answer_of(payment: Payment, visit: Visit, parameters: Parameters | None = No
     body = payment_object(payment)
     if parameters is not None:
         if parameters.refusals and payment.result_code == parameters.refusals[0].code:
-            body["result"]["parameterErrors"] = [error.as_json() for error in parameters.refusals]
+            body["result"]["parameterErrors"] = [
+                error.as_json(docs_of(visit.endpoint)) for error in parameters.refusals
+            ]
         if parameters.ignored:
             body["ignoredParameters"] = list(parameters.ignored)
     code = code_of(payment)

@@ -139,12 +139,17 @@ STATUS = Endpoint(
     structures=(ENTITY,),
 )
 
+_MOMENT = literal(
+    "ISO 8601",
+    r"(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:Z|[+-][0-9]{2}:?[0-9]{2})",
+    expects="must be a moment of ISO 8601 with its zone",
+    example="2027-01-01T00:00:00Z",
+    bad="tomorrow",
+)
 TEST_CLOCK = structure(
     "Test clock", "test environment", "",
     ("advance", number_between(1, 1_600_000_000, words="seconds"), C, "How far to move the merchant's clock forward."),
-    ("now", literal("ISO 8601", r"(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:Z|[+-][0-9]{2}:?[0-9]{2})",
-                    expects="must be a moment of ISO 8601 with its zone", example="2027-01-01T00:00:00Z", bad="tomorrow"),
-     C, "The moment to move the clock to; it may not go back behind the present."),
+    ("now", _MOMENT, C, "The moment to move the clock to; it may not go back behind the present."),
 )  # fmt: skip
 
 

@@ -335,7 +335,7 @@ def _is_absolute_url(value: str) -> bool:
 
 
 def url(low: int, high: int, *, words: str, web_only: bool = False) -> Format:
-    """An absolute address. ``javascript:``, ``data:`` and ``file:`` are refused; app schemes pass unless ``web_only``."""
+    """An absolute address; ``javascript:``, ``data:``, ``file:`` are refused, app schemes pass unless ``web_only``."""
     printable = re.compile(f"[^\\s{_UNPRINTABLE}]{{{low},{high}}}").fullmatch
     refused = frozenset({"javascript", "data", "file", "vbscript", "blob", "about"})
 

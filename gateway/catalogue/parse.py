@@ -39,16 +39,24 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterError:
-    """One fault: ``value`` is what was sent, masked and shortened; None when nothing was sent."""
+    """One fault: ``value`` is what was sent, masked and shortened; None when nothing was sent. ``known``: the endpoint
+    takes a parameter of this name, so its reference explains it."""
 
     name: str
     message: str
     value: str | None = None
     code: str = INVALID
+    known: bool = False
 
-    def as_json(self) -> dict[str, str]:
-        body = {"name": self.name, "message": self.message}
-        return body if self.value is None else {"name": self.name, "value": self.value, "message": self.message}
+    def as_json(self, docs: str = "") -> dict[str, str]:
+        """As answers carry it; ``docs`` is the address of the endpoint's reference, for names it explains."""
+        body = {"name": self.name}
+        if self.value is not None:
+            body["value"] = self.value
+        body["message"] = self.message
+        if docs and self.known:
+            body["link"] = f"{docs}#{self.name}"
+        return body
 
 
 class Invalid(Exception):
@@ -279,7 +287,9 @@ class _Run:
         self.params = Parameters()
 
     def fault(self, name: str, message: str, value: str | None = None, code: str = INVALID) -> None:
-        self._errors.append(ParameterError(name=shorten(mask_text(name)), message=message, value=value, code=code))
+        known = self._catalogue.find(name) is not None
+        shown_name = shorten(mask_text(name))
+        self._errors.append(ParameterError(name=shown_name, message=message, value=value, code=code, known=known))
         self._faulty.add(name)
 
     def take(self, name: str, value: str) -> None:

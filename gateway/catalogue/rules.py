@@ -19,8 +19,8 @@ class Sent:
     """What a rule sees: the values that were accepted, below one prefix, and facts about who asks.
 
     A value that was sent and is not well-formed counts as sent (``in``, ``any``, ``missing``) and has no value
-    (``get``), so that it is reported once. ``facts``: words such as ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV),
-    ``live``. See gateway.catalogue.endpoints.
+    (``get``), so that it is reported once. ``facts``: words such as ``threeds`` (the channel authenticates cards),
+    ``cvv`` (the channel wants a CVV), ``live``. See gateway.catalogue.endpoints.
     """
 
     __slots__ = ("_faulty", "_prefix", "_values", "facts")

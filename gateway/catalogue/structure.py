@@ -30,7 +30,7 @@ class Need(enum.StrEnum):
 
 
 class Echo(enum.StrEnum):
-    """Whether an accepted value comes back: as sent, masked, or never (D17). All but YES are masked in errors and logs."""
+    """Whether an accepted value comes back: as sent, masked, or never (D17). All but YES are masked in errors."""
 
     YES = "yes"
     MASK = "mask"
@@ -169,7 +169,7 @@ def structure(
     max_items: int = 1000,
     note: str = "",
 ) -> Structure:
-    """Lay out one table; ``title`` and ``source`` name the spec's heading. Rows: (name, format, need[, note][, {…}])."""
+    """Lay out one table; ``title``, ``source`` name the spec's heading. Rows: (name, format, need[, note][, {…}])."""
     return Structure(
         title=title, source=source, prefix=prefix, rows=tuple(map(_param, rows)), rules=tuple(rules),
         demand=demand, triggers=frozenset(triggers), max_items=max_items, note=note,

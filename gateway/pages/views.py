@@ -48,7 +48,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
     samples = {key.replace("-", "_"): shown(sample) for key, sample in SAMPLES.items()}
     return _docs(
         request, page.template, page.name, page=page, samples=samples,
-        operations=[operation for operation in OPERATIONS.values() if operation.follows],
+        operations=[(operation, sorted(operation.follows)) for operation in OPERATIONS.values() if operation.follows],
         not_yet=NOT_YET, limit=settings.GATEWAY_THROTTLE_LIMIT, window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
     )  # fmt: skip

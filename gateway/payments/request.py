@@ -41,7 +41,7 @@ class Trace:
             "id": self.request,
             "at": self.at,
             "method": self.method[:8],
-            "path": self.path[:200],
+            "path": self.path[:200].replace("\0", "�"),
             "status": status,
             "result_code": code,
             "entity_id": self.entity,

@@ -79,7 +79,7 @@ def _script(connection: psycopg.Connection[Any], ground: Ground, database: str) 
     first = ",\n".join(parts) + "\nSELECT id FROM n \\gset\n"
     changes = ", ".join(f'"{name}" = {payment[name]}' for name in MOVED)
     parts = [
-        f'WITH moved AS (UPDATE gateway_payment SET {changes}, "sequence" = 2, completed_at = now()'
+        f'WITH moved AS (UPDATE gateway_payment SET {changes}, "sequence" = 2, completed_at = now(), recover_at = NULL'
         " WHERE id = :id::uuid AND status = 'STARTED' AND \"sequence\" = 1 RETURNING id)"
     ]
     parts += [_insert(table, rows[table], "id", 2, "moved") for table in SECOND]
@@ -115,6 +115,8 @@ def _insert(table: str, row: dict[str, str], identity: str, sequence: int, sourc
             columns[name] = value
     if table == "gateway_payment":
         columns |= {"id": identity, "chain": identity, "request_id": identity, "status": "'STARTED'"}
+        # Its recovery is due until it is answered, and that is indexed: the update moves the row in every index.
+        columns |= {"recover_at": "now() + interval '1 minute'"}
         columns |= {"result_code": "''", "approved": "NULL", "sequence": "1"}
     elif table == "gateway_requestlog":
         columns |= {"id": identity, "payment": identity}

@@ -1,4 +1,4 @@
-"""Canaries: card numbers and CVVs made for one request each, and the disguises in which they are looked for."""
+"""Canaries: card numbers and CVVs each number made for one request, and the disguises in which they are looked for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Canary:
 
 @dataclass(slots=True)
 class Aviary:
-    """Makes canaries, no two alike, the same in every run, and finds them."""
+    """Makes canaries, the same in every run, and finds them. No two have one number; CVVs are too short for that."""
 
     sent: list[Canary] = field(default_factory=list)
     _chance: random.Random = field(default_factory=lambda: random.Random("canary"))
@@ -42,9 +42,9 @@ class Aviary:
             digits = start + "".join(self._chance.choices("0123456789", k=length - len(start) - 1))
             check = check_digit(digits)
             number = digits + (check if valid else str((int(check) + 1) % 10))
-            # No date, no year, no amount of the requests.
-            cvv = str(self._chance.randrange(4100, 9900))
-            if cvv not in number and all(cvv != other.cvv for other in self.sent):
+            # No HTTP status, no year, no amount of the requests.
+            cvv = str(self._chance.randrange(4100, 9900) if brand == "AMEX" else self._chance.randrange(510, 1000))
+            if cvv not in number:
                 break
         made = Canary(label=label, number=number, cvv=cvv)
         self.sent.append(made)
@@ -61,7 +61,7 @@ class Aviary:
         return self.numbers_in(text.encode("utf-8", "replace")) | (self.cvvs_in(text) if cvvs else set())
 
     def numbers_in(self, octets: bytes) -> set[str]:
-        """Labels of the canaries of whose number WINDOW digits in a row stand in these bytes, thinly disguised or not."""
+        """Labels of the canaries of whose number WINDOW digits in a row stand in these bytes, or a disguise of them."""
         windows = self._windows()
         labels: set[str] = set()
         for digits in runs(octets):
@@ -73,12 +73,14 @@ class Aviary:
         """Labels of the canaries whose CVV stands in ``text`` as a value of its own."""
         neutral = _NEUTRAL.sub(" ", text)
         by_cvv = {canary.cvv: canary.label for canary in self.sent}
-        return {f"{by_cvv[found[1]]} (CVV)" for found in _VALUE.finditer(neutral) if found[1] in by_cvv}
+        return {f"{by_cvv[found[1]]} (CVV {found[1]})" for found in _VALUE.finditer(neutral) if found[1] in by_cvv}
 
     def keyed_cvvs_in(self, octets: bytes) -> set[str]:
         """Labels of the canaries whose CVV stands behind a word that says so: for files full of other digits."""
         by_cvv = {canary.cvv.encode(): canary.label for canary in self.sent}
-        return {f"{by_cvv[found[1]]} (CVV)" for found in _KEYED.finditer(octets) if found[1] in by_cvv}
+        return {
+            f"{by_cvv[found[1]]} (CVV {found[1].decode()})" for found in _KEYED.finditer(octets) if found[1] in by_cvv
+        }
 
     def _windows(self) -> dict[bytes, set[str]]:
         if self._indexed != len(self.sent):
@@ -100,8 +102,8 @@ _HEX = re.compile(rb"(?:3[0-9]){%d,}" % WINDOW)
 _BASE64 = re.compile(rb"(?:[MNO][DTjz][AEIMQUYcgk][wxyz0-5]){4,}")
 # What is no CVV although it is four digits: processes, lines, ports, times, years.
 _NEUTRAL = re.compile(r"pid: ?[0-9]+|\[[0-9]+\]|line [0-9]+|port[\"': =]+[0-9]+|[0-9]+ms|[0-9:.+-]*[0-9]:[0-9:.+-]+")
-_VALUE = re.compile(r"(?<![0-9A-Za-z.,_/#-])([0-9]{4})(?![0-9A-Za-z._-])")
-_KEYED = re.compile(rb"(?i)(?:" + CARD_WORDS.encode() + rb")[^0-9A-Za-z]{1,8}([0-9]{4})(?![0-9])")
+_VALUE = re.compile(r"(?<![0-9A-Za-z.,_/#-])([0-9]{3,4})(?![0-9A-Za-z._-])")
+_KEYED = re.compile(rb"(?i)(?:" + CARD_WORDS.encode() + rb")[^0-9A-Za-z]{1,8}([0-9]{3,4})(?![0-9])")
 
 
 def runs(octets: bytes) -> Iterator[bytes]:

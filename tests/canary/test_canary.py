@@ -215,8 +215,8 @@ def test_the_search_finds_a_cvv(shape: str) -> None:
     card = aviary.card("it")
     text = shape.format(card.cvv)
     keyed = aviary.keyed_cvvs_in(text.replace("%3D", "=").encode())
-    assert aviary.found_in(text.replace("%3D", "=")) == {"it (CVV)"}
-    assert keyed == (set() if shape == "{0}" else {"it (CVV)"})
+    assert aviary.found_in(text.replace("%3D", "=")) == {f"it (CVV {card.cvv})"}
+    assert keyed == (set() if shape == "{0}" else {f"it (CVV {card.cvv})"})
 
 
 def test_the_search_leaves_masked_numbers_times_and_ids_alone() -> None:

@@ -338,7 +338,8 @@ def bodies(site: Site, aviary: Aviary) -> None:
     card = aviary.card("body: oversized")
     head = (
         f"POST /v1/payments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {site.facts['access_token']}\r\n"
-        f"Content-Type: {FORM}\r\nContent-Length: 40000000\r\nConnection: close\r\n\r\ncard.number={card.number}&card.cvv={card.cvv}&"
+        f"Content-Type: {FORM}\r\nContent-Length: 40000000\r\nConnection: close\r\n\r\n"
+        f"card.number={card.number}&card.cvv={card.cvv}&"
     )
     site.raw(card.label, head.encode())
     card = aviary.card("body: broken off")

@@ -1,1 +1,1 @@
-"""Running it for real, tried: two web nodes behind a proxy, three PostgreSQL servers, back-up and restore, live start."""
+"""Running it for real, tried: two web nodes, a proxy, three PostgreSQL servers, back-up, restore, live start."""

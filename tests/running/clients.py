@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import ssl
 import threading
@@ -124,7 +125,7 @@ class Load:
     def longest_silence_s(self) -> float:
         """The longest time in which nobody was answered."""
         times = sorted(row.at for row in self.acknowledged)
-        return max((after - before for before, after in zip(times, times[1:], strict=False)), default=0.0)
+        return max((after - before for before, after in itertools.pairwise(times)), default=0.0)
 
     def _client(self) -> None:
         while not self._stop.is_set():

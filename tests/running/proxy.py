@@ -43,7 +43,7 @@ def handler(nodes: list[str], scheme: str) -> type[BaseHTTPRequestHandler]:
             finally:
                 line.close()
 
-        do_GET = do_POST = do_DELETE = forward  # noqa: N815 - the names that the library calls
+        do_GET = do_POST = do_DELETE = forward
 
         def _line(self) -> http.client.HTTPConnection | None:
             first = next(turn)

@@ -26,7 +26,7 @@ TOKEN = re.compile(r"tollhouse_[A-Za-z0-9_-]{43}")
 
 
 def signed_in(name: str, *rights: str, **values: Any) -> Client:
-    user = User.objects.create_user(name, password="a long password 4711", is_staff=True, **values)
+    user = User.objects.create_user(name, is_staff=True, **values)
     user.user_permissions.set(Permission.objects.filter(codename__in=rights))
     client = Client(raise_request_exception=False)
     client.force_login(user)
@@ -182,7 +182,7 @@ def test_a_visitor_is_asked_to_sign_in(client: Client, path: str) -> None:
 
 def test_a_form_without_its_csrf_token_is_refused(shop: Shop) -> None:
     """Goals: another site cannot issue tokens through a clerk's browser."""
-    user = User.objects.create_superuser("boss", password="a long password 4711")
+    user = User.objects.create_superuser("boss")
     careful = Client(enforce_csrf_checks=True)
     careful.force_login(user)
     assert careful.post(ADD, form(shop)).status_code == 403

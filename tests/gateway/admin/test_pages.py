@@ -24,7 +24,7 @@ each_model = pytest.mark.parametrize("model", MODELS, ids=[model._meta.label for
 @pytest.fixture
 def boss() -> Client:
     client = Client(raise_request_exception=False)
-    client.force_login(User.objects.create_superuser("boss", password="a long password 4711"))
+    client.force_login(User.objects.create_superuser("boss"))
     return client
 
 
@@ -32,7 +32,7 @@ def boss() -> Client:
 def staff() -> Client:
     """May sign in and has no right at all."""
     client = Client(raise_request_exception=False)
-    client.force_login(User.objects.create_user("staff", password="a long password 4711", is_staff=True))
+    client.force_login(User.objects.create_user("staff", is_staff=True))
     return client
 
 

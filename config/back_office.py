@@ -1,4 +1,7 @@
-"""The back office's site. Registered models follow in gateway.admin, imported by Django's autodiscovery."""
+"""The back office's site.
+
+It stands apart from gateway.admin: importing that package registers models, and the site has to exist before.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,203 @@
+"""`python -m tests.faults [--seconds N] [--quick] [--only web,postgres] [--seed N]`: kill what runs and compare.
+
+Exit code 0: every fault fired and nothing is wrong. 1: something is lost, doubled, over a limit, declined without
+evidence, still open or too late. 2: nothing is wrong, and some fault never fired ("not tested").
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.faults import audit, books, phases, races, report, timing
+from tests.faults.client import Client, Journal
+from tests.faults.faults import BACK_WITHIN_S, FAULTS, GROUPS, Fault, Stage, Strike
+from tests.faults.load import CLIENTS, Load
+from tests.faults.processes import eventually
+from tests.faults.report import say
+from tests.faults.stack import Stack
+
+ACQUIRER_TIMEOUT_S: Final = 2
+"""The product's default is 10: with 2 there are more payments in doubt in the same time."""
+LATE_MS: Final = 3_500
+CLAIM_S: Final = 2 * ACQUIRER_TIMEOUT_S + 2
+"""How long a claim of a worker that was killed keeps others away (gateway.payments.recovery.claim)."""
+FULL_S: Final = 210.0
+SETTLED_WITHIN_S: Final = 120.0
+CALM_S: Final = (0.5, 2.0)
+RACES: Final = 4
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=FULL_S, help=f"of faults under load, {FULL_S:g} unless told")
+    parser.add_argument("--quick", action="store_true", help="each fault once")
+    parser.add_argument("--only", default="", help=f"groups of faults: {', '.join(GROUPS)}")
+    parser.add_argument("--seed", type=int, default=None, help="of the order and the load; printed by each run")
+    parser.add_argument("--keep", action="store_true", help="keep the folder of the run")
+    options = parser.parse_args(arguments)
+    groups = {name.strip() for name in options.only.split(",") if name.strip()} or set(GROUPS)
+    if unknown := groups - set(GROUPS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
+    faults = [fault for fault in FAULTS if fault.group in groups]
+    stack = Stack(GATEWAY_ACQUIRER_TIMEOUT_S=str(ACQUIRER_TIMEOUT_S))
+    code = 1
+    try:
+        code = run(stack, faults, seconds=0.0 if options.quick else options.seconds, seed=seed)
+    finally:
+        stack.stop()
+        if options.keep or code == 1:
+            say(f"The folder of the run is kept: {stack.folder}")
+        else:
+            stack.remove()
+    return code
+
+
+def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> int:
+    """One run on a fresh installation; the exit code."""
+    stack.start()
+    demo = stack.facts("demo.json")
+    shop = races.Shop(port=stack.port, entity=demo["entity_id"], token=demo["access_token"])
+    say(f"seed {seed}; the product runs on port {stack.port}")
+    raced = races.run(shop, RACES)
+    stage = Stage(stack=stack, late_ms=LATE_MS, dice=random.Random(seed))
+    stage.steer()
+    load = Load(stack.folder, port=shop.port, entity=shop.entity, token=shop.token, seed=seed)
+    began = time.time()
+    load.start()
+    try:
+        strikes, hurt = strike(stage, faults, load, seconds)
+    finally:
+        ended = load.stop()
+    took_s = time.time() - began
+    stage.quiet()
+    say("load and faults have stopped; waiting until no payment is open")
+    waited = time.monotonic()
+    eventually(lambda: _open(stack) == 0, SETTLED_WITHIN_S, 0.5)
+    waited_s = time.monotonic() - waited
+    journal = books.journal(load.journals)
+    replays = replay(shop, stack.folder, journal)
+    return judge(
+        stack, faults, strikes, hurt, raced, journal, replays, seed=seed, took_s=took_s, waited_s=waited_s,
+        broken=[*load.broken, *([] if ended else ["a client did not end"])],
+    )  # fmt: skip
+
+
+def strike(stage: Stage, faults: Sequence[Fault], load: Load, seconds: float) -> tuple[list[Strike], dict[str, int]]:
+    """Every fault once, in an order of chance, and again until ``seconds`` are over."""
+    end = time.monotonic() + seconds
+    strikes: list[Strike] = []
+    hurt: dict[str, int] = {}
+    first = True
+    while first or time.monotonic() < end:
+        order = list(faults)
+        stage.dice.shuffle(order)
+        for fault in order:
+            if not first and time.monotonic() > end:
+                break
+            time.sleep(stage.dice.uniform(*CALM_S))
+            before = load.hurt
+            done = fault.fire(stage)
+            hurt[fault.name] = hurt.get(fault.name, 0) + load.hurt - before
+            strikes.append(done)
+            mark = "fired" if done.fired else "did not fire"
+            back = f"back after {done.back - done.at:.1f} s" if done.back else f"not back within {BACK_WITHIN_S:g} s"
+            say(f"  {fault.name:<38} {mark}, {back} {done.note}")
+        first = False
+    return strikes, hurt
+
+
+def replay(shop: races.Shop, folder: Path, journal: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every key that was answered, once more with the same request; what came back."""
+    heard = audit.last_answers(journal)
+    asked = {line["key"]: line for line in journal if line["kind"] == "asks" and line["key"] in heard}
+    todo = list(asked.values())
+    files = [folder / f"replay-{number}.jsonl" for number in range(CLIENTS)]
+
+    def work(number: int) -> None:
+        client = Client(port=shop.port, entity=shop.entity, token=shop.token, journal=Journal(path=files[number]))
+        for line in todo[number::CLIENTS]:
+            client.pay(line["key"], line["fields"], line["target"])
+        client.close()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [line for line in books.journal(files) if line["kind"] == "POST" and line.get("status", 500) < 500]
+
+
+def _open(stack: Stack) -> int:
+    with stack.connect() as connection:
+        row = connection.execute("SELECT count(*) FROM gateway_payment WHERE recover_at IS NOT NULL").fetchone()
+    return int(row[0]) if row else -1
+
+
+def windows(faults: Sequence[Fault], strikes: Sequence[Strike]) -> tuple[list[timing.Window], list[timing.Window]]:
+    """When nobody could ask, and when asking was of no use: the first, and the first with the acquirer's absences."""
+    by_name = {fault.name: fault for fault in faults}
+    down, away = [], []
+    for one in strikes:
+        fault, end = by_name[one.fault], (one.back or time.time()) + 1
+        if fault.stops_ticks:
+            down.append((one.at - 1, end + CLAIM_S))
+        if fault.stops_acquirer:
+            away.append((one.at, end))
+    return down, [*down, *away]
+
+
+def judge(
+    stack: Stack, faults: Sequence[Fault], strikes: Sequence[Strike], hurt: Mapping[str, int],
+    raced: Sequence[races.RaceResult], journal: Sequence[Mapping[str, Any]], replays: Sequence[Mapping[str, Any]],
+    *, seed: int, took_s: float, waited_s: float, broken: Sequence[str],
+) -> int:  # fmt: skip
+    """Compare, print and write down."""
+    with stack.connect() as connection:
+        payments, keys = books.ours(connection), books.keys(connection)
+    acquirer = books.acquirer(stack.acquirer_log())
+    findings = audit.find_all(payments, acquirer, journal, keys, replays)
+    down, away = windows(faults, strikes)
+    first, settled = timing.first_inquiries(payments, down), timing.settlements(payments, away)
+    tries = [line for line in journal if line["kind"] in ("POST", "GET")]
+    killed = phases.of_kills(strikes, journal, payments, acquirer, keys)
+    statuses: dict[str, int] = {}
+    for line in tries:
+        name = str(line.get("status", "none"))
+        statuses[name] = statuses.get(name, 0) + 1
+    counts = {
+        "seconds of load": f"{took_s:.0f}, then {waited_s:.0f} until nothing was open",
+        "payments in our books": len(payments),
+        "standing at the acquirer": len(acquirer.standing),
+        "once in doubt": sum(timing.in_doubt_at(one) is not None for one in payments.values()),
+        "taken back at the acquirer": f"{len(acquirer.voided)} booked, {len(acquirer.refused_later)} not yet",
+        "keys asked, replayed": f"{len(audit.last_answers(journal))}, {len(replays)}",
+        "tries by HTTP status": ", ".join(f"{name}: {statuses[name]}" for name in sorted(statuses)),
+        "requests in killed web workers": phases.told(killed),
+    }
+    say("\n" + report.table(faults, strikes, hurt, acquirer.faults, raced, findings, first, settled, counts) + "\n")
+    odd = [line for race in raced for line in race.odd]
+    for text in [*(f"{one.kind}: {one.what} {one.payment}" for one in findings), *odd, *broken, *first.worst][:40]:
+        say(f"  ! {text}")
+    path = report.write(
+        seed=seed, strikes=strikes, hurt=hurt, races=raced, findings=findings, first_inquiry=first, settled=settled,
+        counts=counts, broken=broken,
+    )  # fmt: skip
+    say(f"The raw facts are in {path}")
+    late = first.over + settled.over + sum(one.back is None for one in strikes)
+    if findings or odd or broken or late or any(race.over for race in raced):
+        return 1
+    fired = {one.fault for one in strikes if one.fired}
+    return 2 if any(fault.name not in fired for fault in faults) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,201 @@
+"""The comparison: our books against the acquirer's, both against what the clients heard. Pure; finds, never repairs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from tests.faults.books import ZERO, Acquirer, Exchange, Payment
+from tests.faults.client import is_approved
+
+LOST: Final = "lost"
+DOUBLED: Final = "doubled"
+OVER: Final = "over a limit"
+NO_EVIDENCE: Final = "declined without evidence"
+OPEN: Final = "still open"
+REPLAY: Final = "replayed differently"
+UNANSWERED: Final = "never answered"
+KINDS: Final = (LOST, DOUBLED, OVER, NO_EVIDENCE, OPEN, REPLAY, UNANSWERED)
+STUB: Final = "stub"
+UNREACHABLE: Final = "900.100.600"
+
+Books = Mapping[str, Payment]
+Lines = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that must not be. ``payment``: the id, where there is one."""
+
+    kind: str
+    what: str
+    payment: str = ""
+
+
+def find_all(
+    books: Books, acquirer: Acquirer, journal: Lines, keys: Iterable[tuple[str, str]], replays: Lines
+) -> list[Finding]:
+    """Every finding of every check."""
+    return [
+        *against_acquirer(books, acquirer),
+        *against_journal(books, journal),
+        *doubles(books, acquirer, keys),
+        *limits(books, acquirer),
+        *unfounded(books, acquirer),
+        *still_open(books),
+        *replayed(replays, last_answers(journal)),
+        *unanswered(journal),
+    ]
+
+
+def against_acquirer(books: Books, acquirer: Acquirer) -> list[Finding]:
+    """What the acquirer booked and did not void is exactly one approved payment of the same amount, and the reverse."""
+    found = []
+    for key, amount in acquirer.standing.items():
+        payment = books.get(key)
+        if payment is None:
+            found.append(Finding(kind=LOST, what=f"the acquirer booked {amount}, we know nothing of it", payment=key))
+        elif payment.status != "APPROVED":
+            what = f"the acquirer booked {amount}, here it is {payment.status} {payment.code}"
+            found.append(Finding(kind=LOST, what=what, payment=key))
+        elif payment.approved != amount:
+            what = f"the acquirer booked {amount}, here it is {payment.approved}"
+            found.append(Finding(kind=LOST, what=what, payment=key))
+    for payment in books.values():
+        if payment.connector == STUB and payment.status == "APPROVED" and payment.id not in acquirer.standing:
+            why = "voided it" if payment.id in acquirer.voided else "never booked it"
+            found.append(Finding(kind=LOST, what=f"approved here, but the acquirer {why}", payment=payment.id))
+    return found
+
+
+def against_journal(books: Books, journal: Lines) -> list[Finding]:
+    """Nothing that a client was told is lost: approved stays approved, for the same amount; declined stays declined."""
+    found: dict[tuple[str, str], Finding] = {}
+    for line in journal:
+        ident, code = line.get("id"), line.get("code", "")
+        if not ident or line.get("status", 500) >= 500 or code.startswith("000.200."):
+            continue
+        payment, told = books.get(ident), is_approved(code)
+        if payment is None:
+            what = f"the client was told {code}, we know nothing of it"
+        elif told and payment.status != "APPROVED":
+            what = f"the client was told {code}, here it is {payment.status} {payment.code}"
+        elif told and payment.approved != Decimal(line["amount"]):
+            what = f"the client was told {line['amount']}, here it is {payment.approved}"
+        elif not told and payment.status != "DECLINED":
+            what = f"the client was told {code}, here it is {payment.status}"
+        else:
+            continue
+        found[ident, what] = Finding(kind=LOST, what=what, payment=ident)
+    return list(found.values())
+
+
+def doubles(books: Books, acquirer: Acquirer, keys: Iterable[tuple[str, str]]) -> list[Finding]:
+    """One key, one payment; one intent of a client, one payment; one payment, one booking at the acquirer."""
+    found = [Finding(kind=DOUBLED, what="booked twice by the acquirer", payment=key) for key in acquirer.twice]
+    for what, pairs in (
+        ("key", keys), ("order", ((payment.order, payment.id) for payment in books.values() if payment.order)),
+    ):  # fmt: skip
+        payments: dict[str, set[str]] = defaultdict(set)
+        for name, payment in pairs:
+            payments[name].add(payment)
+        for name, several in payments.items():
+            if len(several) > 1:
+                states = ", ".join(f"{one} {books[one].status if one in books else '?'}" for one in sorted(several))
+                found.append(Finding(kind=DOUBLED, what=f"{what} {name} has {len(several)} payments: {states}"))
+    return found
+
+
+def limits(books: Books, acquirer: Acquirer) -> list[Finding]:
+    """No chain gave more than it had: by our books, and by the acquirer's pools."""
+    found = [Finding(kind=OVER, what=f"at the acquirer: {pool}") for pool in acquirer.short]
+    after: dict[str, list[Payment]] = defaultdict(list)
+    for payment in books.values():
+        if payment.referenced and payment.status == "APPROVED":
+            after[payment.referenced].append(payment)
+    for ident, followers in after.items():
+        behind = books.get(ident)
+        granted = behind.approved or ZERO if behind is not None and behind.status == "APPROVED" else ZERO
+        used = sum((one.approved or ZERO for one in followers), ZERO)
+        if used > granted:
+            kinds = "+".join(f"{one.kind} {one.approved}" for one in followers)
+            found.append(Finding(kind=OVER, what=f"{kinds} of {granted}", payment=ident))
+    return found
+
+
+def unfounded(books: Books, acquirer: Acquirer) -> list[Finding]:
+    """Each decline has its evidence: a rule of ours, an answer, a void, or certain non-delivery. Believed only when
+    the acquirer's log says the same."""
+    found = []
+    for payment in books.values():
+        if payment.status == "DECLINED" and (what := _unfounded(payment, acquirer)):
+            found.append(Finding(kind=NO_EVIDENCE, what=f"{payment.code}: {what}", payment=payment.id))
+    return found
+
+
+def _unfounded(payment: Payment, acquirer: Acquirer) -> str:
+    ident = payment.id
+    taken_back = ident in acquirer.voided or ident in acquirer.refused_later
+    if payment.moves and payment.moves[-1].event == "refuse":
+        return "refused by our rules, yet the acquirer was asked" if ident in acquirer.first_seen else ""
+    last = _last_word(payment.exchanges)
+    if last is None:
+        return "no exchange with an answer"
+    if payment.connector != STUB:
+        return ""
+    if "unreachable" in last.received:
+        return "not delivered, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""
+    if last.received.get("outcome") == "voided" or last.kind == "void":
+        return "" if taken_back else "taken back, we say, and the acquirer knows of no void"
+    return "" if ident in acquirer.declined or taken_back else "the acquirer did not decline it"
+
+
+def _last_word(exchanges: Sequence[Exchange]) -> Exchange | None:
+    """The last exchange that the acquirer, or the certain lack of a line to it, answered."""
+    answered = [one for one in exchanges if one.received and "silence" not in one.received]
+    return answered[-1] if answered else None
+
+
+def still_open(books: Books) -> list[Finding]:
+    return [
+        Finding(kind=OPEN, what=f"{one.status}, {'due' if one.is_due else 'and nobody will ask'}", payment=one.id)
+        for one in books.values()
+        if one.is_open or one.is_due
+    ]
+
+
+def last_answers(journal: Lines) -> dict[str, Mapping[str, Any]]:
+    """Key → the answer that its client took for final: the last one below 500 that was not "still being made"."""
+    return {
+        line["key"]: line
+        for line in journal
+        if line["kind"] == "POST" and line.get("status", 500) < 500 and line["status"] != 409
+    }
+
+
+def replayed(replays: Lines, heard: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Each key's last replay says what its client heard; one that was told "pending" may hear the end of it."""
+    found = []
+    for line in replays:
+        before = heard[line["key"]]
+        same = all(line.get(name) == before.get(name) for name in ("status", "code", "id", "amount"))
+        went_on = before["code"].startswith("000.200.") and line.get("id") == before["id"]
+        if not (same or went_on) or not line.get("replayed"):
+            mark = "" if line.get("replayed") else ", not marked as a replay"
+            what = f"key {line['key']}: heard {_short(before)}, then {_short(line)}{mark}"
+            found.append(Finding(kind=REPLAY, what=what, payment=before["id"]))
+    return found
+
+
+def _short(line: Mapping[str, Any]) -> str:
+    return " ".join(str(line.get(name)) for name in ("status", "code", "id", "amount"))
+
+
+def unanswered(journal: Lines) -> list[Finding]:
+    """Requests whose client gave up without an answer."""
+    heard = last_answers(journal)
+    asked = dict.fromkeys(line["key"] for line in journal if line["kind"] == "asks")
+    return [Finding(kind=UNANSWERED, what=f"key {key}") for key in asked if key not in heard]

@@ -1,0 +1,154 @@
+"""The two sides of the comparison, as plain values: our books out of PostgreSQL, the acquirer's out of its own log.
+
+The acquirer's side is computed anew from the log's lines, with none of the acquirer's own code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One question to the acquirer as our books keep it. ``asked``: when it went out, seconds since 1970."""
+
+    kind: str
+    received: Mapping[str, Any]
+    asked: float
+    answered: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One event of a payment, seconds since 1970."""
+
+    event: str
+    status: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """One payment of our books. ``order``: the merchantTransactionId, which the clients use once for each intent."""
+
+    id: str
+    order: str
+    chain: str
+    referenced: str
+    kind: str
+    status: str
+    amount: Decimal
+    approved: Decimal | None
+    connector: str
+    code: str
+    created: float
+    completed: float | None
+    is_due: bool
+    moves: tuple[Move, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in ("STARTED", "PENDING", "IN_DOUBT")
+
+
+@dataclass(slots=True, kw_only=True)
+class Acquirer:
+    """The acquirer's side by payment id. ``standing``: approved and not voided, with the amount; ``twice``: booked
+    more than once; ``short``: pools that went below zero; ``first_seen``: when its first submission came."""
+
+    standing: dict[str, Decimal] = field(default_factory=dict)
+    approved: set[str] = field(default_factory=set)
+    declined: set[str] = field(default_factory=set)
+    voided: set[str] = field(default_factory=set)
+    refused_later: set[str] = field(default_factory=set)
+    twice: list[str] = field(default_factory=list)
+    short: list[str] = field(default_factory=list)
+    first_seen: dict[str, float] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+
+
+def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
+    """The acquirer's books out of its log, oldest line first."""
+    books = Acquirer()
+    pools: dict[str, Decimal] = {}
+    moves: dict[str, list[tuple[str, Decimal]]] = {}
+
+    def move(key: str, sign: int) -> None:
+        for pool, change in moves.get(key, []):
+            pools[pool] = pools.get(pool, ZERO) + sign * change
+            if pools[pool] < 0:
+                books.short.append(f"{pool} at {pools[pool]} after {key}")
+
+    for entry in entries:
+        kind, outcome, key = entry["kind"], entry.get("outcome"), str(entry.get("key"))
+        if fault := entry.get("fault"):
+            books.faults[fault] = books.faults.get(fault, 0) + 1
+        if kind == "submit" and outcome != "lost":
+            books.first_seen.setdefault(key, datetime.fromisoformat(entry["at"]).timestamp())
+        if (kind, outcome) == ("submit", "approved"):
+            if key in books.approved:
+                books.twice.append(key)
+            books.approved.add(key)
+            books.standing[key] = Decimal(entry["answer"]["approvedAmount"])
+            moves[key] = [(pool, Decimal(change)) for pool, change in entry.get("moves", [])]
+            move(key, +1)
+        elif (kind, outcome) == ("submit", "declined"):
+            books.declined.add(key)
+        elif (kind, outcome) == ("void", "reversed"):
+            books.standing.pop(key, None)
+            books.voided.add(key)
+            move(key, -1)
+        elif (kind, outcome) == ("void", "tombstone"):
+            books.refused_later.add(key)
+    return books
+
+
+def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
+    """Every payment with its events and exchanges, by id."""
+    moves: dict[str, list[Move]] = {}
+    for payment, event, status, at in connection.execute(
+        "SELECT payment_id, event, status, at FROM gateway_paymentevent ORDER BY payment_id, sequence"
+    ):
+        moves.setdefault(payment.hex, []).append(Move(event=event, status=status, at=at.timestamp()))
+    exchanges: dict[str, list[Exchange]] = {}
+    for payment, kind, received, duration_ms, at in connection.execute(
+        "SELECT payment_id, kind, received, duration_ms, at FROM gateway_acquirerexchange ORDER BY id"
+    ):
+        answered = at.timestamp()
+        exchange = Exchange(kind=kind, received=received or {}, answered=answered, asked=answered - duration_ms / 1000)
+        exchanges.setdefault(payment.hex, []).append(exchange)
+    rows = connection.execute(
+        "SELECT id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
+        " result_code, created_at, completed_at, recover_at IS NOT NULL FROM gateway_payment"
+    )
+    return {
+        row[0].hex: Payment(
+            id=row[0].hex, order=row[1], chain=row[2].hex, referenced=row[3].hex if row[3] else "", kind=row[4],
+            status=row[5], amount=row[6], approved=row[7], connector=row[8], code=row[9], created=row[10].timestamp(),
+            completed=row[11].timestamp() if row[11] else None, is_due=row[12],
+            moves=tuple(moves.get(row[0].hex, ())), exchanges=tuple(exchanges.get(row[0].hex, ())),
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def keys(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """Idempotency key and the payment it belongs to."""
+    rows = connection.execute("SELECT key, payment FROM gateway_idempotencykey")
+    return [(key, payment.hex) for key, payment in rows]
+
+
+def journal(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """All lines of the clients' journals, each client's in their order."""
+    return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]

@@ -1,0 +1,255 @@
+"""What is done to the running product: one table of faults, each of which says what it saw.
+
+A fault fires when its mark is seen: the killed process is gone, the stopped one is held, the log of the acquirer names
+the misbehaviour. It is over when the part does its work again, which is timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import psycopg
+
+from tests.faults.processes import Process, eventually, is_alive
+from tests.faults.stack import Stack, stopped
+
+GONE_WITHIN_S: Final = 5.0
+BACK_WITHIN_S: Final = 60.0
+HELD_S: Final = 3.0
+BEHAVIOUR_S: Final = 3.0
+BEHAVIOUR_AT_MOST_S: Final = 12.0
+BEHAVIOUR_ODDS: Final = 0.3
+BASE_ODDS: Final = 0.01
+DELAY_MS: Final = 30
+"""Before every answer of the acquirer, so that most requests under way are at the acquirer when something dies."""
+BEHAVIOURS: Final = (
+    "silent_before", "silent_after", "held", "late", "disconnect_before", "disconnect_after", "duplicate", "nonsense",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """One fault that was tried. ``fired``: its mark was seen. ``back``: when the part worked again, seconds since
+    1970 as ``at``; None when it did not within BACK_WITHIN_S."""
+
+    fault: str
+    at: float
+    fired: bool
+    back: float | None
+    note: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """What the faults act on. ``late_ms`` is longer than the gateway waits for an answer."""
+
+    stack: Stack
+    late_ms: int
+    dice: random.Random = field(default_factory=random.Random)
+
+    def steer(self, **odds: float) -> None:
+        """A little of every misbehaviour all the time, on submissions; ``odds`` instead, on every kind of message."""
+        base = dict.fromkeys(BEHAVIOURS, BASE_ODDS)
+        kinds = ["submit", "inquire", "void"] if odds else ["submit"]
+        self.stack.acquirer.steer(delay_ms=DELAY_MS, late_ms=self.late_ms, kinds=kinds, **(odds or base))
+
+    def quiet(self) -> None:
+        """The acquirer behaves from now on."""
+        self.stack.acquirer.steer()
+
+    def steers_again(self) -> bool:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            self.steer()
+            return True
+        return False
+
+    def ticks_again(self) -> bool:
+        """Whether a tick succeeds that succeeded after this call."""
+        before = len(self.stack.ticks())
+        return eventually(lambda: len(self.stack.ticks()) > before, BACK_WITHIN_S, 0.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """``group`` is what --only names. ``stops_ticks``: while it lasts nobody can ask an acquirer; ``stops_acquirer``:
+    while it lasts the acquirer gives no answer to who asks."""
+
+    name: str
+    group: str
+    strike: Callable[[Stage], tuple[bool, bool, str]]
+    stops_ticks: bool = False
+    stops_acquirer: bool = False
+
+    def fire(self, stage: Stage) -> Strike:
+        """Do it, and wait until the part works again."""
+        at = time.time()
+        fired, back, note = self.strike(stage)
+        return Strike(fault=self.name, at=at, fired=fired, back=time.time() if back else None, note=note)
+
+
+def _kill(one: Process) -> bool:
+    """kill -9; whether it is gone."""
+    with contextlib.suppress(OSError):
+        os.kill(one.pid, signal.SIGKILL)
+    return eventually(lambda: not is_alive(one), GONE_WITHIN_S)
+
+
+def _another(stage: Stage, role: str, old: Process) -> bool:
+    """Whether another process has taken the place of ``old``."""
+
+    def replaced() -> bool:
+        now = stage.stack.find(role)
+        return now is not None and (now.pid, now.started) != (old.pid, old.started)
+
+    return eventually(replaced, BACK_WITHIN_S, 0.1)
+
+
+def _kill_role(stage: Stage, role: str, works: Callable[[Stage], bool]) -> tuple[bool, bool, str]:
+    old = stage.stack.must_find(role)
+    fired = _kill(old)
+    return fired, _another(stage, role, old) and works(stage), f"pid {old.pid}"
+
+
+def _kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> tuple[bool, bool, str]:
+    """Kill one child of a role; its parent replaces it."""
+    parent = stage.stack.must_find(role)
+    eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
+    old = stage.dice.choice(stage.stack.below(role))
+    fired = _kill(old)
+    whole = eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
+    return fired and is_alive(parent), whole and works(stage), f"pid {old.pid}"
+
+
+def _serves(stage: Stage) -> bool:
+    return eventually(lambda: len(stage.stack.below("web")) >= 2 and stage.stack.is_ready(), BACK_WITHIN_S, 0.1)
+
+
+def _keeps(stage: Stage) -> bool:
+    """The database answers, the web server too, and ticks go on."""
+    return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and _serves(stage) and stage.ticks_again()
+
+
+def _kill_backend(stage: Stage) -> tuple[bool, bool, str]:
+    """kill -9 of one session's process: PostgreSQL then ends all of them and recovers. Seen by one of our own."""
+    probe = stage.stack.connect()
+    sessions = [one for one in stage.stack.sessions() if one.pid != probe.info.backend_pid]
+    if not sessions:
+        return False, True, "nobody was connected"
+    old = stage.dice.choice(sessions)
+    gone = _kill(old)
+
+    def ended() -> bool:
+        try:
+            probe.execute("SELECT 1")
+        except psycopg.Error:
+            return True
+        return False
+
+    fired = gone and eventually(ended, GONE_WITHIN_S, 0.1)
+    probe.close()
+    return fired, _keeps(stage), f"pid {old.pid} of {len(sessions)} sessions"
+
+
+def _terminate(stage: Stage) -> tuple[bool, bool, str]:
+    """pg_terminate_backend of every session but our own."""
+    statement = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE pid <> pg_backend_pid() AND client_addr IS NOT NULL"
+    )
+    with stage.stack.connect() as connection:
+        ended = sum(bool(row[0]) for row in connection.execute(statement))
+    return ended > 0, _keeps(stage), f"{ended} sessions"
+
+
+def _hold(stage: Stage, family: Callable[[], list[Process]], works: Callable[[Stage], bool]) -> tuple[bool, bool, str]:
+    """SIGSTOP for HELD_S, then SIGCONT whatever happens."""
+    held = family()
+    try:
+        for one in held:
+            with contextlib.suppress(OSError):
+                os.kill(one.pid, signal.SIGSTOP)
+        fired = eventually(lambda: stopped([one for one in held if is_alive(one)]), GONE_WITHIN_S)
+        time.sleep(HELD_S)
+    finally:
+        for one in held:
+            with contextlib.suppress(OSError):
+                os.kill(one.pid, signal.SIGCONT)
+    return fired, works(stage), f"{len(held)} processes for {HELD_S:g} s"
+
+
+def _hold_postgres(stage: Stage) -> tuple[bool, bool, str]:
+    return _hold(stage, lambda: [stage.stack.must_find("postgres"), *stage.stack.below("postgres")], _keeps)
+
+
+def _hold_acquirer(stage: Stage) -> tuple[bool, bool, str]:
+    return _hold(stage, lambda: [stage.stack.must_find("acquirer")], _accepts)
+
+
+def _accepts(stage: Stage) -> bool:
+    return eventually(stage.steers_again, BACK_WITHIN_S, 0.1)
+
+
+def _behave(stage: Stage, name: str) -> tuple[bool, bool, str]:
+    """The acquirer misbehaves in this one way for a while, to whoever asks whatever. Counted in its own log."""
+
+    def seen() -> int:
+        return sum(entry.get("fault") == name for entry in stage.stack.acquirer_log())
+
+    before = seen()
+    stage.steer(**{name: BEHAVIOUR_ODDS})
+    time.sleep(BEHAVIOUR_S)
+    eventually(lambda: seen() - before >= 3, BEHAVIOUR_AT_MOST_S - BEHAVIOUR_S, 0.3)
+    back = _accepts(stage)
+    count = seen() - before
+    return count > 0, back, f"{count} messages"
+
+
+def _kill_launcher(stage: Stage) -> tuple[bool, bool, str]:
+    """Everything dies at once and is started again on what it left. The secrets it made must still be the same."""
+    stack = stage.stack
+    known = stack.facts("demo.json").get("access_token")
+    fired = stack.kill()
+    stack.start()
+    same = stack.facts("demo.json").get("access_token") == known
+    return fired, same and _accepts(stage) and _keeps(stage), "" if same else "the access token is another one"
+
+
+def _ticks(stage: Stage) -> bool:
+    return stage.ticks_again()
+
+
+FAULTS: Final = (
+    Fault(name="web worker: kill -9", group="web", strike=partial(_kill_child, role="web", works=_serves)),
+    Fault(name="web server (gunicorn): kill -9", group="web", strike=partial(_kill_role, role="web", works=_serves)),
+    Fault(name="Celery pool child: kill -9", group="worker", stops_ticks=True,
+          strike=partial(_kill_child, role="worker", works=_ticks)),
+    Fault(name="Celery worker: kill -9", group="worker", stops_ticks=True,
+          strike=partial(_kill_role, role="worker", works=_ticks)),
+    Fault(name="Celery beat: kill -9", group="beat", stops_ticks=True,
+          strike=partial(_kill_role, role="beat", works=_ticks)),
+    Fault(name="broker: kill -9", group="broker", stops_ticks=True,
+          strike=partial(_kill_role, role="broker", works=_ticks)),
+    Fault(name="PostgreSQL session: kill -9", group="postgres", stops_ticks=True, strike=_kill_backend),
+    Fault(name="PostgreSQL server: kill -9", group="postgres", stops_ticks=True,
+          strike=partial(_kill_role, role="postgres", works=_keeps)),
+    Fault(name="PostgreSQL: SIGSTOP 3 s", group="postgres", stops_ticks=True, strike=_hold_postgres),
+    Fault(name="PostgreSQL: all sessions ended", group="postgres", stops_ticks=True, strike=_terminate),
+    Fault(name="acquirer: kill -9", group="acquirer", stops_acquirer=True,
+          strike=partial(_kill_role, role="acquirer", works=_accepts)),
+    Fault(name="acquirer: SIGSTOP 3 s", group="acquirer", stops_acquirer=True, strike=_hold_acquirer),
+    *(
+        Fault(name=f"acquirer: {name}", group="behaviour", stops_acquirer=True, strike=partial(_behave, name=name))
+        for name in BEHAVIOURS
+    ),
+    Fault(name="everything: kill -9 of the launcher", group="launcher", stops_ticks=True, stops_acquirer=True,
+          strike=_kill_launcher),
+)  # fmt: skip
+GROUPS: Final = tuple(dict.fromkeys(fault.group for fault in FAULTS))

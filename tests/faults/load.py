@@ -1,0 +1,120 @@
+"""Bounded load: a few clients, each with chains of its own, until they are told to stop."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from tests.faults.client import Answer, Client, Journal, follow_up, payment
+
+CLIENTS: Final = 6
+PAUSE_S: Final = (0.02, 0.1)
+"""Between two requests of a client, from and to: the load is bounded whatever the machine can do."""
+SETTLED_WITHIN_S: Final = 25.0
+ASK_EVERY_S: Final = 0.5
+EXTERNAL_SHARE: Final = 0.8
+# Card → how often: approved, approved for half of the amount, declined.
+CARDS: Final = (("4200000000000000", 88), ("4000050000000007", 5), ("4000015500000005", 7))
+CENT: Final = Decimal("0.01")
+
+
+class Load:
+    """``start()``, ``stop()``; ``hurt`` counts tries without an answer or with a 5xx, as it goes."""
+
+    def __init__(self, folder: Path, *, port: int, entity: str, token: str, seed: int, clients: int = CLIENTS) -> None:
+        self.run = secrets.token_hex(4)
+        self.journals = [folder / f"journal-{number}.jsonl" for number in range(clients)]
+        self._clients = [
+            Client(port=port, entity=entity, token=token, journal=Journal(path=path)) for path in self.journals
+        ]
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, args=(number, random.Random(seed + number)), daemon=True)
+            for number in range(clients)
+        ]
+        self.broken: list[str] = []
+
+    @property
+    def hurt(self) -> int:
+        return sum(client.hurt for client in self._clients)
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> bool:
+        """No new requests; those under way get their answers. Whether every client came to its end."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(120)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _work(self, number: int, dice: random.Random) -> None:
+        client = self._clients[number]
+        count = 0
+        try:
+            while not self._ended.is_set():
+                count += 1
+                self._chain(client, dice, f"fault-{self.run}-{number}-{count}")
+        except Exception as fault:  # a client that dies would make the load look survived
+            self.broken.append(f"client {number}: {type(fault).__name__}: {fault}")
+        finally:
+            client.close()
+
+    def _chain(self, client: Client, dice: random.Random, order: str) -> None:
+        kind = dice.choice(("DB", "PA"))
+        amount = CENT * dice.randint(1_000, 30_000)
+        card = dice.choices([row[0] for row in CARDS], [row[1] for row in CARDS])[0]
+        mode = "EXTERNAL" if dice.random() < EXTERNAL_SHARE else "INTERNAL"
+        fields = payment(kind, str(amount), mode=mode, order=order, card=card)
+        granted = self._settled(client, dice, client.pay(order, fields), patient=True)
+        if granted is None:
+            return
+        if kind == "DB":
+            self._give_back(client, dice, order, granted)
+            return
+        left = Decimal(granted.amount)
+        for turn in range(dice.randint(1, 3)):
+            part = (left * dice.randint(20, 70) / 100).quantize(CENT)
+            captured = self._follow(client, dice, f"{order}-cp{turn}", granted.id, "CP", part)
+            left -= part
+            if captured is not None and dice.random() < 0.5:
+                self._give_back(client, dice, f"{order}-cp{turn}", captured)
+        # Too much, which must be refused, then whatever remains.
+        self._follow(client, dice, f"{order}-much", granted.id, "CP", Decimal(granted.amount))
+        self._follow(client, dice, f"{order}-rest", granted.id, "RV", None)
+
+    def _give_back(self, client: Client, dice: random.Random, order: str, taken: Answer) -> None:
+        """Refunds in parts, the last of them too much now and then; or a reversal."""
+        if dice.random() < 0.2:
+            self._follow(client, dice, f"{order}-rv", taken.id, "RV", None)
+            return
+        for turn in range(dice.randint(1, 3)):
+            part = (Decimal(taken.amount) * dice.randint(20, 60) / 100).quantize(CENT)
+            self._follow(client, dice, f"{order}-rf{turn}", taken.id, "RF", max(part, CENT))
+
+    def _follow(
+        self, client: Client, dice: random.Random, order: str, target: str, kind: str, amount: Decimal | None
+    ) -> Answer | None:
+        if self._ended.is_set():
+            return None
+        time.sleep(dice.uniform(*PAUSE_S))
+        told = client.pay(order, follow_up(kind, None if amount is None else str(amount), order=order), target)
+        return self._settled(client, dice, told, patient=dice.random() < 0.7)
+
+    def _settled(self, client: Client, dice: random.Random, told: Answer | None, *, patient: bool) -> Answer | None:
+        """The answer once it is final, if it approves. An impatient client goes on beside an open payment."""
+        end = time.monotonic() + SETTLED_WITHIN_S
+        while told is not None and told.is_open and told.id and patient and not self._ended.is_set():
+            if time.monotonic() > end:
+                return None
+            time.sleep(ASK_EVERY_S)
+            again = client.read(told.id)
+            told = again if again is not None and again.id else told
+        time.sleep(dice.uniform(*PAUSE_S))
+        return told if told is not None and told.is_approved else None

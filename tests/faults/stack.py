@@ -1,0 +1,201 @@
+"""The whole product as `make run` starts it, on a folder and a port of its own: found, killed, started again."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import psycopg
+
+from config.launcher.var import ROOT, port_is_free
+from gateway.connectors.stub.control import StubControl, log_entries
+from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
+
+OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PG", "PYTEST_")
+UP_WITHIN_S: Final = 120.0
+# Role → what the command line of the launcher's child holds.
+ROLES: Final[Mapping[str, str]] = {
+    "web": " gunicorn ", "worker": " worker ", "beat": " beat ", "broker": "valkey-server|redis-server",
+    "postgres": "/postgres -D ", "acquirer": "gateway.connectors.stub.acquirer",
+}  # fmt: skip
+_TICK: Final = re.compile(r'gateway\.tasks\.tick\[[^]]*\] succeeded.*?"timestamp": "([^"]+)"')
+
+
+class NotUp(Exception):
+    """The product does not come up, or does not come back."""
+
+
+class Stack:
+    """One installation: `start()`, `kill()` (launcher and, with it, everything), `start()` again, `stop()`."""
+
+    def __init__(self, **settings: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tollhouse-faults-"))
+        self.folder.chmod(0o711)  # under root the database server is another user and has to pass through
+        self.var = self.folder / "var"
+        self.port = free_port()
+        bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+        self.environment = {**bare, "TOLLHOUSE_VAR": str(self.var), "PORT": str(self.port), **settings}
+        self._launcher: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.remove()
+
+    # --- the whole ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it and wait until all of it runs. From the main thread only: it dies with the thread that starts it."""
+        with (self.folder / "launcher.log").open("ab") as output:
+            self._launcher = subprocess.Popen(
+                [sys.executable, "-m", "config.launcher", "--with-parent"],
+                cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            )  # fmt: skip
+        if not eventually(lambda: self._is_up() or self._launcher_ended(), UP_WITHIN_S, 0.1) or self._launcher_ended():
+            self.stop()
+            raise NotUp((self.folder / "launcher.log").read_text(errors="replace")[-3_000:])
+
+    def stop(self) -> None:
+        """Orderly end."""
+        if self._launcher is None:
+            return
+        family = descendants(self._launcher.pid)
+        if self._launcher.poll() is None:
+            for one in family:  # whatever was stopped must hear that it is to end
+                with contextlib.suppress(OSError):
+                    os.kill(one.pid, signal.SIGCONT)
+            self._launcher.send_signal(signal.SIGTERM)
+        try:
+            self._launcher.wait(60)
+        except subprocess.TimeoutExpired:
+            self._launcher.kill()
+            self._launcher.wait()
+        eventually(lambda: all_gone(family), 20)
+
+    def kill(self) -> bool:
+        """kill -9 of the launcher; whether everything below it went, too."""
+        assert self._launcher is not None
+        family = descendants(self._launcher.pid)
+        self._launcher.kill()
+        self._launcher.wait()
+        return bool(family) and eventually(lambda: all_gone(family), 20)
+
+    def remove(self) -> None:
+        data = self.var / "postgres"
+        if data.is_symlink():
+            shutil.rmtree(data.resolve(), ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _launcher_ended(self) -> bool:
+        return self._launcher is not None and self._launcher.poll() is not None
+
+    def _is_up(self) -> bool:
+        if self._launcher is None or self.facts("run.json").get("pid") != self._launcher.pid:
+            return False
+        return all(self.find(role) is not None for role in ROLES) and self.is_ready()
+
+    # --- its parts ----------------------------------------------------------------------------------------------
+
+    @property
+    def launcher(self) -> int:
+        assert self._launcher is not None
+        return self._launcher.pid
+
+    def find(self, role: str) -> Process | None:
+        """The launcher's child of that role; None while there is none."""
+        return next((one for one in children(self.launcher) if re.search(ROLES[role], one.command + " ")), None)
+
+    def must_find(self, role: str) -> Process:
+        if not eventually(lambda: self.find(role) is not None, 30, 0.1):
+            raise NotUp(f"no process of {role}: {(self.folder / 'launcher.log').read_text(errors='replace')[-1_000:]}")
+        found = self.find(role)
+        assert found is not None
+        return found
+
+    def below(self, role: str) -> list[Process]:
+        """The children of that role: web workers, pool children, PostgreSQL's processes."""
+        found = self.find(role)
+        return children(found.pid) if found is not None else []
+
+    def sessions(self) -> list[Process]:
+        """PostgreSQL's processes that serve somebody. Their title is their command line."""
+        return [one for one in self.below("postgres") if "127.0.0.1(" in one.command]
+
+    def is_ready(self) -> bool:
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            line.request("GET", "/health/ready")
+            return line.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            line.close()
+
+    def ticks(self) -> list[str]:
+        """When ticks succeeded: the worker's own log, UTC in ISO 8601."""
+        text = ""
+        for name in ("worker.log.1", "worker.log"):
+            with contextlib.suppress(OSError):
+                text += (self.var / "log" / name).read_text(errors="replace")
+        return _TICK.findall(text)
+
+    # --- what it knows ------------------------------------------------------------------------------------------
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """A JSON file of `var/`; empty while it is not there."""
+        try:
+            found = json.loads((self.var / name).read_text())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def connect(self) -> psycopg.Connection[Any]:
+        url = self.facts("run.json")["environment"]["DATABASE_URL"]
+        return psycopg.connect(url, autocommit=True, connect_timeout=5)
+
+    def answers(self) -> bool:
+        """Whether the database does."""
+        try:
+            with self.connect() as connection:
+                return connection.execute("SELECT 1").fetchone() == (1,)
+        except (psycopg.Error, KeyError):
+            return False
+
+    @property
+    def acquirer(self) -> StubControl:
+        return StubControl(self.facts("run.json")["environment"]["GATEWAY_STUB_ACQUIRER"])
+
+    def acquirer_log(self) -> list[dict[str, Any]]:
+        return log_entries(self.var / "acquirer" / "acquirer.jsonl")
+
+
+def stopped(family: list[Process]) -> bool:
+    """Whether every one of them is held by SIGSTOP."""
+    now = [read(one.pid) for one in family]
+    return bool(family) and all(one is not None and one.state == "T" for one in now)
+
+
+def free_port() -> int:
+    """A free port below those that outgoing connections take."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        if port_is_free("127.0.0.1", port):
+            return port

@@ -1,0 +1,145 @@
+"""The machine: random sequences of operations, sent to the real API and asked of the model; they have to agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+from tests.model.books import APPROVED, CHARGED_BACK, Books, Entry, broken_rules
+from tests.support.client import Answer, Api
+
+CARDS = {
+    "plain": "4200000000000000",
+    "half": "4000050000000007",
+    "declined": "4000015500000005",
+    "silent": "4000090003000000",
+}
+DECLINED, SILENT = "800.100.155", "000.200.001"
+PRACTICE = {"INC": "INCREMENTAL_AUTH", "REN": "REAUTHORIZATION"}
+Size = Callable[[int], int]
+SIZES: dict[str, Size] = {
+    "all": lambda most: most,
+    "a cent more": lambda most: most + 1,
+    "a cent less": lambda most: most - 1,
+    "half": lambda most: most // 2,
+    "a third": lambda most: most // 3,
+    "a cent": lambda most: 1,
+    "much more": lambda most: most * 2 + 100,
+}
+"""Amounts around the boundary, from the most that the model would allow."""
+AMOUNTS = st.one_of(
+    st.sampled_from([1, 2, 99, 100, 101, 10_000, 999_999_999_999]), st.integers(min_value=1, max_value=20_000)
+)
+
+
+class ChainMachine(RuleBasedStateMachine):
+    """One chain of one merchant, in EUR."""
+
+    api: ClassVar[Api]
+    tally: ClassVar[Counter[str]] = Counter()
+    """What happened in all runs: "sequences", "steps", "kind code"."""
+
+    payments = Bundle("payments")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.books = Books()
+        self.told: list[str] = []
+        type(self).tally["sequences"] += 1
+
+    @initialize(
+        target=payments,
+        kind=st.sampled_from(["PA", "PA", "PA", "DB", "DB", "CD"]),
+        cents=AMOUNTS,
+        card=st.sampled_from([*["plain"] * 9, "half", "half", "declined", "silent"]),
+        captures=st.sampled_from([None, None, None, 1, 2, 3]),
+        final=st.sampled_from([False] * 5 + [True]),
+    )
+    def begin(self, kind: str, cents: int, card: str, captures: int | None, final: bool) -> Entry:
+        fields: dict[str, str] = {"numberOfCaptures": str(captures)} if captures and kind == "PA" else {}
+        fields |= {"sequence": "FINAL"} if final else {}
+        answer = self.api.pay(paymentType=kind, amount=text(cents), card__number=CARDS[card], **fields)
+        state, moved = self.books.open(kind, cents, card=card, captures=captures)
+        self._compare(kind, answer, {"done": APPROVED, "failed": DECLINED, "open": SILENT}[state], moved or cents)
+        return self.books.enter_first(answer.id, kind, state, moved, captures)
+
+    @rule(
+        target=payments,
+        behind=payments,
+        kind=st.sampled_from(["CP", "CP", "CP", "RF", "RF", "RV", "RB", "RC", "CB", "CB", "CR"]),
+        size=st.sampled_from(sorted(SIZES)),
+        final=st.sampled_from([False] * 7 + [True]),
+        currency=st.sampled_from(["EUR"] * 8 + [None, "USD"]),
+    )
+    def follow(self, behind: Entry, kind: str, size: str, final: bool, currency: str | None) -> Any:
+        return self._follow(behind, kind, self._cents(kind, behind, size), final, currency)
+
+    @rule(target=payments, behind=payments, final=st.sampled_from([False] * 7 + [True]))
+    def reverse_the_rest(self, behind: Entry, final: bool) -> Any:
+        return self._follow(behind, "RV", None, final, None)
+
+    @rule(
+        target=payments,
+        behind=payments,
+        kind=st.sampled_from(["INC", "INC", "REN"]),
+        size=st.sampled_from(sorted(SIZES)),
+        by_reference=st.booleans(),
+    )
+    def authorise_again(self, behind: Entry, kind: str, size: str, by_reference: bool) -> Any:
+        return self._follow(behind, kind, self._cents(kind, behind, size), False, "EUR", by_reference=by_reference)
+
+    @invariant()
+    def nothing_is_given_twice(self) -> None:
+        assert broken_rules(self.books.entries) == [], self.told
+
+    def _cents(self, kind: str, behind: Entry, size: str) -> int:
+        most = self.books.most(kind, behind)
+        return min(max(SIZES[size](5_000 if most is None else max(most, 0)), 1), 999_999_999_999)
+
+    def _follow(
+        self,
+        behind: Entry,
+        kind: str,
+        cents: int | None,
+        final: bool,
+        currency: str | None,
+        *,
+        by_reference: bool = False,
+    ) -> Any:
+        fields = {"paymentType": "PA" if kind in PRACTICE else kind}
+        if kind in PRACTICE:
+            fields["standingInstruction.industryPractice"] = PRACTICE[kind]
+        if cents is not None:
+            fields["amount"] = text(cents)
+        if currency is not None:
+            fields["currency"] = currency
+        if final:
+            fields["sequence"] = "FINAL"
+        if by_reference:
+            answer = self.api.post("/v1/payments", {**fields, "referenceUuid": behind.id})
+        else:
+            answer = self.api.post(f"/v1/payments/{behind.id}", fields)
+        code = self.books.refusal(kind, behind, cents, currency)
+        most = self.books.most(kind, behind)
+        granted = code or (CHARGED_BACK if kind == "CB" else APPROVED)
+        entry = self.books.enter(answer.body.get("id", ""), kind, behind, cents, code=code, final=final)
+        self._compare(f"{kind} on {behind}, at most {most}", answer, granted, None if code else entry.moved)
+        return entry if entry.id else multiple()
+
+    def _compare(self, what: str, answer: Answer, code: str, moved: int | None) -> None:
+        kind = what[:3].strip()
+        type(self).tally["steps"] += 1
+        type(self).tally[f"{kind} {code}"] += 1
+        self.told.append(f"{what}: {answer.code} {answer.body.get('amount')}; the model says {code} {moved}")
+        assert answer.code == code, "\n".join(self.told)
+        assert answer.status == (200 if code in (APPROVED, CHARGED_BACK, SILENT) else 400), answer
+        if moved is not None:
+            assert answer.body["amount"] == text(moved), "\n".join(self.told)
+
+
+def text(cents: int) -> str:
+    return f"{cents // 100}.{cents % 100:02d}"

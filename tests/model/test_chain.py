@@ -1,0 +1,60 @@
+"""The API and the model agree about random sequences; `python -m tests.model` runs thousands.
+
+Source: decisions, section 4; docs/decisions/0007; design goals R2.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.model.books import Books, Entry, Pot, broken_rules
+from tests.model.machine import ChainMachine
+from tests.support.fixtures import Shop
+
+SEQUENCES, STEPS = 60, 12
+
+
+@pytest.mark.django_db
+@pytest.mark.timeout(120)
+def test_no_sequence_of_operations_makes_the_books_wrong(shop: Shop) -> None:
+    """Decisions, section 4: accepted and refused agree, codes and amounts too, and no ceiling is ever broken."""
+    machine = type("Machine", (ChainMachine,), {"api": shop.api})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=SEQUENCES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    assert ChainMachine.tally["steps"] > 200
+
+
+def test_the_models_own_rules_see_what_is_given_twice() -> None:
+    """The invariant can fail."""
+    paid = Entry("1", "DB", "done", 100, pot=Pot(100))
+    assert broken_rules([paid, Entry("2", "RF", "done", 100, paid)]) == []
+    assert broken_rules([paid, Entry("2", "RF", "done", 60, paid), Entry("3", "RV", "done", 41, paid)])
+    held = Entry("1", "PA", "done", 100)
+    more = Entry("2", "INC", "done", 10, held)
+    captures = [Entry("3", "CP", "done", 60, held), Entry("4", "CP", "done", 50, more)]
+    assert broken_rules([held, more, *captures]) == []
+    assert broken_rules([held, more, *captures, Entry("5", "RC", "done", 1, held)])
+
+
+def test_the_model_refuses_what_the_rulings_refuse() -> None:
+    """Decisions, section 4: the figures of its own text."""
+    books = Books()
+    held = books.enter_first("1", "PA", "done", 10_000, 1)
+    assert books.refusal("CP", held, 10_001, "EUR") == "700.400.100"
+    captured = books.enter("2", "CP", held, 6_000, code="", final=False)
+    assert books.refusal("CP", held, 1, "EUR") == "700.400.100"
+    assert books.refusal("RF", captured, 6_001, "EUR") == "700.400.200"
+    assert books.refusal("RF", held, 1, "EUR") == "700.300.100"
+    assert books.refusal("RF", captured, 1, "USD") == "700.100.500"
+    assert books.refusal("RV", held, 4_000, "EUR") == ""

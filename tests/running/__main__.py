@@ -1,0 +1,78 @@
+"""`python -m tests.running`: try all that docs/running.md says, with real processes on the loopback; prints a table.
+
+It takes three to four minutes and stops everything that it started. Exit code 1 when something is not as it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.running.live import a_live_start
+from tests.running.servers import Cluster
+from tests.running.site import PROXIES, Site, chosen_proxy
+from tests.running.trials import TRIALS, Row, Stage, Trial
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.running", description=__doc__)
+    parser.add_argument("--proxy", choices=PROXIES, help="default: the first that is installed")
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long load runs before and after each fault")
+    parser.add_argument("--web-only", action="store_true", help="only what concerns the proxy and its nodes")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/running.md has it")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
+    options = parser.parse_args()
+    proxy = chosen_proxy(options.proxy)
+    folder = Path(tempfile.mkdtemp(prefix="tollhouse-running-"))
+    folder.chmod(0o711)
+    started = time.monotonic()
+    rows: list[Row] = []
+    try:
+        for row in _all(folder, proxy, options.seconds, TRIALS[:1] if options.web_only else TRIALS):
+            rows.append(row)
+            sys.stdout.write(_line(row, options.markdown) + "\n")
+            sys.stdout.flush()
+    finally:
+        if options.keep:
+            sys.stdout.write(f"Logs are in {folder}\n")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    wrong = [row.trial for row in rows if not row.fine]
+    sys.stdout.write(f"\n{len(rows) - len(wrong)} of {len(rows)} as they must be, proxy {proxy}, ")
+    sys.stdout.write(f"{time.monotonic() - started:.0f} s\n")
+    return 1 if wrong else 0
+
+
+def _all(folder: Path, proxy: str, seconds: float, trials: Sequence[Trial]) -> Iterator[Row]:
+    cluster = Cluster(folder)
+    site = Site("site", folder, cluster.url(), live=False, proxy=proxy)
+    try:
+        cluster.start()
+        site.migrate()
+        demo = site.seed()
+        site.start_background()
+        site.start_web()
+        stage = Stage(cluster=cluster, site=site, demo=demo, seconds=seconds, primary=cluster.servers[0])
+        for trial in trials:
+            yield from trial(stage)
+        site.stop()
+        yield from a_live_start(folder, cluster, proxy)
+    finally:
+        site.stop()
+        cluster.stop()
+
+
+def _line(row: Row, markdown: bool) -> str:
+    verdict = "yes" if row.fine else "**no**" if markdown else "NO"
+    if markdown:
+        return f"| {row.trial} | {row.done} | {row.seen} | {verdict} |"
+    return f"{verdict:<4} {row.trial}\n       {row.done}\n       {row.seen}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Our books against what clients were told, and against the acquirer's own log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gateway.connectors.stub.control import StubControl
+from tests.running.clients import Acknowledged
+from tests.running.servers import DATABASE, Server, eventually
+
+PAYMENTS = "SELECT replace(id::text, '-', ''), merchant_transaction_id, status, connector FROM gateway_payment"
+OPEN = "SELECT count(*) FROM gateway_payment WHERE status IN ('STARTED', 'IN_DOUBT')"
+UNLOGGED = "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r' ORDER BY 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """``lost``: acknowledged and not (or not so) in the books; ``doubled``: keys with more than one payment;
+    ``apart``: payments that the acquirer took and we have not approved, or the other way round."""
+
+    payments: int
+    lost: int
+    doubled: int
+    apart: int
+    settled_after_s: float
+
+    @property
+    def fine(self) -> bool:
+        return not (self.lost or self.doubled or self.apart)
+
+    def __str__(self) -> str:
+        return f"{self.lost} lost, {self.doubled} doubled, {self.apart} apart from the acquirer's log"
+
+
+def compare(primary: Server, acknowledged: Iterable[Acknowledged], acquirer: str) -> Comparison:
+    """Wait until nothing is open any more, then lay the books side by side."""
+    settled = eventually("every payment settled", lambda: _open(primary) == 0)
+    rows = primary.ask(PAYMENTS, database=DATABASE)
+    ours = {payment: (key, status) for payment, key, status, _ in rows}
+    lost = 0
+    for told in acknowledged:
+        key, status = ours.get(told.payment, ("", ""))
+        succeeded = told.code.startswith("000.100.")
+        lost += key != told.key or (succeeded and status != "APPROVED")
+    keys = Counter(key for key, _ in ours.values() if key)
+    took = {key for key, row in StubControl(acquirer).transactions().items() if row["outcome"] == "approved"}
+    approved = {payment for payment, _, status, connector in rows if status == "APPROVED" and connector == "stub"}
+    return Comparison(
+        payments=len(ours), lost=lost, doubled=sum(count > 1 for count in keys.values()),
+        apart=len(took ^ approved), settled_after_s=settled,
+    )  # fmt: skip
+
+
+def _open(primary: Server) -> int:
+    return int(primary.ask(OPEN, database=DATABASE)[0][0])
