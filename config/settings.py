@@ -3,6 +3,7 @@
 Run `python -m config.launcher` (or `make run`) for embedded defaults; docs/settings.md lists the same names.
 """
 
+import contextlib
 from pathlib import Path
 
 import environ
@@ -148,7 +149,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"
-STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+with contextlib.suppress(OSError):  # a read-only installation has collected them before
+    STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # The finders serve what is in the tree; nothing has to be collected before the first start.
 WHITENOISE_USE_FINDERS = True

@@ -106,6 +106,5 @@ def claim_of(
 
 def in_progress(key: str) -> Refused:
     """409: the first request with this key has not been answered yet."""
-    return Refused(
-        IN_PROGRESS, [ParameterError(name=HEADER, value=key, message="belongs to a request still being made")], status=409
-    )
+    error = ParameterError(name=HEADER, value=key, message="belongs to a request still being made")
+    return Refused(IN_PROGRESS, [error], status=409)

@@ -87,8 +87,8 @@ def refuse_what_is_not_built(parameters: Parameters, channel: Channel) -> None:
         errors.append(
             ParameterError(
                 name="entityId", code=NOT_SUPPORTED,
-                message="belongs to a channel with 3-D Secure, which is not offered yet: send threeDSecure.disable=true "
-                "or a proof of an external 3DS server",
+                message="belongs to a channel with 3-D Secure, which is not offered yet: send "
+                "threeDSecure.disable=true or a proof of an external 3DS server",
             )
         )  # fmt: skip
     if errors:

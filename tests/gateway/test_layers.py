@@ -16,8 +16,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.identifiers", "gateway.masking", "gateway.luhn", "gateway.advice", "gateway.brands", "gateway.logs",
     ),
     ("gateway.models", "gateway.migrations"),
-    ("gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens", "gateway.outbound", "gateway.metrics",
-     "gateway.apps"),
+    (
+        "gateway.vault", "gateway.vault_keys", "gateway.rows", "gateway.audit", "gateway.tokens", "gateway.outbound",
+        "gateway.metrics", "gateway.apps",
+    ),
     ("gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications"),
     ("gateway.payments",),
     ("gateway.api", "gateway.admin", "gateway.pages", "gateway.tasks", "gateway.management"),
