@@ -36,17 +36,8 @@ class ExchangeInline(Shown):
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnly):
-    list_display = (
-        "id_hex",
-        "created_at",
-        "merchant",
-        "payment_type",
-        "brand",
-        "amount",
-        "currency",
-        "status",
-        "result_code",
-    )
+    list_display = ("created_at", "payment_type", "money", "brand", "status", "result_code", "merchant", "id_hex")
+    list_display_links = ("created_at", "id_hex")
     list_select_related = ("merchant",)
     list_filter = ("status", "payment_type")
     search_fields = ("id",)
@@ -59,6 +50,10 @@ class PaymentAdmin(ReadOnly):
     @admin.display(description="id")
     def id_hex(self, payment: Payment) -> str:
         return payment.id.hex
+
+    @admin.display(description="amount", ordering="amount")
+    def money(self, payment: Payment) -> str:
+        return f"{payment.amount} {payment.currency}"
 
     @admin.display(description="short id")
     def short_id(self, payment: Payment) -> str:

@@ -72,9 +72,9 @@ class Stage:
         return False
 
     def ticks_again(self) -> bool:
-        """Whether a tick succeeds that succeeded after this call."""
-        before = len(self.stack.ticks())
-        return eventually(lambda: len(self.stack.ticks()) > before, BACK_WITHIN_S, 0.1)
+        """Whether a tick does its work after this call."""
+        now = time.time()
+        return eventually(lambda: self.stack.ticked_since(now), BACK_WITHIN_S, 0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

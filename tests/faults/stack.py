@@ -22,7 +22,7 @@ import psycopg
 
 from config.launcher.var import ROOT, port_is_free
 from gateway.connectors.stub.control import StubControl, log_entries
-from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
+from tests.faults.processes import Process, all_gone, children, descendants, eventually, ports_of, read
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PG", "PYTEST_")
 UP_WITHIN_S: Final = 120.0
@@ -31,7 +31,6 @@ ROLES: Final[Mapping[str, str]] = {
     "web": " gunicorn ", "worker": " worker ", "beat": " beat ", "broker": "valkey-server|redis-server",
     "postgres": "/postgres -D ", "acquirer": "gateway.connectors.stub.acquirer",
 }  # fmt: skip
-_TICK: Final = re.compile(r'gateway\.tasks\.tick\[[^]]*\] succeeded.*?"timestamp": "([^"]+)"')
 
 
 class NotUp(Exception):
@@ -149,13 +148,20 @@ class Stack:
         finally:
             line.close()
 
-    def ticks(self) -> list[str]:
-        """When ticks succeeded: the worker's own log, UTC in ISO 8601."""
-        text = ""
-        for name in ("worker.log.1", "worker.log"):
-            with contextlib.suppress(OSError):
-                text += (self.var / "log" / name).read_text(errors="replace")
-        return _TICK.findall(text)
+    def ticked_since(self, at: float) -> bool:
+        """Whether a tick has spoken to the database since ``at``, seconds since 1970: the sessions of the Celery
+        worker's pool, found by their ports, since a tick with nothing to do leaves no other trace."""
+        pool = list(ports_of(one.pid for one in self.below("worker")))
+        statement = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE client_port = ANY(%s) AND query_start > to_timestamp(%s) AND state = 'idle'"
+        )
+        try:
+            with self.connect() as connection:
+                row = connection.execute(statement, (pool, at)).fetchone()
+        except (psycopg.Error, KeyError):
+            return False
+        return row is not None and row[0] > 0
 
     # --- what it knows ------------------------------------------------------------------------------------------
 

@@ -65,8 +65,6 @@ def make_certificate(folder: Path) -> Path:
     file.touch(mode=0o600)
     file.write_bytes(
         certificate.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return file

@@ -18,7 +18,7 @@ REFUSE_EXEC_GAIN: Final = 1
 
 def deny_writable_code() -> bool:
     """Whether the kernel from now on refuses this process memory that is both writable and executable."""
-    return ctypes.CDLL(None).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0) == 0)
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
     python -m tests.running.proxy --tls 8443 --plain 8080 --certificate FILE NODE…
 
-It does what the examples of docs/running do: it sets X-Forwarded-For and X-Forwarded-Proto itself, tries another node
-only when no connection could be made, and never sends a request twice.
+It does what the examples of docs/running do: it sets X-Forwarded-For and X-Forwarded-Proto itself, hides /metrics, tries
+another node only when no connection could be made, and never sends a request twice.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def handler(nodes: list[str], scheme: str) -> type[BaseHTTPRequestHandler]:
 
         def forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if self.path.partition("?")[0].startswith("/metrics"):
+                return self._answer(404, {}, b"")
             headers = {name: value for name, value in self.headers.items() if name.lower() not in DROPPED}
             headers |= {"X-Forwarded-For": self.client_address[0], "X-Forwarded-Proto": scheme}
             line = self._line()

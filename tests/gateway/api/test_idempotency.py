@@ -1,0 +1,153 @@
+"""Idempotency keys and the switch against duplicates (D20)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gateway.models import IdempotencyKey, Payment, Status
+from tests.support.client import Answer, Api, payment
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once, times
+
+pytestmark = pytest.mark.django_db
+KEY = "order-4711-try-1"
+
+
+def pay(api: Api, key: str = KEY, **changes: str | None) -> Answer:
+    return api.post("/v1/payments", payment(**changes), Idempotency_Key=key)
+
+
+def test_the_same_key_with_the_same_body_is_answered_with_the_stored_answer(api: Api) -> None:
+    first, second = pay(api), pay(api)
+    assert first.status == second.status == 200
+    assert second.text == first.text
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert "Idempotent-Replayed" not in first.headers
+    assert Payment.objects.count() == 1
+
+
+def test_a_decline_is_stored_like_a_success(api: Api) -> None:
+    first, second = (pay(api, card__number="4000015500000005") for _ in range(2))
+    assert first.status == second.status == 400
+    assert second.text == first.text
+    assert Payment.objects.count() == 1
+
+
+def test_a_value_that_is_refused_is_stored_too(api: Api) -> None:
+    first, second = (pay(api, card__number="4444444444444444") for _ in range(2))
+    assert first.code == "100.100.101"
+    assert second.text == first.text
+    assert Payment.objects.count() == 1
+
+
+def test_the_same_key_with_another_body_is_refused(api: Api) -> None:
+    pay(api)
+    other = pay(api, amount="93.00")
+    assert (other.status, list(other.errors)) == (400, ["Idempotency-Key"])
+    assert Payment.objects.count() == 1
+
+
+def test_the_order_of_parameters_and_the_cvv_make_no_other_body(api: Api) -> None:
+    first = pay(api)
+    backwards = dict(reversed(payment(card__cvv="999").items()))
+    second = api.post("/v1/payments", backwards, Idempotency_Key=KEY)
+    assert second.text == first.text
+
+
+def test_a_validation_error_does_not_use_the_key_up(api: Api) -> None:
+    assert pay(api, amount="92.1").status == 400
+    assert pay(api).status == 200
+
+
+def test_a_key_belongs_to_its_token_method_and_path(shop: Shop, stranger: Shop) -> None:
+    first = pay(shop.api, paymentType="PA")
+    assert pay(stranger.api, paymentType="PA").id != first.id
+    captured = shop.api.post(
+        f"/v1/payments/{first.id}", {"paymentType": "CP", "amount": "1.00", "currency": "EUR"}, Idempotency_Key=KEY
+    )
+    assert captured.status == 200
+    assert captured.body["referencedId"] == first.id
+
+
+def test_a_follow_up_with_a_key_is_made_once(api: Api) -> None:
+    paid = api.pay()
+    refunds = [
+        api.post(f"/v1/payments/{paid.id}", {"paymentType": "RF", "amount": "10.00"}, Idempotency_Key=KEY)
+        for _ in range(3)
+    ]
+    assert {refund.text for refund in refunds} == {refunds[0].text}
+    assert Payment.objects.filter(payment_type="RF").count() == 1
+
+
+@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256, "a\tb"])
+def test_a_key_of_the_wrong_form_is_named(api: Api, key: str) -> None:
+    answer = pay(api, key)
+    assert (answer.status, list(answer.errors)) == (400, ["Idempotency-Key"])
+    assert Payment.objects.count() == 0
+
+
+def test_a_key_is_forgotten_after_24_hours(api: Api) -> None:
+    first = pay(api)
+    row = IdempotencyKey.objects.get()
+    IdempotencyKey.objects.update(created_at=row.created_at - timedelta(hours=24, seconds=1))
+    assert pay(api).id != first.id
+
+
+def test_a_key_whose_payment_is_still_being_made_answers_409(api: Api) -> None:
+    paid = pay(api)
+    IdempotencyKey.objects.update(answer=None, status=None)
+    Payment.objects.filter(pk=paid.id).update(status=Status.STARTED)
+    running = pay(api)
+    assert (running.status, running.code) == (409, "800.120.402")
+
+
+def test_a_key_whose_worker_died_tells_the_payment_as_it_stands(api: Api) -> None:
+    """The answer could not be stored, recovery has settled the payment since."""
+    paid = pay(api)
+    IdempotencyKey.objects.update(answer=None, status=None)
+    again = pay(api)
+    assert (again.status, again.id, again.code) == (200, paid.id, paid.code)
+    assert Payment.objects.count() == 1
+
+
+def test_no_key_and_no_body_is_stored_in_clear(api: Api) -> None:
+    pay(api)
+    row = IdempotencyKey.objects.get()
+    assert len(bytes(row.fingerprint)) == 16
+    assert "4200000000000000" not in (row.answer or "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_key_at_the_same_moment_makes_one_payment(committed: Shop) -> None:
+    answers = at_once(*times(8, lambda: pay(Api(token=committed.api.token, entity=committed.api.entity))))
+    assert Payment.objects.count() == 1
+    assert {answer.status for answer in answers} <= {200, 409}
+    assert len({answer.id for answer in answers if answer.status == 200}) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_channel_may_refuse_a_second_payment_with_the_same_merchant_transaction_id(committed: Shop) -> None:
+    shop = committed
+    api = shop.api_of(shop.open_channel("careful", refuse_duplicates=True))
+    named: dict[str, Any] = {"merchantTransactionId": "order-4711"}
+    assert api.pay(**named).status == 200
+    second = api.pay(**named)
+    assert (second.status, second.code) == (400, "800.110.100")
+    assert api.read(second.id).code == "800.110.100"
+    assert api.pay(merchantTransactionId="order-4712").status == 200
+    assert shop.api.pay(**named).status == shop.api.pay(**named).status == 200, "other channels do not mind"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_payments_with_the_same_merchant_transaction_id_at_once_make_one(committed: Shop) -> None:
+    channel = committed.open_channel("careful", refuse_duplicates=True)
+
+    def send() -> str:
+        api = Api(token=committed.api.token, entity=channel.entity_id)
+        return api.pay(merchantTransactionId="order-4711").code
+
+    codes = at_once(*times(6, send))
+    assert sorted(codes) == ["000.100.110"] + ["800.110.100"] * 5

@@ -1,0 +1,89 @@
+"""The examples of docs/running stay true to the code. What they promise is tried by `python -m tests.running`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import environ
+import pytest
+from django.db.backends.postgresql.base import DatabaseWrapper
+
+from config.launcher.programs import Web, beat_command, worker_command
+from config.launcher.var import ROOT
+from tests.running.files import EXAMPLES
+
+UNITS = EXAMPLES / "systemd"
+
+
+def started(unit: str) -> list[str]:
+    """The words of a unit's ExecStart, without the folder of the program."""
+    text = (UNITS / unit).read_text().replace("\\\n", " ")
+    found = re.search("^ExecStart=(.*)$", text, re.MULTILINE)
+    assert found
+    program, *rest = shlex.split(found[1])
+    return [Path(program).name, *rest]
+
+
+def variables() -> dict[str, str]:
+    lines = (UNITS / "tollhouse.env").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def test_the_web_unit_starts_gunicorn_as_the_launcher_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/running.md, The web nodes: other flags would be other behaviour than the tests have seen."""
+    for name, value in variables().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    words = [
+        re.sub(r"\$\{(\w+)\}", lambda name: variables()[name[1]], word) for word in started("tollhouse-web.service")
+    ]
+    assert sorted(words) == sorted(Web.from_environment().command())
+
+
+@pytest.mark.parametrize(
+    "unit,command", [("tollhouse-worker.service", worker_command()), ("tollhouse-beat.service", beat_command())]
+)
+def test_the_units_start_celery_as_the_launcher_does(unit: str, command: list[str]) -> None:
+    """docs/running.md, The web nodes."""
+    assert started(unit) == command
+
+
+def test_every_name_of_the_example_environment_is_a_setting() -> None:
+    """docs/settings.md."""
+    known = set(re.findall("`([A-Z][A-Z_]+)`", (ROOT / "docs" / "settings.md").read_text()))
+    known |= set(re.findall(r'"(GATEWAY_[A-Z_]+)"', (ROOT / "config" / "settings.py").read_text()))
+    assert set(variables()) - known == set()
+
+
+def test_database_url_may_name_several_hosts_and_asks_for_the_one_that_takes_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """docs/running.md, PostgreSQL: hosts, ports and libpq's own options reach the driver as they were written."""
+    monkeypatch.setenv("DATABASE_URL", variables()["DATABASE_URL"].replace("PASSWORD", "p%40ss"))
+    settings = environ.Env().db_url("DATABASE_URL")
+    settings |= {"TIME_ZONE": None, "OPTIONS": settings["OPTIONS"]}
+    sent = DatabaseWrapper(settings).get_connection_params()
+    assert sent["host"] == "10.0.0.21,10.0.0.22,10.0.0.23"
+    assert str(sent["port"]) == "5432,5432,5432"
+    assert (sent["password"], sent["dbname"]) == ("p@ss", "tollhouse")
+    assert sent["target_session_attrs"] == "read-write"
+    assert (sent["connect_timeout"], sent["tcp_user_timeout"]) == (2, 8000)
+
+
+def test_an_archived_segment_is_never_overwritten_by_another(tmp_path: Path) -> None:
+    """docs/running.md, Back-up and restore: the same segment twice is fine, another one of its name is not."""
+    kept, same, other = tmp_path / "kept", tmp_path / "same", tmp_path / "other"
+    same.write_bytes(b"segment")
+    other.write_bytes(b"another")
+
+    def archive(source: Path) -> int:
+        return subprocess.run(["sh", EXAMPLES / "archive-wal.sh", source, kept], check=False).returncode
+
+    assert archive(same) == 0
+    assert archive(same) == 0
+    assert archive(other) != 0
+    assert kept.read_bytes() == b"segment"
+    assert {path.name for path in tmp_path.iterdir()} == {"kept", "same", "other"}
