@@ -78,6 +78,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Celery -----------------------------------------------------------------------------------------------------
 CELERY_BROKER_URL: str = env.str("CELERY_BROKER_URL", default="redis://127.0.0.1:6379/0")
+if CELERY_BROKER_URL.startswith("amqp"):
+    # RabbitMQ: replicated queues that survive the loss of a node.
+    CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -87,7 +90,11 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 # Default of kombu is 100 s: a task of a killed worker would wait that long.
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "unacked_restore_interval": 5}
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {"confirm_publish": True}
+    if CELERY_BROKER_URL.startswith("amqp")
+    else {"visibility_timeout": 3600, "unacked_restore_interval": 5}
+)
 CELERY_BEAT_SCHEDULE = {
     # A tick that waited too long is not worth doing: the next one finds the same rows.
     "tick": {"task": "gateway.tasks.tick", "schedule": 1.0, "options": {"expires": 5.0}},

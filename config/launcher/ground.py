@@ -108,5 +108,6 @@ def _allowed_hosts(web: Web, base_url: str) -> str:
 
 
 def _where(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname or "")
+    """Host and port as a step shows them; a URL may name several hosts, and then no single port."""
+    hosts = urlsplit(url).netloc.rpartition("@")[2]
+    return hosts or url.partition(":")[0]

@@ -1,8 +1,9 @@
 #!/bin/sh
 # A verified base backup of a running server. Usage: base-backup.sh FOLDER CONNECTION
 #   base-backup.sh /srv/backup "host=pg1,pg2,pg3 user=backup target_session_attrs=read-write"
-# Run it as PostgreSQL's user, by a timer. The password comes from PGPASSFILE. The backup is FOLDER/<UTC time>; together with
-# the WAL archive it can be restored to any moment after it. The vault's keyset is not in it, and must not be.
+# Run it as PostgreSQL's user, by a timer. The password comes from PGPASSFILE. The backup is FOLDER/<UTC time>;
+# together with the WAL archive it can be restored to any moment after it. The vault's keyset is not in it, and must
+# not be.
 set -eu
 folder=$1
 connection=$2

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make a data folder that starts as of a moment. Usage: restore.sh BACKUP ARCHIVE DATA MOMENT
-#   restore.sh /srv/backup/20260101T020000Z /var/lib/tollhouse-archive /var/lib/postgresql/restored "2026-01-01 09:59:59+00"
+#   restore.sh /srv/backup/20260101T020000Z /var/lib/tollhouse-archive /var/lib/postgresql/new "2026-01-01 09:59:59+00"
 # Run it as PostgreSQL's user. Nothing is started: look at DATA/postgresql.auto.conf, then start a server on DATA. It
 # replays to MOMENT, stops there and takes reads only; when all is right: SELECT pg_wal_replay_resume().
 set -eu

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from django.conf import settings
@@ -162,10 +163,21 @@ def _read(http: HttpRequest, limit: int) -> bytes:
 
 
 def client_ip(request: HttpRequest) -> str | None:
-    """Who calls. X-Forwarded-For counts only behind a proxy of ours, and then its last entry, which that proxy set."""
+    """Who calls. X-Forwarded-For counts only behind a proxy of ours, and then its last entry, which that proxy set.
+
+    Some proxies append the port, some write brackets around an IPv6 address; what is no address then counts as none.
+    """
+    text = request.META.get("REMOTE_ADDR") or ""
     if settings.GATEWAY_BEHIND_PROXY and (forwarded := request.headers.get("X-Forwarded-For")):
-        return forwarded.rpartition(",")[2].strip() or None
-    return request.META.get("REMOTE_ADDR") or None
+        text = forwarded.rpartition(",")[2].strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ip_address(text.partition("%")[0]))
+    except ValueError:
+        return None
 
 
 def log_request(visit: Visit, response: Response, endpoint: Endpoint) -> None:

@@ -30,6 +30,10 @@ def is_api(path: str) -> bool:
     return bool(_API.match(path))
 
 
+INSIDE = ("/metrics",)
+"""Asked from inside the network, with a token of its own."""
+
+
 class TlsOnly:
     """In live, a plain HTTP request that carries a token is refused (it has been read on the way already), and any
     other is sent to https by 307. Health answers on plain HTTP: a load balancer asks from inside."""
@@ -38,7 +42,7 @@ class TlsOnly:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not settings.IS_LIVE or request.is_secure() or request.path.startswith("/health/"):
+        if not settings.IS_LIVE or request.is_secure() or request.path in INSIDE or request.path.startswith("/health/"):
             return _with_length(self.get_response(request))
         if "Authorization" in request.headers:
             return plain_answer(

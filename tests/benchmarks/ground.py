@@ -105,7 +105,7 @@ class Ground:
         # The launcher's server takes 100 connections; more in flight than that need more, and so does a user of it.
         before = launcher.SETTINGS
         chosen = {**dict(before), "max_connections": str(self.max_connections), **self.settings}
-        launcher.SETTINGS = tuple(chosen.items())
+        launcher.SETTINGS = tuple(chosen.items())  # type: ignore[assignment]
         try:
             self._postgres.start()
         finally:

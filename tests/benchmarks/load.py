@@ -117,7 +117,7 @@ class Line:
 class Load:
     """A load that is running: made by ``closed`` or ``opened``; ``result()`` waits for its end."""
 
-    def __init__(self, processes: list[tuple[multiprocessing.process.BaseProcess, Pipe]]) -> None:
+    def __init__(self, processes: Sequence[tuple[multiprocessing.process.BaseProcess, Pipe]]) -> None:
         self._processes = processes
         for _, pipe in processes:
             pipe.recv()  # connected

@@ -14,6 +14,7 @@ PREFIXES = {"VISA": ("4", 16), "MASTER": ("5388", 16), "AMEX": ("3782", 15), "DI
 BREAKS_AT = "13.00"
 SILENT_AT = "14.00"
 """Amounts at which the connector of tests.canary.application breaks, or is silent."""
+OWN_CVV = ("CVV as", "silence", "crash", "key", "header")
 CARD_WORDS = r"cvv|cvc|csc|dtvc|security.?code"
 
 
@@ -34,6 +35,7 @@ class Aviary:
     _chance: random.Random = field(default_factory=lambda: random.Random("canary"))
     _index: dict[bytes, set[str]] = field(default_factory=dict)
     _indexed: int = 0
+    _own: int = 0
 
     def card(self, label: str, *, brand: str = "VISA", valid: bool = True) -> Canary:
         """A card of ``brand``; not ``valid``: its check digit is wrong."""
@@ -42,13 +44,21 @@ class Aviary:
             digits = start + "".join(self._chance.choices("0123456789", k=length - len(start) - 1))
             check = check_digit(digits)
             number = digits + (check if valid else str((int(check) + 1) % 10))
-            # No HTTP status, no year, no amount of the requests.
-            cvv = str(self._chance.randrange(4100, 9900) if brand == "AMEX" else self._chance.randrange(510, 1000))
+            cvv = self._cvv(label, brand)
             if cvv not in number:
                 break
         made = Canary(label=label, number=number, cvv=cvv)
         self.sent.append(made)
         return made
+
+    def _cvv(self, label: str, brand: str) -> str:
+        """No HTTP status, no year, no amount of the requests. CVVs that are sent under odd names are nobody else's."""
+        if brand == "AMEX":
+            return str(self._chance.randrange(4100, 9900))
+        if label.startswith(OWN_CVV):
+            self._own += 1
+            return str(510 + self._own)
+        return str(self._chance.randrange(700, 1000))
 
     def known(self, label: str, number: str) -> Canary:
         """A card with this number, which has to be one of nobody."""

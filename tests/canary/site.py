@@ -20,6 +20,7 @@ import psycopg
 from config.launcher.postgres import Postgres
 from config.launcher.postgres_files import find_binaries
 from config.launcher.process import spawn
+from config.launcher.programs import Web
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PYTEST_", "TEST_")
@@ -82,25 +83,9 @@ class Site:
             "-m", "config.launcher.prepare", "--base-url", f"http://127.0.0.1:{self.port}", "--demo-file", str(file)
         )
         self.facts = json.loads(file.read_text())
-        command = [
-            sys.executable,
-            "-m",
-            "gunicorn",
-            "tests.canary.application:application",
-            "--bind",
-            f"127.0.0.1:{self.port}",
-            "--worker-class",
-            "gthread",
-            "--workers",
-            "1",
-            "--threads",
-            "4",
-            "--no-control-socket",
-            "--log-level",
-            "debug",
-            "--keep-alive",
-            "5",
-        ]
+        web = Web(host="127.0.0.1", port=self.port, workers=1, threads=4, timeout_s=60)
+        arguments = [part.replace("config.wsgi:", "tests.canary.application:") for part in web.command()[1:]]
+        command = [sys.executable, "-m", "gunicorn", *arguments]
         self._web = spawn(command, log=self.web_log, env=self.environment())
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -162,7 +147,7 @@ class Site:
     def dump(self) -> str:
         assert self._postgres is not None
         assert self._postgres.url is not None
-        program = find_binaries() / "pg_dump"
+        program = find_binaries().bin / "pg_dump"
         done = subprocess.run([program, self._postgres.url], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout

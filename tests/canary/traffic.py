@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
@@ -96,6 +97,23 @@ CVV_NAMES = (
     "cvn",
 )
 """Names that CVVs are sent under by mistake."""
+
+
+OPEN = {
+    "text": r".*=(\{0\}|pay with .*|https://.*)|own number in .*|[A-Z]{2} [a-zA-Z.\[\]0]+ on (True|False)|name customParameters.*",
+    "key": r"key .*",
+    "word": r"CVV as (card\.securityCode|securityCode|csc|cvn).*",
+    "silence": r"silence, .*|external",
+    "server": r"raw, .*|header Transfer-Encoding.*",
+    "type": r"header Content-Type.*",
+}
+"""Known leaks that are not closed yet: name → labels of the requests. Each has a test of its own that says so."""
+
+
+def open_leak(label: str) -> str:
+    """The known leak that a label belongs to, or ''."""
+    bare = re.sub(r" \(CVV( [0-9]+)?\)$", "", label)
+    return next((name for name, labels in OPEN.items() if re.fullmatch(labels, bare)), "")
 
 
 def payment(card: Canary, **changes: str | None) -> dict[str, str]:
@@ -199,6 +217,9 @@ def wrong_fields(site: Site, aviary: Aviary) -> None:
             grouped = " ".join(card.number[at : at + 4] for at in range(0, 16, 4))
             fields = payment(right, paymentBrand="VISA") | {name: shape.format(card.number, grouped)}
             site.post(card.label, "/v1/payments", fields)
+    for name in ("descriptor", "merchantTransactionId", "customParameters[ref]", "cart.items[0].name"):
+        card = aviary.card(f"own number in {name}")
+        site.post(card.label, "/v1/payments", payment(card) | {name: f"card {card.number}"})
     for name in ("field{0}", "card.{0}", "{0}", "customParameters[{0}]", "cart.items[{0}].name", "{0}[0]"):
         card = aviary.card(f"name {name}")
         site.post(
@@ -459,7 +480,7 @@ def admin_pages(site: Site, log_in: Mapping[str, str]) -> dict[str, str]:
                     row[0] for row in database.execute(f"SELECT id FROM gateway_{kind} ORDER BY random() LIMIT 150")
                 ]  # type: ignore[arg-type]
             for key in keys:
-                address = f"/admin/gateway/{kind}/{key}/change/"
+                address = f"/admin/gateway/{kind}/{getattr(key, 'hex', key)}/change/"
                 answer = browser.get(base + address)
                 assert answer.status_code == 200, (address, answer.text[:300])
                 pages[address] = answer.text

@@ -27,11 +27,9 @@ from tests.faults.stack import Stack
 ACQUIRER_TIMEOUT_S: Final = 2
 """The product's default is 10: with 2 there are more payments in doubt in the same time."""
 LATE_MS: Final = 3_500
-CLAIM_S: Final = 2 * ACQUIRER_TIMEOUT_S + 2
-"""How long a claim of a worker that was killed keeps others away (gateway.payments.recovery.claim)."""
 FULL_S: Final = 210.0
 SETTLED_WITHIN_S: Final = 120.0
-CALM_S: Final = (0.5, 2.0)
+CALM_S: Final = (1.0, 3.0)
 RACES: Final = 4
 
 
@@ -149,7 +147,7 @@ def windows(faults: Sequence[Fault], strikes: Sequence[Strike]) -> tuple[list[ti
     for one in strikes:
         fault, end = by_name[one.fault], (one.back or time.time()) + 1
         if fault.stops_ticks:
-            down.append((one.at - 1, end + CLAIM_S))
+            down.append((one.at, end))
         if fault.stops_acquirer:
             away.append((one.at, end))
     return down, [*down, *away]

@@ -28,6 +28,7 @@ BEHAVIOUR_S: Final = 3.0
 BEHAVIOUR_AT_MOST_S: Final = 12.0
 BEHAVIOUR_ODDS: Final = 0.3
 BASE_ODDS: Final = 0.01
+SLOW_MS: Final = 300
 DELAY_MS: Final = 30
 """Before every answer of the acquirer, so that most requests under way are at the acquirer when something dies."""
 BEHAVIOURS: Final = (
@@ -37,14 +38,25 @@ BEHAVIOURS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """One fault that was tried. ``fired``: its mark was seen. ``back``: when the part worked again, seconds since
-    1970 as ``at``; None when it did not within BACK_WITHIN_S."""
+    """One fault that was tried. ``at``: when, seconds since 1970. ``fired``: its mark was seen. ``back``: when the part
+    worked again; None when it did not within BACK_WITHIN_S."""
 
     fault: str
     at: float
     fired: bool
     back: float | None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a fault saw: whether its mark showed, whether the part worked again within BACK_WITHIN_S, and when it
+    struck to the millisecond, where that matters."""
+
+    fired: bool
+    back: bool
+    note: str = ""
+    moment: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +73,10 @@ class Stage:
         kinds = ["submit", "inquire", "void"] if odds else ["submit"]
         self.stack.acquirer.steer(delay_ms=DELAY_MS, late_ms=self.late_ms, kinds=kinds, **(odds or base))
 
+    def slow_down(self, delay_ms: int) -> None:
+        """No misbehaviour, but every answer takes so long."""
+        self.stack.acquirer.steer(delay_ms=delay_ms)
+
     def quiet(self) -> None:
         """The acquirer behaves from now on."""
         self.stack.acquirer.steer()
@@ -73,8 +89,8 @@ class Stage:
 
     def ticks_again(self) -> bool:
         """Whether a tick does its work after this call."""
-        now = time.time()
-        return eventually(lambda: self.stack.ticked_since(now), BACK_WITHIN_S, 0.1)
+        before = self.stack.ticks()
+        return eventually(lambda: self.stack.ticks() > before >= 0, BACK_WITHIN_S, 0.2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +100,16 @@ class Fault:
 
     name: str
     group: str
-    strike: Callable[[Stage], tuple[bool, bool, str]]
+    strike: Callable[[Stage], Seen]
     stops_ticks: bool = False
     stops_acquirer: bool = False
 
     def fire(self, stage: Stage) -> Strike:
         """Do it, and wait until the part works again."""
         at = time.time()
-        fired, back, note = self.strike(stage)
-        return Strike(fault=self.name, at=at, fired=fired, back=time.time() if back else None, note=note)
+        seen = self.strike(stage)
+        back = time.time() if seen.back else None
+        return Strike(fault=self.name, at=seen.moment or at, fired=seen.fired, back=back, note=seen.note)
 
 
 def _kill(one: Process) -> bool:
@@ -112,20 +129,32 @@ def _another(stage: Stage, role: str, old: Process) -> bool:
     return eventually(replaced, BACK_WITHIN_S, 0.1)
 
 
-def _kill_role(stage: Stage, role: str, works: Callable[[Stage], bool]) -> tuple[bool, bool, str]:
+def _kill_role(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
     old = stage.stack.must_find(role)
+    moment = time.time()
     fired = _kill(old)
-    return fired, _another(stage, role, old) and works(stage), f"pid {old.pid}"
+    return Seen(fired, _another(stage, role, old) and works(stage), f"pid {old.pid}", moment)
 
 
-def _kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> tuple[bool, bool, str]:
+def _kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
     """Kill one child of a role; its parent replaces it."""
     parent = stage.stack.must_find(role)
     eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
     old = stage.dice.choice(stage.stack.below(role))
+    moment = time.time()
     fired = _kill(old)
     whole = eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
-    return fired and is_alive(parent), whole and works(stage), f"pid {old.pid}"
+    return Seen(fired and is_alive(parent), whole and works(stage), f"pid {old.pid}", moment)
+
+
+def _kill_web(stage: Stage, strike: Callable[[Stage], Seen]) -> Seen:
+    """With a slow acquirer, so that what is killed has questions under way."""
+    stage.slow_down(SLOW_MS)
+    time.sleep(2 * SLOW_MS / 1000)
+    try:
+        return strike(stage)
+    finally:
+        _accepts(stage)
 
 
 def _serves(stage: Stage) -> bool:
@@ -137,12 +166,12 @@ def _keeps(stage: Stage) -> bool:
     return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and _serves(stage) and stage.ticks_again()
 
 
-def _kill_backend(stage: Stage) -> tuple[bool, bool, str]:
+def _kill_backend(stage: Stage) -> Seen:
     """kill -9 of one session's process: PostgreSQL then ends all of them and recovers. Seen by one of our own."""
     probe = stage.stack.connect()
     sessions = [one for one in stage.stack.sessions() if one.pid != probe.info.backend_pid]
     if not sessions:
-        return False, True, "nobody was connected"
+        return Seen(False, True, "nobody was connected")
     old = stage.dice.choice(sessions)
     gone = _kill(old)
 
@@ -155,10 +184,10 @@ def _kill_backend(stage: Stage) -> tuple[bool, bool, str]:
 
     fired = gone and eventually(ended, GONE_WITHIN_S, 0.1)
     probe.close()
-    return fired, _keeps(stage), f"pid {old.pid} of {len(sessions)} sessions"
+    return Seen(fired, _keeps(stage), f"pid {old.pid} of {len(sessions)} sessions")
 
 
-def _terminate(stage: Stage) -> tuple[bool, bool, str]:
+def _terminate(stage: Stage) -> Seen:
     """pg_terminate_backend of every session but our own."""
     statement = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -166,10 +195,10 @@ def _terminate(stage: Stage) -> tuple[bool, bool, str]:
     )
     with stage.stack.connect() as connection:
         ended = sum(bool(row[0]) for row in connection.execute(statement))
-    return ended > 0, _keeps(stage), f"{ended} sessions"
+    return Seen(ended > 0, _keeps(stage), f"{ended} sessions")
 
 
-def _hold(stage: Stage, family: Callable[[], list[Process]], works: Callable[[Stage], bool]) -> tuple[bool, bool, str]:
+def _hold(stage: Stage, family: Callable[[], list[Process]], works: Callable[[Stage], bool]) -> Seen:
     """SIGSTOP for HELD_S, then SIGCONT whatever happens."""
     held = family()
     try:
@@ -182,14 +211,14 @@ def _hold(stage: Stage, family: Callable[[], list[Process]], works: Callable[[St
         for one in held:
             with contextlib.suppress(OSError):
                 os.kill(one.pid, signal.SIGCONT)
-    return fired, works(stage), f"{len(held)} processes for {HELD_S:g} s"
+    return Seen(fired, works(stage), f"{len(held)} processes for {HELD_S:g} s")
 
 
-def _hold_postgres(stage: Stage) -> tuple[bool, bool, str]:
+def _hold_postgres(stage: Stage) -> Seen:
     return _hold(stage, lambda: [stage.stack.must_find("postgres"), *stage.stack.below("postgres")], _keeps)
 
 
-def _hold_acquirer(stage: Stage) -> tuple[bool, bool, str]:
+def _hold_acquirer(stage: Stage) -> Seen:
     return _hold(stage, lambda: [stage.stack.must_find("acquirer")], _accepts)
 
 
@@ -197,7 +226,7 @@ def _accepts(stage: Stage) -> bool:
     return eventually(stage.steers_again, BACK_WITHIN_S, 0.1)
 
 
-def _behave(stage: Stage, name: str) -> tuple[bool, bool, str]:
+def _behave(stage: Stage, name: str) -> Seen:
     """The acquirer misbehaves in this one way for a while, to whoever asks whatever. Counted in its own log."""
 
     def seen() -> int:
@@ -209,17 +238,17 @@ def _behave(stage: Stage, name: str) -> tuple[bool, bool, str]:
     eventually(lambda: seen() - before >= 3, BEHAVIOUR_AT_MOST_S - BEHAVIOUR_S, 0.3)
     back = _accepts(stage)
     count = seen() - before
-    return count > 0, back, f"{count} messages"
+    return Seen(count > 0, back, f"{count} messages")
 
 
-def _kill_launcher(stage: Stage) -> tuple[bool, bool, str]:
+def _kill_launcher(stage: Stage) -> Seen:
     """Everything dies at once and is started again on what it left. The secrets it made must still be the same."""
     stack = stage.stack
     known = stack.facts("demo.json").get("access_token")
     fired = stack.kill()
     stack.start()
     same = stack.facts("demo.json").get("access_token") == known
-    return fired, same and _accepts(stage) and _keeps(stage), "" if same else "the access token is another one"
+    return Seen(fired, same and _accepts(stage) and _keeps(stage), "" if same else "the access token is another one")
 
 
 def _ticks(stage: Stage) -> bool:
@@ -227,8 +256,10 @@ def _ticks(stage: Stage) -> bool:
 
 
 FAULTS: Final = (
-    Fault(name="web worker: kill -9", group="web", strike=partial(_kill_child, role="web", works=_serves)),
-    Fault(name="web server (gunicorn): kill -9", group="web", strike=partial(_kill_role, role="web", works=_serves)),
+    Fault(name="web worker: kill -9", group="web",
+          strike=partial(_kill_web, strike=partial(_kill_child, role="web", works=_serves))),
+    Fault(name="web server (gunicorn): kill -9", group="web",
+          strike=partial(_kill_web, strike=partial(_kill_role, role="web", works=_serves))),
     Fault(name="Celery pool child: kill -9", group="worker", stops_ticks=True,
           strike=partial(_kill_child, role="worker", works=_ticks)),
     Fault(name="Celery worker: kill -9", group="worker", stops_ticks=True,

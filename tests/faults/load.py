@@ -12,8 +12,8 @@ from typing import Final
 
 from tests.faults.client import Answer, Client, Journal, follow_up, payment
 
-CLIENTS: Final = 6
-PAUSE_S: Final = (0.02, 0.1)
+CLIENTS: Final = 8
+PAUSE_S: Final = (0.01, 0.06)
 """Between two requests of a client, from and to: the load is bounded whatever the machine can do."""
 SETTLED_WITHIN_S: Final = 25.0
 ASK_EVERY_S: Final = 0.5

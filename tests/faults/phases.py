@@ -23,8 +23,9 @@ def of_kills(
     payment_of = dict(keys)
     found = dict.fromkeys(PHASES, 0)
     for line in journal:
-        at = next((at for at in kills if line["kind"] == "POST" and line["sent"] <= at <= line["at"]), None)
-        if at is None or "fault" not in line or line["at"] - at > WITHIN_S:
+        if line["kind"] != "POST" or "fault" not in line:
+            continue
+        if not any(line["sent"] <= at <= line["at"] <= at + WITHIN_S for at in kills):
             continue
         payment = books.get(payment_of.get(line["key"], ""))
         found[_phase(payment, acquirer, line["at"])] += 1

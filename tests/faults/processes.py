@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -66,17 +64,6 @@ def is_alive(process: Process) -> bool:
 
 def all_gone(family: Iterable[Process]) -> bool:
     return not any(is_alive(one) for one in family)
-
-
-def ports_of(pids: Iterable[int]) -> set[int]:
-    """The local TCP ports of those processes' connections."""
-    sockets = set()
-    for pid in pids:
-        for entry in Path(f"/proc/{pid}/fd").glob("*"):
-            with contextlib.suppress(OSError):
-                sockets.add(os.readlink(entry))
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {int(row[1].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in sockets}
 
 
 def eventually(holds: Callable[[], bool], within_s: float, every_s: float = 0.02) -> bool:

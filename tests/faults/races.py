@@ -6,6 +6,7 @@ may not move more than there is. Each racer writes nothing but what it was told;
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +135,8 @@ def race_key(shop: Shop, result: RaceResult, mode: str) -> None:
     result.won += len(fresh)
     result.over += len({told.id for told in approved}) != 1 or len(fresh) > 1
     if len({str(told.body) for told in approved}) > 1:
-        result.odd.append(f"key {order}: different answers")
+        first, *others = sorted({json.dumps(told.body, sort_keys=True) for told in approved})
+        result.odd.append(f"key {order}: other answers than {first}: {others}")
 
 
 def race_bodies(shop: Shop, result: RaceResult, mode: str) -> None:

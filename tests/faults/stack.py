@@ -22,7 +22,7 @@ import psycopg
 
 from config.launcher.var import ROOT, port_is_free
 from gateway.connectors.stub.control import StubControl, log_entries
-from tests.faults.processes import Process, all_gone, children, descendants, eventually, ports_of, read
+from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PG", "PYTEST_")
 UP_WITHIN_S: Final = 120.0
@@ -148,20 +148,16 @@ class Stack:
         finally:
             line.close()
 
-    def ticked_since(self, at: float) -> bool:
-        """Whether a tick has spoken to the database since ``at``, seconds since 1970: the sessions of the Celery
-        worker's pool, found by their ports, since a tick with nothing to do leaves no other trace."""
-        pool = list(ports_of(one.pid for one in self.below("worker")))
-        statement = (
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE client_port = ANY(%s) AND query_start > to_timestamp(%s) AND state = 'idle'"
-        )
+    def ticks(self) -> int:
+        """How often the index of due payments was looked into, which is what a tick does, and nobody else: PostgreSQL's
+        own count, which starts anew when it recovers from a crash. -1 while it does not answer."""
+        statement = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'payment_recover'"
         try:
             with self.connect() as connection:
-                row = connection.execute(statement, (pool, at)).fetchone()
+                row = connection.execute(statement).fetchone()
         except (psycopg.Error, KeyError):
-            return False
-        return row is not None and row[0] > 0
+            return -1
+        return row[0] if row is not None else -1
 
     # --- what it knows ------------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.model.books import APPROVED, CHARGED_BACK, Books, Entry, broken_rules
+from tests.model.books import APPROVED, CHARGED_BACK, MAY_FOLLOW, Books, Entry, broken_rules
 from tests.support.client import Answer, Api
 
 CARDS = {
@@ -19,6 +19,8 @@ CARDS = {
     "silent": "4000090003000000",
 }
 DECLINED, SILENT = "800.100.155", "000.200.001"
+FOLLOW_UPS = ("CP", "CP", "CP", "RF", "RF", "RV", "RB", "RC", "CB", "CB", "CR", "INC", "REN")
+NUMBERS = st.integers(min_value=0, max_value=999)
 PRACTICE = {"INC": "INCREMENTAL_AUTH", "REN": "REAUTHORIZATION"}
 Size = Callable[[int], int]
 SIZES: dict[str, Size] = {
@@ -43,8 +45,6 @@ class ChainMachine(RuleBasedStateMachine):
     tally: ClassVar[Counter[str]] = Counter()
     """What happened in all runs: "sequences", "steps", "kind code"."""
 
-    payments = Bundle("payments")
-
     def __init__(self) -> None:
         super().__init__()
         self.books = Books()
@@ -52,45 +52,48 @@ class ChainMachine(RuleBasedStateMachine):
         type(self).tally["sequences"] += 1
 
     @initialize(
-        target=payments,
         kind=st.sampled_from(["PA", "PA", "PA", "DB", "DB", "CD"]),
         cents=AMOUNTS,
         card=st.sampled_from([*["plain"] * 9, "half", "half", "declined", "silent"]),
         captures=st.sampled_from([None, None, None, 1, 2, 3]),
         final=st.sampled_from([False] * 5 + [True]),
     )
-    def begin(self, kind: str, cents: int, card: str, captures: int | None, final: bool) -> Entry:
+    def begin(self, kind: str, cents: int, card: str, captures: int | None, final: bool) -> None:
         fields: dict[str, str] = {"numberOfCaptures": str(captures)} if captures and kind == "PA" else {}
         fields |= {"sequence": "FINAL"} if final else {}
         answer = self.api.pay(paymentType=kind, amount=text(cents), card__number=CARDS[card], **fields)
         state, moved = self.books.open(kind, cents, card=card, captures=captures)
         self._compare(kind, answer, {"done": APPROVED, "failed": DECLINED, "open": SILENT}[state], moved or cents)
-        return self.books.enter_first(answer.id, kind, state, moved, captures)
+        self.books.enter_first(answer.id, kind, state, moved, captures)
 
     @rule(
-        target=payments,
-        behind=payments,
-        kind=st.sampled_from(["CP", "CP", "CP", "RF", "RF", "RV", "RB", "RC", "CB", "CB", "CR"]),
+        what=NUMBERS,
+        whom=NUMBERS,
+        wild=st.sampled_from([False] * 9 + [True]),
         size=st.sampled_from(sorted(SIZES)),
-        final=st.sampled_from([False] * 7 + [True]),
-        currency=st.sampled_from(["EUR"] * 8 + [None, "USD"]),
-    )
-    def follow(self, behind: Entry, kind: str, size: str, final: bool, currency: str | None) -> Any:
-        return self._follow(behind, kind, self._cents(kind, behind, size), final, currency)
-
-    @rule(target=payments, behind=payments, final=st.sampled_from([False] * 7 + [True]))
-    def reverse_the_rest(self, behind: Entry, final: bool) -> Any:
-        return self._follow(behind, "RV", None, final, None)
-
-    @rule(
-        target=payments,
-        behind=payments,
-        kind=st.sampled_from(["INC", "INC", "REN"]),
-        size=st.sampled_from(sorted(SIZES)),
+        final=st.sampled_from([False] * 9 + [True]),
+        currency=st.sampled_from(["EUR"] * 12 + [None, "USD"]),
         by_reference=st.booleans(),
     )
-    def authorise_again(self, behind: Entry, kind: str, size: str, by_reference: bool) -> Any:
-        return self._follow(behind, kind, self._cents(kind, behind, size), False, "EUR", by_reference=by_reference)
+    def follow(
+        self, what: int, whom: int, wild: bool, size: str, final: bool, currency: str | None, by_reference: bool
+    ) -> None:
+        """Mostly what may follow something, by the types alone; when ``wild``, anything after anything."""
+        kinds = list(FOLLOW_UPS) if wild else [kind for kind in FOLLOW_UPS if self._fitting(kind)]
+        if not kinds:
+            return
+        kind = kinds[what % len(kinds)]
+        fitting = self.books.entries if wild else self._fitting(kind)
+        behind = fitting[-1 - whom % len(fitting)]
+        if kind in PRACTICE:
+            self._follow(behind, kind, self._cents(kind, behind, size), False, "EUR", by_reference=by_reference)
+        elif kind == "RV" and by_reference:
+            self._follow(behind, kind, None, final, None)
+        else:
+            self._follow(behind, kind, self._cents(kind, behind, size), final, currency)
+
+    def _fitting(self, kind: str) -> list[Entry]:
+        return [entry for entry in self.books.entries if entry.type in MAY_FOLLOW[kind] and entry.state != "failed"]
 
     @invariant()
     def nothing_is_given_twice(self) -> None:
@@ -109,7 +112,7 @@ class ChainMachine(RuleBasedStateMachine):
         currency: str | None,
         *,
         by_reference: bool = False,
-    ) -> Any:
+    ) -> None:
         fields = {"paymentType": "PA" if kind in PRACTICE else kind}
         if kind in PRACTICE:
             fields["standingInstruction.industryPractice"] = PRACTICE[kind]
@@ -128,7 +131,6 @@ class ChainMachine(RuleBasedStateMachine):
         granted = code or (CHARGED_BACK if kind == "CB" else APPROVED)
         entry = self.books.enter(answer.body.get("id", ""), kind, behind, cents, code=code, final=final)
         self._compare(f"{kind} on {behind}, at most {most}", answer, granted, None if code else entry.moved)
-        return entry if entry.id else multiple()
 
     def _compare(self, what: str, answer: Answer, code: str, moved: int | None) -> None:
         kind = what[:3].strip()

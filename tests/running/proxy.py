@@ -2,8 +2,8 @@
 
     python -m tests.running.proxy --tls 8443 --plain 8080 --certificate FILE NODE…
 
-It does what the examples of docs/running do: it sets X-Forwarded-For and X-Forwarded-Proto itself, hides /metrics, tries
-another node only when no connection could be made, and never sends a request twice.
+It does what the examples of docs/running do: it sets X-Forwarded-For and X-Forwarded-Proto itself, hides /metrics,
+tries another node only when no connection could be made, and never sends a request twice.
 """
 
 from __future__ import annotations

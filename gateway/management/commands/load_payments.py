@@ -111,8 +111,7 @@ def planned(
     while number < count:
         left = count - number - len(waiting)
         if waiting and (left == 0 or waiting[0][0] <= number):
-            _, _, keys, due = heapq.heappop(waiting)
-            yield keys, due
+            yield heapq.heappop(waiting)[2:]
             number += 1
             continue
         _, kind, code, follows = draws.choices(KINDS, weights)[0]
