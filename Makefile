@@ -30,7 +30,7 @@ test: venv-test ## lint, types and all tests, on a PostgreSQL of its own
 	@echo "── types"
 	@$(TYPES_ENV) $(BIN)/mypy
 	@echo "── tests"
-	@exec $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
+	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
 
 bench: venv-test ## measure the targets of tests/benchmarks
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)

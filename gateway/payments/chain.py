@@ -78,9 +78,7 @@ def capturable(chain: Chain, authorisation: Payment) -> Decimal:
     """What a PA still has to give: authorised less captured, received and reversed; nothing once FINAL closed it."""
     if is_closed(chain, authorisation):
         return ZERO
-    return authorised(chain) - sum(
-        (chain.sum_of(member, "CP", "RV", "RC") for member in authorisations(chain)), ZERO
-    )
+    return authorised(chain) - sum((chain.sum_of(member, "CP", "RV", "RC") for member in authorisations(chain)), ZERO)
 
 
 def refundable(chain: Chain, payment: Payment) -> Decimal:

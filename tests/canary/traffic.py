@@ -100,7 +100,8 @@ CVV_NAMES = (
 
 
 OPEN = {
-    "text": r".*=(\{0\}|pay with .*|https://.*)|own number in .*|[A-Z]{2} [a-zA-Z.\[\]0]+ on (True|False)|name customParameters.*",
+    "text": r".*=(\{0\}|pay with .*|https://.*)|own number in .*|[A-Z]{2} [a-zA-Z.\[\]0]+ on (True|False)"
+    r"|name customParameters.*",
     "key": r"key .*",
     "word": r"CVV as (card\.securityCode|securityCode|csc|cvn).*",
     "silence": r"silence, .*|external",

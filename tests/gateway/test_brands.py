@@ -55,9 +55,7 @@ def test_a_whole_number_names_its_brand_and_fits_it(number: str, code: str) -> N
     assert brands.number_ok(code, number)
 
 
-@pytest.mark.parametrize(
-    "number", ["420000000000000", "42000000000000000", "37777777777777", "555555555555555"]
-)
+@pytest.mark.parametrize("number", ["420000000000000", "42000000000000000", "37777777777777", "555555555555555"])
 def test_a_number_of_a_wrong_length_has_no_brand(number: str) -> None:
     """A brand is a prefix and a length."""
     assert detect(number) == ()
@@ -205,9 +203,7 @@ def test_issuers_are_facts_of_a_bin_and_none_where_unknown() -> None:
 
 def test_issuers_of_the_file_are_plainly_invented() -> None:
     """Reserved names and numbers only: RFC 2606 .example, numbers kept for fiction."""
-    lines = (
-        (Path(brands.__file__).parent / "data" / "issuers.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    )
+    lines = (Path(brands.__file__).parent / "data" / "issuers.tsv").read_text(encoding="utf-8").splitlines()[1:]
     assert len({line.split("\t")[0] for line in lines}) == len(lines)
     for line in lines:
         found = issuer(line.split("\t")[0])

@@ -84,9 +84,7 @@ FRAGMENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("expected", "code"), [(name, code) for name, codes in EXAMPLES for code in codes], ids=str
-)
+@pytest.mark.parametrize(("expected", "code"), [(name, code) for name, codes in EXAMPLES for code in codes], ids=str)
 def test_the_first_matching_family_takes_a_code(expected: Family, code: str) -> None:
     """Decisions, section 3."""
     assert family(result(code).code) is expected

@@ -11,9 +11,7 @@ from typing import Literal, cast
 from urllib.parse import parse_qsl
 
 Need = Literal["R", "C", "O"]
-Where = Literal[
-    "payments", "checkouts", "registrations", "query", "reports", "follow-up", "one-click", "widget"
-]
+Where = Literal["payments", "checkouts", "registrations", "query", "reports", "follow-up", "one-click", "widget"]
 
 FOLDER = Path(__file__).parent
 SEPARATOR = " ¦ "
@@ -24,9 +22,7 @@ KINDS = frozenset(
         "cron", "other",
     ]
 )  # fmt: skip
-PLACES = frozenset(
-    ["payments", "checkouts", "registrations", "query", "reports", "follow-up", "one-click", "widget"]
-)
+PLACES = frozenset(["payments", "checkouts", "registrations", "query", "reports", "follow-up", "one-click", "widget"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +136,7 @@ def response_fields() -> list[SpecResponseField]:
 def reconciliation_columns() -> list[SpecColumn]:
     """The reconciliation table, one row per column. Source: Part B, Reconciliation file."""
     return [
-        SpecColumn(
-            column=row["column"], api_name=row["api_name"], format=row["format"], req=_need(row["req"])
-        )
+        SpecColumn(column=row["column"], api_name=row["api_name"], format=row["format"], req=_need(row["req"]))
         for row in _rows("reconciliation.tsv")
     ]
 

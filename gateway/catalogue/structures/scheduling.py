@@ -14,9 +14,7 @@ from gateway.catalogue.structures import cron
 from gateway.catalogue.structures.cron import CronField
 
 
-def _cron(
-    words: str, one: CronField, expects: str, example: str, bad: str, *, empty: bool = False
-) -> Format:
+def _cron(words: str, one: CronField, expects: str, example: str, bad: str, *, empty: bool = False) -> Format:
     return Format(
         words=words,
         expects=f"must be {expects}",
