@@ -15,7 +15,7 @@ TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=t
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
-.PHONY: help run test bench lint format types lock manage shell clean venv venv-test
+.PHONY: help run test bench faults lint format types lock manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: venv-test ## lint, types and all tests, on a PostgreSQL of its own
 
 bench: venv-test ## measure the targets of tests/benchmarks
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+faults: venv-test ## kill what runs, under load, and compare the acquirer's log with our books
+	@exec $(BIN)/python -m tests.faults $(ARGS)
 
 lint: venv-test ## ruff and mypy
 	@$(BIN)/ruff check .

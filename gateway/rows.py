@@ -16,6 +16,7 @@ so tests count it like any other query.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -39,32 +40,32 @@ class Write:
         if self._parts:
             raise ValueError("the update comes first: the inserts depend on it")
         model = type(row)
-        columns, values = _prepared(model, changes)
-        conditions, expected = _prepared(model, {"id": row.pk, **(expecting or {})})
-        assignments = ", ".join(f"{column} = {cast}" for column, cast in columns)
-        where = " AND ".join(f"{column} = {cast}" for column, cast in conditions)
-        self._parts.append(f"moved AS (UPDATE {_table(model)} SET {assignments} WHERE {where} RETURNING 1)")
-        self._values += values + expected
+        changed = _shape(model, tuple(changes))
+        where = {"id": row.pk, **(expecting or {})}
+        found = _shape(model, tuple(where))
+        self._parts.append(
+            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions} RETURNING 1)"
+        )
+        self._values += changed.adapt(changes) + found.adapt(where)
         self._guarded = True
 
     def insert(self, model: type[models.Model], **values: Any) -> None:
         """One row; names are attribute names (``payment_id``)."""
-        columns, prepared = _prepared(model, values)
-        names = ", ".join(column for column, _ in columns)
-        casts = ", ".join(cast for _, cast in columns)
-        source = f"SELECT {casts} FROM moved" if self._guarded else f"SELECT {casts}"
-        self._parts.append(f"w{len(self._parts)} AS (INSERT INTO {_table(model)} ({names}) {source})")
-        self._values += prepared
+        shape = _shape(model, tuple(values))
+        source = " FROM moved" if self._guarded else ""
+        self._parts.append(
+            f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source})"
+        )
+        self._values += shape.adapt(values)
 
     def follow(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
         """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
-        columns, values = _prepared(model, changes)
-        conditions, keys = _prepared(model, where)
-        assignments = ", ".join(f"{column} = {cast}" for column, cast in columns)
-        found = " AND ".join(f"{column} = {cast}" for column, cast in conditions)
+        changed, found = _shape(model, tuple(changes)), _shape(model, tuple(where))
         guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
-        self._parts.append(f"w{len(self._parts)} AS (UPDATE {_table(model)} SET {assignments} WHERE {found}{guard})")
-        self._values += values + keys
+        self._parts.append(
+            f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{guard})"
+        )
+        self._values += changed.adapt(changes) + found.adapt(where)
 
     def run(self) -> bool:
         """Execute. False when the guarded row had moved on: then nothing at all was written."""
@@ -82,7 +83,7 @@ def execute(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[A
     def run(sql: str, params: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
         with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
             cursor.execute(sql.encode(), params)
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
 
     step: Any = run
     for wrapper in reversed(connection.execute_wrappers):
@@ -95,21 +96,35 @@ def _wrapped(wrapper: Any, step: Any) -> Any:
     return lambda sql, params, many, context: wrapper(step, sql, params, many, context)
 
 
-Prepared = tuple[list[tuple[str, str]], list[Any]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """Some columns of one model as pieces of SQL; made once per set of names."""
+
+    table: str
+    columns: str
+    casts: str
+    assignments: str
+    conditions: str
+    json: frozenset[str]
+
+    def adapt(self, values: Mapping[str, Any]) -> list[Any]:
+        return [
+            Jsonb(value) if name in self.json and value is not None else value for name, value in values.items()
+        ]
 
 
-def _prepared(model: type[models.Model], values: Mapping[str, Any]) -> Prepared:
-    columns = _columns(model)
-    pairs, prepared = [], []
-    for name, value in values.items():
-        column, cast, is_json = columns[name]
-        pairs.append((column, cast))
-        prepared.append(Jsonb(value) if is_json and value is not None else value)
-    return pairs, prepared
-
-
-def _table(model: type[models.Model]) -> str:
-    return f'"{model._meta.db_table}"'
+@lru_cache(maxsize=512)
+def _shape(model: type[models.Model], names: tuple[str, ...]) -> _Shape:
+    known = _columns(model)
+    chosen = [known[name] for name in names]
+    return _Shape(
+        table=f'"{model._meta.db_table}"',
+        columns=", ".join(column for column, _, _ in chosen),
+        casts=", ".join(cast for _, cast, _ in chosen),
+        assignments=", ".join(f"{column} = {cast}" for column, cast, _ in chosen),
+        conditions=" AND ".join(f"{column} = {cast}" for column, cast, _ in chosen),
+        json=frozenset(name for name in names if known[name][2]),
+    )
 
 
 @lru_cache

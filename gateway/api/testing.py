@@ -105,7 +105,7 @@ class MessagesView(TestDoor):
             {
                 "connector": exchange.connector,
                 "kind": exchange.kind,
-                "sent": exchange.sent,
+                "sent": exchange.message(payment.request),
                 "received": exchange.received,
                 "durationMs": exchange.duration_ms,
                 "at": clock.wire(exchange.at),

@@ -12,15 +12,16 @@ from gateway.models.payments import Payment
 class Notification(models.Model):
     """The outbox: an event that a merchant's webhook endpoints are to be told, written with the state it tells of.
 
-    ``sequence`` is the payment's event number, so that receivers can put notifications in order.
+    ``sequence`` is the payment's event number, so that receivers can put notifications in order. Its references are
+    written by the statement that writes what they refer to, so the database need not look them up.
     """
 
     id = models.BigAutoField(primary_key=True)
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
-    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False, db_constraint=False)
     kind = models.CharField(max_length=12)
     action = models.CharField(max_length=12)
-    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_index=False)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_index=False, db_constraint=False)
     sequence = models.SmallIntegerField()
     created_at = models.DateTimeField()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import models
 
 from gateway import identifiers
@@ -121,14 +124,34 @@ class PaymentEvent(models.Model):
         constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="payment_event_sequence")]
 
 
+AS_REQUESTED = "asRequested"
+
+
 class AcquirerExchange(models.Model):
-    """One question to an acquirer and its answer, both masked."""
+    """One question to an acquirer and its answer, both masked.
+
+    Structures that went on exactly as the merchant sent them are kept once, with the payment: ``sent`` names them under
+    ``asRequested``, and :meth:`message` puts them back.
+    """
 
     id = models.BigAutoField(primary_key=True)
-    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges")
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges", db_constraint=False)
     connector = models.CharField(max_length=32)
     kind = models.CharField(max_length=8)
     sent = models.JSONField()
     received = models.JSONField(null=True)
     duration_ms = models.IntegerField()
     at = models.DateTimeField()
+
+    @staticmethod
+    def shortened(sent: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+        """``sent`` without the structures that stand in ``request`` word for word."""
+        same = [name for name, value in sent.items() if isinstance(value, dict) and request.get(name) == value]
+        if not same:
+            return dict(sent)
+        return {name: value for name, value in sent.items() if name not in same} | {AS_REQUESTED: same}
+
+    def message(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What was sent, whole; ``request`` is the payment's."""
+        own = {name: value for name, value in self.sent.items() if name != AS_REQUESTED}
+        return own | {name: request[name] for name in self.sent.get(AS_REQUESTED, [])}

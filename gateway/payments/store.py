@@ -169,7 +169,8 @@ def _exchange(
     duration_ms: int,
 ) -> None:
     write.insert(
-        AcquirerExchange, payment_id=payment.id, connector=payment.connector, kind=kind, sent=dict(sent),
+        AcquirerExchange, payment_id=payment.id, connector=payment.connector, kind=kind,
+        sent=AcquirerExchange.shortened(sent, payment.request),
         received=dict(received), duration_ms=duration_ms, at=at,
     )  # fmt: skip
 

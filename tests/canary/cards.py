@@ -57,7 +57,7 @@ class Aviary:
             return str(self._chance.randrange(4100, 9900))
         if label.startswith(OWN_CVV):
             self._own += 1
-            return str(510 + self._own)
+            return str(560 + self._own)
         return str(self._chance.randrange(700, 1000))
 
     def known(self, label: str, number: str) -> Canary:
@@ -112,7 +112,7 @@ _HEX = re.compile(rb"(?:3[0-9]){%d,}" % WINDOW)
 _BASE64 = re.compile(rb"(?:[MNO][DTjz][AEIMQUYcgk][wxyz0-5]){4,}")
 # What is no CVV although it is four digits: processes, lines, ports, times, years.
 _NEUTRAL = re.compile(r"pid: ?[0-9]+|\[[0-9]+\]|line [0-9]+|port[\"': =]+[0-9]+|[0-9]+ms|[0-9:.+-]*[0-9]:[0-9:.+-]+")
-_VALUE = re.compile(r"(?<![0-9A-Za-z.,_/#-])([0-9]{3,4})(?![0-9A-Za-z._-])")
+_VALUE = re.compile(r"(?<![0-9A-Za-z.,_/#*-])([0-9]{3,4})(?![0-9A-Za-z._-])")
 _KEYED = re.compile(rb"(?i)(?:" + CARD_WORDS.encode() + rb")[^0-9A-Za-z]{1,8}([0-9]{3,4})(?![0-9])")
 
 

@@ -22,7 +22,7 @@ from tests.faults.faults import BACK_WITHIN_S, FAULTS, GROUPS, Fault, Stage, Str
 from tests.faults.load import CLIENTS, Load
 from tests.faults.processes import eventually
 from tests.faults.report import say
-from tests.faults.stack import Stack
+from tests.faults.stack import NotUp, Stack
 
 ACQUIRER_TIMEOUT_S: Final = 2
 """The product's default is 10: with 2 there are more payments in doubt in the same time."""
@@ -66,8 +66,10 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     shop = races.Shop(port=stack.port, entity=demo["entity_id"], token=demo["access_token"])
     say(f"seed {seed}; the product runs on port {stack.port}")
     raced = races.run(shop, RACES)
-    stage = Stage(stack=stack, late_ms=LATE_MS, dice=random.Random(seed))
+    stage = Stage(stack=stack, shop=shop, late_ms=LATE_MS, dice=random.Random(seed))
     stage.steer()
+    if not stage.recovers():
+        raise NotUp("payments in doubt are not asked about, before anything was done to the product")
     load = Load(stack.folder, port=shop.port, entity=shop.entity, token=shop.token, seed=seed)
     began = time.time()
     load.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import secrets
 import signal
 import time
 from collections.abc import Callable
@@ -18,7 +19,9 @@ from typing import Final
 
 import psycopg
 
+from tests.faults.client import Answer, payment
 from tests.faults.processes import Process, eventually, is_alive
+from tests.faults.races import Shop
 from tests.faults.stack import Stack, stopped
 
 GONE_WITHIN_S: Final = 5.0
@@ -64,6 +67,7 @@ class Stage:
     """What the faults act on. ``late_ms`` is longer than the gateway waits for an answer."""
 
     stack: Stack
+    shop: Shop
     late_ms: int
     dice: random.Random = field(default_factory=random.Random)
 
@@ -87,10 +91,20 @@ class Stage:
             return True
         return False
 
-    def ticks_again(self) -> bool:
-        """Whether a tick does its work after this call."""
-        before = self.stack.ticks()
-        return eventually(lambda: self.stack.ticks() > before >= 0, BACK_WITHIN_S, 0.2)
+    def recovers(self) -> bool:
+        """Whether a payment in doubt is asked about again: a real one, whose answer the acquirer keeps to itself."""
+        order = f"probe-{secrets.token_hex(6)}"
+        fields = payment("DB", "10.00", mode="EXTERNAL", order=order)
+        fields["customParameters[STUB_behaviour]"] = "disconnect_after"
+        client = self.shop.client()
+        try:
+            told = client.pay(order, fields)
+            if told is None or not told.is_open:
+                return False
+            ident = told.id
+            return eventually(lambda: is_settled(client.read(ident)), BACK_WITHIN_S, 0.2)
+        finally:
+            client.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +176,8 @@ def _serves(stage: Stage) -> bool:
 
 
 def _keeps(stage: Stage) -> bool:
-    """The database answers, the web server too, and ticks go on."""
-    return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and _serves(stage) and stage.ticks_again()
+    """The database answers, the web server too, and payments in doubt are asked about."""
+    return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and _serves(stage) and stage.recovers()
 
 
 def _kill_backend(stage: Stage) -> Seen:
@@ -251,8 +265,12 @@ def _kill_launcher(stage: Stage) -> Seen:
     return Seen(fired, same and _accepts(stage) and _keeps(stage), "" if same else "the access token is another one")
 
 
+def is_settled(told: Answer | None) -> bool:
+    return told is not None and told.status < 500 and bool(told.id) and not told.is_open
+
+
 def _ticks(stage: Stage) -> bool:
-    return stage.ticks_again()
+    return stage.recovers()
 
 
 FAULTS: Final = (

@@ -6,7 +6,6 @@ may not move more than there is. Each racer writes nothing but what it was told;
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -135,8 +134,13 @@ def race_key(shop: Shop, result: RaceResult, mode: str) -> None:
     result.won += len(fresh)
     result.over += len({told.id for told in approved}) != 1 or len(fresh) > 1
     if len({str(told.body) for told in approved}) > 1:
-        first, *others = sorted({json.dumps(told.body, sort_keys=True) for told in approved})
-        result.odd.append(f"key {order}: other answers than {first}: {others}")
+        names = sorted({name for told in approved for name in told.body} - _same(approved))
+        result.odd.append(f"key {order}: the replays differ in {', '.join(names)}")
+
+
+def _same(answers: Sequence[Answer]) -> set[str]:
+    """The fields that are alike in all answers."""
+    return {name for name, value in answers[0].body.items() if all(one.body.get(name) == value for one in answers)}
 
 
 def race_bodies(shop: Shop, result: RaceResult, mode: str) -> None:

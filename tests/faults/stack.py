@@ -148,17 +148,6 @@ class Stack:
         finally:
             line.close()
 
-    def ticks(self) -> int:
-        """How often the index of due payments was looked into, which is what a tick does, and nobody else: PostgreSQL's
-        own count, which starts anew when it recovers from a crash. -1 while it does not answer."""
-        statement = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'payment_recover'"
-        try:
-            with self.connect() as connection:
-                row = connection.execute(statement).fetchone()
-        except (psycopg.Error, KeyError):
-            return -1
-        return row[0] if row is not None else -1
-
     # --- what it knows ------------------------------------------------------------------------------------------
 
     def facts(self, name: str) -> dict[str, Any]:

@@ -81,6 +81,9 @@ class Entry:
 class Books:
     """One chain. ``half``: its card is approved for half of what is asked."""
 
+    receipts_follow = True
+    """A refund of a receipt is a refund of the payment behind it (0007): refused when that is closed or disputed."""
+
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.half = False
@@ -131,7 +134,7 @@ class Books:
             return OPEN if target.state == "open" else FAILED[kind]
         if currency not in (None, "EUR"):
             return OTHER_CURRENCY
-        source = money_behind(target) if kind == "RF" else target
+        source = money_behind(target) if kind == "RF" and self.receipts_follow else target
         if kind in CLOSED and (target.pot.closed or source.pot.closed):
             return CLOSED[kind]
         if kind in STOPPED_BY_A_DISPUTE and source.standing > 0:

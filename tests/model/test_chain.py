@@ -35,6 +35,21 @@ def test_no_sequence_of_operations_makes_the_books_wrong(shop: Shop) -> None:
     assert ChainMachine.tally["steps"] > 200
 
 
+@pytest.mark.django_db
+@pytest.mark.xfail(reason="the receipt is looked at alone", strict=True)
+@pytest.mark.parametrize("stopped_by, code", [("chargeback", "700.300.600"), ("FINAL refund", "700.400.200")])
+def test_a_refund_of_a_receipt_is_a_refund_of_the_payment_behind_it(shop: Shop, stopped_by: str, code: str) -> None:
+    """docs/decisions/0007: while a chargeback stands, and after a FINAL, nothing of the payment is refunded."""
+    paid = shop.api.pay()
+    receipt = shop.api.follow(paid.id, "RC", "92.00")
+    if stopped_by == "chargeback":
+        assert shop.api.follow(paid.id, "CB", "2.00").status == 200
+    else:
+        assert shop.api.follow(paid.id, "RF", "2.00", sequence="FINAL").status == 200
+    assert shop.api.follow(paid.id, "RF", "1.00").code == code
+    assert shop.api.follow(receipt.id, "RF", "1.00").code == code
+
+
 def test_the_models_own_rules_see_what_is_given_twice() -> None:
     """The invariant can fail."""
     paid = Entry("1", "DB", "done", 100, pot=Pot(100))
