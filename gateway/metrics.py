@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from gateway import clock
-from gateway.models import Payment, Status
+from gateway.models import OpenPayment, Status
 
 _BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -47,15 +47,13 @@ class _Books(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("tollhouse_payments_open", "Payments without a final answer", labels=["status"])
         oldest = GaugeMetricFamily("tollhouse_in_doubt_oldest_seconds", "Age of the oldest payment in doubt")
-        rows = (
-            Payment.objects.filter(recover_at__isnull=False)
-            .values("status")
-            .annotate(count=Count("id"), since=Min("created_at"))
+        rows = OpenPayment.objects.values("payment__status").annotate(
+            count=Count("pk"), since=Min("payment__created_at")
         )
         age = 0.0
         for row in rows:
-            waiting.add_metric([row["status"]], row["count"])
-            if row["status"] == Status.IN_DOUBT:
+            waiting.add_metric([row["payment__status"]], row["count"])
+            if row["payment__status"] == Status.IN_DOUBT:
                 age = max(0.0, (clock.real() - row["since"]).total_seconds())
         oldest.add_metric([], age)
         yield waiting

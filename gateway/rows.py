@@ -67,6 +67,13 @@ class Write:
         )
         self._values += changed.adapt(changes) + found.adapt(where)
 
+    def delete(self, model: type[models.Model], where: Mapping[str, Any]) -> None:
+        """Delete rows of another table in the same statement; with a guard, only if the guarded row moved."""
+        found = _shape(model, tuple(where))
+        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
+        self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {found.table} WHERE {found.conditions}{guard})")
+        self._values += found.adapt(where)
+
     def run(self) -> bool:
         """Execute. False when the guarded row had moved on: then nothing at all was written."""
         if not self._parts:
@@ -108,9 +115,7 @@ class _Shape:
     json: frozenset[str]
 
     def adapt(self, values: Mapping[str, Any]) -> list[Any]:
-        return [
-            Jsonb(value) if name in self.json and value is not None else value for name, value in values.items()
-        ]
+        return [Jsonb(value) if name in self.json and value is not None else value for name, value in values.items()]
 
 
 @lru_cache(maxsize=512)

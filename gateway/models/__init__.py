@@ -3,7 +3,7 @@
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
-from gateway.models.payments import AcquirerExchange, Payment, PaymentEvent, Status
+from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status
 
 __all__ = [
     "SCOPES",
@@ -17,6 +17,7 @@ __all__ = [
     "IdempotencyKey",
     "Merchant",
     "Notification",
+    "OpenPayment",
     "Payment",
     "PaymentEvent",
     "Psp",

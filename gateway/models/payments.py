@@ -30,8 +30,7 @@ class Payment(models.Model):
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
     event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
-    that read the same chain cannot both begin. ``recover_at``: when a payment that has no answer is looked after (real
-    time; gateway.payments.recovery), ``inquiries`` how often it was. Other times are the merchant's clock.
+    that read the same chain cannot both begin. Times are the merchant's clock.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -64,8 +63,6 @@ class Payment(models.Model):
     practice = models.CharField(max_length=16, default="")
     sequence = models.SmallIntegerField(default=1)
     follow_ups = models.IntegerField(default=0)
-    recover_at = models.DateTimeField(null=True)
-    inquiries = models.SmallIntegerField(default=0)
     request_id = models.UUIDField()
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
@@ -77,10 +74,6 @@ class Payment(models.Model):
             models.Index(
                 fields=["merchant", "merchant_transaction_id"], name="payment_merchant_tx",
                 condition=~models.Q(merchant_transaction_id=""),
-            ),
-            models.Index(
-                fields=["recover_at"], name="payment_recover",
-                condition=models.Q(recover_at__isnull=False),
             ),
         ]  # fmt: skip
         constraints = [
@@ -107,6 +100,21 @@ class Payment(models.Model):
     @property
     def is_first(self) -> bool:
         return self.referenced is None
+
+
+class OpenPayment(models.Model):
+    """A payment whose answer is not known yet: it is looked after at ``recover_at`` (real time;
+    gateway.payments.recovery), and was asked about ``inquiries`` times.
+
+    The row is there from a payment's beginning until its answer. It stands apart from the payment so that no index of
+    the large table has to follow a time that is set and cleared within milliseconds.
+    """
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="open", db_constraint=False
+    )
+    recover_at = models.DateTimeField(db_index=True)
+    inquiries = models.SmallIntegerField(default=0)
 
 
 class PaymentEvent(models.Model):

@@ -1,6 +1,6 @@
 """Payments without an answer: the acquirer is asked until it knows. A clock never turns a question into a decline.
 
-A row whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became of
+A payment whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became of
 it. It knows: the payment gets that answer. It never got the question: the question is taken back, so that it cannot
 be accepted later, and only the acquirer's word for that declines the payment. No word: it is asked again later, for
 ever. Real time throughout. Source: decisions, house rule 4; goals R1, R3.
@@ -42,12 +42,11 @@ log = structlog.get_logger(__name__)
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
-    SELECT id FROM gateway_payment
-    WHERE recover_at <= %(now)s AND status IN ('STARTED', 'IN_DOUBT')
-    ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    SELECT payment_id FROM gateway_openpayment
+    WHERE recover_at <= %(now)s ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
-UPDATE gateway_payment p SET recover_at = %(lease)s, inquiries = least(p.inquiries + 1, %(most)s)::smallint
-FROM due WHERE p.id = due.id RETURNING p.id
+UPDATE gateway_openpayment o SET recover_at = %(lease)s, inquiries = least(o.inquiries + 1, %(most)s)::smallint
+FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
 """
 
 
@@ -122,7 +121,7 @@ def claim(limit: int, now: datetime) -> list[Payment]:
     if not claimed:
         return []
     open_ones = Payment.objects.filter(pk__in=claimed, status__in=(Status.STARTED, Status.IN_DOUBT))
-    return list(open_ones.select_related("merchant").order_by("id"))
+    return list(open_ones.select_related("merchant", "open").order_by("id"))
 
 
 def doubt(payment: Payment) -> bool:
@@ -132,7 +131,7 @@ def doubt(payment: Payment) -> bool:
     try:
         store.complete(
             payment, Event.LOSE, AcquirerReply(code=IN_DOUBT_CODE), at=clock.now(payment.merchant), duration_ms=0,
-            recover_at=payment.recover_at,
+            recover_at=payment.open.recover_at,
         )  # fmt: skip
     except ImpossibleMove:
         return False
@@ -176,7 +175,7 @@ def settle(payment: Payment, finding: Finding) -> bool:
     for exchange in earlier:
         store.keep(payment, exchange.kind, exchange.sent, exchange.received, at=at, duration_ms=exchange.duration_ms)
     if finding.reply is None:
-        again = clock.real() + pause(payment.inquiries)
+        again = clock.real() + pause(payment.open.inquiries)
         store.keep(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again)
         return False
     try:

@@ -14,7 +14,7 @@ from django.db import IntegrityError
 
 from gateway import clock, results
 from gateway.connectors.port import AcquirerReply
-from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, RequestLog, Status
+from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, RequestLog, Status
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import START, Event, ImpossibleMove, after
 from gateway.rows import Write
@@ -56,9 +56,10 @@ def begin(
     payment.result_code = refusal
     payment.sequence = 1
     payment.completed_at = payment.created_at if refusal else None
-    payment.recover_at = None if refusal else clock.real() + answered_within()
     write.insert(Payment, **{name: getattr(payment, name) for name in _WRITTEN})
     _record(write, payment, event, payment.created_at)
+    if not refusal:
+        write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real() + answered_within(), inquiries=0)
     if refusal:
         _tell(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(results.http_status(refusal), refusal, payment=payment.id))
@@ -103,12 +104,16 @@ def complete(
         "answer": {**payment.answer, **_facts(reply)},
         "sequence": sequence + 1,
         "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
-        "recover_at": (recover_at or clock.real() + FIRST_INQUIRY) if status == Status.IN_DOUBT else None,
     }
     write = Write()
     write.update(payment, changes, expecting={"status": before, "sequence": sequence})
     for name, value in changes.items():
         setattr(payment, name, value)
+    mine = {"payment_id": payment.id}
+    if status == Status.IN_DOUBT:
+        write.follow(OpenPayment, {"recover_at": recover_at or clock.real() + FIRST_INQUIRY}, mine)
+    else:
+        write.delete(OpenPayment, mine)
     _record(write, payment, event, at)
     if reply.sent:
         _exchange(write, payment, kind, reply.sent, reply.received, at=at, duration_ms=duration_ms)
@@ -138,9 +143,10 @@ def keep(
     """
     write = Write()
     if recover_at is not None:
-        write.update(
-            payment, {"recover_at": recover_at}, expecting={"status": payment.status, "sequence": payment.sequence}
-        )
+        # Nothing about the payment changes; the guard is that nobody else changed it.
+        unmoved = {"sequence": payment.sequence}
+        write.update(payment, unmoved, expecting={"status": payment.status, **unmoved})
+        write.follow(OpenPayment, {"recover_at": recover_at}, {"payment_id": payment.id})
     _exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms)
     if trace is not None:
         code = payment.result_code

@@ -76,13 +76,18 @@ def _script(connection: psycopg.Connection[Any], ground: Ground, database: str) 
     payment = rows["gateway_payment"]
     parts = [f"WITH n AS MATERIALIZED (SELECT {identity} AS id)"]
     parts += [_insert(table, rows[table], "id", 1, "n") for table in FIRST]
+    parts += [
+        "opened AS (INSERT INTO gateway_openpayment (payment_id, recover_at, inquiries)"
+        " SELECT id, now() + interval '1 minute', 0 FROM n)"
+    ]
     first = ",\n".join(parts) + "\nSELECT id FROM n \\gset\n"
     changes = ", ".join(f'"{name}" = {payment[name]}' for name in MOVED)
     parts = [
-        f'WITH moved AS (UPDATE gateway_payment SET {changes}, "sequence" = 2, completed_at = now(), recover_at = NULL'
+        f'WITH moved AS (UPDATE gateway_payment SET {changes}, "sequence" = 2, completed_at = now()'
         " WHERE id = :id::uuid AND status = 'STARTED' AND \"sequence\" = 1 RETURNING id)"
     ]
     parts += [_insert(table, rows[table], "id", 2, "moved") for table in SECOND]
+    parts += ["closed AS (DELETE FROM gateway_openpayment WHERE payment_id = :id::uuid)"]
     return first + ",\n".join(parts) + "\nSELECT count(*) FROM moved;\n"
 
 
@@ -115,8 +120,6 @@ def _insert(table: str, row: dict[str, str], identity: str, sequence: int, sourc
             columns[name] = value
     if table == "gateway_payment":
         columns |= {"id": identity, "chain": identity, "request_id": identity, "status": "'STARTED'"}
-        # Its recovery is due until it is answered, and that is indexed: the update moves the row in every index.
-        columns |= {"recover_at": "now() + interval '1 minute'"}
         columns |= {"result_code": "''", "approved": "NULL", "sequence": "1"}
     elif table == "gateway_requestlog":
         columns |= {"id": identity, "payment": identity}

@@ -44,7 +44,7 @@ def flown() -> Iterator[Flown]:
             database.execute("UPDATE gateway_acquireraccount SET connector = 'breaking'")
         traffic.send_everything(site, aviary)
         with site.connect() as database:
-            database.execute("UPDATE gateway_payment SET recover_at = now() WHERE recover_at IS NOT NULL")
+            database.execute("UPDATE gateway_openpayment SET recover_at = now()")
         said = site.run("manage.py", "tick") + site.run("manage.py", "vault_key", "--show")
         said += site.run("manage.py", "vault_key", "--rotate") + site.run("manage.py", "vault_key", "--reseal")
         yield Flown(site, aviary, said)

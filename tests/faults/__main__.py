@@ -138,7 +138,7 @@ def replay(shop: races.Shop, folder: Path, journal: Sequence[Mapping[str, Any]])
 
 def _open(stack: Stack) -> int:
     with stack.connect() as connection:
-        row = connection.execute("SELECT count(*) FROM gateway_payment WHERE recover_at IS NOT NULL").fetchone()
+        row = connection.execute("SELECT count(*) FROM gateway_openpayment").fetchone()
     return int(row[0]) if row else -1
 
 

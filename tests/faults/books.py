@@ -130,7 +130,8 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
         exchanges.setdefault(payment.hex, []).append(exchange)
     rows = connection.execute(
         "SELECT id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
-        " result_code, created_at, completed_at, recover_at IS NOT NULL FROM gateway_payment"
+        " result_code, created_at, completed_at, EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id)"
+        " FROM gateway_payment p"
     )
     return {
         row[0].hex: Payment(

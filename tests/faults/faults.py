@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
@@ -75,7 +75,8 @@ class Stage:
         """A little of every misbehaviour all the time, on submissions; ``odds`` instead, on every kind of message."""
         base = dict.fromkeys(BEHAVIOURS, BASE_ODDS)
         kinds = ["submit", "inquire", "void"] if odds else ["submit"]
-        self.stack.acquirer.steer(delay_ms=DELAY_MS, late_ms=self.late_ms, kinds=kinds, **(odds or base))
+        control: dict[str, Any] = {"delay_ms": DELAY_MS, "late_ms": self.late_ms, "kinds": kinds, **(odds or base)}
+        self.stack.acquirer.steer(**control)
 
     def slow_down(self, delay_ms: int) -> None:
         """No misbehaviour, but every answer takes so long."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
+
+from gateway.models import OpenPayment, Payment
 
 
 def every_cell() -> Iterator[tuple[str, str]]:
@@ -66,3 +69,8 @@ def statements() -> Iterator[Statements]:
 
     with connection.execute_wrapper(count):
         yield seen
+
+
+def recover_at(payment: Payment) -> datetime | None:
+    """When a payment without an answer is looked after; None for one that has it."""
+    return OpenPayment.objects.filter(pk=payment.pk).values_list("recover_at", flat=True).first()

@@ -21,9 +21,10 @@ from gateway.connectors import routing
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Silence
 from gateway.connectors.simulator.connector import Simulator
 from gateway.connectors.stub.connector import STUB
-from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, Status
+from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import process, recovery, store
 from gateway.payments.states import Event
+from tests.support.database import recover_at
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once
@@ -83,11 +84,11 @@ def test_what_the_acquirer_accepted_in_silence_becomes_approved(
     acquirer.control.steer(late_ms=2_000)
     payment = pay(shop, behaviour)
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
-    assert payment.recover_at is not None
+    assert recover_at(payment) is not None
     assert recover(after_s=0).claimed == 0
     assert recover() == recovery.Recovered(claimed=1, settled=1)
     payment.refresh_from_db()
-    assert (payment.status, payment.result_code, payment.recover_at) == (Status.APPROVED, "000.100.112", None)
+    assert (payment.status, payment.result_code, recover_at(payment)) == (Status.APPROVED, "000.100.112", None)
     assert payment.connector_tx_id
     assert payment.answer["cvv"] == "M"
     assert (kinds(payment), events(payment)) == (["submit", "inquire"], ["begin", "lose", "approve"])
@@ -105,7 +106,7 @@ def test_what_never_arrived_is_taken_back_and_declined_on_the_acquirers_word(
     assert payment.status == Status.IN_DOUBT
     assert recover() == recovery.Recovered(claimed=1, settled=1)
     payment.refresh_from_db()
-    assert (payment.status, payment.result_code, payment.recover_at) == (Status.DECLINED, REVERSED, None)
+    assert (payment.status, payment.result_code, recover_at(payment)) == (Status.DECLINED, REVERSED, None)
     assert kinds(payment) == ["submit", "inquire", "void"]
     word = AcquirerExchange.objects.get(payment=payment.pk, kind="void")
     assert (word.sent["key"], word.received["outcome"]) == (payment.id.hex, "voided")
@@ -162,9 +163,10 @@ def test_without_contact_it_is_asked_again_ever_more_rarely_and_never_declined(
         asked = clock.real()
         assert recover(after_s=100) == recovery.Recovered(claimed=1, settled=0)
         payment.refresh_from_db()
-        assert (payment.status, payment.inquiries) == (Status.IN_DOUBT, inquiry)
-        assert payment.recover_at is not None
-        assert payment.recover_at >= asked + recovery.pause(inquiry)
+        assert (payment.status, OpenPayment.objects.get(pk=payment.pk).inquiries) == (Status.IN_DOUBT, inquiry)
+        due = recover_at(payment)
+        assert due is not None
+        assert due >= asked + recovery.pause(inquiry)
     assert recovery.pause(1) == timedelta(seconds=1)
     assert recovery.pause(1_000) < timedelta(seconds=60)
     assert kinds(payment) == ["submit"] + ["inquire"] * 9
@@ -194,10 +196,11 @@ def test_an_acquirer_silent_to_inquiries_too_is_no_evidence(shop: Shop, acquirer
 def begun(shop: Shop) -> Payment:
     """A payment whose worker died before it asked, or before it wrote the answer: STARTED and nothing else."""
     donor = pay(shop)
-    donor.status, donor.recover_at = Status.STARTED, clock.real() + store.answered_within()
+    donor.status = Status.STARTED
+    OpenPayment.objects.create(payment=donor, recover_at=clock.real() + store.answered_within())
     changes: dict[str, Any] = {
         "status": Status.STARTED, "result_code": "", "approved": None, "connector_tx_id": "", "sequence": 1,
-        "answer": {}, "completed_at": None, "recover_at": donor.recover_at,
+        "answer": {}, "completed_at": None,
     }  # fmt: skip
     with connection.cursor() as cursor:
         for table in ("paymentevent", "notification"):
@@ -231,8 +234,9 @@ def test_a_started_payment_is_in_doubt_before_it_is_asked_about_and_its_claim_ho
     assert recovery.doubt(claimed)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
-    assert payment.recover_at is not None
-    assert payment.recover_at > now
+    due = recover_at(payment)
+    assert due is not None
+    assert due > now
     assert recovery.claim(10, now) == []
 
 
@@ -260,7 +264,7 @@ def test_every_started_payment_says_when_it_is_looked_after_and_a_final_one_does
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             assert not connection.in_atomic_block
-            seen.append(Payment.objects.get(pk=request.payment))
+            seen.append(Payment.objects.select_related("open").get(pk=request.payment))
             return super().submit(request)
 
     monkeypatch.setattr(routing, "SIMULATOR", Looking())
@@ -269,9 +273,8 @@ def test_every_started_payment_says_when_it_is_looked_after_and_a_final_one_does
     assert answer.status == 200
     row = seen[0]
     assert row.status == Status.STARTED
-    assert row.recover_at is not None
-    assert row.recover_at > before + timedelta(seconds=0.5)
-    assert Payment.objects.get(pk=answer.id).recover_at is None
+    assert row.open.recover_at > before + timedelta(seconds=0.5)
+    assert recover_at(Payment.objects.get(pk=answer.id)) is None
 
 
 def test_the_silent_card_of_the_simulator_ends_the_same_way(shop: Shop) -> None:
@@ -399,7 +402,7 @@ def test_a_payment_whose_connector_is_gone_stays_in_doubt(shop: Shop, acquirer: 
     assert recover() == recovery.Recovered(claimed=1, settled=0)
     payment.refresh_from_db()
     assert payment.status == Status.IN_DOUBT
-    assert payment.recover_at is not None
+    assert recover_at(payment) is not None
 
 
 def test_the_command_and_the_celery_tick_do_the_same_without_a_broker(shop: Shop, acquirer: StubProcess) -> None:
@@ -407,7 +410,7 @@ def test_the_command_and_the_celery_tick_do_the_same_without_a_broker(shop: Shop
     now = clock.real()
     for run in (lambda: tasks.tick(), lambda: call_command("tick")):
         payment = pay(shop, "silent_after")
-        Payment.objects.filter(pk=payment.pk).update(recover_at=now)
+        OpenPayment.objects.filter(pk=payment.pk).update(recover_at=now)
         run()
         payment.refresh_from_db()
         assert payment.status == Status.APPROVED
