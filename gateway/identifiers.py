@@ -18,7 +18,6 @@ _SHORT_ID_MODULUS: Final = 10**12
 # Coprime to the modulus: neighbours in the sequence look apart on paper, and no two numbers give one short id.
 _SHORT_ID_FACTOR: Final = 387_420_489_111
 _ID = re.compile("[0-9a-f]{32}")
-_ANY_ID = re.compile("[0-9A-Za-z]{32}")
 
 
 def row_id() -> UUID:
@@ -39,11 +38,6 @@ def access_token() -> str:
 def parse_id(text: str) -> UUID | None:
     """A payment id as the API writes it (32 lower-case hex digits), or None: then nothing has that id."""
     return UUID(text) if _ID.fullmatch(text) else None
-
-
-def looks_like_id(text: str) -> bool:
-    """32 letters and digits: the form of an id in a path, whether or not it names something."""
-    return bool(_ANY_ID.fullmatch(text))
 
 
 def short_id(number: int) -> str:

@@ -21,6 +21,8 @@ from gateway.admin.kit import actor
 from gateway.models import SCOPES, AccessToken
 
 RIGHT = "gateway.issue_accesstoken"
+CONFIRM = "revoke"
+"""What has to be typed before tokens are revoked."""
 
 
 class TokenForm(forms.ModelForm):
@@ -97,13 +99,22 @@ class AccessTokenAdmin(admin.ModelAdmin):
             return HttpResponseRedirect(reverse("admin:gateway_accesstoken_changelist"))
         return self._show_once(request, made)
 
-    @admin.action(description="Revoke: the next call gets 403", permissions=["issue"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
+    @admin.action(description="Revoke…", permissions=["issue"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse | None:
+        """Ask first, and have the word typed: what is revoked stops working at once and for good."""
+        chosen = queryset.filter(revoked_at__isnull=True)
+        if request.POST.get("confirm", "").strip().lower() != CONFIRM:
+            context = {
+                **self.admin_site.each_context(request), "title": "Revoke access tokens", "opts": self.model._meta,
+                "chosen": chosen, "word": CONFIRM, "wrong": "confirm" in request.POST,
+            }  # fmt: skip
+            return render(request, "admin/gateway/accesstoken/revoke.html", context)
         count = 0
-        for token in queryset.filter(revoked_at__isnull=True):
+        for token in chosen:
             tokens.revoke(token, by=actor(request))
             count += 1
         messages.success(request, f"{count} token{'' if count == 1 else 's'} revoked.")
+        return None
 
     def _show_once(self, request: HttpRequest, made: list[tuple[AccessToken, str]]) -> HttpResponse:
         entity = [(token, text, (token.channel or token.merchant.channels.first() or token.merchant).entity_id)

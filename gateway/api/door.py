@@ -129,7 +129,14 @@ class Door(APIView):
         limit = settings.GATEWAY_MAX_BODY_BYTES
         if _length(http) > limit:
             return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
-        body = _read(http, limit + 1)
+        try:
+            body = _read(http, limit + 1)
+        except Exception:
+            # The web server's reader has many ways to say that a chunked body is none, or that the client is gone.
+            return [], Turned(400, INVALID, "the body could not be read: it is broken or ended early")
+        if len(body) < min(_length(http), limit + 1):
+            # Half a body may still be a form, with another amount.
+            return [], Turned(400, INVALID, f"the body ended after {len(body):,} of {_length(http):,} bytes")
         if len(body) > limit:
             return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
         kind = (http.content_type or "").strip().lower()

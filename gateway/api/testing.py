@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from gateway.api.envelope import envelope
 from gateway.api.payments import NOT_FOUND
 from gateway.catalogue.endpoints import MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, Endpoint
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
+from gateway.masking import mask_text
 from gateway.models import AcquirerExchange, Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
 from gateway.payments.refusal import Refused
@@ -90,6 +92,11 @@ def _offset(merchant: Merchant, parameters: Parameters) -> timedelta:
     return offset
 
 
+def _masked(message: Any) -> Any:
+    """A card number in a free text of the merchant's is masked here too (docs/decisions/0009)."""
+    return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
+
+
 class MessagesView(TestDoor):
     """GET /v1/test/acquirer/messages: what was sent on for a payment, masked, and what came back."""
 
@@ -105,8 +112,8 @@ class MessagesView(TestDoor):
             {
                 "connector": exchange.connector,
                 "kind": exchange.kind,
-                "sent": exchange.message(payment.request),
-                "received": exchange.received,
+                "sent": _masked(exchange.message(payment.request)),
+                "received": _masked(exchange.received),
                 "durationMs": exchange.duration_ms,
                 "at": clock.wire(exchange.at),
             }

@@ -23,6 +23,10 @@ NEAR_MISS_LIMIT = 100
 REPORTED_LENGTH = 100
 """Characters of a sent name or value that an error repeats."""
 HIDDEN = "•••"
+LONGEST_NAME = 300
+"""Characters of a parameter name; the longest real ones stay below 150."""
+MOST_UNKNOWN_ERRORS = 1_000
+"""Unknown names reported one by one; a request with more has another problem, and its answer must stay readable."""
 MOST_ALTERNATIVES = 15
 """Names an error lists as allowed; a longer list is left to the docs."""
 
@@ -187,6 +191,7 @@ class Catalogue:
 
     def loggable(self, name: str, value: str) -> tuple[str, str]:
         """A sent pair as a log may keep it: shortened, secrets hidden, card numbers masked wherever they stand."""
+        name = name[:LONGEST_NAME]
         found = self.find(self.aliases.get(name, name))
         shown_value = shown(found[0].param, value) if found else _hidden(name, value, None)
         return shorten(mask_text(name)).replace("\0", "�"), shown_value.replace("\0", "�")
@@ -217,8 +222,8 @@ class Catalogue:
             return None
         row, meant = self._exact[found], found
         for index in indexes:
-            meant = meant.replace("[]", index if index != "[]" else "[0]", 1)
-        return meant, row
+            meant = meant.replace("[]", index if _INDEX.fullmatch(index) else "[0]", 1)
+        return meant.replace("[]", "[0]"), row
 
 
 Compiled = tuple[dict[str, Row], dict[str, Row]]
@@ -267,6 +272,7 @@ class _Run:
         "_facts",
         "_faulty",
         "_ignored",
+        "_long_name_seen",
         "_policy",
         "_seen",
         "_unknown",
@@ -283,6 +289,7 @@ class _Run:
         self._ignored: list[str] = []
         self._seen: set[str] = set()
         self._unknown = 0
+        self._long_name_seen = False
         self._used: dict[tuple[str, tuple[int, ...]], Structure] = {}
         self.params = Parameters()
 
@@ -293,6 +300,9 @@ class _Run:
         self._faulty.add(name)
 
     def take(self, name: str, value: str) -> None:
+        if len(name) > LONGEST_NAME:
+            self._too_long(name, value)
+            return
         name = self._catalogue.aliases.get(name, name)
         if name in self._seen:
             if name not in self._faulty:
@@ -323,11 +333,25 @@ class _Run:
         self.params.values[name] = value
         self.params.items.append((row, indexes, key, value))
 
+    def _too_long(self, name: str, value: str) -> None:
+        """No parameter has such a name: it is compared with none, and below our structures one is reported for all."""
+        ours = self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name)
+        if not value or self._policy == Policy.LENIENT or not ours:
+            self._ignored.append(name[:LONGEST_NAME])
+        elif not self._long_name_seen:
+            self._long_name_seen = True
+            message = f"is not an allowed parameter: no name has more than {LONGEST_NAME} characters"
+            self.fault(name[:LONGEST_NAME], message)
+
     def _take_unknown(self, name: str, value: str) -> None:
         if self._policy == Policy.LENIENT:
             self._ignored.append(name)
             return
         self._unknown += 1
+        if self._unknown > MOST_UNKNOWN_ERRORS:
+            if self._unknown == MOST_UNKNOWN_ERRORS + 1:
+                self.fault(name, f"is not an allowed parameter; more than {MOST_UNKNOWN_ERRORS:,} are not")
+            return
         if self._catalogue.is_known_elsewhere(name):
             self.fault(name, "is not an allowed parameter here: another endpoint takes it", _hidden(name, value, None))
             return
@@ -390,6 +414,11 @@ class _Run:
             self.fault(full, message, shown(found[0].param, value) if found and value is not None else value, rule.code)
 
 
+def masked(value: str) -> str:
+    """A value for an error or a log: cut before it is searched for card numbers, since it may be megabytes."""
+    return shorten(mask_text(value[:LONGEST_NAME]))
+
+
 def shorten(text: str) -> str:
     return text if len(text) <= REPORTED_LENGTH else text[: REPORTED_LENGTH - 1] + "…"
 
@@ -400,11 +429,11 @@ def shown(param: Param, value: str) -> str:
         return mask_pan(value)
     if param.secret:
         return HIDDEN
-    return shorten(mask_text(value))
+    return masked(value)
 
 
 def _hidden(name: str, value: str, meant: Param | None) -> str:
     if meant is not None:
         return shown(meant, value)
     secretive = re.search(r"(?i)cvv|cvc|pin|token|cryptogram|dtvc|number", name)
-    return HIDDEN if secretive else shorten(mask_text(value))
+    return HIDDEN if secretive else masked(value)

@@ -97,10 +97,6 @@ class Payment(models.Model):
     def __str__(self) -> str:
         return f"{self.payment_type} {self.amount} {self.currency} ({self.status})"
 
-    @property
-    def is_first(self) -> bool:
-        return self.referenced is None
-
 
 class OpenPayment(models.Model):
     """A payment whose answer is not known yet: it is looked after at ``recover_at`` (real time;
@@ -131,6 +127,9 @@ class PaymentEvent(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="payment_event_sequence")]
 
+    def __str__(self) -> str:
+        return f"{self.sequence}: {self.event}"
+
 
 AS_REQUESTED = "asRequested"
 
@@ -150,6 +149,9 @@ class AcquirerExchange(models.Model):
     received = models.JSONField(null=True)
     duration_ms = models.IntegerField()
     at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.connector}"
 
     @staticmethod
     def shortened(sent: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from gateway.vault import VaultError, vault
 MAX_TRIES = 100
 """How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
 BUSY = "800.120.402"
+WRONG_TYPE = "700.300.100"
 VAULT_FAILED = "900.100.205"
 
 log = structlog.get_logger(__name__)
@@ -83,8 +84,10 @@ def operation_of(parameters: Parameters) -> Operation:
     kind = parameters["paymentType"]
     practice = parameters.get("standingInstruction.industryPractice") or ""
     operation = AUTHORIZE_AGAIN.get(practice) if kind == "PA" else OPERATIONS.get(kind)
-    if operation is None or not operation.follows:
+    if operation is None:
         raise Refused(NOT_SUPPORTED)
+    if not operation.follows:
+        raise Refused(WRONG_TYPE)
     if operation.test_only and settings.IS_LIVE:
         raise Refused(PLATFORM_ONLY)
     return operation

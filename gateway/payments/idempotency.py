@@ -15,6 +15,7 @@ from uuid import UUID
 
 from gateway import clock
 from gateway.catalogue.parse import ParameterError
+from gateway.masking import mask_text
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments.refusal import Refused
 from gateway.rows import Write, execute
@@ -99,10 +100,9 @@ def claim_of(
     """The claim a request makes; None without the header. Raises Refused for a key of the wrong form."""
     if header is None:
         return None
-    if not _SHAPE.fullmatch(header):
-        raise Refused(
-            INVALID, [ParameterError(name=HEADER, message="must be 1 to 255 printable ASCII characters without spaces")]
-        )
+    if not _SHAPE.fullmatch(header) or mask_text(header) != header:
+        message = "must be 1 to 255 printable ASCII characters without spaces, and no card number"
+        raise Refused(INVALID, [ParameterError(name=HEADER, message=message)])
     canonical = sorted((name, value) for name, value in pairs if name not in _LEFT_OUT)
     # Length-prefixed, so that no two different bodies have one text.
     body = "".join(f"{len(name)}:{name}{len(value)}:{value}" for name, value in canonical)

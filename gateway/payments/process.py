@@ -131,8 +131,3 @@ def event_of(reply: AcquirerReply) -> Event:
     if results.is_approved(reply.code) or (results.is_chargeback(reply.code) and reply.approved is not None):
         return Event.APPROVE
     return Event.SUSPEND if results.is_pending(reply.code) else Event.DECLINE
-
-
-def approved_code(test_mode: str) -> str:
-    """The success code of a mode (D18)."""
-    return {"INTERNAL": "000.100.110", "EXTERNAL": "000.100.112"}.get(test_mode, "000.000.000")

@@ -1,7 +1,7 @@
 """Payments without an answer: the acquirer is asked until it knows. A clock never turns a question into a decline.
 
-A payment whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became of
-it. It knows: the payment gets that answer. It never got the question: the question is taken back, so that it cannot
+A payment whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became
+of it. It knows: the payment gets that answer. It never got the question: the question is taken back, so that it cannot
 be accepted later, and only the acquirer's word for that declines the payment. No word: it is asked again later, for
 ever. Real time throughout. Source: decisions, house rule 4; goals R1, R3.
 """

@@ -8,6 +8,7 @@ from typing import Final
 
 from gateway.brands import BRANDS, detect_brand, is_card
 from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.catalogue.suggest import closest
 from gateway.models import Channel
 from gateway.payments.operations import FIRST
 
@@ -117,7 +118,9 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
             [ParameterError(name="paymentBrand", message="is required: no card brand is known for this number")],
         )
     if brand not in BRANDS:
-        raise Refused(UNKNOWN_BRAND, [_brand_error(brand, "is not a brand of this gateway", UNKNOWN_BRAND)])
+        meant = closest(brand.upper(), BRANDS)
+        hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, AMEX and other card brands"
+        raise Refused(UNKNOWN_BRAND, [_brand_error(brand, f"is not a brand of this gateway{hint}", UNKNOWN_BRAND)])
     if "card.number" in parameters and not is_card(brand):
         raise Refused(WRONG_MEANS, [_brand_error(brand, "is no card brand, and a card was sent", WRONG_MEANS)])
     if channel.brands and brand not in channel.brands:

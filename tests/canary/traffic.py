@@ -102,7 +102,6 @@ CVV_NAMES = (
 OPEN = {
     "text": r".*=(\{0\}|pay with .*|https://.*)|own number in .*|[A-Z]{2} [a-zA-Z.\[\]0]+ on (True|False)"
     r"|name customParameters.*",
-    "key": r"key .*",
     "word": r"CVV as (card\.securityCode|securityCode|csc|cvn).*",
     "silence": r"silence, .*|external",
     "server": r"raw, .*|header Transfer-Encoding.*",

@@ -6,6 +6,7 @@ Source: Part B, Merchant (the acceptor). All rows are optional.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from gateway.catalogue import iso
 from gateway.catalogue.formats import (
@@ -24,7 +25,7 @@ _COORDINATES = re.compile(r"([+-]?[0-9]{1,2}(?:\.[0-9]+)?), ?([+-]?[0-9]{1,3}(?:
 
 def _are_coordinates(value: str) -> bool:
     found = _COORDINATES.fullmatch(value) if len(value) <= 20 else None
-    return found is not None and abs(float(found[1])) <= 90 and abs(float(found[2])) <= 180
+    return found is not None and abs(Decimal(found[1])) <= 90 and abs(Decimal(found[2])) <= 180
 
 
 COORDINATES = Format(

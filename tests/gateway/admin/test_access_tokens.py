@@ -60,7 +60,7 @@ def shown(answer: HttpResponse) -> str:
 
 
 def act(client: Client, action: str, *chosen: AccessToken) -> HttpResponse:
-    data = {"action": action, "_selected_action": [str(token.pk) for token in chosen]}
+    data = {"action": action, "_selected_action": [str(token.pk) for token in chosen], "confirm": "revoke"}
     return client.post(LIST, data)
 
 
@@ -247,3 +247,14 @@ def test_each_of_them_leaves_an_audit_entry_with_who_and_what(issuer: Client, sh
     assert rotated.after["ends_at"] is not None
     assert revoked.subject_id == str(shop.token.pk)
     assert revoked.after["revoked_at"] is not None
+
+
+def test_nothing_is_revoked_before_the_word_is_typed(issuer: Client, shop: Shop) -> None:
+    """Journey 7, step 6."""
+    for typed in (None, "", "yes"):
+        data = {"action": "revoke", "_selected_action": [str(shop.token.pk)]}
+        asked = issuer.post(LIST, data if typed is None else {**data, "confirm": typed})
+        assert "stop working at once" in asked.content.decode()
+        assert shop.api.pay().status == 200
+    assert act(issuer, "revoke", shop.token).status_code == 302
+    assert shop.api.pay().status == 403
