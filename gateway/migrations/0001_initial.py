@@ -10,327 +10,579 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
-        migrations.RunSQL(
-            "CREATE SEQUENCE gateway_payment_number AS bigint", "DROP SEQUENCE gateway_payment_number"
-        ),
+        migrations.RunSQL("CREATE SEQUENCE gateway_payment_number AS bigint", "DROP SEQUENCE gateway_payment_number"),
         migrations.CreateModel(
-            name='Channel',
+            name="Channel",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=128)),
-                ('active', models.BooleanField(default=True, help_text='An inactive entity is refused like an unknown one.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('position', models.PositiveSmallIntegerField(default=100, help_text='Dispatching takes the lowest that fits.')),
-                ('brands', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=32), blank=True, default=list, size=None)),
-                ('currencies', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=3), blank=True, default=list, size=None)),
-                ('parameters', models.CharField(choices=[('normal', 'unknown names are ignored and reported, near misses are errors'), ('strict', 'every unknown name is an error'), ('lenient', 'no unknown name is an error')], default='normal', max_length=8)),
-                ('three_d_secure', models.BooleanField(default=False, verbose_name='3-D Secure')),
-                ('cvv_required', models.BooleanField(default=False, verbose_name='CVV required')),
-                ('refuse_duplicates', models.BooleanField(default=False, help_text='Refuse a second payment with the same merchantTransactionId.')),
-                ('limits', models.JSONField(blank=True, default=dict, validators=[gateway.models.entities._limits])),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=128)),
+                (
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "position",
+                    models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits."),
+                ),
+                (
+                    "brands",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=32), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "currencies",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=3), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "parameters",
+                    models.CharField(
+                        choices=[
+                            ("normal", "unknown names are ignored and reported, near misses are errors"),
+                            ("strict", "every unknown name is an error"),
+                            ("lenient", "no unknown name is an error"),
+                        ],
+                        default="normal",
+                        max_length=8,
+                    ),
+                ),
+                ("three_d_secure", models.BooleanField(default=False, verbose_name="3-D Secure")),
+                ("cvv_required", models.BooleanField(default=False, verbose_name="CVV required")),
+                (
+                    "refuse_duplicates",
+                    models.BooleanField(
+                        default=False, help_text="Refuse a second payment with the same merchantTransactionId."
+                    ),
+                ),
+                ("limits", models.JSONField(blank=True, default=dict, validators=[gateway.models.entities._limits])),
             ],
             options={
-                'ordering': ['merchant_id', 'position', 'created_at'],
+                "ordering": ["merchant_id", "position", "created_at"],
             },
         ),
         migrations.CreateModel(
-            name='Division',
+            name="Division",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=128)),
-                ('active', models.BooleanField(default=True, help_text='An inactive entity is refused like an unknown one.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=128)),
+                (
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyKey',
+            name="IdempotencyKey",
             fields=[
-                ('pk', models.CompositePrimaryKey('token', 'method', 'path', 'key', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('token', models.UUIDField()),
-                ('method', models.CharField(max_length=8)),
-                ('path', models.CharField(max_length=64)),
-                ('key', models.CharField(max_length=255)),
-                ('fingerprint', models.BinaryField(max_length=16)),
-                ('payment', models.UUIDField()),
-                ('status', models.SmallIntegerField(null=True)),
-                ('answer', models.TextField(null=True)),
-                ('created_at', models.DateTimeField(db_index=True)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "token", "method", "path", "key", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("token", models.UUIDField()),
+                ("method", models.CharField(max_length=8)),
+                ("path", models.CharField(max_length=64)),
+                ("key", models.CharField(max_length=255)),
+                ("fingerprint", models.BinaryField(max_length=16)),
+                ("payment", models.UUIDField()),
+                ("status", models.SmallIntegerField(null=True)),
+                ("answer", models.TextField(null=True)),
+                ("created_at", models.DateTimeField(db_index=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Payment',
+            name="Payment",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
-                ('number', models.BigIntegerField(db_default=models.Func(models.Value('gateway_payment_number'), function='nextval'))),
-                ('chain', models.UUIDField()),
-                ('referenced', models.UUIDField(null=True)),
-                ('payment_type', models.CharField(max_length=2)),
-                ('brand', models.CharField(max_length=32)),
-                ('method', models.CharField(max_length=2)),
-                ('status', models.CharField(choices=[('STARTED', 'Started'), ('PENDING', 'Pending'), ('APPROVED', 'Approved'), ('DECLINED', 'Declined'), ('IN_DOUBT', 'In Doubt')], max_length=8)),
-                ('amount', models.DecimalField(decimal_places=2, max_digits=12)),
-                ('currency', models.CharField(max_length=3)),
-                ('approved', models.DecimalField(decimal_places=2, max_digits=12, null=True)),
-                ('result_code', models.CharField(default='', max_length=11)),
-                ('test_mode', models.CharField(default='', max_length=8)),
-                ('merchant_transaction_id', models.CharField(default='', max_length=255)),
-                ('duplicate_guard', models.CharField(max_length=255, null=True)),
-                ('merchant_invoice_id', models.CharField(default='', max_length=255)),
-                ('merchant_memo', models.CharField(default='', max_length=255)),
-                ('request', models.JSONField(default=dict)),
-                ('answer', models.JSONField(default=dict)),
-                ('card_sealed', models.BinaryField(null=True)),
-                ('card_fingerprint', models.BinaryField(null=True)),
-                ('connector', models.CharField(default='', max_length=32)),
-                ('connector_tx_id', models.CharField(default='', max_length=64)),
-                ('max_captures', models.SmallIntegerField(null=True)),
-                ('final', models.BooleanField(default=False)),
-                ('practice', models.CharField(default='', max_length=16)),
-                ('sequence', models.SmallIntegerField(default=1)),
-                ('follow_ups', models.IntegerField(default=0)),
-                ('request_id', models.UUIDField()),
-                ('created_at', models.DateTimeField()),
-                ('completed_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "number",
+                    models.BigIntegerField(
+                        db_default=models.Func(models.Value("gateway_payment_number"), function="nextval")
+                    ),
+                ),
+                ("chain", models.UUIDField()),
+                ("referenced", models.UUIDField(null=True)),
+                ("payment_type", models.CharField(max_length=2)),
+                ("brand", models.CharField(max_length=32)),
+                ("method", models.CharField(max_length=2)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("STARTED", "Started"),
+                            ("PENDING", "Pending"),
+                            ("APPROVED", "Approved"),
+                            ("DECLINED", "Declined"),
+                            ("IN_DOUBT", "In Doubt"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=12)),
+                ("currency", models.CharField(max_length=3)),
+                ("approved", models.DecimalField(decimal_places=2, max_digits=12, null=True)),
+                ("result_code", models.CharField(default="", max_length=11)),
+                ("test_mode", models.CharField(default="", max_length=8)),
+                ("merchant_transaction_id", models.CharField(default="", max_length=255)),
+                ("duplicate_guard", models.CharField(max_length=255, null=True)),
+                ("merchant_invoice_id", models.CharField(default="", max_length=255)),
+                ("merchant_memo", models.CharField(default="", max_length=255)),
+                ("request", models.JSONField(default=dict)),
+                ("answer", models.JSONField(default=dict)),
+                ("card_sealed", models.BinaryField(null=True)),
+                ("card_fingerprint", models.BinaryField(null=True)),
+                ("connector", models.CharField(default="", max_length=32)),
+                ("connector_tx_id", models.CharField(default="", max_length=64)),
+                ("max_captures", models.SmallIntegerField(null=True)),
+                ("final", models.BooleanField(default=False)),
+                ("practice", models.CharField(default="", max_length=16)),
+                ("sequence", models.SmallIntegerField(default=1)),
+                ("follow_ups", models.IntegerField(default=0)),
+                ("request_id", models.UUIDField()),
+                ("created_at", models.DateTimeField()),
+                ("completed_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Psp',
+            name="Psp",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=128)),
-                ('active', models.BooleanField(default=True, help_text='An inactive entity is refused like an unknown one.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=128)),
+                (
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'verbose_name': 'PSP',
-                'verbose_name_plural': 'PSPs',
+                "verbose_name": "PSP",
+                "verbose_name_plural": "PSPs",
             },
         ),
         migrations.CreateModel(
-            name='ThrottleWindow',
+            name="ThrottleWindow",
             fields=[
-                ('pk', models.CompositePrimaryKey('entity_id', 'operation', 'window_s', 'window', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('entity_id', models.UUIDField()),
-                ('operation', models.CharField(max_length=16)),
-                ('window_s', models.IntegerField()),
-                ('window', models.BigIntegerField()),
-                ('count', models.IntegerField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "entity_id",
+                        "operation",
+                        "window_s",
+                        "window",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("entity_id", models.UUIDField()),
+                ("operation", models.CharField(max_length=16)),
+                ("window_s", models.IntegerField()),
+                ("window", models.BigIntegerField()),
+                ("count", models.IntegerField()),
             ],
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('actor', models.CharField(max_length=150)),
-                ('ip', models.GenericIPAddressField(null=True)),
-                ('action', models.CharField(max_length=32)),
-                ('subject', models.CharField(max_length=64)),
-                ('subject_id', models.CharField(max_length=64)),
-                ('before', models.JSONField(null=True)),
-                ('after', models.JSONField(null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                ("actor", models.CharField(max_length=150)),
+                ("ip", models.GenericIPAddressField(null=True)),
+                ("action", models.CharField(max_length=32)),
+                ("subject", models.CharField(max_length=64)),
+                ("subject_id", models.CharField(max_length=64)),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
             ],
             options={
-                'verbose_name_plural': 'audit trail',
-                'indexes': [models.Index(fields=['subject', 'subject_id'], name='audit_subject')],
+                "verbose_name_plural": "audit trail",
+                "indexes": [models.Index(fields=["subject", "subject_id"], name="audit_subject")],
             },
         ),
         migrations.CreateModel(
-            name='AcquirerAccount',
+            name="AcquirerAccount",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
-                ('connector', models.CharField(max_length=32)),
-                ('name', models.CharField(blank=True, max_length=128)),
-                ('acquirer_merchant_id', models.CharField(max_length=64)),
-                ('brands', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=32), blank=True, default=list, size=None)),
-                ('currencies', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=3), blank=True, default=list, size=None)),
-                ('settings', models.JSONField(blank=True, default=dict)),
-                ('active', models.BooleanField(default=True)),
-                ('channel', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='acquirer_accounts', to='gateway.channel')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("connector", models.CharField(max_length=32)),
+                ("name", models.CharField(blank=True, max_length=128)),
+                ("acquirer_merchant_id", models.CharField(max_length=64)),
+                (
+                    "brands",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=32), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "currencies",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=3), blank=True, default=list, size=None
+                    ),
+                ),
+                ("settings", models.JSONField(blank=True, default=dict)),
+                ("active", models.BooleanField(default=True)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="acquirer_accounts",
+                        to="gateway.channel",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['channel_id', 'id'],
+                "ordering": ["channel_id", "id"],
             },
         ),
         migrations.CreateModel(
-            name='Merchant',
+            name="Merchant",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=128)),
-                ('active', models.BooleanField(default=True, help_text='An inactive entity is refused like an unknown one.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('dispatching', models.BooleanField(default=False, help_text="Accept the merchant's id as entityId; the channel is chosen by brand and currency.")),
-                ('time_zone', models.CharField(default='UTC', max_length=64)),
-                ('clock_offset', models.DurationField(default=datetime.timedelta(0), editable=False)),
-                ('division', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='merchants', to='gateway.division')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=128)),
+                (
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "dispatching",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Accept the merchant's id as entityId; the channel is chosen by brand and currency.",
+                    ),
+                ),
+                ("time_zone", models.CharField(default="UTC", max_length=64)),
+                ("clock_offset", models.DurationField(default=datetime.timedelta(0), editable=False)),
+                (
+                    "division",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="merchants", to="gateway.division"
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.AddField(
-            model_name='channel',
-            name='merchant',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='channels', to='gateway.merchant'),
+            model_name="channel",
+            name="merchant",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="channels", to="gateway.merchant"
+            ),
         ),
         migrations.CreateModel(
-            name='AccessToken',
+            name="AccessToken",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
-                ('digest', models.BinaryField(max_length=32, unique=True)),
-                ('hint', models.CharField(editable=False, max_length=4)),
-                ('name', models.CharField(max_length=128)),
-                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=16), default=gateway.models.access.all_scopes, size=None)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.CharField(editable=False, max_length=150)),
-                ('ends_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('last_used_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('last_used_ip', models.GenericIPAddressField(blank=True, editable=False, null=True)),
-                ('replaces', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, to='gateway.accesstoken')),
-                ('channel', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='access_tokens', to='gateway.channel')),
-                ('merchant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='access_tokens', to='gateway.merchant')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("digest", models.BinaryField(max_length=32, unique=True)),
+                ("hint", models.CharField(editable=False, max_length=4)),
+                ("name", models.CharField(max_length=128)),
+                (
+                    "scopes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=16), default=gateway.models.access.all_scopes, size=None
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("created_by", models.CharField(editable=False, max_length=150)),
+                ("ends_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("last_used_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("last_used_ip", models.GenericIPAddressField(blank=True, editable=False, null=True)),
+                (
+                    "replaces",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.accesstoken",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="access_tokens",
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="access_tokens", to="gateway.merchant"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at'],
-                'permissions': [('issue_accesstoken', 'Can issue, rotate and revoke access tokens')],
+                "ordering": ["-created_at"],
+                "permissions": [("issue_accesstoken", "Can issue, rotate and revoke access tokens")],
             },
         ),
         migrations.CreateModel(
-            name='OpenPayment',
+            name="OpenPayment",
             fields=[
-                ('payment', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='open', serialize=False, to='gateway.payment')),
-                ('recover_at', models.DateTimeField(db_index=True)),
-                ('inquiries', models.SmallIntegerField(default=0)),
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="open",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                ("recover_at", models.DateTimeField(db_index=True)),
+                ("inquiries", models.SmallIntegerField(default=0)),
             ],
         ),
         migrations.AddField(
-            model_name='payment',
-            name='channel',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='gateway.channel'),
+            model_name="payment",
+            name="channel",
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
         ),
         migrations.AddField(
-            model_name='payment',
-            name='merchant',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to='gateway.merchant'),
+            model_name="payment",
+            name="merchant",
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
         ),
         migrations.CreateModel(
-            name='Notification',
+            name="Notification",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('kind', models.CharField(max_length=12)),
-                ('action', models.CharField(max_length=12)),
-                ('sequence', models.SmallIntegerField()),
-                ('created_at', models.DateTimeField()),
-                ('channel', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to='gateway.channel')),
-                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to='gateway.merchant')),
-                ('payment', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, to='gateway.payment')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=12)),
+                ("action", models.CharField(max_length=12)),
+                ("sequence", models.SmallIntegerField()),
+                ("created_at", models.DateTimeField()),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.payment",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='AcquirerExchange',
+            name="AcquirerExchange",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('connector', models.CharField(max_length=32)),
-                ('kind', models.CharField(max_length=8)),
-                ('sent', models.JSONField()),
-                ('received', models.JSONField(null=True)),
-                ('duration_ms', models.IntegerField()),
-                ('at', models.DateTimeField()),
-                ('payment', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='exchanges', to='gateway.payment')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("connector", models.CharField(max_length=32)),
+                ("kind", models.CharField(max_length=8)),
+                ("sent", models.JSONField()),
+                ("received", models.JSONField(null=True)),
+                ("duration_ms", models.IntegerField()),
+                ("at", models.DateTimeField()),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="exchanges",
+                        to="gateway.payment",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='PaymentEvent',
+            name="PaymentEvent",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('sequence', models.SmallIntegerField()),
-                ('event', models.CharField(max_length=16)),
-                ('status', models.CharField(choices=[('STARTED', 'Started'), ('PENDING', 'Pending'), ('APPROVED', 'Approved'), ('DECLINED', 'Declined'), ('IN_DOUBT', 'In Doubt')], max_length=8)),
-                ('result_code', models.CharField(default='', max_length=11)),
-                ('at', models.DateTimeField()),
-                ('payment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='gateway.payment')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("sequence", models.SmallIntegerField()),
+                ("event", models.CharField(max_length=16)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("STARTED", "Started"),
+                            ("PENDING", "Pending"),
+                            ("APPROVED", "Approved"),
+                            ("DECLINED", "Declined"),
+                            ("IN_DOUBT", "In Doubt"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("result_code", models.CharField(default="", max_length=11)),
+                ("at", models.DateTimeField()),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="gateway.payment",
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='division',
-            name='psp',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='divisions', to='gateway.psp'),
+            model_name="division",
+            name="psp",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="divisions", to="gateway.psp"
+            ),
         ),
         migrations.CreateModel(
-            name='RequestLog',
+            name="RequestLog",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
-                ('method', models.CharField(max_length=8)),
-                ('path', models.CharField(max_length=200)),
-                ('status', models.SmallIntegerField()),
-                ('result_code', models.CharField(max_length=11)),
-                ('entity_id', models.UUIDField(null=True)),
-                ('token', models.UUIDField(null=True)),
-                ('ip', models.GenericIPAddressField(null=True)),
-                ('duration_ms', models.IntegerField()),
-                ('payment', models.UUIDField(null=True)),
-                ('parameters', models.JSONField(null=True)),
+                ("id", models.UUIDField(default=gateway.identifiers.row_id, primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("method", models.CharField(max_length=8)),
+                ("path", models.CharField(max_length=200)),
+                ("status", models.SmallIntegerField()),
+                ("result_code", models.CharField(max_length=11)),
+                ("entity_id", models.UUIDField(null=True)),
+                ("token", models.UUIDField(null=True)),
+                ("ip", models.GenericIPAddressField(null=True)),
+                ("duration_ms", models.IntegerField()),
+                ("payment", models.UUIDField(null=True)),
+                ("parameters", models.JSONField(null=True)),
             ],
             options={
-                'verbose_name': 'request',
-                'verbose_name_plural': 'request log',
-                'indexes': [models.Index(fields=['entity_id', '-at'], name='request_entity_time')],
+                "verbose_name": "request",
+                "verbose_name_plural": "request log",
+                "indexes": [models.Index(fields=["entity_id", "-at"], name="request_entity_time")],
             },
         ),
         migrations.AddIndex(
-            model_name='payment',
-            index=models.Index(fields=['merchant', '-created_at'], name='payment_merchant_time'),
+            model_name="payment",
+            index=models.Index(fields=["merchant", "-created_at"], name="payment_merchant_time"),
         ),
         migrations.AddIndex(
-            model_name='payment',
-            index=models.Index(fields=['chain'], name='payment_chain'),
+            model_name="payment",
+            index=models.Index(fields=["chain"], name="payment_chain"),
         ),
         migrations.AddIndex(
-            model_name='payment',
-            index=models.Index(condition=models.Q(('merchant_transaction_id', ''), _negated=True), fields=['merchant', 'merchant_transaction_id'], name='payment_merchant_tx'),
+            model_name="payment",
+            index=models.Index(
+                condition=models.Q(("merchant_transaction_id", ""), _negated=True),
+                fields=["merchant", "merchant_transaction_id"],
+                name="payment_merchant_tx",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.UniqueConstraint(fields=('number',), name='payment_number'),
+            model_name="payment",
+            constraint=models.UniqueConstraint(fields=("number",), name="payment_number"),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.UniqueConstraint(condition=models.Q(('duplicate_guard__isnull', False)), fields=('channel', 'duplicate_guard'), name='payment_duplicate'),
+            model_name="payment",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("duplicate_guard__isnull", False)),
+                fields=("channel", "duplicate_guard"),
+                name="payment_duplicate",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['STARTED', 'PENDING', 'APPROVED', 'DECLINED', 'IN_DOUBT'])), name='payment_status_known'),
+            model_name="payment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["STARTED", "PENDING", "APPROVED", "DECLINED", "IN_DOUBT"])),
+                name="payment_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='payment_amount_not_negative'),
+            model_name="payment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount__gte", 0)), name="payment_amount_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('status', 'STARTED'), models.Q(('result_code', ''), _negated=True), _connector='OR'), name='payment_answered_has_a_code'),
+            model_name="payment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("status", "STARTED"), models.Q(("result_code", ""), _negated=True), _connector="OR"
+                ),
+                name="payment_answered_has_a_code",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'APPROVED'), _negated=True), ('approved__isnull', False), _connector='OR'), name='payment_approved_has_amount'),
+            model_name="payment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "APPROVED"), _negated=True), ("approved__isnull", False), _connector="OR"
+                ),
+                name="payment_approved_has_amount",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='notification',
-            constraint=models.UniqueConstraint(fields=('payment', 'sequence'), name='notification_sequence'),
+            model_name="notification",
+            constraint=models.UniqueConstraint(fields=("payment", "sequence"), name="notification_sequence"),
         ),
         migrations.AddConstraint(
-            model_name='paymentevent',
-            constraint=models.UniqueConstraint(fields=('payment', 'sequence'), name='payment_event_sequence'),
+            model_name="paymentevent",
+            constraint=models.UniqueConstraint(fields=("payment", "sequence"), name="payment_event_sequence"),
         ),
     ]
