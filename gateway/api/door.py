@@ -142,7 +142,7 @@ class Door(APIView):
         kind = (http.content_type or "").strip().lower()
         if kind not in ("", FORM, "text/plain") or (kind != FORM and body[:1] in (b"{", b"[", b"<")):
             return [], Turned(
-                400, INVALID, f"send form parameters with Content-Type {FORM}, not {kind or 'JSON'}"[:200]
+                400, INVALID, f"send form parameters with Content-Type {FORM}, not {mask_text(kind) or 'JSON'}"[:200]
             )
         return _decoded(body)
 

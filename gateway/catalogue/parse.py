@@ -435,5 +435,5 @@ def shown(param: Param, value: str) -> str:
 def _hidden(name: str, value: str, meant: Param | None) -> str:
     if meant is not None:
         return shown(meant, value)
-    secretive = re.search(r"(?i)cvv|cvc|pin|token|cryptogram|dtvc|number", name)
+    secretive = re.search(r"(?i)cvv|cvc|csc|cvn|security|pin|token|cryptogram|dtvc|number", name)
     return HIDDEN if secretive else masked(value)

@@ -43,9 +43,10 @@ class Payment(models.Model):
     brand = models.CharField(max_length=32)
     method = models.CharField(max_length=2)
     status = models.CharField(max_length=8, choices=Status)
-    amount = models.DecimalField(max_digits=12, decimal_places=2)
+    # Two digits more than one request may ask for: what remains of a chain may be the sum of several.
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
-    approved = models.DecimalField(max_digits=12, decimal_places=2, null=True)
+    approved = models.DecimalField(max_digits=14, decimal_places=2, null=True)
     result_code = models.CharField(max_length=11, default="")
     test_mode = models.CharField(max_length=8, default="")
     merchant_transaction_id = models.CharField(max_length=255, default="")

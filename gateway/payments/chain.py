@@ -142,14 +142,23 @@ def representable(chain: Chain, dispute: Payment) -> Decimal:
 
 
 def is_disputed(chain: Chain, payment: Payment) -> bool:
-    """A chargeback takes money of this payment."""
-    return any(standing(chain, dispute) > 0 for dispute in chain.followers(payment, "CB"))
+    """A chargeback takes money of this payment, or of the one whose receipt it is."""
+    return any(
+        standing(chain, dispute) > 0 for one in _money_of(chain, payment) for dispute in chain.followers(one, "CB")
+    )
 
 
 def is_closed(chain: Chain, payment: Payment) -> bool:
-    """A follow-up marked sequence=FINAL ends what may follow (A13.15). A PA is one with those that raised it."""
-    ended = authorisations(chain) if payment.payment_type == "PA" else [payment]
+    """A follow-up marked sequence=FINAL ends what may follow (A13.15). A PA is one with those that raised it, a receipt
+    one with the payment it tells of."""
+    ended = authorisations(chain) if payment.payment_type == "PA" else _money_of(chain, payment)
     return any(member.final for one in ended for member in chain.followers(one, "CP", "RV", "RF"))
+
+
+def _money_of(chain: Chain, payment: Payment) -> list[Payment]:
+    """The payment, and for a receipt the DB or CP behind it: a refund of one is a refund of the other."""
+    behind = chain.find(payment.referenced) if payment.payment_type == "RC" and payment.referenced else None
+    return [payment] if behind is None or behind.payment_type == "PA" else [payment, behind]
 
 
 def captures_left(chain: Chain, authorisation: Payment) -> int | None:

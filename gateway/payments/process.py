@@ -12,6 +12,7 @@ from gateway import brands, clock, results
 from gateway.connectors.message import onwards
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
 from gateway.connectors.routing import NoRoute, route
+from gateway.masking import mask_text
 from gateway.models import Payment, Status
 from gateway.payments import refusal, store
 from gateway.payments.request import Asker, PaymentRequest
@@ -104,7 +105,7 @@ def submit(payment: Payment, connector: Connector, question: AcquirerRequest, as
     try:
         reply = connector.submit(question)
     except Silence as silence:
-        reply = AcquirerReply(code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": str(silence)})
+        reply = AcquirerReply(code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": mask_text(str(silence))})
         event = Event.LOSE
     else:
         event = event_of(reply)

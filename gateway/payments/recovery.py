@@ -22,6 +22,7 @@ from django.conf import settings
 from gateway import clock
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
 from gateway.connectors.routing import CONNECTORS
+from gateway.masking import mask_text
 from gateway.models import Payment, Status
 from gateway.money import Money
 from gateway.payments import store
@@ -193,7 +194,7 @@ def pause(inquiries: int) -> timedelta:
 
 
 def _silence(kind: str, silence: Silence, started: float) -> Exchange:
-    received = {"silence": str(silence)}
+    received = {"silence": mask_text(str(silence))}
     return Exchange(kind=kind, sent=dict(silence.sent), received=received, duration_ms=_since_ms(started))
 
 

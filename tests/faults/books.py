@@ -26,6 +26,7 @@ class Exchange:
     received: Mapping[str, Any]
     asked: float
     answered: float
+    written: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +123,17 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
     ):
         moves.setdefault(payment.hex, []).append(Move(event=event, status=status, at=at.timestamp()))
     exchanges: dict[str, list[Exchange]] = {}
+    # Last first: a question and the void that followed it are written together, when the second one has its answer.
     for payment, kind, received, duration_ms, at in connection.execute(
-        "SELECT payment_id, kind, received, duration_ms, at FROM gateway_acquirerexchange ORDER BY id"
+        "SELECT payment_id, kind, received, duration_ms, at FROM gateway_acquirerexchange ORDER BY id DESC"
     ):
+        later = exchanges.setdefault(payment.hex, [])
         answered = at.timestamp()
-        exchange = Exchange(kind=kind, received=received or {}, answered=answered, asked=answered - duration_ms / 1000)
-        exchanges.setdefault(payment.hex, []).append(exchange)
+        if later and later[0].kind == "void" and later[0].written == at.timestamp():
+            answered = later[0].asked
+        asked = answered - duration_ms / 1000
+        exchange = Exchange(kind=kind, received=received or {}, asked=asked, answered=answered, written=at.timestamp())
+        later.insert(0, exchange)
     rows = connection.execute(
         "SELECT id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
         " result_code, created_at, completed_at, EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id)"

@@ -162,7 +162,7 @@ def _kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen
     return Seen(fired and is_alive(parent), whole and works(stage), f"pid {old.pid}", moment)
 
 
-def _kill_web(stage: Stage, strike: Callable[[Stage], Seen]) -> Seen:
+def _kill_slowly(stage: Stage, strike: Callable[[Stage], Seen]) -> Seen:
     """With a slow acquirer, so that what is killed has questions under way."""
     stage.slow_down(SLOW_MS)
     time.sleep(2 * SLOW_MS / 1000)
@@ -275,10 +275,11 @@ def _ticks(stage: Stage) -> bool:
 
 
 FAULTS: Final = (
-    Fault(name="web worker: kill -9", group="web",
-          strike=partial(_kill_web, strike=partial(_kill_child, role="web", works=_serves))),
-    Fault(name="web server (gunicorn): kill -9", group="web",
-          strike=partial(_kill_web, strike=partial(_kill_role, role="web", works=_serves))),
+    Fault(name="web worker: kill -9", group="web", strike=partial(_kill_child, role="web", works=_serves)),
+    Fault(name="web worker, acquirer slow: kill -9", group="web",
+          strike=partial(_kill_slowly, strike=partial(_kill_child, role="web", works=_serves))),
+    Fault(name="web server, acquirer slow: kill -9", group="web",
+          strike=partial(_kill_slowly, strike=partial(_kill_role, role="web", works=_serves))),
     Fault(name="Celery pool child: kill -9", group="worker", stops_ticks=True,
           strike=partial(_kill_child, role="worker", works=_ticks)),
     Fault(name="Celery worker: kill -9", group="worker", stops_ticks=True,

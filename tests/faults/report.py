@@ -43,9 +43,9 @@ def table(
         back = "" if name else f"{max(backs):.1f} s{never}" if backs else "never"
         count = seen.get(name, 0) if name else fired
         rows.append(f"{fault.name:<38}{fired:>8}{count:>7}{hurt.get(fault.name, 0):>15}{back:>18}")
-    rows += ["", f"{'race':<38}{'rounds':>8}{'won':>7}{'refused':>15}{'over a limit':>18}"]
+    rows += ["", f"{'race':<38}{'rounds':>8}{'won':>7}{'refused':>15}{'over a limit':>18}{'odd':>6}"]
     for race in races:
-        rows.append(f"{race.name:<38}{race.rounds:>8}{race.won:>7}{race.refused:>15}{race.over:>18}")
+        rows.append(f"{race.name:<38}{race.rounds:>8}{race.won:>7}{race.refused:>15}{race.over:>18}{len(race.odd):>6}")
     rows += ["", "after the last fault"]
     rows += [f"  {kind:<36}{sum(one.kind == kind for one in findings):>8}" for kind in KINDS]
     rows += [

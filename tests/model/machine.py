@@ -48,8 +48,6 @@ class ChainMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.books = Books()
-        # The API does not yet: tests.model.test_chain has both cases. Once it does, this line goes.
-        self.books.receipts_follow = False
         self.told: list[str] = []
         type(self).tally["sequences"] += 1
 

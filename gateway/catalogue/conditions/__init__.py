@@ -18,6 +18,7 @@ from gateway.catalogue.conditions.cards import (
     CARD_NOT_EXPIRED,
     CVV_FITS_BRAND,
     LUHN,
+    NUMBER_ONLY_ONCE,
 )
 from gateway.catalogue.conditions.means import (
     AT_MOST_ONE_MEANS,
@@ -59,6 +60,7 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
     *REFERENCE_UUID,
     *SHOPPER_RESULT_URL,
     *FOR_FOLLOW_UPS,
+    *NUMBER_ONLY_ONCE,
     *CARD_CHECKS,
 )
 """Everything that is stated of a server-to-server payment."""
@@ -86,6 +88,7 @@ __all__ = [
     "MARKETPLACE_SPLIT",
     "MEANS_FOR_PAYMENT",
     "NETWORK_TOKEN_PROOF",
+    "NUMBER_ONLY_ONCE",
     "ONE_PRIMARY",
     "PURPOSE_CODE",
     "REFERENCE_UUID",

@@ -75,3 +75,21 @@ CARD_NOT_EXPIRED: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 CARD_CHECKS: tuple[Rule, ...] = (*LUHN, *CARD_FITS_BRAND, *CVV_FITS_BRAND, *CARD_NOT_EXPIRED)
+
+
+def _elsewhere(sent: Sent) -> Iterator[Breach]:
+    number = sent.get("card.number")
+    if number is None or len(number) < 12:
+        return
+    for name in sent.under(""):
+        if name != "card.number" and number in (sent.get(name) or ""):
+            yield name, "holds the card number, which belongs into card.number and nowhere else"
+
+
+NUMBER_ONLY_ONCE: tuple[Rule, ...] = (
+    condition(
+        "The card number stands in card.number and in no other parameter", ("card.number", "descriptor"), _elsewhere,
+        keeps={"card.number": "4200000000000000", "descriptor": "Order 4711"},
+        breaks={"card.number": "4200000000000000", "descriptor": "Paid with 4200000000000000"},
+    ),
+)  # fmt: skip
