@@ -61,6 +61,15 @@ class Claim:
     def find(self) -> StoredAnswer | None:
         """The answer this key has already. None: the key is free. Raises Refused: another body (400), or still being
         made (409)."""
+        found = self._stored()
+        if found is None or found.body is not None:
+            return found
+        if Payment.objects.filter(pk=found.payment, status=Status.STARTED).exists():
+            raise in_progress(self.key)
+        # Answered between the two looks, or by recovery, which knows no answers: the second look tells.
+        return self._stored()
+
+    def _stored(self) -> StoredAnswer | None:
         rows = execute(_FIND, self._where)
         if not rows:
             return None
@@ -70,11 +79,7 @@ class Claim:
             return None
         if not vault().matches(self.body, fingerprint):
             raise Refused(INVALID, [ParameterError(name=HEADER, value=self.key, message="was used with another body")])
-        if answer is not None:
-            return StoredAnswer(status=status, body=answer, payment=payment)
-        if Payment.objects.filter(pk=payment, status=Status.STARTED).exists():
-            raise in_progress(self.key)
-        return StoredAnswer(status=200, body=None, payment=payment)
+        return StoredAnswer(status=status or 200, body=answer, payment=payment)
 
     def insert(self, write: Write, payment: UUID, answer: tuple[int, str] | None) -> None:
         """Claim the key in the statement that begins ``payment``; ``answer`` when that ends it, too."""
