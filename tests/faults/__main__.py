@@ -86,7 +86,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     journal = books.journal(load.journals)
     replays = replay(shop, stack.folder, journal)
     return judge(
-        stack, faults, strikes, hurt, raced, journal, replays, seed=seed, took_s=took_s, waited_s=waited_s,
+        stack, faults, strikes, hurt, raced, journal, replays, seed=seed, began=began, took_s=took_s, waited_s=waited_s,
         broken=[*load.broken, *([] if ended else ["a client did not end"])],
     )  # fmt: skip
 
@@ -142,10 +142,13 @@ def _open(stack: Stack) -> int:
     return int(row[0]) if row else -1
 
 
-def windows(faults: Sequence[Fault], strikes: Sequence[Strike]) -> tuple[list[timing.Window], list[timing.Window]]:
-    """When nobody could ask, and when asking was of no use: the first, and the first with the acquirer's absences."""
+def windows(
+    faults: Sequence[Fault], strikes: Sequence[Strike], began: float
+) -> tuple[list[timing.Window], list[timing.Window]]:
+    """When nobody could ask, and when asking was of no use: the first, and the first with the acquirer's absences.
+    Until the load ``began``, the worker may not have been up yet."""
     by_name = {fault.name: fault for fault in faults}
-    down, away = [], []
+    down, away = [(0.0, began)], []
     for one in strikes:
         fault, end = by_name[one.fault], (one.back or time.time()) + 1
         if fault.stops_ticks:
@@ -158,14 +161,14 @@ def windows(faults: Sequence[Fault], strikes: Sequence[Strike]) -> tuple[list[ti
 def judge(
     stack: Stack, faults: Sequence[Fault], strikes: Sequence[Strike], hurt: Mapping[str, int],
     raced: Sequence[races.RaceResult], journal: Sequence[Mapping[str, Any]], replays: Sequence[Mapping[str, Any]],
-    *, seed: int, took_s: float, waited_s: float, broken: Sequence[str],
+    *, seed: int, began: float, took_s: float, waited_s: float, broken: Sequence[str],
 ) -> int:  # fmt: skip
     """Compare, print and write down."""
     with stack.connect() as connection:
         payments, keys = books.ours(connection), books.keys(connection)
     acquirer = books.acquirer(stack.acquirer_log())
     findings = audit.find_all(payments, acquirer, journal, keys, replays)
-    down, away = windows(faults, strikes)
+    down, away = windows(faults, strikes, began)
     first, settled = timing.first_inquiries(payments, down), timing.settlements(payments, away)
     tries = [line for line in journal if line["kind"] in ("POST", "GET")]
     killed = phases.of_kills(strikes, journal, payments, acquirer, keys)
