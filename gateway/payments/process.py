@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from gateway import brands, clock, results
+from gateway import brands, clock, metrics, results
 from gateway.connectors.message import onwards
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
 from gateway.connectors.routing import NoRoute, route
@@ -109,7 +109,9 @@ def submit(payment: Payment, connector: Connector, question: AcquirerRequest, as
         event = Event.LOSE
     else:
         event = event_of(reply)
-    _finish(payment, event, reply, asker, duration_ms=int((time.perf_counter() - started) * 1000))
+    took = time.perf_counter() - started
+    metrics.asked(connector.name, event, took)
+    _finish(payment, event, reply, asker, duration_ms=int(took * 1000))
 
 
 def _finish(payment: Payment, event: Event, reply: AcquirerReply, asker: Asker, *, duration_ms: int) -> None:
