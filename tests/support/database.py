@@ -37,6 +37,15 @@ def places_of_word(word: str) -> set[str]:
     return {place for place, text in every_cell() if alone.search(text)}
 
 
+def leaves(value: Any) -> list[str]:
+    """Every value inside nested objects and lists, as text: what is short may well stand inside a longer one."""
+    if isinstance(value, dict):
+        return [leaf for one in value.values() for leaf in leaves(one)]
+    if isinstance(value, list | tuple):
+        return [leaf for one in value for leaf in leaves(one)]
+    return [str(value)]
+
+
 def _texts(value: Any) -> Iterator[str]:
     if value is None:
         return

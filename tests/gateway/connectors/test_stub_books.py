@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from gateway.connectors.stub.books import Books, transaction_id
+from tests.support.database import leaves
 
 APPROVED = "4200000000000000"
 HALF = "4000050000000007"
@@ -151,4 +152,4 @@ def test_the_log_holds_no_card_number_and_no_security_code(talk: Talk) -> None:
     entry = talk.submit("DB", "50.00", card={"number": APPROVED, "cvv": "987", "holder": "Jane"})
     assert entry["card"] == "420000******0000"
     assert APPROVED not in str(entry)
-    assert "987" not in str(entry)
+    assert "987" not in leaves(entry)
