@@ -55,6 +55,10 @@ GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
 
+# --- shoppers ---------------------------------------------------------------------------------------------------
+# Seconds a shopper may stay at a bank or wallet, or with an authentication, before the payment ends without them.
+GATEWAY_SHOPPER_DEADLINE_S: int = env.int("GATEWAY_SHOPPER_DEADLINE_S", default=1_800)
+
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)

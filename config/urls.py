@@ -12,6 +12,7 @@ urlpatterns = [
     path("health/live", health.live),
     path("health/ready", health.ready),
     path("metrics", figures),
+    path("shopper/", include("gateway.shopper.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),
     path("admin/", admin.site.urls),
     path("", include("gateway.pages.urls")),

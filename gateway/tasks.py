@@ -10,7 +10,7 @@ from django.conf import settings
 
 from gateway import clock
 from gateway.models import RequestLog, ThrottleWindow
-from gateway.payments import recovery
+from gateway.payments import recovery, resume
 
 _THROTTLE_KEPT: Final = timedelta(minutes=10)
 _BATCH: Final = 10_000
@@ -18,9 +18,9 @@ _BATCH: Final = 10_000
 
 @shared_task
 def tick() -> dict[str, int]:
-    """Every second: whatever is due. Payments in doubt are asked about."""
+    """Every second: whatever is due. Payments in doubt are asked about, those whose shopper never came back end."""
     recovered = recovery.recover_all_due()
-    return {"asked": recovered.claimed, "settled": recovered.settled}
+    return {"asked": recovered.claimed, "settled": recovered.settled, "expired": resume.expire_due()}
 
 
 @shared_task

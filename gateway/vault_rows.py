@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection, models
 
-from gateway.models import Payment
+from gateway.models import Payment, Suspension
 from gateway.rows import execute
 from gateway.vault import PREFIX_BYTES, Vault, VaultError, key_of, prefix_of
 
@@ -25,14 +25,19 @@ _LOCK: Final = 0x7661756C74
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """A column that holds sealed values, each bound to its row's id, and the column of their fingerprints."""
+    """A column that holds sealed values, each bound to its row's ``key``, and the column of their fingerprints ('' for
+    values that are never looked for)."""
 
     model: type[models.Model]
     sealed: str
-    fingerprint: str
+    fingerprint: str = ""
+    key: str = "id"
 
 
-SEALED: Final = (Sealed(model=Payment, sealed="card_sealed", fingerprint="card_fingerprint"),)
+SEALED: Final = (
+    Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
+    Sealed(model=Suspension, sealed="secrets_sealed", key="payment_id"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +92,21 @@ def reseal(vault: Vault, *, batch: int = BATCH) -> Iterator[Progress]:
 
 def _next(column: Sealed, vault: Vault, last: UUID, batch: int) -> list[tuple[Any, ...]]:
     return execute(
-        f"SELECT id, {column.sealed} FROM {_table(column)} WHERE id > %(last)s AND {column.sealed} IS NOT NULL"
-        f" AND substring({column.sealed} FROM 1 FOR {PREFIX_BYTES}) <> %(prefix)s ORDER BY id LIMIT %(batch)s",
+        f"SELECT {column.key}, {column.sealed} FROM {_table(column)}"
+        f" WHERE {column.key} > %(last)s AND {column.sealed} IS NOT NULL"
+        f" AND substring({column.sealed} FROM 1 FOR {PREFIX_BYTES}) <> %(prefix)s ORDER BY 1 LIMIT %(batch)s",
         {"last": last, "prefix": prefix_of(vault.primary), "batch": batch},
     )
 
 
 def _replace(column: Sealed, renewed: list[tuple[UUID, bytes, bytes, bytes]]) -> int:
     rows, before, after, fingerprints = (list(part) for part in zip(*renewed, strict=True))
+    renews = f", {column.fingerprint} = v.fingerprint" if column.fingerprint else ""
     done = execute(
-        f"UPDATE {_table(column)} t SET {column.sealed} = v.after, {column.fingerprint} = v.fingerprint"
+        f"UPDATE {_table(column)} t SET {column.sealed} = v.after{renews}"
         " FROM unnest(%(rows)s::uuid[], %(before)s::bytea[], %(after)s::bytea[], %(fingerprints)s::bytea[])"
-        f" AS v(id, before, after, fingerprint) WHERE t.id = v.id AND t.{column.sealed} = v.before RETURNING 1",
+        f" AS v(key, before, after, fingerprint) WHERE t.{column.key} = v.key AND t.{column.sealed} = v.before"
+        " RETURNING 1",
         {"rows": rows, "before": before, "after": after, "fingerprints": fingerprints},
     )
     return len(done)

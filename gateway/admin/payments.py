@@ -43,7 +43,7 @@ class PaymentAdmin(ReadOnly):
     search_fields = ("id",)
     search_help_text = "Payment id, short id, merchantTransactionId or ndc"
     ordering = ("-id",)
-    exclude = ("card_sealed", "card_fingerprint")
+    exclude = ("means_sealed", "means_fingerprint")
     readonly_fields = ("short_id", "ndc")
     inlines = (EventInline, ExchangeInline)
 

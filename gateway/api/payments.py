@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,31 +17,19 @@ from gateway.api.door import Door, Visit
 from gateway.api.envelope import docs_of, envelope, to_json
 from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.parse import Parameters
-from gateway.models import Channel, Payment
-from gateway.money import Money
+from gateway.models import Payment
 from gateway.payments.answer import code_of, payment_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
 from gateway.payments.idempotency import HEADER, Claim, claim_of, in_progress
+from gateway.payments.intake import facts_of, first_payment
 from gateway.payments.process import process
-from gateway.payments.refusal import NOT_SET_UP, Refused, brand_of, refuse_currency, refuse_what_is_not_built
-from gateway.payments.request import Idempotency, PaymentRequest, card_of
+from gateway.payments.refusal import NOT_SET_UP, Refused
+from gateway.payments.request import Idempotency
 from gateway.payments.store import KeyTaken
 
 NOT_FOUND = "700.400.580"
 REPLAYED = "Idempotent-Replayed"
-
-
-def facts_of(channel: Channel | None, now: datetime) -> frozenset[str]:
-    """What conditions may ask about who pays where and when (gateway.catalogue.endpoints)."""
-    facts = {f"today:{now:%Y-%m}"}
-    if settings.IS_LIVE:
-        facts.add("live")
-    if channel is not None and channel.three_d_secure:
-        facts.add("threeds")
-    if channel is not None and channel.cvv_required:
-        facts.add("cvv")
-    return frozenset(facts)
 
 
 def answer_of(payment: Payment, visit: Visit, parameters: Parameters | None = None) -> tuple[int, dict[str, Any]]:
@@ -130,27 +117,13 @@ class PaymentsView(PaymentDoor):
             return follow_up(visit, parameters["referenceUuid"], parameters, now, claim)
         if channel is None:
             raise Refused(NOT_SET_UP)
-        refuse_what_is_not_built(parameters, channel)
-        refuse_currency(parameters, channel)
-        brand, detected = brand_of(parameters, channel)
         answering = Answering(visit, parameters)
         payment = process(
-            PaymentRequest(
-                payment=identifiers.row_id(),
-                merchant=admission.merchant,
-                channel=channel,
-                payment_type=parameters["paymentType"],
-                money=Money.parse(parameters["amount"], parameters["currency"]),
-                brand=brand,
-                detected=detected,
-                card=card_of(parameters),
-                parameters=parameters,
-                test_mode="" if settings.IS_LIVE else parameters.get("testMode") or "INTERNAL",
-                now=now,
-                trace=visit.trace,
+            first_payment(
+                parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
                 idempotency=_idempotency(claim, answering),
             )
-        )
+        )  # fmt: skip
         return answering.response(payment)
 
 

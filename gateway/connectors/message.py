@@ -5,7 +5,7 @@ Source: Part A, Basic payment (descriptor, merchantInvoiceId), Billing address (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.catalogue.endpoints import PAYMENTS
@@ -30,6 +30,24 @@ def onwards(values: Mapping[str, str]) -> dict[str, str]:
     if "merchant.name" in found:
         found["descriptor"] = found["merchant.name"]
     return found
+
+
+def flat(body: Mapping[str, Any]) -> dict[str, str]:
+    """A nested echo as parameters by full name again: what :func:`nest` does, undone."""
+    return dict(_flat(body, ""))
+
+
+def _flat(node: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, Mapping):
+        for key, child in node.items():
+            in_map = f"{name}[{key}]"
+            is_map = bool(name) and PAYMENTS.catalogue.find(in_map) is not None
+            yield from _flat(child, in_map if is_map else f"{name}.{key}" if name else key)
+    elif isinstance(node, list):
+        for index, child in enumerate(node):
+            yield from _flat(child, f"{name}[{index}]")
+    elif isinstance(node, str):
+        yield name, node
 
 
 def masked_message(request: AcquirerRequest) -> dict[str, Any]:

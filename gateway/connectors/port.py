@@ -12,42 +12,78 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from gateway.connectors.means import Card, Means
 from gateway.money import Money
-from gateway.secret import Secret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """A card as the acquirer needs it. ``expiry_month`` two digits, ``expiry_year`` four."""
-
-    number: Secret
-    expiry_month: str
-    expiry_year: str
-    holder: str = ""
-    cvv: Secret | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerRequest:
     """One question. ``operation`` is the payment type; ``reference`` the connector's id of the payment a follow-up
-    speaks of; ``parameters`` what the merchant sent that may go onwards, by full name; ``account`` the merchant's id at
-    the acquirer, where there is one."""
+    speaks of; ``parameters`` what may go onwards, by full name: what the merchant sent, and the proof of an
+    authentication whoever made it; ``account`` the merchant's id at the acquirer, where there is one; ``return_url``
+    where a shopper comes back to who has to be sent elsewhere."""
 
     payment: UUID
     operation: str
     money: Money
     brand: str
     at: datetime
-    card: Card | None = None
+    means: Means | None = None
     reference: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
     account: str = ""
+    return_url: str = ""
+
+    @property
+    def card(self) -> Card | None:
+        """The means, where it is a card."""
+        return self.means if isinstance(self.means, Card) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """Something the shopper's browser loads, unseen, before it goes on (e.g. a 3DS method). ``origin``: who asks."""
+
+    origin: str
+    url: str
+    method: str = "GET"
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """Where the shopper is sent to. ``parameters``: (name, value) pairs, values up to 255 characters.
+    Source: Part B, Asynchronous payment parameters."""
+
+    url: str
+    method: str = "GET"
+    parameters: tuple[tuple[str, str], ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As answers carry it (decisions, section 5)."""
+        return {"url": self.url, "method": self.method, "parameters": _pairs(self.parameters)} | (
+            {
+                "preconditions": [
+                    {"origin": one.origin, "url": one.url, "method": one.method, "parameters": _pairs(one.parameters)}
+                    for one in self.preconditions
+                ]
+            }
+            if self.preconditions
+            else {}
+        )
+
+
+def _pairs(parameters: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in parameters]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerReply:
     """One answer. ``code`` is a result code of ours; ``approved`` is None unless money was granted. ``details`` go
-    into resultDetails. ``sent`` and ``received`` are the messages themselves, masked, as the exchange keeps them."""
+    into resultDetails, ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the
+    shopper is sent to while the answer is pending. ``sent`` and ``received`` are the messages themselves, masked, as
+    the exchange keeps them."""
 
     code: str
     approved: Money | None = None
@@ -55,6 +91,8 @@ class AcquirerReply:
     details: Mapping[str, str] = field(default_factory=dict)
     avs: str = ""
     cvv: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    redirect: Redirect | None = None
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
 

@@ -3,7 +3,7 @@
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
-from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status
+from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 
 __all__ = [
     "SCOPES",
@@ -23,5 +23,6 @@ __all__ = [
     "Psp",
     "RequestLog",
     "Status",
+    "Suspension",
     "ThrottleWindow",
 ]

@@ -22,11 +22,12 @@ class Notification(models.Model):
     kind = models.CharField(max_length=12)
     action = models.CharField(max_length=12)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_index=False, db_constraint=False)
+    registration = models.UUIDField(null=True)
     sequence = models.SmallIntegerField()
     created_at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="notification_sequence")]
+        constraints = [models.UniqueConstraint(fields=["payment", "sequence", "kind"], name="notification_sequence")]
 
 
 class RequestLog(models.Model):

@@ -9,6 +9,7 @@ from django.db import models
 
 from gateway import identifiers
 from gateway.models.entities import Channel, Merchant
+from gateway.money import Money
 
 
 class Status(models.TextChoices):
@@ -28,6 +29,9 @@ class Payment(models.Model):
     follow-up speaks of. ``amount``: asked for; ``approved``: granted. ``request``: the accepted parameters as they
     are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
+    ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
+    ``registration``: the stored means this payment used or made. ``account``: the merchant's id at the acquirer.
+    ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
     event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
     that read the same chain cannot both begin. Times are the merchant's clock.
@@ -55,10 +59,14 @@ class Payment(models.Model):
     merchant_memo = models.CharField(max_length=255, default="")
     request = models.JSONField(default=dict)
     answer = models.JSONField(default=dict)
-    card_sealed = models.BinaryField(null=True)
-    card_fingerprint = models.BinaryField(null=True)
+    means = models.CharField(max_length=16, default="")
+    means_sealed = models.BinaryField(null=True)
+    means_fingerprint = models.BinaryField(null=True)
+    registration = models.UUIDField(null=True)
     connector = models.CharField(max_length=32, default="")
     connector_tx_id = models.CharField(max_length=64, default="")
+    account = models.CharField(max_length=64, default="")
+    resource_path = models.CharField(max_length=128, default="")
     max_captures = models.SmallIntegerField(null=True)
     final = models.BooleanField(default=False)
     practice = models.CharField(max_length=16, default="")
@@ -98,6 +106,11 @@ class Payment(models.Model):
     def __str__(self) -> str:
         return f"{self.payment_type} {self.amount} {self.currency} ({self.status})"
 
+    @property
+    def money(self) -> Money:
+        """What was asked for."""
+        return Money(self.amount, self.currency)
+
 
 class OpenPayment(models.Model):
     """A payment whose answer is not known yet: it is looked after at ``recover_at`` (real time;
@@ -112,6 +125,27 @@ class OpenPayment(models.Model):
     )
     recover_at = models.DateTimeField(db_index=True)
     inquiries = models.SmallIntegerField(default=0)
+
+
+class Suspension(models.Model):
+    """A PENDING payment that waits for its shopper, who was sent away to authenticate or to a bank or wallet.
+
+    ``deadline``: the merchant's clock; when it passes, whoever the shopper was sent to is asked for the last time.
+    ``secrets_sealed``: the CVV (or another one-time secret) that the acquirer will need, sealed; it goes with the row,
+    which goes when the payment leaves PENDING. ``lease_until``: real time, while somebody asks.
+    """
+
+    class Stage(models.TextChoices):
+        AUTHENTICATE = "authenticate", "the shopper authenticates"
+        ELSEWHERE = "elsewhere", "the shopper is at a bank or wallet"
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="suspension", db_constraint=False
+    )
+    stage = models.CharField(max_length=12, choices=Stage)
+    deadline = models.DateTimeField(db_index=True)
+    secrets_sealed = models.BinaryField(null=True)
+    lease_until = models.DateTimeField(null=True)
 
 
 class PaymentEvent(models.Model):

@@ -10,6 +10,8 @@ from typing import Any
 from gateway import brands, results
 from gateway.models import Payment
 from gateway.money import amount_text
+from gateway.payments import capability
+from gateway.payments.values import merged
 
 NOT_ANSWERED = "000.200.001"
 
@@ -40,11 +42,23 @@ def payment_object(payment: Payment) -> dict[str, Any]:
         body["resultDetails"] = details
     if facts := answer.get("card"):
         body["card"] = {**facts, **(card or {}), **issuer_facts(facts["bin"])}
+    if told := answer.get("facts"):
+        body = merged(body, told)
     if detected := answer.get("brandResult"):
         body["brandResult"] = detected
+    if redirect := answer.get("redirect"):
+        body["redirect"] = _opened(redirect, payment)
+    if payment.registration is not None:
+        body |= {"registrationId": payment.registration.hex, "registration": {"id": payment.registration.hex}}
     if payment.test_mode:
         body["testMode"] = payment.test_mode
     return body
+
+
+def _opened(redirect: dict[str, Any], payment: Payment) -> dict[str, Any]:
+    """The redirect; one to our own page gets the token that opens it, which is not stored."""
+    step = capability.step_of(payment.id)
+    return redirect | step.as_json() if redirect["url"] == step.url else redirect
 
 
 def code_of(payment: Payment) -> str:

@@ -16,18 +16,19 @@ import structlog
 from django.conf import settings
 
 from gateway.catalogue.parse import INVALID, ParameterError, Parameters
+from gateway.connectors.means import Means
 from gateway.connectors.message import onwards
-from gateway.connectors.port import AcquirerRequest, Card
+from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
 from gateway.models import Channel, Merchant, Payment, Status
-from gateway.money import Money
 from gateway.payments import store
 from gateway.payments.chain import Chain
+from gateway.payments.means import means_of_payment
 from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, PLATFORM_ONLY, Decision, Operation, decide
 from gateway.payments.process import submit
 from gateway.payments.refusal import NOT_SUPPORTED, Refused
 from gateway.payments.request import Idempotency, Trace
-from gateway.vault import VaultError, vault
+from gateway.vault import VaultError
 
 MAX_TRIES = 100
 """How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
@@ -56,7 +57,7 @@ class FollowUpRequest:
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Make one follow-up and return it. Raises Refused: 404 when the id names nothing, 400 for types not offered."""
     operation = operation_of(request.parameters)
-    card: Card | None = None
+    means: Means | None = None
     for _ in range(MAX_TRIES):
         chain = read_chain(request.target, request.merchant, request.channel)
         target = chain.find(request.target) if chain is not None and request.target is not None else None
@@ -64,8 +65,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
             raise _nothing_there(operation, request.parameters)
         decision = _decide(operation, chain, target, request.parameters)
         # Before anything is begun: a payment whose card does not open must not hang.
-        if operation.needs_card and not decision.code and card is None:
-            card = _opened_card(chain.first.id)
+        if operation.needs_card and not decision.code and means is None:
+            means = _opened_means(chain.first.id)
         row = _new_follow_up(operation, target, decision, request)
         raising = None if decision.code else chain.first
         if store.begin(
@@ -75,7 +76,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     else:
         raise Refused(BUSY)
     if row.status == Status.STARTED:
-        submit(row, CONNECTORS[row.connector], _question(row, target, card, request), request)
+        submit(row, CONNECTORS[row.connector], _question(row, target, means, request), request)
     return row
 
 
@@ -101,43 +102,35 @@ def _nothing_there(operation: Operation, parameters: Parameters) -> Refused:
     return Refused(operation.unknown, status=404)
 
 
-def _question(row: Payment, target: Payment, card: Card | None, request: FollowUpRequest) -> AcquirerRequest:
+def _question(row: Payment, target: Payment, means: Means | None, request: FollowUpRequest) -> AcquirerRequest:
     return AcquirerRequest(
         payment=row.id,
         operation=row.payment_type,
-        money=Money(row.amount, row.currency),
+        money=row.money,
         brand=row.brand,
         at=request.now,
-        card=card,
+        means=means,
         reference=target.connector_tx_id,
         parameters=onwards(request.parameters.values),
+        account=row.account,
     )
 
 
-def _opened_card(first: UUID) -> Card | None:
-    """The chain's card. Raises Refused when the vault does not open it."""
+def _opened_means(first: UUID) -> Means | None:
+    """The chain's means. Raises Refused when the vault does not open it."""
     for last in (False, True):
         try:
-            return sealed_card(first)
+            return means_of_chain(first)
         except VaultError as fault:
             # Read again: it may have been sealed anew, and its old key retired, since it was read.
             if last:
-                log.error("card_does_not_open", payment=first.hex, why=str(fault))
+                log.error("means_does_not_open", payment=first.hex, why=str(fault))
     raise Refused(VAULT_FAILED)
 
 
-def sealed_card(first: UUID) -> Card | None:
-    """The card of a chain, out of its first payment's row; never with a CVV, which is not kept."""
-    row = Payment.objects.only("card_sealed", "request").get(pk=first)
-    if row.card_sealed is None:
-        return None
-    facts = row.request.get("card", {})
-    return Card(
-        number=vault().open(row.card_sealed, first),
-        expiry_month=facts.get("expiryMonth", ""),
-        expiry_year=facts.get("expiryYear", ""),
-        holder=facts.get("holder", ""),
-    )
+def means_of_chain(first: UUID) -> Means | None:
+    """The means of a chain, out of its first payment's row; never with a CVV, which is not kept."""
+    return means_of_payment(Payment.objects.only("means", "means_sealed", "request", "answer").get(pk=first))
 
 
 def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
@@ -148,7 +141,7 @@ def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     if channel is not None:
         named = named.filter(channel=channel.pk)
     members = Payment.objects.filter(chain=named.values("chain")[:1]).order_by("id")
-    found = list(members.defer("request", "merchant_memo", "card_sealed", "card_fingerprint"))
+    found = list(members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint"))
     return Chain(found) if found else None
 
 
@@ -183,6 +176,8 @@ def _new_follow_up(operation: Operation, target: Payment, decision: Decision, re
         request=parameters.echo(),
         answer={},
         connector=target.connector,
+        account=target.account,
+        means=target.means,
         final=parameters.get("sequence") == "FINAL",
         practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",
         request_id=request.trace.request,

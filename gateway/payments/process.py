@@ -1,25 +1,35 @@
 """The straight line of a payment: begin → screen → authenticate → submit → complete.
 
-Every door (the API, and later checkouts, jobs, the back office) builds a request and calls ``process``.
+Every door (the API, one-click payments, and later checkouts, jobs, the back office) builds a request and calls
+``process``. A shopper who has to be sent away leaves the line at ``wait``, and comes back to it in
+gateway.payments.resume.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
+from django.conf import settings
+
 from gateway import brands, clock, metrics, results
+from gateway.connectors.means import Card, Means
 from gateway.connectors.message import onwards
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
-from gateway.connectors.routing import NoRoute, route
+from gateway.connectors.routing import NoRoute, Route, route
 from gateway.masking import mask_text
-from gateway.models import Payment, Status
-from gateway.payments import refusal, store
+from gateway.models import Payment, Status, Suspension
+from gateway.payments import capability, phases, refusal, store
+from gateway.payments.means import one_time_secrets
+from gateway.payments.phases import Halt
 from gateway.payments.request import Asker, PaymentRequest
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.vault import vault
 
 IN_DOUBT_CODE: Final = "000.200.001"
+WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
 
 
@@ -32,7 +42,7 @@ def process(request: PaymentRequest) -> Payment:
         way = route(request.test_mode, request.channel.id, brand=request.brand, currency=request.money.currency)
     except NoRoute:
         raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
-    payment = new_payment(request, way.connector)
+    payment = new_payment(request, way)
     refused = request.parameters.refusals
     code = refused[0].code if refused else ""
     try:
@@ -41,21 +51,34 @@ def process(request: PaymentRequest) -> Payment:
         payment.duplicate_guard = None
         store.begin(payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency)
     if payment.status == Status.STARTED:
-        submit(payment, way.connector, acquirer_request(request, way.account), request)
+        advance(payment, way.connector, request)
     return payment
 
 
-def new_payment(request: PaymentRequest, connector: Connector) -> Payment:
-    """The row of a first payment. The card is sealed only when it will be used: a refused one keeps no number."""
-    parameters, card = request.parameters, request.card
+def advance(payment: Payment, connector: Connector, request: PaymentRequest) -> None:
+    """Screen, authenticate and submit a payment that has begun; stop where a phase says so."""
+    values = request.parameters.values
+    halt = phases.screen(payment, request)
+    if halt is None:
+        outcome = phases.authenticate(payment, request)
+        if not isinstance(outcome, Halt):
+            submit(payment, connector, question(payment, request.means, {**values, **outcome}), request)
+            return
+        halt = outcome
+    stop(payment, halt, request, request.means)
+
+
+def new_payment(request: PaymentRequest, way: Route) -> Payment:
+    """The row of a first payment. The account is sealed only when it will be used: a refused one keeps no number."""
+    parameters, means = request.parameters, request.means
     sealed = fingerprint = None
     answer: dict[str, object] = {}
-    if card is not None:
-        number = card.number.reveal()
-        answer["card"] = {"bin": number[:6], "last4Digits": number[-4:]}
-        fingerprint = vault().fingerprint(number)
+    if means is not None:
+        keys = vault()
+        fingerprint = keys.fingerprint(means.account.reveal())
         if not parameters.refusals:
-            sealed = vault().seal(card.number, request.payment)
+            sealed = keys.seal(means.account, request.payment)
+        answer |= facts_of(means, stored=request.registration is not None)
     if request.detected:
         answer["brandResult"] = request.brand
     return Payment(
@@ -76,9 +99,13 @@ def new_payment(request: PaymentRequest, connector: Connector) -> Payment:
         merchant_memo=parameters.get("merchantMemo") or "",
         request=parameters.echo(),
         answer=answer,
-        card_sealed=sealed,
-        card_fingerprint=fingerprint,
-        connector=connector.name,
+        means=means.kind if means is not None else "",
+        means_sealed=sealed,
+        means_fingerprint=fingerprint,
+        registration=request.registration,
+        connector=way.connector.name,
+        account=way.account,
+        resource_path=request.resource_path,
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
         final=parameters.get("sequence") == "FINAL",
         request_id=request.trace.request,
@@ -86,24 +113,38 @@ def new_payment(request: PaymentRequest, connector: Connector) -> Payment:
     )
 
 
-def acquirer_request(request: PaymentRequest, account: str = "") -> AcquirerRequest:
+def facts_of(means: Means, *, stored: bool) -> dict[str, object]:
+    """What the answer tells of a means beyond the echo. ``stored``: it was not sent, so there is no echo of it."""
+    if not isinstance(means, Card):
+        return {}
+    number = means.number.reveal()
+    facts = {"bin": number[:6], "last4Digits": number[-4:]}
+    if stored:
+        more = {"holder": means.holder, "expiryMonth": means.expiry_month, "expiryYear": means.expiry_year}
+        facts |= {name: value for name, value in more.items() if value}
+    return {"card": facts}
+
+
+def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -> AcquirerRequest:
+    """What the acquirer is asked. ``values``: parameters by full name, with the proof of an authentication."""
     return AcquirerRequest(
-        payment=request.payment,
-        operation=request.payment_type,
-        money=request.money,
-        brand=request.brand,
-        at=request.now,
-        card=request.card,
-        parameters=onwards(request.parameters.values),
-        account=account,
+        payment=payment.id,
+        operation=payment.payment_type,
+        money=payment.money,
+        brand=payment.brand,
+        at=payment.created_at,
+        means=means,
+        parameters=onwards(values),
+        account=payment.account,
+        return_url=capability.return_url(payment.id),
     )
 
 
-def submit(payment: Payment, connector: Connector, question: AcquirerRequest, asker: Asker) -> None:
+def submit(payment: Payment, connector: Connector, asked: AcquirerRequest, asker: Asker) -> None:
     """Ask the connector, with no transaction open, and complete the payment by its answer or its silence."""
     started = time.perf_counter()
     try:
-        reply = connector.submit(question)
+        reply = connector.submit(asked)
     except Silence as silence:
         reply = AcquirerReply(code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": mask_text(str(silence))})
         event = Event.LOSE
@@ -114,14 +155,41 @@ def submit(payment: Payment, connector: Connector, question: AcquirerRequest, as
     _finish(payment, event, reply, asker, duration_ms=int(took * 1000))
 
 
-def _finish(payment: Payment, event: Event, reply: AcquirerReply, asker: Asker, *, duration_ms: int) -> None:
+def stop(payment: Payment, halt: Halt, asker: Asker, means: Means | None) -> None:
+    """Leave the line: declined by a phase of our own, or waiting for the shopper to authenticate."""
+    if halt.deadline is None:
+        _finish(payment, Event.DECLINE, AcquirerReply(code=halt.code, facts=halt.facts), asker, duration_ms=0)
+        return
+    reply = AcquirerReply(code=WAITING_CODE, facts=halt.facts, redirect=halt.redirect)
+    secrets = one_time_secrets(means)
+    waiting = {
+        "stage": Suspension.Stage.AUTHENTICATE,
+        "deadline": halt.deadline,
+        "secrets_sealed": vault().seal(secrets, payment.id) if secrets is not None else None,
+    }
+    _finish(payment, Event.SUSPEND, reply, asker, duration_ms=0, waiting=waiting)
+
+
+def _finish(
+    payment: Payment,
+    event: Event,
+    reply: AcquirerReply,
+    asker: Asker,
+    *,
+    duration_ms: int,
+    waiting: Mapping[str, object] | None = None,
+) -> None:
     """Complete the payment. If recovery was faster, what it found out is the truth; while it still asks, this is."""
     now = clock.now(asker.merchant)
+    if event is Event.SUSPEND and reply.redirect is not None and waiting is None:
+        deadline = now + timedelta(seconds=settings.GATEWAY_SHOPPER_DEADLINE_S)
+        waiting = {"stage": Suspension.Stage.ELSEWHERE, "deadline": deadline}
     for _ in range(2):
         try:
             store.complete(
-                payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace, idempotency=asker.idempotency
-            )
+                payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace,
+                idempotency=asker.idempotency, waiting=waiting,
+            )  # fmt: skip
         except ImpossibleMove:
             payment.refresh_from_db()
         else:

@@ -143,7 +143,7 @@ def inquiry(payment: Payment) -> AcquirerRequest:
     """The question as far as asking about it needs it: no card, no parameters."""
     return AcquirerRequest(
         payment=payment.id, operation=payment.payment_type, money=Money(payment.amount, payment.currency),
-        brand=payment.brand, at=payment.created_at,
+        brand=payment.brand, at=payment.created_at, account=payment.account,
     )  # fmt: skip
 
 

@@ -11,11 +11,10 @@ from uuid import UUID
 
 from gateway import identifiers
 from gateway.catalogue.parse import Parameters
-from gateway.connectors.port import Card
+from gateway.connectors.means import Means
 from gateway.models import Channel, Merchant, Payment
 from gateway.money import Money
 from gateway.payments.idempotency import Claim
-from gateway.secret import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,11 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentRequest:
-    """A first payment: who, what, how much, with which means. Follow-ups are built in gateway.payments.follow_up."""
+    """A first payment: who, what, how much, with which means. Follow-ups are built in gateway.payments.follow_up.
+
+    ``registration``: the stored means that is used. ``resource_path``: where the merchant fetches the result, when not
+    under /v1/payments.
+    """
 
     payment: UUID
     merchant: Merchant
@@ -83,24 +86,11 @@ class PaymentRequest:
     money: Money
     brand: str
     detected: bool
-    card: Card | None
+    means: Means | None
     parameters: Parameters
     test_mode: str
     now: datetime
     trace: Trace
     idempotency: Idempotency | None = None
-
-
-def card_of(parameters: Parameters) -> Card | None:
-    """The card that was sent, its number and CVV typed as secrets; None without a card."""
-    number = parameters.get("card.number")
-    if number is None:
-        return None
-    cvv = parameters.get("card.cvv")
-    return Card(
-        number=Secret(number),
-        expiry_month=parameters["card.expiryMonth"],
-        expiry_year=parameters["card.expiryYear"],
-        holder=parameters.get("card.holder") or "",
-        cvv=Secret(cvv) if cvv else None,
-    )
+    registration: UUID | None = None
+    resource_path: str = ""

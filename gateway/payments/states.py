@@ -18,6 +18,7 @@ class Event(enum.StrEnum):
     DECLINE = "decline"
     SUSPEND = "suspend"
     LOSE = "lose"
+    RESUME = "resume"
 
 
 START = None
@@ -37,6 +38,8 @@ TRANSITIONS: Mapping[tuple[Status | None, Event], Status] = MappingProxyType(
         (Status.PENDING, Event.APPROVE): Status.APPROVED,
         (Status.PENDING, Event.DECLINE): Status.DECLINED,
         (Status.PENDING, Event.LOSE): Status.IN_DOUBT,
+        # The shopper authenticated: from here on the acquirer may have been asked.
+        (Status.PENDING, Event.RESUME): Status.STARTED,
         # The connector was asked again and knew.
         (Status.IN_DOUBT, Event.APPROVE): Status.APPROVED,
         (Status.IN_DOUBT, Event.DECLINE): Status.DECLINED,

@@ -14,9 +14,19 @@ from django.db import IntegrityError
 
 from gateway import clock, results
 from gateway.connectors.port import AcquirerReply
-from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, RequestLog, Status
+from gateway.models import (
+    AcquirerExchange,
+    Notification,
+    OpenPayment,
+    Payment,
+    PaymentEvent,
+    RequestLog,
+    Status,
+    Suspension,
+)
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import START, Event, ImpossibleMove, after
+from gateway.payments.values import merged
 from gateway.rows import Write
 
 _WRITTEN = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
@@ -87,8 +97,11 @@ def complete(
     kind: str = "submit",
     idempotency: Idempotency | None = None,
     recover_at: datetime | None = None,
+    waiting: Mapping[str, Any] | None = None,
 ) -> None:
     """Move ``payment`` by the acquirer's answer, with its event, exchange, notification and log row.
+
+    ``waiting``: the columns of a Suspension, when the payment is now PENDING for its shopper.
 
     Without a message in ``reply`` there was no exchange, and none is kept. ``recover_at``: when a payment that is now
     in doubt is asked about, real time; in FIRST_INQUIRY when not given.
@@ -101,7 +114,7 @@ def complete(
         "result_code": reply.code,
         "approved": reply.approved.amount if reply.approved is not None else None,
         "connector_tx_id": reply.connector_tx_id,
-        "answer": {**payment.answer, **_facts(reply)},
+        "answer": _answer(payment, status, reply),
         "sequence": sequence + 1,
         "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
     }
@@ -110,10 +123,16 @@ def complete(
     for name, value in changes.items():
         setattr(payment, name, value)
     mine = {"payment_id": payment.id}
-    if status == Status.IN_DOUBT:
+    if status == Status.IN_DOUBT and before != Status.PENDING:
         write.follow(OpenPayment, {"recover_at": recover_at or clock.real() + FIRST_INQUIRY}, mine)
-    else:
+    elif before != Status.PENDING:
         write.delete(OpenPayment, mine)
+    if before == Status.PENDING:
+        write.delete(Suspension, mine)
+        if status == Status.IN_DOUBT:
+            write.insert(OpenPayment, **mine, recover_at=recover_at or clock.real() + FIRST_INQUIRY, inquiries=0)
+    if waiting is not None:
+        write.insert(Suspension, **mine, **waiting)
     _record(write, payment, event, at)
     if reply.sent:
         _exchange(write, payment, kind, reply.sent, reply.received, at=at, duration_ms=duration_ms)
@@ -159,9 +178,34 @@ def answered_within() -> timedelta:
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + GRACE
 
 
-def _facts(reply: AcquirerReply) -> Mapping[str, Any]:
+def resume(payment: Payment, *, at: datetime) -> bool:
+    """A PENDING payment's shopper authenticated: it is STARTED again, before its acquirer is asked.
+
+    The one-time secrets go with the Suspension: whoever resumes has read them. False when somebody else was faster.
+    """
+    status = after(Status(payment.status), Event.RESUME)
+    write = Write()
+    expecting = {"status": payment.status, "sequence": payment.sequence}
+    changes = {"status": status, "result_code": "", "sequence": payment.sequence + 1}
+    write.update(payment, changes, expecting=expecting)
+    for name, value in changes.items():
+        setattr(payment, name, value)
+    write.delete(Suspension, {"payment_id": payment.id})
+    write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real() + answered_within(), inquiries=0)
+    _record(write, payment, Event.RESUME, at)
+    return write.run()
+
+
+def _answer(payment: Payment, status: Status, reply: AcquirerReply) -> dict[str, Any]:
+    """The payment's answer with what the reply adds; a redirect stands in it only while the shopper is waited for."""
     facts: dict[str, Any] = {"resultDetails": dict(reply.details), "avs": reply.avs, "cvv": reply.cvv}
-    return {name: value for name, value in facts.items() if value}
+    answer = {**payment.answer, **{name: value for name, value in facts.items() if value}}
+    if reply.facts:
+        answer["facts"] = merged(answer.get("facts", {}), reply.facts)
+    answer.pop("redirect", None)
+    if status == Status.PENDING and reply.redirect is not None:
+        answer["redirect"] = reply.redirect.as_json()
+    return answer
 
 
 def _exchange(

@@ -74,7 +74,7 @@ def test_the_requests_reached_what_they_were_meant_for(flown: Flown) -> None:
     with flown.site.connect() as database:
         by_status = dict(database.execute("SELECT status, count(*) FROM gateway_payment GROUP BY 1").fetchall())
         logged = database.execute("SELECT count(*) FROM gateway_requestlog WHERE parameters IS NOT NULL").fetchone()
-        sealed = database.execute("SELECT count(*) FROM gateway_payment WHERE card_sealed IS NOT NULL").fetchone()
+        sealed = database.execute("SELECT count(*) FROM gateway_payment WHERE means_sealed IS NOT NULL").fetchone()
     assert by_status["APPROVED"] > 20
     assert by_status["DECLINED"] > 5
     assert logged is not None

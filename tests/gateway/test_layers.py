@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications"),
     ("gateway.payments",),
-    ("gateway.api", "gateway.admin", "gateway.pages", "gateway.tasks", "gateway.management"),
+    ("gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.tasks", "gateway.management"),
     ("chargebacks",),
     ("checkout", "reporting"),
     ("config",),

@@ -35,7 +35,7 @@ def payment_row(shop: Shop, **values: Any) -> dict[str, Any]:
         "payment_type": "DB", "brand": "VISA", "method": "CC", "status": "STARTED", "amount": Decimal("92.00"),
         "currency": "EUR", "request": {}, "answer": {}, "request_id": identifiers.row_id(), "created_at": clock.real(),
         "result_code": "", "test_mode": "", "merchant_transaction_id": "", "merchant_invoice_id": "",
-        "merchant_memo": "", "connector": "", "connector_tx_id": "", "final": False, "sequence": 1, "follow_ups": 0,
+        "merchant_memo": "", "means": "", "connector": "", "connector_tx_id": "", "account": "", "resource_path": "", "final": False, "sequence": 1, "follow_ups": 0,
         "practice": "", **values,
     }  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_json_comes_back_as_it_was_written(value: Any) -> None:
 def test_every_type_of_column_comes_back_as_it_was_written(shop: Shop) -> None:
     """gateway.rows: placeholders are typed by the columns."""
     values = payment_row(
-        shop, amount=Decimal("9999999999.99"), request={"customer": {"givenName": "Zoë"}}, card_sealed=b"\0\xff\x01",
+        shop, amount=Decimal("9999999999.99"), request={"customer": {"givenName": "Zoë"}}, means_sealed=b"\0\xff\x01",
         merchant_memo="it's % \\ fine", max_captures=98, final=True, test_mode="INTERNAL", referenced=None,
         completed_at=clock.real() + timedelta(days=1),
     )  # fmt: skip

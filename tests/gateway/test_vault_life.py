@@ -115,10 +115,10 @@ def test_no_payment_fails_while_keys_are_rotated_resealed_and_retired(committed:
     assert first not in ids()
     assert len(ids()) == 1
     assert set(vault_rows.held()) == {primary()}
-    for row in Payment.objects.filter(card_sealed__isnull=False):
-        assert row.card_fingerprint is not None
-        assert vault().open(row.card_sealed, row.id).reveal() == "4200000000000000"
-        assert vault().matches("4200000000000000", row.card_fingerprint)
+    for row in Payment.objects.filter(means_sealed__isnull=False):
+        assert row.means_fingerprint is not None
+        assert vault().open(row.means_sealed, row.id).reveal() == "4200000000000000"
+        assert vault().matches("4200000000000000", row.means_fingerprint)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -263,7 +263,7 @@ def test_a_lost_key_is_said_clearly_and_begins_no_payment(shop: Shop) -> None:
 def test_a_card_copied_to_another_payment_does_not_open(shop: Shop) -> None:
     """Goals R8: a sealed value is bound to its row."""
     one, other = shop.api.pay(), shop.api.pay(card__number="4111111111111111")
-    Payment.objects.filter(pk=one.id).update(card_sealed=Payment.objects.get(pk=other.id).card_sealed)
+    Payment.objects.filter(pk=one.id).update(means_sealed=Payment.objects.get(pk=other.id).means_sealed)
     assert shop.api.follow(one.id, "RB", "5.00").code == "900.100.205"
     with pytest.raises(VaultError, match="another row"):
         _open(one.id)
@@ -296,7 +296,7 @@ def test_several_nodes_get_a_key_before_it_is_used(shop: Shop) -> None:
     command("--promote", str(added))
     assert primary() == added
     paid = shop.api.pay()
-    assert key_of(Payment.objects.get(pk=paid.id).card_sealed or b"") in ids()
+    assert key_of(Payment.objects.get(pk=paid.id).means_sealed or b"") in ids()
 
 
 def test_every_sealed_column_is_resealed() -> None:
@@ -397,8 +397,8 @@ def _row() -> UUID:
 
 def _open(ident: str) -> Secret:
     row = Payment.objects.get(pk=ident)
-    assert row.card_sealed is not None
-    return vault().open(row.card_sealed, row.id)
+    assert row.means_sealed is not None
+    return vault().open(row.means_sealed, row.id)
 
 
 def primary_of_new_vault() -> int:

@@ -158,8 +158,8 @@ class Rows:
             status="APPROVED" if approved else "DECLINED", amount=amount, currency="EUR",
             approved=amount if approved else None, result_code=due.code, test_mode="INTERNAL",
             merchant_transaction_id=order, request=echo, answer={**card, **details} if first else details,
-            card_sealed=_octets(vault().seal(Secret(due.card), payment)) if first else None,
-            card_fingerprint=self._fingerprints[due.card] if first else None, connector="simulator",
+            means_sealed=_octets(vault().seal(Secret(due.card), payment)) if first else None,
+            means_fingerprint=self._fingerprints[due.card] if first else None, connector="simulator",
             connector_tx_id=transaction_id, sequence=2, follow_ups=due.follows, request_id=request, created_at=at,
             completed_at=done,
         )  # fmt: skip

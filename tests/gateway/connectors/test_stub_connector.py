@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from gateway.connectors.port import AcquirerRequest, Card, Silence
+from gateway.connectors.means import Card
+from gateway.connectors.port import AcquirerRequest, Silence
 from gateway.connectors.stub.connector import masked_submission, reply_to, submission
 from gateway.money import Money
 from gateway.secret import Secret
@@ -21,7 +22,7 @@ ASKED = AcquirerRequest(
     money=Money.parse("10.00", "EUR"),
     brand="VISA",
     at=datetime(2026, 1, 1, tzinfo=UTC),
-    card=Card(number=Secret(PAN), expiry_month="05", expiry_year="2034", cvv=Secret("987")),
+    means=Card(number=Secret(PAN), expiry_month="05", expiry_year="2034", cvv=Secret("987")),
     account="M-1",
 )
 APPROVED = {

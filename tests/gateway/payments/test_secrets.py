@@ -92,21 +92,21 @@ def test_what_is_sealed_for_a_payment_is_its_number_and_nothing_else(shop: Shop)
     """Goals R8."""
     paid = shop.api.pay(paymentBrand="AMEX", card__number=NUMBERS["right"], card__cvv=CVV)
     row = Payment.objects.get(pk=paid.id)
-    assert row.card_sealed is not None
-    assert vault().open(row.card_sealed, row.id).reveal() == NUMBERS["right"]
+    assert row.means_sealed is not None
+    assert vault().open(row.means_sealed, row.id).reveal() == NUMBERS["right"]
 
 
 def test_a_refused_number_is_not_even_sealed(shop: Shop) -> None:
     """Goals R8: what is not used is not kept."""
     refused = shop.api.pay(paymentBrand="AMEX", card__number=NUMBERS["wrong"])
-    assert Payment.objects.get(pk=refused.id).card_sealed is None
+    assert Payment.objects.get(pk=refused.id).means_sealed is None
 
 
 def test_a_card_is_recognised_by_its_fingerprint_only(shop: Shop) -> None:
     """Goals R8: equal for equal cards, useless without the key."""
     same = [shop.api.pay(paymentBrand="AMEX", card__number=NUMBERS["right"]).id for _ in range(2)]
     other = shop.api.pay().id
-    prints = {str(row.id.hex): bytes(row.card_fingerprint or b"") for row in Payment.objects.all()}
+    prints = {str(row.id.hex): bytes(row.means_fingerprint or b"") for row in Payment.objects.all()}
     assert prints[same[0]] == prints[same[1]] != prints[other]
     assert len(prints[other]) == 16
 
@@ -119,8 +119,8 @@ def test_the_scan_would_find_a_number_if_one_stood_there(shop: Shop) -> None:
     assert "gateway_payment.merchant_memo" in places_of("memo-canary-2")
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE gateway_payment SET card_sealed = %s WHERE id = %s", [NUMBERS["right"].encode(), paid.id]
+            "UPDATE gateway_payment SET means_sealed = %s WHERE id = %s", [NUMBERS["right"].encode(), paid.id]
         )
-    assert places_of(NUMBERS["right"]) == {"gateway_payment.card_sealed"}
+    assert places_of(NUMBERS["right"]) == {"gateway_payment.means_sealed"}
     shop.api.pay(descriptor=f"code {CVV}, please")
     assert {"gateway_payment.request", "gateway_acquirerexchange.sent"} <= places_of_word(CVV)

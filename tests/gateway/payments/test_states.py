@@ -23,6 +23,7 @@ MOVES = {
     ("PENDING", "approve"): "APPROVED",
     ("PENDING", "decline"): "DECLINED",
     ("PENDING", "lose"): "IN_DOUBT",
+    ("PENDING", "resume"): "STARTED",
     ("IN_DOUBT", "approve"): "APPROVED",
     ("IN_DOUBT", "decline"): "DECLINED",
     ("IN_DOUBT", "suspend"): "PENDING",

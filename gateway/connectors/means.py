@@ -1,0 +1,88 @@
+"""Means of payment as a connector gets them: typed values whose secrets stay secrets.
+
+Source: Part A, Card account, Virtual account, Bank account, Token account; Part B, Gift card.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gateway.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A card as the acquirer needs it. ``expiry_month`` two digits, ``expiry_year`` four; ``number_type`` PAN, DPAN or
+    empty; ``wallet``: the wallet structure the card came out of, or empty."""
+
+    kind: ClassVar[str] = "card"
+
+    number: Secret
+    expiry_month: str
+    expiry_year: str
+    holder: str = ""
+    cvv: Secret | None = None
+    number_type: str = ""
+    wallet: str = ""
+
+    @property
+    def account(self) -> Secret:
+        """What names the account: the vault seals and fingerprints it."""
+        return self.number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankAccount:
+    """A bank account: ``account`` is its IBAN or its number, beside ``bank_code`` or ``bic``. Dates yyyy-MM-dd."""
+
+    kind: ClassVar[str] = "bankAccount"
+
+    account: Secret
+    is_iban: bool
+    holder: str = ""
+    bank_name: str = ""
+    bank_code: str = ""
+    bic: str = ""
+    country: str = ""
+    mandate_id: str = ""
+    mandate_signed: str = ""
+    due_date: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualAccount:
+    """The shopper's id at a provider of accounts."""
+
+    kind: ClassVar[str] = "virtualAccount"
+
+    account: Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenAccount:
+    """A token of an external provider (``type`` EXTERNAL) or of a card network (NETWORK). ``cryptogram`` and ``dtvc``
+    prove one use of it; like a CVV, they are not kept once the payment is answered."""
+
+    kind: ClassVar[str] = "tokenAccount"
+
+    account: Secret
+    type: str
+    expiry_month: str = ""
+    expiry_year: str = ""
+    cryptogram: Secret | None = None
+    dtvc: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiftCard:
+    """A gift card; its PIN is not kept once the payment is answered."""
+
+    kind: ClassVar[str] = "giftCard"
+
+    account: Secret
+    pin: Secret | None = None
+    holder: str = ""
+
+
+Means = Card | BankAccount | VirtualAccount | TokenAccount | GiftCard

@@ -1,0 +1,128 @@
+"""Means of payment: out of a request's parameters, and out of the vault again.
+
+The vault seals the account alone (a card's number, an IBAN, a token); what is no secret stands in the payment's echo.
+One-time secrets (CVV, dtvc, cryptogram, PIN) go with the request and are never sealed with the account: while a
+shopper is away they wait in the Suspension. Source: Part A, Card account … Token account; Part B, Gift card.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
+from gateway.connectors.message import flat
+from gateway.models import Payment
+from gateway.secret import Secret
+from gateway.vault import vault
+
+Values = Mapping[str, str]
+"""Parameters by their full name."""
+
+
+def means_of(values: Values) -> Means | None:
+    """The means that was sent, None when none was (a redirect brand, a registration)."""
+    for name, build in _SENT:
+        if name in values:
+            return build(values, Secret(values[name]))
+    return None
+
+
+def sealed_means(kind: str, account: Secret, values: Values) -> Means:
+    """The means of an earlier payment: its opened ``account`` and the ``values`` that were no secrets."""
+    return _BY_KIND[kind](values, account)
+
+
+def means_of_payment(payment: Payment) -> Means | None:
+    """The means of an earlier payment, out of its row; None when its account is not kept. Raises VaultError."""
+    if payment.means_sealed is None:
+        return None
+    values = flat({name: payment.answer[name] for name in _TOLD if name in payment.answer}) | flat(payment.request)
+    return sealed_means(payment.means, vault().open(payment.means_sealed, payment.id), values)
+
+
+def one_time_secrets(means: Means | None) -> Secret | None:
+    """What of ``means`` may be used once and not kept, as one text to seal while the shopper is away; None: nothing."""
+    held = {name: secret.reveal() for name in _ONE_TIME if (secret := getattr(means, name, None)) is not None}
+    return Secret(json.dumps(held)) if held else None
+
+
+def with_secrets(means: Means | None, secrets: Secret | None) -> Means | None:
+    """``means`` with the one-time secrets that waited for the shopper."""
+    if means is None or secrets is None:
+        return means
+    held: dict[str, Any] = {name: Secret(text) for name, text in json.loads(secrets.reveal()).items()}
+    return replace(means, **held)
+
+
+_TOLD: Final = ("card", "bankAccount", "tokenAccount")
+_ONE_TIME: Final = ("cvv", "cryptogram", "dtvc", "pin")
+
+
+def _card(values: Values, number: Secret) -> Card:
+    cvv = values.get("card.cvv")
+    return Card(
+        number=number,
+        expiry_month=values.get("card.expiryMonth", ""),
+        expiry_year=values.get("card.expiryYear", ""),
+        holder=values.get("card.holder", ""),
+        cvv=Secret(cvv) if cvv else None,
+        number_type=values.get("card.numberType", ""),
+        wallet=next((f"wallet{n}" for n in (1, 2, 3) if f"wallet{n}.source" in values), ""),
+    )
+
+
+def _bank_account(values: Values, account: Secret) -> BankAccount:
+    return BankAccount(
+        account=account,
+        is_iban=account.reveal()[:2].isalpha(),
+        holder=values.get("bankAccount.holder", ""),
+        bank_name=values.get("bankAccount.bankName", ""),
+        bank_code=values.get("bankAccount.bankCode", ""),
+        bic=values.get("bankAccount.bic", ""),
+        country=values.get("bankAccount.country", ""),
+        mandate_id=values.get("bankAccount.mandate.id", ""),
+        mandate_signed=values.get("bankAccount.mandate.dateOfSignature", ""),
+        due_date=values.get("transactionDueDate", ""),
+    )
+
+
+def _virtual_account(values: Values, account: Secret) -> VirtualAccount:
+    return VirtualAccount(account=account)
+
+
+def _token_account(values: Values, account: Secret) -> TokenAccount:
+    cryptogram, dtvc = values.get("tokenAccount.cryptogram"), values.get("tokenAccount.dtvc")
+    return TokenAccount(
+        account=account,
+        type=values.get("tokenAccount.type", ""),
+        expiry_month=values.get("tokenAccount.expiryMonth", ""),
+        expiry_year=values.get("tokenAccount.expiryYear", ""),
+        cryptogram=Secret(cryptogram) if cryptogram else None,
+        dtvc=Secret(dtvc) if dtvc else None,
+    )
+
+
+def _gift_card(values: Values, account: Secret) -> GiftCard:
+    pin = values.get("giftCard.pin")
+    return GiftCard(account=account, pin=Secret(pin) if pin else None, holder=values.get("giftCard.holder", ""))
+
+
+_Build = Callable[[Values, Secret], Means]
+_SENT: Final[tuple[tuple[str, _Build], ...]] = (
+    ("card.number", _card),
+    ("bankAccount.iban", _bank_account),
+    ("bankAccount.number", _bank_account),
+    ("virtualAccount.accountId", _virtual_account),
+    ("tokenAccount.number", _token_account),
+    ("giftCard.number", _gift_card),
+)
+_BY_KIND: Final[Mapping[str, _Build]] = {
+    Card.kind: _card,
+    BankAccount.kind: _bank_account,
+    VirtualAccount.kind: _virtual_account,
+    TokenAccount.kind: _token_account,
+    GiftCard.kind: _gift_card,
+}

@@ -1,0 +1,199 @@
+"""Payments that wait for their shopper: the way back into the line, and the end when nobody comes.
+
+Whoever speaks for a waiting payment moves it by compare-and-set: two tabs, the back button and a double click make one
+payment. At the deadline (the merchant's clock) whoever the shopper was sent to is asked for the last time, and only
+their word, or our own authentication's, declines the payment. Source: decisions, section 5; Part A, States.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote, urlsplit, urlunsplit
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from gateway import clock
+from gateway.connectors.message import flat
+from gateway.connectors.port import AcquirerReply, Connector, NeverArrived, Silence
+from gateway.connectors.routing import CONNECTORS
+from gateway.masking import mask_text
+from gateway.models import Merchant, Payment, Status, Suspension
+from gateway.payments import capability, store
+from gateway.payments.means import means_of_payment, with_secrets
+from gateway.payments.process import event_of, question, submit
+from gateway.payments.request import Idempotency, Trace
+from gateway.payments.states import Event, ImpossibleMove
+from gateway.rows import execute
+from gateway.vault import vault
+
+TIMED_OUT: Final = "100.396.103"
+"""A bank or wallet that never heard the shopper's yes, and took the order back."""
+NOT_AUTHENTICATED: Final = "100.380.501"
+AT_ONCE: Final = 100
+
+log = structlog.get_logger(__name__)
+
+# The clock is the merchant's, so the row's deadline is compared with that merchant's time; the first condition uses
+# the index, with the offset that is furthest ahead.
+_CLAIM: Final = """
+WITH due AS MATERIALIZED (
+    SELECT s.payment_id FROM gateway_suspension s
+    JOIN gateway_payment p ON p.id = s.payment_id JOIN gateway_merchant m ON m.id = p.merchant_id
+    WHERE s.deadline <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+      AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= %(now)s)
+    ORDER BY s.deadline LIMIT %(limit)s FOR UPDATE OF s SKIP LOCKED
+)
+UPDATE gateway_suspension s SET lease_until = %(lease)s FROM due WHERE s.payment_id = due.payment_id
+RETURNING s.payment_id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returning:
+    """Who asks on behalf of the payment: its merchant, and the request that the shopper's browser made."""
+
+    merchant: Merchant
+    trace: Trace
+    idempotency: Idempotency | None = None
+
+
+def find(payment: UUID | None, token: str) -> Payment | None:
+    """The payment whose shopper shows ``token``; None for one that does not exist, or another's token."""
+    if payment is None or not capability.opens(payment, token):
+        return None
+    return Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
+
+
+def waits_for(payment: Payment, stage: str) -> bool:
+    """Whether the payment waits for its shopper in ``stage``."""
+    return payment.status == Status.PENDING and Suspension.objects.filter(pk=payment.pk, stage=stage).exists()
+
+
+def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace) -> Payment:
+    """The shopper authenticated: ask the acquirer, with ``proof`` as ``threeDSecure.*`` parameters.
+
+    Returns the payment as it then stands; somebody else who was faster has asked already.
+    """
+    if payment.status != Status.PENDING:
+        return payment
+    waiting = Suspension.objects.filter(pk=payment.pk, stage=Suspension.Stage.AUTHENTICATE).first()
+    if waiting is None:
+        return _again(payment)
+    held = vault().open(waiting.secrets_sealed, payment.id) if waiting.secrets_sealed is not None else None
+    means = with_secrets(means_of_payment(payment), held)
+    asker = Returning(merchant=payment.merchant, trace=trace)
+    if not store.resume(payment, at=clock.now(payment.merchant)):
+        return _again(payment)
+    values = {**flat(payment.request), **proof}
+    submit(payment, CONNECTORS[payment.connector], question(payment, means, values), asker)
+    return payment
+
+
+def refused(payment: Payment, code: str, trace: Trace | None, facts: Mapping[str, Any] | None = None) -> Payment:
+    """The shopper did not authenticate: the payment is declined with ``code``; its acquirer was never asked."""
+    if payment.status != Status.PENDING:
+        return payment
+    reply = AcquirerReply(code=code, facts=facts or {})
+    try:
+        store.complete(payment, Event.DECLINE, reply, at=clock.now(payment.merchant), duration_ms=0, trace=trace)
+    except ImpossibleMove:
+        return _again(payment)
+    return payment
+
+
+def returned(payment: Payment, trace: Trace | None) -> Payment:
+    """The shopper is back from elsewhere: ask the connector how it went. Still open there, or silent: still PENDING."""
+    if payment.status != Status.PENDING:
+        return payment
+    connector = CONNECTORS[payment.connector]
+    started = time.perf_counter()
+    try:
+        found = connector.inquire(question(payment, None, {}))
+    except Silence as silence:
+        return _keep(payment, "inquire", silence.sent, {"silence": mask_text(str(silence))}, started)
+    if isinstance(found, NeverArrived) or event_of(found) is Event.SUSPEND:
+        return _keep(payment, "inquire", found.sent, found.received, started)
+    return _answered(payment, found, "inquire", started, trace)
+
+
+def expire_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> int:
+    """End the payments whose deadline has passed, at most ``limit``; how many have their final answer now."""
+    ended = 0
+    for payment in claim(limit, now or clock.real()):
+        try:
+            ended += _expire(payment)
+        except Exception:  # one payment must not keep the others waiting; its lease runs out and it is due again
+            log.exception("expiry_failed", payment=payment.id.hex)
+    return ended
+
+
+def claim(limit: int, now: datetime) -> list[Payment]:
+    """The waiting payments whose deadline has passed, each for one claimer until its lease runs out."""
+    lease = now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
+    claimed: list[UUID] = [row[0] for row in execute(_CLAIM, {"now": now, "limit": limit, "lease": lease})]
+    if not claimed:
+        return []
+    waiting = Payment.objects.filter(pk__in=claimed, status=Status.PENDING)
+    return list(waiting.select_related("merchant", "channel", "suspension").order_by("id"))
+
+
+def _expire(payment: Payment) -> bool:
+    if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
+        # Our own 3DS server is the evidence: it never reported an authentication.
+        return refused(payment, NOT_AUTHENTICATED, None).status == Status.DECLINED
+    if returned(payment, None).status != Status.PENDING:
+        return True
+    connector: Connector = CONNECTORS[payment.connector]
+    started = time.perf_counter()
+    try:
+        word = connector.void(question(payment, None, {}))
+    except Silence as silence:
+        _keep(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)
+        return False
+    reply = AcquirerReply(
+        code=TIMED_OUT, connector_tx_id=word.connector_tx_id, details=word.details, sent=word.sent,
+        received=word.received,
+    )  # fmt: skip
+    return _answered(payment, reply, "void", started, None).status == Status.DECLINED
+
+
+def _answered(payment: Payment, reply: AcquirerReply, kind: str, started: float, trace: Trace | None) -> Payment:
+    took = int((time.perf_counter() - started) * 1000)
+    at = clock.now(payment.merchant)
+    try:
+        store.complete(payment, event_of(reply), reply, at=at, duration_ms=took, trace=trace, kind=kind)
+    except ImpossibleMove:
+        return _again(payment)
+    return payment
+
+
+def _keep(payment: Payment, kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float) -> Payment:
+    took = int((time.perf_counter() - started) * 1000)
+    store.keep(payment, kind, sent, received, at=clock.now(payment.merchant), duration_ms=took)
+    return payment
+
+
+def _again(payment: Payment) -> Payment:
+    """The payment as somebody else left it."""
+    return Payment.objects.select_related("merchant", "channel").get(pk=payment.pk)
+
+
+def resource_path(payment: Payment) -> str:
+    """Where the merchant fetches the result."""
+    return payment.resource_path or f"/v1/payments/{payment.id.hex}"
+
+
+def result_url(payment: Payment) -> str | None:
+    """``shopperResultUrl?id=…&resourcePath=…``, its own query kept; None when the merchant sent none."""
+    url: str = payment.request.get("shopperResultUrl", "")
+    if not url:
+        return None
+    parts = urlsplit(url)
+    told = f"id={payment.id.hex}&resourcePath={quote(resource_path(payment), safe='')}"
+    return urlunsplit(parts._replace(query=f"{parts.query}&{told}" if parts.query else told))
