@@ -35,7 +35,8 @@ def payment_row(shop: Shop, **values: Any) -> dict[str, Any]:
         "payment_type": "DB", "brand": "VISA", "method": "CC", "status": "STARTED", "amount": Decimal("92.00"),
         "currency": "EUR", "request": {}, "answer": {}, "request_id": identifiers.row_id(), "created_at": clock.real(),
         "result_code": "", "test_mode": "", "merchant_transaction_id": "", "merchant_invoice_id": "",
-        "merchant_memo": "", "means": "", "connector": "", "connector_tx_id": "", "account": "", "resource_path": "", "final": False, "sequence": 1, "follow_ups": 0,
+        "merchant_memo": "", "means": "",
+        "connector": "", "connector_tx_id": "", "account": "", "resource_path": "", "final": False, "sequence": 1, "follow_ups": 0,
         "practice": "", **values,
     }  # fmt: skip
 
