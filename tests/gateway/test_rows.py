@@ -36,7 +36,8 @@ def payment_row(shop: Shop, **values: Any) -> dict[str, Any]:
         "currency": "EUR", "request": {}, "answer": {}, "request_id": identifiers.row_id(), "created_at": clock.real(),
         "result_code": "", "test_mode": "", "merchant_transaction_id": "", "merchant_invoice_id": "",
         "merchant_memo": "", "means": "",
-        "connector": "", "connector_tx_id": "", "account": "", "resource_path": "", "final": False, "sequence": 1, "follow_ups": 0,
+        "connector": "", "connector_tx_id": "", "account": "", "resource_path": "",
+        "final": False, "sequence": 1, "follow_ups": 0,
         "practice": "", **values,
     }  # fmt: skip
 
