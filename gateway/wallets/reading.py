@@ -1,0 +1,182 @@
+"""Strict reading of what strangers wrote: JSON with limits, base64 with one spelling, numbers in their ranges.
+
+Everything here raises WalletTokenRefused and nothing else; ``within`` turns any other fault of a library into one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NoReturn
+
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from gateway.money import Money
+from gateway.secret import Secret
+from gateway.wallets.token import CLOCK_SKEW, LAST_YEAR, MAX_TOKEN_CHARS, SIGNED_WITHIN, Reason, WalletTokenRefused
+
+MAX_BRACKETS: Final = 64
+"""Opening brackets in one JSON text: it cannot be nested deeper than it has brackets."""
+_NUMBER: Final = re.compile("[0-9]{12,19}")
+_CRYPTOGRAM: Final = re.compile("[A-Za-z0-9+/=_-]{16,88}")
+_MILLISECONDS: Final = re.compile("[0-9]{1,15}")
+_LATEST: Final = datetime(LAST_YEAR, 12, 31, tzinfo=UTC)
+
+
+@contextmanager
+def within(reason: Reason, detail: str = "") -> Iterator[None]:
+    """Refuse with ``reason`` when a parser stumbles: libraries raise many things over odd input."""
+    try:
+        yield
+    except WalletTokenRefused:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError,
+            UnsupportedAlgorithm, ArithmeticError):  # fmt: skip
+        raise WalletTokenRefused(reason, detail) from None
+
+
+def json_object(text: str | bytes, detail: str, reason: Reason = Reason.MALFORMED) -> Mapping[str, Any]:
+    """A JSON object: at most MAX_TOKEN_CHARS long, MAX_BRACKETS brackets, no name twice, no NaN."""
+    with within(reason, f"{detail} is no JSON object"):
+        plain = text.decode() if isinstance(text, bytes) else text
+        if len(plain) > MAX_TOKEN_CHARS or plain.count("{") + plain.count("[") > MAX_BRACKETS:
+            raise ValueError("too large")
+        found = json.loads(plain, object_pairs_hook=_once, parse_constant=_no_constant)
+        if not isinstance(found, dict):
+            raise ValueError("no object")
+        return found
+    raise AssertionError  # within() either returned or refused
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def member(values: Mapping[str, Any], name: str, reason: Reason = Reason.MALFORMED) -> Mapping[str, Any]:
+    """The object under ``name``."""
+    found = values.get(name)
+    if not isinstance(found, dict):
+        raise WalletTokenRefused(reason, f"{name} is missing or no object")
+    return found
+
+
+def text(values: Mapping[str, Any], name: str, reason: Reason = Reason.MALFORMED) -> str:
+    """The text under ``name``, not empty, in characters that UTF-8 has."""
+    found = values.get(name)
+    if not isinstance(found, str) or not found or not _encodable(found):
+        raise WalletTokenRefused(reason, f"{name} is missing or no text")
+    return found
+
+
+def optional_text(values: Mapping[str, Any], name: str) -> str:
+    """The text under ``name``; empty when it is absent or something else."""
+    found = values.get(name)
+    return found if isinstance(found, str) and _encodable(found) else ""
+
+
+def _encodable(value: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def b64(value: str, detail: str) -> bytes:
+    """Base64 with its padding, in the one spelling these bytes have."""
+    with within(Reason.MALFORMED, f"{detail} is no base64"):
+        octets = base64.b64decode(value.encode("ascii"), validate=True)
+        if base64.b64encode(octets).decode() == value:
+            return octets
+        raise binascii.Error("another spelling")
+    raise AssertionError
+
+
+def hexadecimal(value: str, detail: str) -> bytes:
+    with within(Reason.MALFORMED, f"{detail} is no hexadecimal text"):
+        if not re.fullmatch("(?:[0-9A-Fa-f]{2})+", value):
+            raise ValueError(value)
+        return bytes.fromhex(value)
+    raise AssertionError
+
+
+def number_of(values: Mapping[str, Any], *names: str) -> Secret:
+    """The card or device number under the first of ``names`` that is there: 12 to 19 digits."""
+    for name in names:
+        if name in values:
+            found = values[name]
+            if isinstance(found, str) and _NUMBER.fullmatch(found):
+                return Secret(found)
+            break
+    raise WalletTokenRefused(Reason.INCOMPLETE, "its card number")
+
+
+def cryptogram_of(values: Mapping[str, Any], *names: str) -> Secret:
+    for name in names:
+        found = values.get(name)
+        if isinstance(found, str) and _CRYPTOGRAM.fullmatch(found):
+            return Secret(found)
+    raise WalletTokenRefused(Reason.INCOMPLETE, "its cryptogram")
+
+
+def eci_of(values: Mapping[str, Any], *names: str) -> str | None:
+    """The indicator under the first of ``names`` that is there, as two digits; wallets also write one."""
+    for name in names:
+        found = values.get(name)
+        if isinstance(found, str) and re.fullmatch("[0-9]{1,2}", found):
+            return found.zfill(2)
+    return None
+
+
+def expiry(month: object, year: object) -> tuple[str, str]:
+    """``MM`` and ``YYYY`` out of numbers or digits; a year of two digits is of this century."""
+    months, years = (str(part) if isinstance(part, int | str) else "" for part in (month, year))
+    if re.fullmatch("[0-9]{2}", years):
+        years = f"20{years}"
+    if re.fullmatch("0?[1-9]|1[0-2]", months) and re.fullmatch("20[0-9]{2}", years):
+        return months.zfill(2), years
+    raise WalletTokenRefused(Reason.INCOMPLETE, "its expiry")
+
+
+def holder_of(value: str) -> str:
+    """The holder's name where a card's holder may have it (3 to 128 characters), else nothing."""
+    name = " ".join(value.split())
+    return name if 3 <= len(name) <= 128 and name.isprintable() else ""
+
+
+def money_of(units: object, currency: str | None) -> Money:
+    """An amount in minor units, a number or digits."""
+    with within(Reason.INCOMPLETE, "its amount"):
+        digits = str(units) if isinstance(units, int | str) and not isinstance(units, bool) else ""
+        if currency is None or not re.fullmatch("[0-9]{1,12}", digits):
+            raise ValueError("no amount")
+        return Money.from_minor_units(int(digits), currency)
+    raise AssertionError
+
+
+def moment(value: object, detail: str, reason: Reason = Reason.MALFORMED) -> datetime:
+    """Milliseconds since 1970, a number or digits; what lies beyond the calendar is its end."""
+    digits = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    if not _MILLISECONDS.fullmatch(digits):
+        raise WalletTokenRefused(reason, f"{detail} is missing or no time")
+    try:
+        return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(digits))
+    except OverflowError:
+        return _LATEST
+
+
+def fresh(made: datetime, now: datetime) -> datetime:
+    """Until when a token made at ``made`` is taken. Raises WalletTokenRefused when that is over, or not yet."""
+    if made > now + CLOCK_SKEW:
+        raise WalletTokenRefused(Reason.FROM_THE_FUTURE)
+    if now - made > SIGNED_WITHIN:
+        raise WalletTokenRefused(Reason.EXPIRED)
+    return made + SIGNED_WITHIN

@@ -1,0 +1,81 @@
+"""What a wallet's token says once it is open, and why one is refused. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from hashlib import sha256
+from typing import Final, Literal
+
+from gateway.money import Money
+from gateway.secret import Secret
+
+MAX_TOKEN_CHARS: Final = 16_384
+"""The longest token that is looked at; those in use take about 5,000 characters."""
+SIGNED_WITHIN: Final = timedelta(minutes=15)
+"""How old a token may be that says when it was made (wallet 1: its signing time; wallet 3: utc)."""
+CLOCK_SKEW: Final = timedelta(minutes=5)
+"""How far in the future such a time may lie: devices' clocks differ."""
+LAST_YEAR: Final = 9999
+"""Times beyond the calendar are cut to its last day."""
+
+Kind = Literal["DPAN", "PAN"]
+
+
+class Reason(Enum):
+    """Why a token is refused: the result code that answers, and the words for a merchant.
+
+    200.100.601: something is missing in it; 602: it is whole, but must not be taken; 603: it cannot be decrypted;
+    200.300.404: it has not the form of a token at all.
+    """
+
+    MALFORMED = ("200.300.404", "is not a token of this wallet")
+    UNKNOWN_FORMAT = ("200.100.602", "has a format that is not offered")
+    TAMPERED = ("200.100.602", "was altered: its signature does not hold")
+    UNTRUSTED = ("200.100.602", "is not signed by the wallet's provider: no configured root vouches for its signer")
+    EXPIRED = ("200.100.602", "has expired: ask the wallet for a new one")
+    FROM_THE_FUTURE = ("200.100.602", "says that it was made in the future")
+    REPLAYED = ("200.100.602", "was used already: ask the wallet for a new one")
+    AMOUNT_DIFFERS = ("200.100.602", "was made for another amount or currency than this payment's")
+    OTHER_RECIPIENT = ("200.100.602", "was made for another recipient")
+    WRONG_KEY = ("200.100.603", "is encrypted for a key that this channel does not have")
+    UNDECIPHERABLE = ("200.100.603", "cannot be decrypted: it was altered, or it is encrypted for another key")
+    INCOMPLETE = ("200.100.601", "lacks card data that a payment needs")
+    NO_KEYS = ("600.200.500", "cannot be opened: this channel has no keys for the wallet")
+
+    def __init__(self, code: str, words: str) -> None:
+        self.code = code
+        self.words = words
+
+
+class WalletTokenRefused(Exception):
+    """The token is not taken. The text names the reason and the part at fault, never anything out of the token."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(f"{reason.words} ({detail})" if detail else reason.words)
+        self.reason = reason
+        self.code = reason.code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecryptedToken:
+    """A token's contents. ``expiry_month`` two digits, ``expiry_year`` four. ``kind``: the number is the device's own
+    (DPAN) or the card's (PAN). ``cryptogram`` and ``eci`` prove the shopper's authentication on the device; a PAN has
+    none. ``money`` where the format carries it. ``token_id`` tells two tokens apart, whatever they are wrapped in;
+    after ``until`` the token is refused anyway, in real time."""
+
+    number: Secret
+    expiry_month: str
+    expiry_year: str
+    kind: Kind
+    token_id: str
+    until: datetime
+    holder: str = ""
+    cryptogram: Secret | None = None
+    eci: str | None = None
+    money: Money | None = None
+
+    def digest(self, wallet: str) -> bytes:
+        """32 bytes that stand for this token among all of one wallet."""
+        return sha256(f"{wallet}:{self.token_id}".encode()).digest()

@@ -1,0 +1,144 @@
+"""Wallet 1: tokens EC_v1 and RSA_v1, a JSON object with data, signature, header and version.
+
+The steps are the publisher's: check the detached signature over key, data, transactionId and applicationData with its
+chain and its time; find our key by publicKeyHash; restore the data's key; decrypt with AES-GCM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+import iso4217
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.concatkdf import ConcatKDFHash
+
+from gateway.wallets import cms
+from gateway.wallets.keys import WalletKeys, public_p256
+from gateway.wallets.reading import (
+    b64,
+    cryptogram_of,
+    eci_of,
+    expiry,
+    fresh,
+    hexadecimal,
+    holder_of,
+    json_object,
+    member,
+    money_of,
+    number_of,
+    optional_text,
+    text,
+    within,
+)
+from gateway.wallets.token import DecryptedToken, Reason, WalletTokenRefused
+
+NONCE: Final = bytes(16)
+"""Fixed by the format: every token has a key of its own."""
+# Fixed by the format, too: algorithm name with its length, and the party that made the token.
+_ALGORITHM: Final = b"\x0did-aes256-GCM"
+_PARTY_U: Final = b"Apple"
+_RSA_DATA_KEY_BYTES: Final = 16
+_KEY_FIELD: Final = {"EC_v1": "ephemeralPublicKey", "RSA_v1": "wrappedKey"}
+
+_CURRENCY: Final[Mapping[str, str]] = {
+    f"{int(currency.number):03}": currency.code for currency in iso4217.Currency if currency.number is not None
+}
+"""ISO 4217's three digits → its three letters."""
+
+
+def decrypt(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
+    """Open a token of wallet 1. Raises WalletTokenRefused."""
+    sent = json_object(token, "the token")
+    # The whole payment token may be sent, too: what counts stands in paymentData.
+    if "paymentData" in sent and "version" not in sent:
+        sent = member(sent, "paymentData")
+    version = text(sent, "version")
+    if version not in _KEY_FIELD:
+        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, "version is not one of EC_v1, RSA_v1")
+    header = member(sent, "header")
+    data = b64(text(sent, "data"), "data")
+    wrapped = b64(text(header, _KEY_FIELD[version]), _KEY_FIELD[version])
+    transaction = hexadecimal(text(header, "transactionId"), "transactionId")
+    application = optional_text(header, "applicationData")
+    content = wrapped + data + transaction + (hexadecimal(application, "applicationData") if application else b"")
+    mine = _named(keys, text(header, "publicKeyHash"))
+    signed_at = cms.verify(b64(text(sent, "signature"), "signature"), content, mine.roots)
+    until = fresh(signed_at, now)
+    plain = _plain(data, _data_keys(version, wrapped, mine))
+    return _card(json_object(plain, "the decrypted data", Reason.INCOMPLETE), transaction.hex(), until)
+
+
+def _named(keys: Sequence[WalletKeys], key_hash: str) -> WalletKeys:
+    for one in keys:
+        if one.key_hash == key_hash:
+            return one
+    raise WalletTokenRefused(Reason.WRONG_KEY, "publicKeyHash")
+
+
+def _data_keys(version: str, wrapped: bytes, mine: WalletKeys) -> list[bytes]:
+    """The keys the data may be encrypted with."""
+    if version == "EC_v1" and isinstance(mine.private, ec.EllipticCurvePrivateKey):
+        with within(Reason.MALFORMED, "ephemeralPublicKey is no P-256 key"):
+            theirs = public_p256(wrapped)
+        return [data_key(mine.private.exchange(ec.ECDH(), theirs), mine.merchant)]
+    if version == "RSA_v1" and isinstance(mine.private, rsa.RSAPrivateKey):
+        return [key for key in _unwrapped(wrapped, mine.private) if len(key) == _RSA_DATA_KEY_BYTES]
+    raise WalletTokenRefused(Reason.WRONG_KEY, f"it is not of the kind that {version} needs")
+
+
+def data_key(shared: bytes, merchant: bytes) -> bytes:
+    """The AES-256 key out of the agreed secret (NIST SP 800-56A, 5.8.1). ``merchant``: SHA-256 of the identifier."""
+    return ConcatKDFHash(hashes.SHA256(), 32, _ALGORITHM + _PARTY_U + merchant).derive(shared)
+
+
+def _unwrapped(wrapped: bytes, private: rsa.RSAPrivateKey) -> list[bytes]:
+    """The format names OAEP with SHA-256 and MGF1, and libraries read MGF1's own hash out of that in two ways."""
+    found = []
+    for mask in (hashes.SHA256(), hashes.SHA1()):  # noqa: S303 - MGF1 needs no collision resistance
+        try:
+            found.append(private.decrypt(wrapped, padding.OAEP(padding.MGF1(mask), hashes.SHA256(), None)))
+        except ValueError:
+            continue
+    return found
+
+
+def _plain(data: bytes, keys: Sequence[bytes]) -> bytes:
+    for key in keys:
+        try:
+            return AESGCM(key).decrypt(NONCE, data, None)
+        except (InvalidTag, ValueError):
+            continue
+    raise WalletTokenRefused(Reason.UNDECIPHERABLE)
+
+
+def _card(found: Mapping[str, Any], transaction: str, until: datetime) -> DecryptedToken:
+    if found.get("paymentDataType") != "3DSecure":
+        raise WalletTokenRefused(Reason.INCOMPLETE, "paymentDataType is not 3DSecure")
+    ends = text(found, "applicationExpirationDate", Reason.INCOMPLETE)
+    if len(ends) != 6:
+        raise WalletTokenRefused(Reason.INCOMPLETE, "its expiry")
+    month, year = expiry(ends[2:4], ends[:2])
+    proof = member(found, "paymentData", Reason.INCOMPLETE)
+    return DecryptedToken(
+        number=number_of(found, "applicationPrimaryAccountNumber"),
+        expiry_month=month,
+        expiry_year=year,
+        kind="DPAN",
+        token_id=transaction,
+        until=until,
+        holder=holder_of(optional_text(found, "cardholderName")),
+        cryptogram=cryptogram_of(proof, "onlinePaymentCryptogram"),
+        eci=eci_of(proof, "eciIndicator"),
+        money=money_of(found.get("transactionAmount"), _CURRENCY.get(str(found.get("currencyCode")).zfill(3))),
+    )
+
+
+def key_hash(public: bytes) -> bytes:
+    """How a token names the key it is for: SHA-256 of its SubjectPublicKeyInfo."""
+    return sha256(public).digest()

@@ -1,0 +1,120 @@
+"""Wallet 3: a compact JWE (RFC 7516) for our RSA key, alone or as ``data`` of the wallet's 3DS object.
+
+Nobody signs it: whoever has our public key can make one. What vouches for the shopper is the cryptogram, which the
+card's issuer checks; so a token without one is refused, and so is one whose ``utc`` is not of these minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwcrypto import jwe, jwk
+from jwcrypto.common import JWException, base64url_decode, base64url_encode
+
+from gateway.wallets.keys import WalletKeys
+from gateway.wallets.reading import (
+    cryptogram_of,
+    eci_of,
+    expiry,
+    fresh,
+    holder_of,
+    json_object,
+    member,
+    moment,
+    money_of,
+    number_of,
+    optional_text,
+    text,
+    within,
+)
+from gateway.wallets.token import DecryptedToken, Reason, WalletTokenRefused
+
+KEY_ALGORITHMS: Final = ("RSA1_5", "RSA-OAEP", "RSA-OAEP-256")
+CONTENT_ALGORITHMS: Final = ("A128GCM", "A256GCM")
+_HEADER_NAMES: Final = frozenset({"alg", "enc", "kid", "typ", "cty", "channelSecurityContext"})
+_COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){4}")
+
+
+def decrypt(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
+    """Open a token of wallet 3. Raises WalletTokenRefused."""
+    plain = open_compact(compact_of(token), keys)
+    return _card(json_object(plain, "the decrypted data", Reason.INCOMPLETE), now=now)
+
+
+def compact_of(token: str) -> str:
+    """The compact JWE: the token itself, or ``data`` of a 3DS object or of what holds one under ``3DS``."""
+    found = token.strip()
+    if found.startswith("{"):
+        sent = json_object(found, "the token")
+        found = text(member(sent, "3DS") if "3DS" in sent else sent, "data")
+    if not _COMPACT.fullmatch(found):
+        raise WalletTokenRefused(Reason.MALFORMED, "it is no compact JWE of five parts")
+    with within(Reason.MALFORMED, "a part is no base64url"):
+        if any(base64url_encode(base64url_decode(part)) != part for part in found.split(".")):
+            raise ValueError("another spelling")
+    return found
+
+
+def open_compact(compact: str, keys: Sequence[WalletKeys]) -> bytes:
+    """Decrypt with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefused."""
+    with within(Reason.MALFORMED, "a part is no base64url"):
+        header = json_object(base64url_decode(compact.split(".")[0]), "the header")
+    algorithm, content = text(header, "alg"), text(header, "enc")
+    if algorithm not in KEY_ALGORITHMS or content not in CONTENT_ALGORITHMS:
+        offered = f"{', '.join(KEY_ALGORITHMS)} with {', '.join(CONTENT_ALGORITHMS)} are"
+        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, f"alg and enc: {offered}")
+    if unknown := sorted(set(header) - _HEADER_NAMES):
+        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, f"the header has {len(unknown)} names that are not offered")
+    kid = optional_text(header, "kid")
+    mine = [one for one in keys if not kid or kid in (one.kid, one.key_hash)]
+    if not mine:
+        raise WalletTokenRefused(Reason.WRONG_KEY, "kid")
+    for one in mine:
+        if isinstance(one.private, rsa.RSAPrivateKey) and (plain := _opened(compact, one.private)) is not None:
+            return plain
+    raise WalletTokenRefused(Reason.UNDECIPHERABLE)
+
+
+def _opened(compact: str, private: rsa.RSAPrivateKey) -> bytes | None:
+    """The contents; None when they do not open. RSA1_5 answers a wrong padding with a random key (RFC 7516, 11.5), so
+    that nothing can be learnt from how it fails."""
+    box = jwe.JWE(algs=[*KEY_ALGORITHMS, *CONTENT_ALGORITHMS])
+    key = jwk.JWK()
+    key.import_from_pyca(private)
+    try:
+        with within(Reason.UNDECIPHERABLE):
+            box.deserialize(compact)
+            box.decrypt(key)
+    except JWException:
+        return None
+    plain: bytes = box.payload
+    return plain
+
+
+def _card(found: Mapping[str, Any], *, now: datetime) -> DecryptedToken:
+    utc = found.get("utc")
+    until = fresh(moment(utc, "utc", Reason.INCOMPLETE), now)
+    ends = text(found, "tokenPanExpiration", Reason.INCOMPLETE)
+    if len(ends) != 4:
+        raise WalletTokenRefused(Reason.INCOMPLETE, "its expiry")
+    month, year = expiry(ends[:2], ends[2:])
+    number, cryptogram = number_of(found, "tokenPAN"), cryptogram_of(found, "cryptogram")
+    currency = optional_text(found, "currency_code")
+    return DecryptedToken(
+        number=number,
+        expiry_month=month,
+        expiry_year=year,
+        kind="DPAN",
+        # A cryptogram is made for one payment; the wrapping can be made anew by anybody who knows the contents.
+        token_id=sha256(f"{number.reveal()}:{cryptogram.reveal()}:{utc}".encode()).hexdigest(),
+        until=until,
+        holder=holder_of(optional_text(found, "cardholder_name")),
+        cryptogram=cryptogram,
+        eci=eci_of(found, "eci_indicator"),
+        money=money_of(found.get("amount"), currency or None),
+    )
