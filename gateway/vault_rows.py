@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection, models
 
-from gateway.models import Payment, Suspension
+from gateway.models import Payment, Suspension, WalletKey
 from gateway.rows import execute
 from gateway.vault import PREFIX_BYTES, Vault, VaultError, key_of, prefix_of
 
@@ -37,6 +37,7 @@ class Sealed:
 SEALED: Final = (
     Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=Suspension, sealed="secrets_sealed", key="payment_id"),
+    Sealed(model=WalletKey, sealed="sealed"),
 )
 
 

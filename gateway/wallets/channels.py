@@ -1,0 +1,116 @@
+"""Wallet tokens of a channel: opened with its keys, and taken once.
+
+A token is remembered by the statement that begins its payment, so that of two requests with one token only one begins
+a payment. Its age is counted in real time: the shopper's device does not know of a merchant's moved clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from gateway import clock, identifiers
+from gateway.models import Channel, WalletKey, WalletTokenSeen
+from gateway.money import Money
+from gateway.rows import Write
+from gateway.secret import Secret
+from gateway.vault import VaultError, vault
+from gateway.wallets.formats import decrypt
+from gateway.wallets.keys import UnusableKey, WalletKeys, keys_of
+from gateway.wallets.token import DecryptedToken, Reason, WalletTokenRefused
+
+USED_ALREADY: Final = "wallet_token_once"
+"""The constraint that a second payment with one token breaks."""
+MAX_KEYS: Final = 8
+"""Active keys of one wallet that are tried, the newest first."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A token that is about to begin a payment."""
+
+    wallet: str
+    merchant: UUID
+    digest: bytes
+    until: datetime
+
+    def insert(self, write: Write, payment: UUID) -> None:
+        """Remember the token in the statement that begins ``payment``: it fails by USED_ALREADY the second time."""
+        write.insert(
+            WalletTokenSeen, merchant_id=self.merchant, digest=self.digest, payment=payment, seen_at=clock.real(),
+            until=self.until,
+        )  # fmt: skip
+
+    def replayed(self) -> WalletTokenRefused:
+        return WalletTokenRefused(Reason.REPLAYED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A token's contents, and what remembers it."""
+
+    token: DecryptedToken = field(repr=False)
+    seen: Seen
+
+
+def open_token(channel: Channel, wallet: str, text: Secret, money: Money) -> Opened:
+    """Open a token for a payment of ``money``. Raises WalletTokenRefused.
+
+    Whether it was used is known when the payment begins (:meth:`Seen.insert`), not here.
+    """
+    token = decrypt(wallet, text.reveal(), usable_keys(channel, wallet), now=clock.real(), money=money)
+    seen = Seen(wallet=wallet, merchant=channel.merchant_id, digest=token.digest(wallet), until=token.until)
+    return Opened(token=token, seen=seen)
+
+
+def usable_keys(channel: Channel, wallet: str) -> list[WalletKeys]:
+    """The channel's active keys, the newest first. One that does not open, or is no key, is left out and logged."""
+    rows = WalletKey.objects.filter(channel=channel, wallet=wallet, active=True).order_by("-created_at", "-id")
+    if settings.IS_LIVE:
+        rows = rows.filter(made=False)
+    found = []
+    for row in rows[:MAX_KEYS]:
+        try:
+            found.append(keys_of(wallet, opened_key(row)["private"], row.facts))
+        except (VaultError, UnusableKey) as fault:
+            log.error("wallet_key_unusable", key=row.pk.hex, wallet=wallet, why=str(fault))
+    return found
+
+
+def opened_key(row: WalletKey) -> Mapping[str, Secret]:
+    """``private`` and, of a made key, ``maker``. Raises VaultError."""
+    return {name: Secret(pem) for name, pem in json.loads(vault().open(row.sealed, row.pk).reveal()).items()}
+
+
+def add_key(
+    channel: Channel, wallet: str, private: Secret, facts: Mapping[str, Any], *, name: str = "",
+    maker: Secret | None = None,
+) -> WalletKey:  # fmt: skip
+    """Keep a key, sealed; ``maker`` marks it as made to try with. Raises UnusableKey when it cannot open anything."""
+    read = keys_of(wallet, private, facts, check=True)
+    held = {"private": private.reveal()} | ({"maker": maker.reveal()} if maker is not None else {})
+    ident = identifiers.row_id()
+    row, _ = WalletKey.objects.update_or_create(
+        channel=channel, wallet=wallet, key_hash=read.key_hash,
+        defaults={"name": name, "facts": dict(facts), "active": True, "made": maker is not None},
+        create_defaults={
+            "id": ident, "name": name, "facts": dict(facts), "made": maker is not None,
+            "sealed": vault().seal(Secret(json.dumps(held)), ident),
+        },
+    )  # fmt: skip
+    return row
+
+
+def forget(now: datetime, *, limit: int) -> int:
+    """Throw away what was remembered of tokens that are too old to be taken again, at most ``limit``; how many."""
+    gone = list(WalletTokenSeen.objects.filter(until__lt=now).order_by("until").values_list("pk", flat=True)[:limit])
+    return WalletTokenSeen.objects.filter(pk__in=gone).delete()[0] if gone else 0
