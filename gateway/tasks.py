@@ -11,6 +11,7 @@ from django.conf import settings
 from gateway import clock
 from gateway.models import RequestLog, ThrottleWindow
 from gateway.payments import recovery, resume
+from gateway.wallets import channels
 
 _THROTTLE_KEPT: Final = timedelta(minutes=10)
 _BATCH: Final = 10_000
@@ -32,4 +33,5 @@ def sweep() -> dict[str, int]:
     limit = now - timedelta(days=settings.GATEWAY_REQUEST_LOG_DAYS)
     stale = list(RequestLog.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:_BATCH])
     requests = RequestLog.objects.filter(pk__in=stale).delete()[0] if stale else 0
-    return {"throttle windows": windows, "requests": requests}
+    tokens = channels.forget(now, limit=_BATCH)
+    return {"throttle windows": windows, "requests": requests, "wallet tokens": tokens}

@@ -19,6 +19,7 @@ from gateway.money import Money
 from gateway.payments.means import means_of
 from gateway.payments.refusal import brand_of, refuse_currency, refuse_what_is_not_built
 from gateway.payments.request import Idempotency, PaymentRequest, Trace
+from gateway.payments.wallet import unwrap
 
 
 def facts_of(channel: Channel | None, now: datetime) -> frozenset[str]:
@@ -47,6 +48,9 @@ def first_payment(
 ) -> PaymentRequest:
     """The request of a first payment. ``means``: a stored one that ``registration`` names; else it is in the
     parameters. Raises Refused for what this channel or this gateway does not offer."""
+    opened = unwrap(parameters, channel, now) if means is None else None
+    if opened is not None:
+        parameters = opened.parameters
     refuse_what_is_not_built(parameters, channel)
     refuse_currency(parameters, channel)
     brand, detected = brand_of(parameters, channel)
@@ -65,5 +69,6 @@ def first_payment(
         trace=trace,
         idempotency=idempotency,
         registration=registration,
+        wallet_token=opened.seen if opened is not None else None,
         resource_path=resource_path,
     )

@@ -70,7 +70,7 @@ def _card(values: Values, number: Secret) -> Card:
         holder=values.get("card.holder", ""),
         cvv=Secret(cvv) if cvv else None,
         number_type=values.get("card.numberType", ""),
-        wallet=next((f"wallet{n}" for n in (1, 2, 3) if f"wallet{n}.source" in values), ""),
+        wallet=next((name.partition(".")[0] for name in values if name.startswith("wallet")), ""),
     )
 
 

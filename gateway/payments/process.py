@@ -45,11 +45,14 @@ def process(request: PaymentRequest) -> Payment:
     payment = new_payment(request, way)
     refused = request.parameters.refusals
     code = refused[0].code if refused else ""
+    token = request.wallet_token
     try:
-        store.begin(payment, trace=request.trace, refusal=code, idempotency=request.idempotency)
+        store.begin(payment, trace=request.trace, refusal=code, idempotency=request.idempotency, wallet_token=token)
     except store.Duplicate:
         payment.duplicate_guard = None
-        store.begin(payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency)
+        store.begin(
+            payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency, wallet_token=token
+        )
     if payment.status == Status.STARTED:
         advance(payment, way.connector, request)
     return payment
@@ -78,7 +81,7 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         fingerprint = keys.fingerprint(means.account.reveal())
         if not parameters.refusals:
             sealed = keys.seal(means.account, request.payment)
-        answer |= facts_of(means, stored=request.registration is not None)
+        answer |= facts_of(means, stored=request.registration is not None or request.wallet_token is not None)
     if request.detected:
         answer["brandResult"] = request.brand
     return Payment(
@@ -120,7 +123,8 @@ def facts_of(means: Means, *, stored: bool) -> dict[str, object]:
     number = means.number.reveal()
     facts = {"bin": number[:6], "last4Digits": number[-4:]}
     if stored:
-        more = {"holder": means.holder, "expiryMonth": means.expiry_month, "expiryYear": means.expiry_year}
+        more = {"holder": means.holder, "expiryMonth": means.expiry_month, "expiryYear": means.expiry_year,
+                "numberType": means.number_type}  # fmt: skip
         facts |= {name: value for name, value in more.items() if value}
     return {"card": facts}
 

@@ -49,9 +49,6 @@ NOT_YET: tuple[NotYet, ...] = (
     NotYet(name="bankAccount", what="payments from bank accounts"),
     NotYet(name="virtualAccount", what="payments from virtual accounts"),
     NotYet(name="tokenAccount", what="payments with token accounts"),
-    NotYet(name="wallet1", what="payments with mobile wallets"),
-    NotYet(name="wallet2", what="payments with mobile wallets"),
-    NotYet(name="wallet3", what="payments with mobile wallets"),
     NotYet(name="giftCard", what="gift cards"),
     NotYet(name="job", what="subscription jobs"),
     NotYet(name="recurringMigration", what="recurring migration"),
@@ -121,7 +118,7 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
         meant = closest(brand.upper(), BRANDS)
         hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, AMEX and other card brands"
         raise Refused(UNKNOWN_BRAND, [_brand_error(brand, f"is not a brand of this gateway{hint}", UNKNOWN_BRAND)])
-    if "card.number" in parameters and not is_card(brand):
+    if "card.number" in parameters and not is_card(brand) and BRANDS[brand].means not in _wallets(parameters):
         raise Refused(WRONG_MEANS, [_brand_error(brand, "is no card brand, and a card was sent", WRONG_MEANS)])
     if channel.brands and brand not in channel.brands:
         allowed = ", ".join(channel.brands)
@@ -130,6 +127,11 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
             [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_SET_UP)],
         )
     return brand, detected
+
+
+def _wallets(parameters: Parameters) -> frozenset[str]:
+    """The wallets whose token or decrypted data was sent: their brands pay by card."""
+    return frozenset(name.partition(".")[0] for name in parameters.values if name.startswith("wallet"))
 
 
 def refuse_currency(parameters: Parameters, channel: Channel) -> None:

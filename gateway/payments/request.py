@@ -15,6 +15,7 @@ from gateway.connectors.means import Means
 from gateway.models import Channel, Merchant, Payment
 from gateway.money import Money
 from gateway.payments.idempotency import Claim
+from gateway.wallets.channels import Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +76,8 @@ class Asker(Protocol):
 class PaymentRequest:
     """A first payment: who, what, how much, with which means. Follow-ups are built in gateway.payments.follow_up.
 
-    ``registration``: the stored means that is used. ``resource_path``: where the merchant fetches the result, when not
-    under /v1/payments.
+    ``registration``: the stored means that is used. ``wallet_token``: the wallet's token that the means came out of.
+    ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     """
 
     payment: UUID
@@ -93,4 +94,5 @@ class PaymentRequest:
     trace: Trace
     idempotency: Idempotency | None = None
     registration: UUID | None = None
+    wallet_token: Seen | None = None
     resource_path: str = ""

@@ -24,10 +24,12 @@ from gateway.models import (
     Status,
     Suspension,
 )
+from gateway.payments import wallet
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import START, Event, ImpossibleMove, after
 from gateway.payments.values import merged
 from gateway.rows import Write
+from gateway.wallets.channels import USED_ALREADY, Seen
 
 _WRITTEN = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
 FIRST_INQUIRY: Final = timedelta(seconds=1)
@@ -51,12 +53,13 @@ def begin(
     refusal: str = "",
     raising: Payment | None = None,
     idempotency: Idempotency | None = None,
+    wallet_token: Seen | None = None,
 ) -> bool:
     """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
 
     ``raising``: the first payment of the chain a follow-up joins; its count of follow-ups is raised by one. False
     when somebody else raised it since it was read: then nothing was written, and the chain must be read again.
-    Raises KeyTaken and Duplicate.
+    Raises KeyTaken, Duplicate, and Refused for a ``wallet_token`` that began a payment already.
     """
     write = Write()
     if raising is not None:
@@ -75,6 +78,8 @@ def begin(
         write.insert(RequestLog, **trace.log_row(results.http_status(refusal), refusal, payment=payment.id))
     if idempotency is not None:
         idempotency.claim.insert(write, payment.id, idempotency.respond(payment) if refusal else None)
+    if wallet_token is not None:
+        wallet_token.insert(write, payment.id)
     try:
         return write.run()
     except IntegrityError as fault:
@@ -83,6 +88,8 @@ def begin(
             raise KeyTaken from None
         if constraint == "payment_duplicate":
             raise Duplicate from None
+        if constraint == USED_ALREADY and wallet_token is not None:
+            raise wallet.refused(wallet_token.wallet, wallet_token.replayed()) from None
         raise
 
 

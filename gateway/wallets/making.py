@@ -71,23 +71,25 @@ class Sheet:
     cryptogram: Secret = field(default_factory=lambda: Secret(b64encode(secrets.token_bytes(20)).decode()))
 
 
-def make_key(wallet: str, *, of_rsa: bool = False, now: datetime) -> Made:
-    """A key of ours and its counterpart at the provider. ``of_rsa``: for wallet 1's RSA_v1; wallet 3 always is."""
+def make_key(form: str, *, now: datetime) -> Made:
+    """A key of ours for one of the FORMATS, and its counterpart at the provider. The fact ``makes`` names the formats
+    that tokens can be made in with it."""
+    wallet = next(wallet for wallet, forms in FORMATS.items() if form in forms)
     private: PrivateKey
-    if of_rsa or wallet == "wallet3":
+    if form in ("rsa_v1", "jwe"):
         private = rsa.generate_private_key(65537, 2048)
     else:
         private = ec.generate_private_key(ec.SECP256R1())
     maker = ec.generate_private_key(ec.SECP256R1())
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"makes": list(FORMATS[wallet]) if wallet != "wallet1" else [form]}
     if wallet == "wallet1":
         root = _certificate("Tollhouse test root", maker, "Tollhouse test root", maker, now=now, authority=True)
-        facts = {"merchantId": MERCHANT_ID, "roots": [root.public_bytes(Encoding.PEM).decode()]}
+        facts |= {"merchantId": MERCHANT_ID, "roots": [root.public_bytes(Encoding.PEM).decode()]}
     elif wallet == "wallet2":
         key, ends = b64encode(_spki(maker)).decode(), _ms(now + VALID_FOR)
         senders = [{"keyValue": key, "protocolVersion": "ECv1"},
                    {"keyValue": key, "protocolVersion": "ECv2", "keyExpiration": ends}]  # fmt: skip
-        facts = {"recipients": [RECIPIENT], "gatewayMerchantId": GATEWAY_MERCHANT_ID, "senders": senders}
+        facts |= {"recipients": [RECIPIENT], "gatewayMerchantId": GATEWAY_MERCHANT_ID, "senders": senders}
     return Made(private=_pem(private), maker=_pem(maker), facts=facts)
 
 

@@ -20,6 +20,7 @@ from django.db import transaction
 from gateway import audit, tokens
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AccessToken, AcquirerAccount, Channel, Division, Merchant, Psp
+from gateway.wallets import testing
 
 UNLIMITED = {"*": None}
 CHANNELS: dict[str, dict[str, Any]] = {
@@ -67,6 +68,7 @@ def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
             connector=STUB.name,
             defaults={"name": f"Stub acquirer, {channel.name}", "acquirer_merchant_id": f"STUB-{channel.name}"},
         )
+    testing.make_keys(channels["plain"])
     return {
         "base_url": base_url,
         "entity_id": channels["plain"].entity_id,

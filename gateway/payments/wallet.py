@@ -1,0 +1,86 @@
+"""A wallet's token on its way into the line: opened, and read like the card data that could have been sent instead.
+
+Both ways of a wallet end in the same parameters: card.*, and the proof as threeDSecure.eci and verificationId (D32).
+What came out of a token is not echoed as sent data; the answer tells of it what it tells of a stored card.
+Source: Part A, Mobile wallets; rulings D10, D29, D32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from gateway import brands
+from gateway.catalogue.conditions import CARD_CHECKS
+from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.catalogue.rules import Sent
+from gateway.models import Channel
+from gateway.money import Money
+from gateway.payments.refusal import Refused
+from gateway.secret import Secret
+from gateway.wallets.channels import Seen, open_token
+from gateway.wallets.keys import WALLETS
+from gateway.wallets.token import DecryptedToken, WalletTokenRefused
+
+_ECI_UNSAID: Final[Mapping[str, str]] = {"MASTER": "02", "MASTERDEBIT": "02", "MAESTRO": "02"}
+_ECI_ELSE: Final = "07"
+"""Wallets leave the indicator out for some networks: then the proof is passed on, and no more is claimed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwrapped:
+    """An opened token: the request's parameters with the card data in them, and what remembers the token."""
+
+    parameters: Parameters
+    seen: Seen
+
+
+def unwrap(parameters: Parameters, channel: Channel, now: datetime) -> Unwrapped | None:
+    """Open the wallet token that was sent; None when none was. ``now``: the merchant's clock, for the card's expiry.
+
+    Raises Refused, naming ``walletn.paymentToken``; a card that is past its expiry or fails its check digit is a
+    refusal among the parameters', like one that was sent.
+    """
+    name = next((name for wallet in WALLETS if (name := f"{wallet}.paymentToken") in parameters), None)
+    if name is None:
+        return None
+    wallet = name.partition(".")[0]
+    money = Money.parse(parameters["amount"], parameters["currency"])
+    try:
+        opened = open_token(channel, wallet, Secret(parameters[name]), money)
+    except WalletTokenRefused as fault:
+        raise refused(wallet, fault) from None
+    values = {**parameters.values, **_card_data(opened.token, parameters)}
+    sent = Sent(values, facts=frozenset({f"today:{now:%Y-%m}"}))
+    refusals = tuple(
+        ParameterError(name=name, message=f"holds a card that is refused: {message}", code=rule.code, known=True)
+        for rule in CARD_CHECKS
+        for _, message in rule.check(sent)
+    )
+    found = replace(parameters, values=values, refusals=(*parameters.refusals, *refusals))
+    return Unwrapped(parameters=found, seen=opened.seen)
+
+
+def refused(wallet: str, fault: WalletTokenRefused) -> Refused:
+    """The answer to a token that is not taken: its parameter by name, the reason, nothing of the token."""
+    error = ParameterError(name=f"{wallet}.paymentToken", message=str(fault), code=fault.code, known=True)
+    return Refused(fault.code, [error])
+
+
+def _card_data(token: DecryptedToken, sent: Parameters) -> dict[str, str]:
+    """What a merchant would have sent who decrypts tokens; a holder that was sent beside the token counts."""
+    number = token.number.reveal()
+    found = {
+        "card.number": number,
+        "card.expiryMonth": token.expiry_month,
+        "card.expiryYear": token.expiry_year,
+        "card.holder": sent.get("card.holder") or token.holder,
+        "card.numberType": token.kind,
+    }
+    if token.cryptogram is not None:
+        said_nothing = _ECI_UNSAID.get(brands.detect_brand(number) or "", _ECI_ELSE)
+        found["threeDSecure.verificationId"] = token.cryptogram.reveal()
+        found["threeDSecure.eci"] = token.eci or said_nothing
+    return {name: value for name, value in found.items() if value}
