@@ -48,9 +48,7 @@ def first_payment(
 ) -> PaymentRequest:
     """The request of a first payment. ``means``: a stored one that ``registration`` names; else it is in the
     parameters. Raises Refused for what this channel or this gateway does not offer."""
-    opened = unwrap(parameters, channel, now) if means is None else None
-    if opened is not None:
-        parameters = opened.parameters
+    token = unwrap(parameters, channel, now) if means is None else None
     refuse_what_is_not_built(parameters, channel)
     refuse_currency(parameters, channel)
     brand, detected = brand_of(parameters, channel)
@@ -69,6 +67,6 @@ def first_payment(
         trace=trace,
         idempotency=idempotency,
         registration=registration,
-        wallet_token=opened.seen if opened is not None else None,
+        wallet_token=token,
         resource_path=resource_path,
     )

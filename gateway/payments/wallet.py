@@ -8,7 +8,6 @@ Source: Part A, Mobile wallets; rulings D10, D29, D32.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -29,19 +28,12 @@ _ECI_ELSE: Final = "07"
 """Wallets leave the indicator out for some networks: then the proof is passed on, and no more is claimed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unwrapped:
-    """An opened token: the request's parameters with the card data in them, and what remembers the token."""
+def unwrap(parameters: Parameters, channel: Channel, now: datetime) -> Seen | None:
+    """Open the wallet token that was sent and put its card data among ``parameters``; None when none was sent.
+    ``now``: the merchant's clock, for the card's expiry.
 
-    parameters: Parameters
-    seen: Seen
-
-
-def unwrap(parameters: Parameters, channel: Channel, now: datetime) -> Unwrapped | None:
-    """Open the wallet token that was sent; None when none was. ``now``: the merchant's clock, for the card's expiry.
-
-    Raises Refused, naming ``walletn.paymentToken``; a card that is past its expiry or fails its check digit is a
-    refusal among the parameters', like one that was sent.
+    Raises Refused, naming ``walletn.paymentToken``; a card that is past its expiry or fails its check digit is added
+    to the parameters' refusals, like one that was sent.
     """
     name = next((name for wallet in WALLETS if (name := f"{wallet}.paymentToken") in parameters), None)
     if name is None:
@@ -52,15 +44,15 @@ def unwrap(parameters: Parameters, channel: Channel, now: datetime) -> Unwrapped
         opened = open_token(channel, wallet, Secret(parameters[name]), money)
     except WalletTokenRefused as fault:
         raise refused(wallet, fault) from None
-    values = {**parameters.values, **_card_data(opened.token, parameters)}
-    sent = Sent(values, facts=frozenset({f"today:{now:%Y-%m}"}))
+    parameters.values |= _card_data(opened.token, parameters)
+    sent = Sent(parameters.values, facts=frozenset({f"today:{now:%Y-%m}"}))
     refusals = tuple(
         ParameterError(name=name, message=f"holds a card that is refused: {message}", code=rule.code, known=True)
         for rule in CARD_CHECKS
         for _, message in rule.check(sent)
     )
-    found = replace(parameters, values=values, refusals=(*parameters.refusals, *refusals))
-    return Unwrapped(parameters=found, seen=opened.seen)
+    parameters.refusals = (*parameters.refusals, *refusals)
+    return opened.seen
 
 
 def refused(wallet: str, fault: WalletTokenRefused) -> Refused:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn
 
-from cryptography.exceptions import UnsupportedAlgorithm
+import structlog
 
 from gateway.money import Money
 from gateway.secret import Secret
@@ -22,6 +22,8 @@ from gateway.wallets.token import CLOCK_SKEW, LAST_YEAR, MAX_TOKEN_CHARS, SIGNED
 
 MAX_BRACKETS: Final = 64
 """Opening brackets in one JSON text: it cannot be nested deeper than it has brackets."""
+log = structlog.get_logger(__name__)
+
 _NUMBER: Final = re.compile("[0-9]{12,19}")
 _CRYPTOGRAM: Final = re.compile("[A-Za-z0-9+/=_-]{16,88}")
 _MILLISECONDS: Final = re.compile("[0-9]{1,15}")
@@ -30,13 +32,13 @@ _LATEST: Final = datetime(LAST_YEAR, 12, 31, tzinfo=UTC)
 
 @contextmanager
 def within(reason: Reason, detail: str = "") -> Iterator[None]:
-    """Refuse with ``reason`` when a parser stumbles: libraries raise many things over odd input."""
+    """Refuse with ``reason`` when a parser stumbles: over odd input, libraries raise whatever comes."""
     try:
         yield
     except WalletTokenRefused:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError,
-            UnsupportedAlgorithm, ArithmeticError):  # fmt: skip
+    except Exception as fault:
+        log.info("wallet_token_unreadable", reason=reason.name, detail=detail, fault=type(fault).__name__)
         raise WalletTokenRefused(reason, detail) from None
 
 
