@@ -37,7 +37,7 @@ class Sealed:
 SEALED: Final = (
     Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=Suspension, sealed="secrets_sealed", key="payment_id"),
-    Sealed(model=WalletKey, sealed="sealed"),
+    Sealed(model=WalletKey, sealed="key_sealed"),
 )
 
 

@@ -1,4 +1,5 @@
-"""Endpoints of the test environment: the movable clock, and what was said to acquirers. In live they do not exist."""
+"""Endpoints of the test environment: the movable clock, what was said to acquirers, wallet tokens to try with. In live
+they do not exist."""
 
 from __future__ import annotations
 
@@ -15,12 +16,17 @@ from gateway import clock
 from gateway.api.door import Door, Visit
 from gateway.api.envelope import envelope
 from gateway.api.payments import NOT_FOUND
-from gateway.catalogue.endpoints import MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, Endpoint
+from gateway.catalogue.endpoints import MAKE_TOKEN, MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, Endpoint
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
 from gateway.masking import mask_text
 from gateway.models import AcquirerExchange, Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
+from gateway.money import Money
 from gateway.payments.refusal import Refused
+from gateway.secret import Secret
+from gateway.wallets import testing as wallets
+from gateway.wallets.formats import FORMATS
+from gateway.wallets.making import Sheet, tampered
 
 
 class TestDoor(Door):
@@ -120,4 +126,31 @@ class MessagesView(TestDoor):
             for exchange in AcquirerExchange.objects.filter(payment=payment.pk).order_by("id")
         ]
         body = envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, messages=messages)
+        return Response(body, headers=visit.headers)
+
+
+class WalletTokenView(TestDoor):
+    """POST /v1/test/wallet-token: a wallet's token to try with. A channel without test keys gets its own first."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": MAKE_TOKEN}
+
+    def post(self, request: Request) -> Response:
+        visit = self.enter(request)
+        parameters = self.parse(visit, visit.admission.channel)
+        channel = visit.admission.channel
+        if channel is None:
+            message = "must be a channel's: keys belong to a channel, and this one is a merchant's"
+            raise Invalid([ParameterError(name="entityId", message=message)])
+        wallet = parameters["wallet"]
+        form = parameters.get("format") or FORMATS[wallet][0]
+        sheet = Sheet(
+            number=Secret(parameters.get("number") or "4200000000000000"),
+            money=Money.parse(parameters["amount"], parameters["currency"]),
+            card_only=parameters.get("proof") == "none",
+        )
+        wallets.make_keys(channel, form)
+        token = wallets.make_token(channel, wallet, form, sheet, expired=parameters.get("defect") == "expired")
+        if parameters.get("defect") == "tampered":
+            token = tampered(token)
+        body = envelope("000.000.100", visit.trace.ndc, wallet=wallet, format=form, paymentToken=token)
         return Response(body, headers=visit.headers)

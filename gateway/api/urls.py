@@ -12,4 +12,5 @@ urlpatterns = [
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
     path("test/clock", testing.ClockView.as_view()),
     path("test/acquirer/messages", testing.MessagesView.as_view()),
+    path("test/wallet-token", testing.WalletTokenView.as_view()),
 ]

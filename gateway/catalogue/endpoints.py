@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from gateway.catalogue import conditions as c
 from gateway.catalogue import structures as s
-from gateway.catalogue.formats import literal, number_between
+from gateway.catalogue.formats import AMOUNT, CURRENCY, N, literal, number_between, one_of, worded
 from gateway.catalogue.parse import Catalogue
 from gateway.catalogue.rules import Breach, Rule, Sent, condition
-from gateway.catalogue.structure import ALWAYS, C, O, R, Structure, structure
+from gateway.catalogue.structure import ALWAYS, C, Echo, O, R, Structure, structure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +201,39 @@ MESSAGES = Endpoint(
     ),
 )  # fmt: skip
 
+_FORMATS = {"wallet1": ("ec_v1", "rsa_v1"), "wallet2": ("ecv2", "ecv1"), "wallet3": ("jwe",)}
+
+
+def _format_of_another_wallet(sent: Sent) -> Iterator[Breach]:
+    formats = _FORMATS.get(sent.get("wallet") or "", ())
+    if formats and (chosen := sent.get("format")) is not None and chosen not in formats:
+        yield "format", f"is no format of {sent['wallet']}, which has {', '.join(formats)}"
+
+
+TEST_TOKEN = structure(
+    "Test token of a wallet", "test environment", "",
+    ("wallet", one_of(*_FORMATS), R, "The wallet that the token is for."),
+    ("format", one_of(*(name for names in _FORMATS.values() for name in names)), O, "The wallet's first one, if none."),
+    ("amount", AMOUNT, R, "What the shopper agreed to pay."),
+    ("currency", worded("A3 ISO 4217", CURRENCY), R),
+    ("number", N(12, 19).eg("4200000000000000"), O, "The card in the token; see the test data.",
+     {"echo": Echo.NEVER, "default": "4200000000000000"}),
+    ("proof", one_of("cryptogram", "none"), O, "none: wallet2's PAN_ONLY, the card's own number without a proof."),
+    ("defect", one_of("expired", "tampered"), O, "A token that must be refused."),
+    demand=ALWAYS,
+)  # fmt: skip
+MAKE_TOKEN = Endpoint(
+    name="make-wallet-token", method="POST", path="/v1/test/wallet-token", title="Make a wallet token",
+    about="A token as the shopper's device makes it, encrypted for a test key of this channel. It pays once, and soon.",
+    operation="test", scope="test", structures=(ENTITY, TEST_TOKEN), test_only=True,
+    rules=(
+        condition(
+            "format is one of the wallet's", ("format", "wallet"), _format_of_another_wallet,
+            keeps={"wallet": "wallet1", "format": "rsa_v1"}, breaks={"wallet": "wallet1", "format": "jwe"},
+        ),
+    ),
+)  # fmt: skip
+
 ENDPOINTS: tuple[Endpoint, ...] = (
-    PAYMENTS, FOLLOW_UP, STATUS, READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES,
+    PAYMENTS, FOLLOW_UP, STATUS, READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, MAKE_TOKEN,
 )  # fmt: skip

@@ -49,6 +49,7 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "follow-up": {"paymentType": "RF", "amount": "10.00", "currency": "EUR"},
     "move-clock": {"advance": "86400"},
+    "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
 }
 """A request of each POST that works as it stands, entityId apart; the docs pages show the same."""
 

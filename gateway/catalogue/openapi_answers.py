@@ -120,6 +120,15 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["now", "offsetSeconds"],
         "The merchant's clock.",
     ),
+    "WalletToken": _enveloped(
+        {
+            "wallet": _text("The wallet that the token is for."),
+            "format": _text("The format it is in."),
+            "paymentToken": _text("To be sent as walletn.paymentToken, unchanged."),
+        },
+        ["wallet", "format", "paymentToken"],
+        "A token to try with.",
+    ),
     "AcquirerMessages": _enveloped(
         {
             "id": _text("The payment.", _ID),
@@ -208,6 +217,7 @@ _BODIES: Final[Mapping[str, str]] = {
     "follow-up": "Payment",
     "status": "Payment",
     "acquirer-messages": "AcquirerMessages",
+    "make-wallet-token": "WalletToken",
 }
 
 

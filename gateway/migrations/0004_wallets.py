@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                     models.CharField(editable=False, help_text="SHA-256 of the public key, base64.", max_length=44),
                 ),
                 ("facts", models.JSONField(default=dict)),
-                ("sealed", models.BinaryField()),
+                ("key_sealed", models.BinaryField()),
                 ("made", models.BooleanField(default=False, editable=False)),
                 ("active", models.BooleanField(default=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

@@ -11,8 +11,9 @@ from gateway.models.entities import Channel, Merchant
 class WalletKey(models.Model):
     """A private key that opens one wallet's tokens on one channel. Several may be active while keys rotate.
 
-    ``sealed``: JSON with ``private`` (PEM), and for a made key ``maker`` (PEM): what signs test tokens. ``facts`` are
-    public: what else opening takes (gateway.wallets.keys). ``made``: not a wallet's, made to try with; live ignores it.
+    ``key_sealed``: JSON with ``private`` (PEM), and for a made key ``maker`` (PEM): what signs test tokens. ``facts``
+    are public: what else opening takes (gateway.wallets.keys). ``made``: not a wallet's, but made to try with; live
+    ignores it.
     """
 
     class Wallet(models.TextChoices):
@@ -26,7 +27,7 @@ class WalletKey(models.Model):
     name = models.CharField(max_length=128, blank=True)
     key_hash = models.CharField(max_length=44, editable=False, help_text="SHA-256 of the public key, base64.")
     facts = models.JSONField(default=dict)
-    sealed = models.BinaryField()
+    key_sealed = models.BinaryField()
     made = models.BooleanField(default=False, editable=False)
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

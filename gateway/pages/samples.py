@@ -173,6 +173,8 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),
         "acquirer-messages": ("messages",),
+        # A token is another one each time, and some thousand characters long.
+        "make-wallet-token": (),
     }
 )
 """The samples beside each endpoint of the reference."""

@@ -20,6 +20,7 @@ from gateway.connectors.simulator.cards import (
     SimulatedCard,
 )
 from gateway.results import Family
+from gateway.wallets.formats import FORMATS
 
 THREEDS_WORDS: Final = {
     "frictionless": "authenticated without a challenge",
@@ -114,5 +115,8 @@ def rows() -> dict[str, Any]:
         "postcodes": [
             {"postcode": code, "avsResponse": answer, "meaning": AVS_MEANING[answer]}
             for code, answer in AVS_BY_POSTCODE.items()
+        ],
+        "wallets": [
+            {"wallet": wallet, "brand": wallet.upper(), "formats": list(forms)} for wallet, forms in FORMATS.items()
         ],
     }

@@ -108,6 +108,7 @@ def test_data(request: HttpRequest) -> HttpResponse:
     return _docs(
         request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], tables=tables,
         cvv=rows["cvv"], postcodes=rows["postcodes"], avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
+        wallets=rows["wallets"],
     )  # fmt: skip
 
 

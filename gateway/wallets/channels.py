@@ -88,7 +88,7 @@ def usable_keys(channel: Channel, wallet: str) -> list[WalletKeys]:
 
 def opened_key(row: WalletKey) -> Mapping[str, Secret]:
     """``private`` and, of a made key, ``maker``. Raises VaultError."""
-    return {name: Secret(pem) for name, pem in json.loads(vault().open(row.sealed, row.pk).reveal()).items()}
+    return {name: Secret(pem) for name, pem in json.loads(vault().open(row.key_sealed, row.pk).reveal()).items()}
 
 
 def add_key(
@@ -104,7 +104,7 @@ def add_key(
         defaults={"name": name, "facts": dict(facts), "active": True, "made": maker is not None},
         create_defaults={
             "id": ident, "name": name, "facts": dict(facts), "made": maker is not None,
-            "sealed": vault().seal(Secret(json.dumps(held)), ident),
+            "key_sealed": vault().seal(Secret(json.dumps(held)), ident),
         },
     )  # fmt: skip
     return row

@@ -17,13 +17,13 @@ class NotHere(Exception):
     """No test token can be made: the text says why and what to do."""
 
 
-def make_keys(channel: Channel) -> list[WalletKey]:
-    """A made key for every format that the channel has none for; the new ones."""
+def make_keys(channel: Channel, *wanted: str) -> list[WalletKey]:
+    """A made key for every format (of ``wanted``, if any) that the channel has none for; the new ones."""
     _only_in_test()
     made = []
     for wallet, forms in FORMATS.items():
         for form in forms:
-            if _made(channel, form) is None:
+            if (not wanted or form in wanted) and _made(channel, form) is None:
                 key = making.make_key(form, now=clock.real())
                 name = f"Test key, {', '.join(key.facts['makes'])}"
                 made.append(add_key(channel, wallet, key.private, key.facts, name=name, maker=key.maker))

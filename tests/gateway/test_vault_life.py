@@ -29,6 +29,7 @@ from gateway.models import Payment, Status
 from gateway.secret import Secret
 from gateway.vault import Vault, VaultError, key_of, load, place, vault
 from gateway.vault_keys import Place
+from gateway.wallets import channels, testing
 from tests.support.client import payment
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
@@ -408,3 +409,15 @@ def primary_of_new_vault() -> int:
 
 def load_of(*, kept_text: str) -> Vault:
     return load(Place(path=Path("/nowhere"), text=kept_text))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_wallets_key_is_resealed_and_goes_on_opening_tokens(committed: Shop) -> None:
+    """Goals R9: a channel's keys for wallets lie in the vault too."""
+    testing.make_keys(committed.channel, "ecv2")
+    old = primary()
+    command("--rotate")
+    command("--reseal")
+    assert set(vault_rows.held()) == {primary()}
+    command("--retire", str(old))
+    assert len(channels.usable_keys(committed.channel, "wallet2")) == 1

@@ -43,7 +43,7 @@ class Command(BaseCommand):
         form = options["format"] or FORMATS[wallet][0]
         try:
             if options["make_keys"]:
-                testing.make_keys(channel)
+                testing.make_keys(channel, form)
             token = testing.make_token(channel, wallet, form, _sheet(options), expired=options["expired"])
         except testing.NotHere as fault:
             raise CommandError(str(fault)) from None

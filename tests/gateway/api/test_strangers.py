@@ -79,6 +79,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         Naming(method="DELETE", what="", path="test/clock"),
     ),
     "test/acquirer/messages": (_reads("test/acquirer/messages", id="{payment}"),),
+    "test/wallet-token": (_posts("test/wallet-token", wallet="wallet2", amount="92.00", currency="EUR"),),
 }  # fmt: skip
 """Route → requests that name ids; none for a route that is the same for everybody."""
 

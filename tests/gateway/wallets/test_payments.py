@@ -265,8 +265,8 @@ def test_the_command_makes_a_token_that_pays(shop: Shop) -> None:
         call_command("wallet_token", entity=shop.channel.entity_id, wallet=2, stdout=out, **options)
         refused(pay(shop.api, "wallet2", out.getvalue().strip()), "wallet2", "200.100.602", words)
     before = WalletKey.objects.count()
-    call_command("wallet_token", entity=shop.channel.entity_id, wallet=1, make_keys=True, stdout=StringIO())
-    assert WalletKey.objects.count() == before == 4
+    call_command("wallet_token", entity=shop.channel.entity_id, wallet=2, make_keys=True, stdout=StringIO())
+    assert WalletKey.objects.count() == before == 1
 
 
 def test_the_command_says_what_it_cannot_do(shop: Shop) -> None:
@@ -315,3 +315,32 @@ def test_two_requests_with_one_token_make_one_payment(committed: Shop) -> None:
     answers = at_once(*(partial(pay, api, "wallet2", token) for api in apis))
     assert sorted(answer.status for answer in answers) == [200, 400]
     assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize(("wallet", "form"), FORMS)
+def test_a_merchant_makes_a_token_over_http(shop: Shop, wallet: str, form: str) -> None:
+    """Test environment: the test data page names this endpoint."""
+    fields = {"wallet": wallet, "format": form, "amount": "92.00", "currency": "EUR"}
+    made = shop.api.post("/v1/test/wallet-token", fields)
+    assert (made.status, made.body["format"]) == (200, form), made
+    assert pay(shop.api, wallet, made.body["paymentToken"]).status == 200
+    for defect in ("expired", "tampered"):
+        made = shop.api.post("/v1/test/wallet-token", fields | {"defect": defect})
+        assert pay(shop.api, wallet, made.body["paymentToken"]).status == 400
+
+
+def test_a_test_token_is_asked_for_rightly(shop: Shop) -> None:
+    """Errors; test environment."""
+    fields = {"wallet": "wallet1", "format": "jwe", "amount": "92.00", "currency": "EUR"}
+    answer = shop.api.post("/v1/test/wallet-token", fields)
+    assert (answer.status, list(answer.errors)) == (400, ["format"])
+    fields = {"wallet": "wallet4", "amount": "92", "currency": "eur"}
+    assert set(shop.api.post("/v1/test/wallet-token", fields).errors) == {"wallet", "currency"}
+
+
+def test_a_token_with_a_card_of_the_table_is_answered_by_the_table(shop: Shop) -> None:
+    """Test environment: any card of the test data page."""
+    fields = {"wallet": "wallet2", "amount": "92.00", "currency": "EUR", "number": "4000015500000005", "proof": "none"}
+    answer = pay(shop.api, "wallet2", shop.api.post("/v1/test/wallet-token", fields).body["paymentToken"])
+    assert answer.code == "800.100.155"
+    assert answer.body["card"]["numberType"] == "PAN"
