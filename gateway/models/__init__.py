@@ -5,6 +5,7 @@ from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Chann
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.wallets import WalletKey, WalletTokenSeen
+from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 
 __all__ = [
     "SCOPES",
@@ -13,6 +14,7 @@ __all__ = [
     "AcquirerAccount",
     "AcquirerExchange",
     "AuditEntry",
+    "Authentication",
     "Channel",
     "Division",
     "IdempotencyKey",
@@ -24,7 +26,9 @@ __all__ = [
     "Psp",
     "RequestLog",
     "Status",
+    "Step",
     "Suspension",
+    "ThreeDSecureConfiguration",
     "ThrottleWindow",
     "WalletKey",
     "WalletTokenSeen",

@@ -29,6 +29,9 @@ THREEDS_WORDS: Final = {
     "not_enrolled": "the card is not enrolled",
     "challenge_pass": "a challenge that can be passed",
     "challenge_fail": "a challenge that fails",
+    "method": "the issuer's method page in the browser, then authenticated without a challenge",
+    "method_challenge": "the issuer's method page in the browser, then a challenge that can be passed",
+    "rejected": "rejected by the issuer",
 }
 
 

@@ -21,7 +21,10 @@ APPROVED: Final = "000.100.110"
 SOFT_DECLINE: Final = "300.100.100"
 INVALID_NUMBER: Final = "100.100.101"
 
-ThreeDS = Literal["frictionless", "attempt", "unavailable", "not_enrolled", "challenge_pass", "challenge_fail"]
+ThreeDS = Literal[
+    "frictionless", "attempt", "unavailable", "not_enrolled", "challenge_pass", "challenge_fail", "method",
+    "method_challenge", "rejected",
+]  # fmt: skip
 # "silence": the acquirer never answers, so the outcome is unknown; "error": it answers that it cannot work.
 Behaviour = Literal["answer", "silence", "error"]
 
@@ -117,6 +120,9 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("5200 0000 0000 0015", "MASTER", "3DS: challenge, can pass", threeds="challenge_pass"),
     _card("4200 0000 0000 0018", "VISA", "3DS: challenge, fails", threeds="challenge_fail"),
     _card("5200 0000 0000 0064", "MASTER", "3DS: challenge, fails", threeds="challenge_fail"),
+    _card("4200 0000 0000 0026", "VISA", "3DS: method page, then frictionless", threeds="method"),
+    _card("4200 0000 0000 0034", "VISA", "3DS: method page, then a challenge", threeds="method_challenge"),
+    _card("4200 0000 0000 0059", "VISA", "3DS: rejected by the issuer", threeds="rejected"),
     # Refused before any acquirer sees it: the check digit is wrong.
     _card("4444 4444 4444 4444", "VISA", "Fails the Luhn check", INVALID_NUMBER, acquirer="14"),
     # The issuer wants the shopper to authenticate; approved once the payment carries a proof.

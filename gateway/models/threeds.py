@@ -1,0 +1,172 @@
+"""3-D Secure: how a channel authenticates, and each authentication. Columns and constraints; verbs in gateway.threeds.
+
+Source: Part B, 3D Secure; rulings D31 to D35.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from gateway import identifiers
+from gateway.catalogue.structures import NETWORK_KEYS
+from gateway.models.entities import Channel, Merchant
+
+MAX_REQUESTOR_CHARS = 100
+
+
+def _requestors(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise ValidationError("Give an object: network → {id, name}.")
+    for network, requestor in value.items():
+        if network not in NETWORK_KEYS:
+            raise ValidationError(f"{network} is not one of {', '.join(NETWORK_KEYS)}.")
+        if (
+            not isinstance(requestor, dict)
+            or not set(requestor) <= {"id", "name"}
+            or not all(isinstance(text, str) and 0 < len(text) <= MAX_REQUESTOR_CHARS for text in requestor.values())
+        ):
+            raise ValidationError(f"{network}: give id and name, each up to {MAX_REQUESTOR_CHARS} characters.")
+
+
+class ThreeDSecureConfiguration(models.Model):
+    """How one channel authenticates. A channel without a row has the defaults; whether it authenticates at all is
+    ``Channel.three_d_secure``.
+
+    ``networks``: empty means all. ``requestors``: network → {id, name}, as the network assigned them.
+    """
+
+    class Policy(models.TextChoices):
+        PROCEED = "proceed", "go on without liability shift"
+        DECLINE = "decline", "decline the payment"
+
+    channel = models.OneToOneField(Channel, on_delete=models.PROTECT, primary_key=True, related_name="three_ds")
+    networks = ArrayField(
+        models.CharField(max_length=32), default=list, blank=True,
+        help_text=f"Of {', '.join(NETWORK_KEYS)}, separated by commas; empty: all.",
+    )  # fmt: skip
+    requestors = models.JSONField(
+        default=dict, blank=True, validators=[_requestors], help_text="Network → {id, name}; a request's own go first."
+    )
+    on_unavailable = models.CharField(
+        "when authentication is not available", max_length=8, choices=Policy, default=Policy.PROCEED,
+        help_text="Card not enrolled, status U, directory not reached.",
+    )  # fmt: skip
+    on_attempt = models.CharField(
+        "when it was only attempted", max_length=8, choices=Policy, default=Policy.PROCEED, help_text="Status A."
+    )
+    challenge_indicator = models.CharField(
+        max_length=2, blank=True, default="",
+        choices=[(f"0{n}", f"0{n}") for n in range(1, 10)],
+        help_text="threeDSecure.challengeIndicator where a request sends none.",
+    )  # fmt: skip
+    challenge_minutes = models.PositiveSmallIntegerField(
+        default=10, validators=[MinValueValidator(5), MaxValueValidator(60)],
+        help_text="How long the shopper may take; the payment is declined then.",
+    )  # fmt: skip
+    method = models.BooleanField(
+        "method page",
+        default=True,
+        help_text="Load the issuer's method page in the shopper's browser, where it has one.",
+    )
+
+    class Meta:
+        verbose_name = "3-D Secure configuration"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(challenge_minutes__gte=5, challenge_minutes__lte=60),
+                name="threeds_challenge_minutes",
+            )
+        ]
+
+    def clean(self) -> None:
+        if unknown := sorted(set(self.networks) - set(NETWORK_KEYS)):
+            raise ValidationError({"networks": f"Not one of {', '.join(NETWORK_KEYS)}: {', '.join(unknown)}."})
+
+    def __str__(self) -> str:
+        return f"3-D Secure of {self.channel_id}"
+
+
+class Step(models.TextChoices):
+    """Whom an authentication waits for."""
+
+    METHOD = "method"
+    ASKING = "asking"
+    CHALLENGE = "challenge"
+    DECOUPLED = "decoupled"
+    DONE = "done"
+
+
+class Authentication(models.Model):
+    """One authentication; its id is the threeDSServerTransID. ``payment``: None for an authentication alone.
+
+    ``flow``: how it went (frictionless, challenge, decoupled, 3ri). ``code``: the result, empty while it is open and
+    where the payment goes on. ``number_sealed``: the card number, sealed for this row until the directory was asked;
+    ``proof_sealed``: the CAVV or AAV, sealed for this row. ``scenario``: how the simulated bank treats this card.
+    ``ask``: what the directory still has to be asked with, masked of the number. ``messages``: the EMV messages, masked.
+    ``request``: an authentication alone keeps its echo. Times are the merchant's clock.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    payment = models.UUIDField(null=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    brand = models.CharField(max_length=32)
+    network = models.CharField(max_length=32)
+    version = models.CharField(max_length=8, default="")
+    device_channel = models.CharField(max_length=2, default="")
+    category = models.CharField(max_length=2, default="")
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    card = models.CharField("card, masked", max_length=32, default="")
+    step = models.CharField(max_length=9, choices=Step, default=Step.DONE)
+    flow = models.CharField(max_length=12, default="")
+    scenario = models.CharField(max_length=24, default="")
+    window = models.CharField(max_length=2, default="")
+    attempts = models.PositiveSmallIntegerField(default=0)
+    resends = models.PositiveSmallIntegerField(default=0)
+    trans_status = models.CharField(max_length=1, default="")
+    trans_status_reason = models.CharField(max_length=2, default="")
+    eci = models.CharField(max_length=2, default="")
+    proof_sealed = models.BinaryField(null=True)
+    number_sealed = models.BinaryField(null=True)
+    ds_transaction = models.CharField(max_length=36, default="")
+    acs_transaction = models.CharField(max_length=36, default="")
+    code = models.CharField(max_length=11, default="")
+    ask = models.JSONField(default=dict)
+    messages = models.JSONField(default=list)
+    request = models.JSONField(default=dict)
+    answer = models.JSONField(default=dict)
+    return_url = models.CharField(max_length=2048, default="")
+    test_mode = models.CharField(max_length=8, default="")
+    request_id = models.UUIDField()
+    created_at = models.DateTimeField()
+    deadline = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["payment"], name="authentication_payment", condition=models.Q(payment__isnull=False)
+            ),
+            models.CheckConstraint(condition=models.Q(step__in=Step.values), name="authentication_step_known"),
+            models.CheckConstraint(
+                condition=models.Q(step="done") | models.Q(deadline__isnull=False),
+                name="authentication_open_has_a_deadline",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(step="done") | models.Q(number_sealed__isnull=True),
+                name="authentication_done_keeps_no_number",
+            ),
+        ]  # fmt: skip
+        indexes = [
+            models.Index(fields=["deadline"], name="authentication_open", condition=~models.Q(step="done")),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.network} {self.amount} {self.currency} ({self.trans_status or self.step})"

@@ -1,0 +1,229 @@
+"""The EMV 3-D Secure messages (2.2.0), made from a request's flat parameters. Pure: no rows, no clock, no network.
+
+AReq/ARes ask the directory for an authentication, CReq/CRes are the challenge, RReq/RRes bring its result. Messages are
+dicts by EMV field name. Source: Part B, 3D Secure, Card on file; rulings D31 to D35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+import iso4217
+import pycountry
+
+from gateway.masking import mask_pan
+from gateway.money import Money, exponent
+from gateway.secret import Secret
+from gateway.threeds.networks import VERSION
+
+Message = dict[str, Any]
+
+APP, BROWSER, REQUESTOR = "01", "02", "03"
+"""Device channels: an app with an SDK, a browser, the merchant alone (3RI)."""
+PAYMENT, NON_PAYMENT = "01", "02"
+"""Message categories (PA, NPA)."""
+
+AUTHENTICATION_IND: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "PAYMENT": "01", "RECURRING": "02", "INSTALLMENT": "03", "ADD_CARD": "04", "MAINTAIN_CARD": "05",
+        "EMV_ID": "06", "BILLING_AGREEMENT": "07", "SPLIT_SHIPMENT": "08", "DELAYED_SHIPMENT": "09",
+        "_DELAYED_SHIPMENT": "09", "SPLIT_PAYMENT": "10",
+    }
+)  # fmt: skip
+"""threeDSecure.authenticationInd → threeDSRequestorAuthenticationInd."""
+BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType({"RECURRING": "02", "INSTALLMENT": "03"})
+"""standingInstruction.type → the indicator where authenticationInd is not sent."""
+THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
+    {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
+)
+DATA_ONLY: Final = "06"
+"""The challengeIndicator that only shares data: nobody is authenticated."""
+CHALLENGE_WANTED: Final = frozenset({"03", "04"})
+"""challengeIndicators that ask for a challenge: wanted by the merchant, mandated."""
+NOT_COMPLETED, COMPLETED, NO_METHOD = "N", "Y", "U"
+"""threeDSCompInd: the method call did not end in time, ended, or there was none."""
+
+_BROWSER: Final = (
+    ("browserAcceptHeader", "acceptHeader"),
+    ("browserLanguage", "language"),
+    ("browserScreenHeight", "screenHeight"),
+    ("browserScreenWidth", "screenWidth"),
+    ("browserTZ", "timezone"),
+    ("browserUserAgent", "userAgent"),
+    ("browserJavaEnabled", "javaEnabled"),
+    ("browserColorDepth", "screenColorDepth"),
+)
+_ADDRESS: Final = (
+    ("City", "city"),
+    ("Line1", "street1"),
+    ("Line2", "street2"),
+    ("PostCode", "postcode"),
+    ("State", "state"),
+)
+_DECOUPLED_MINUTES: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Who is to be authenticated, for what. ``parameters``: the merchant's, by full name. ``requestor``: id and name
+    that the network gave the merchant, from the channel's configuration. ``expiry``: month (two digits), year (four)."""
+
+    id: UUID
+    brand: str
+    network: str
+    number: Secret
+    expiry: tuple[str, str]
+    holder: str
+    money: Money
+    parameters: Mapping[str, str]
+    at: datetime
+    merchant: str
+    account: str = ""
+    challenge_indicator: str = ""
+    requestor: Mapping[str, str] = field(default_factory=dict)
+    notification_url: str = ""
+
+
+def money_to_authenticate(parameters: Mapping[str, str], paid: Money) -> Money:
+    """risk.amount, else threeDSecure.amount, else the payment's; threeDSecure.currency where it is sent (D33)."""
+    text = parameters.get("risk.amount") or parameters.get("threeDSecure.amount")
+    currency = parameters.get("threeDSecure.currency") or paid.currency
+    return Money(Decimal(text) if text else paid.amount, currency)
+
+
+def device_channel(parameters: Mapping[str, str]) -> str:
+    """The channel by what was sent: threeDSecure.channel or threeRIInd mark 3RI, deviceInfo an app."""
+    if "threeDSecure.channel" in parameters or "threeDSecure.threeRIInd" in parameters:
+        return REQUESTOR
+    return APP if "threeDSecure.deviceInfo" in parameters else BROWSER
+
+
+def message_category(parameters: Mapping[str, str]) -> str:
+    return NON_PAYMENT if parameters.get("threeDSecure.npa") == "true" else PAYMENT
+
+
+def areq(ask: Ask, *, method: str = NO_METHOD) -> Message:
+    """The authentication request. ``method``: threeDSCompInd, browser only."""
+    given = ask.parameters
+    channel = device_channel(given)
+    month, year = ask.expiry
+    message: Message = {
+        "messageType": "AReq",
+        "messageVersion": VERSION,
+        "threeDSServerTransID": str(ask.id),
+        "deviceChannel": channel,
+        "messageCategory": message_category(given),
+        "acctNumber": ask.number.reveal(),
+        "cardExpiryDate": year[-2:] + month,
+        "cardholderName": ask.holder,
+        "purchaseAmount": str(_minor_units(ask.money)),
+        "purchaseCurrency": currency_number(ask.money.currency),
+        "purchaseExponent": str(exponent(ask.money.currency)),
+        "purchaseDate": f"{ask.at:%Y%m%d%H%M%S}",
+        "notificationURL": ask.notification_url if channel == BROWSER else "",
+        **_requestor(ask),
+        **_wishes(ask, channel),
+        **_merchant(ask),
+        **_agreement(given),
+        **_customer(given),
+    }
+    if channel == BROWSER:
+        message |= {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
+        message |= {"browserIP": given.get("customer.ip", ""), "threeDSCompInd": method}
+    elif channel == APP:
+        message["sdkEncData"] = given["threeDSecure.deviceInfo"]
+    if scheme := {name: value for name, value in given.items() if name.startswith("threeDSecure.schemeData[")}:
+        data = {name.partition("[")[2].rstrip("]"): value for name, value in scheme.items()}
+        message["messageExtension"] = [{"name": "Scheme data", "criticalityIndicator": False, "data": data}]
+    return {name: value for name, value in message.items() if value}
+
+
+def currency_number(currency: str) -> str:
+    """ISO 4217's three digits."""
+    return str(iso4217.Currency(currency).number).zfill(3)
+
+
+def masked(message: Mapping[str, Any]) -> Message:
+    """A message as the timeline keeps it: no card number, no proof, no code, no device data."""
+    hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent"}
+    shown: Message = {name: "•••" if name in hidden else value for name, value in message.items()}
+    if "acctNumber" in shown:
+        shown["acctNumber"] = mask_pan(shown["acctNumber"])
+    return shown
+
+
+def _minor_units(money: Money) -> int:
+    """In the smallest unit; a fraction that the currency does not have is cut."""
+    return int(money.amount.scaleb(exponent(money.currency)))
+
+
+def _requestor(ask: Ask) -> Message:
+    prefix = f"threeDSecure.v2.{ask.network}."
+    return {
+        "threeDSRequestorID": ask.parameters.get(prefix + "requestorId") or ask.requestor.get("id", ""),
+        "threeDSRequestorName": ask.parameters.get(prefix + "requestorName") or ask.requestor.get("name", ""),
+        "threeDSRequestorURL": ask.parameters.get("threeDSecure.merchant.url", ""),
+    }
+
+
+def _wishes(ask: Ask, channel: str) -> Message:
+    """What the merchant would like: indicators, exemptions, 3RI, decoupled."""
+    given = ask.parameters
+    sent = given.get("threeDSecure.authenticationInd")
+    default = BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
+    message = {
+        "threeDSRequestorAuthenticationInd": AUTHENTICATION_IND[sent] if sent else default,
+        "threeDSRequestorChallengeInd": given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator,
+        "exemptionFlag": given.get("threeDSecure.exemptionFlag", ""),
+    }
+    if channel == REQUESTOR:
+        message["threeRIInd"] = THREE_RI_IND[given.get("threeDSecure.threeRIInd", "RECURRING")]
+        message["threeDSRequestorChannel"] = given.get("threeDSecure.channel", "")
+    if given.get("threeDSecure.decoupled") == "true":
+        message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
+    return message
+
+
+def _merchant(ask: Ask) -> Message:
+    given = ask.parameters
+    country = given.get("threeDSecure.merchant.country") or given.get("merchant.country", "")
+    return {
+        "merchantName": given.get("threeDSecure.merchant.name") or given.get("merchant.name") or ask.merchant,
+        "merchantCountryCode": _country_number(country) or given.get("merchant.countryCode", ""),
+        "mcc": given.get("merchant.mcc", ""),
+        "acquirerMerchantID": ask.account,
+    }
+
+
+def _agreement(given: Mapping[str, str]) -> Message:
+    """Recurring payments and instalments (B20.4)."""
+    return {
+        "recurringExpiry": given.get("standingInstruction.expiry", "").replace("-", ""),
+        "recurringFrequency": given.get("standingInstruction.frequency", ""),
+        "purchaseInstalData": given.get("standingInstruction.numberOfInstallments", ""),
+    }
+
+
+def _customer(given: Mapping[str, str]) -> Message:
+    message = {
+        "email": given.get("customer.email", ""),
+        "mobilePhone": given.get("customer.mobile", ""),
+        "homePhone": given.get("customer.phone", ""),
+        "workPhone": given.get("customer.workPhone", ""),
+    }
+    for start, address in (("billAddr", "billing"), ("shipAddr", "shipping")):
+        message |= {f"{start}{emv}": given.get(f"{address}.{name}", "") for emv, name in _ADDRESS}
+        message[f"{start}Country"] = _country_number(given.get(f"{address}.country", ""))
+    return message
+
+
+def _country_number(code: str) -> str:
+    """ISO 3166-1's three digits for two or three letters; empty for none."""
+    found = pycountry.countries.get(alpha_3=code) if len(code) == 3 else pycountry.countries.get(alpha_2=code)
+    return found.numeric if found is not None else ""

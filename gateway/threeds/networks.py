@@ -1,0 +1,57 @@
+"""Which card brands authenticate where, and the e-commerce indicator (ECI) each network writes for an outcome.
+
+Source: Part B, 3D Secure (threeDSecure.v2.<net>, eci); ruling D35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from gateway.catalogue.structures import NETWORK_KEYS
+
+VERSION: Final = "2.2.0"
+"""The protocol version that this server speaks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """``key`` stands in ``threeDSecure.v2.<net>``. ``eci``: transStatus → indicator; one that is missing has none."""
+
+    key: str
+    title: str
+    brands: tuple[str, ...]
+    eci: Mapping[str, str]
+
+
+_COMMON: Final = MappingProxyType({"Y": "05", "A": "06", "U": "07", "N": "07", "I": "07"})
+_MASTERCARD: Final = MappingProxyType({"Y": "02", "A": "01", "I": "04"})
+_TABLE: Final = (
+    ("Visa", ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY"), _COMMON),
+    ("Mastercard", ("MASTER", "MASTERDEBIT", "MAESTRO"), _MASTERCARD),
+    ("American Express", ("AMEX",), _COMMON),
+    ("Diners Club", ("DINERS", "DISCOVER"), _COMMON),
+    ("JCB", ("JCB",), _COMMON),
+    ("Carte Bancaire", ("CARTEBANCAIRE",), _COMMON),
+)
+
+# The keys are a setting that keeps this order (D35).
+NETWORKS: Final[tuple[Network, ...]] = tuple(
+    Network(key=key, title=title, brands=brands, eci=eci)
+    for key, (title, brands, eci) in zip(NETWORK_KEYS, _TABLE, strict=True)
+)
+_BY_BRAND: Final = {brand: network for network in NETWORKS for brand in network.brands}
+BY_KEY: Final[Mapping[str, Network]] = MappingProxyType({network.key: network for network in NETWORKS})
+
+
+def network_of(brand: str) -> Network | None:
+    """The network that authenticates cards of ``brand``; None where there is no 3-D Secure."""
+    return _BY_BRAND.get(brand)
+
+
+def eci_of(key: str, trans_status: str) -> str:
+    """The indicator a network writes for a transStatus; empty for none."""
+    network = BY_KEY.get(key)
+    return network.eci.get(trans_status, "") if network is not None else ""

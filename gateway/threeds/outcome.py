@@ -1,0 +1,45 @@
+"""What an authentication came to, as values for whoever asked: go on, stop, or wait for the shopper.
+
+``proof`` are parameters by full name, the same that an external 3DS server's proof takes (D32); ``facts`` are parts of
+the answer. Source: Part B, 3D Secure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proceed:
+    """The payment goes on: with a proof, or without one where the channel's policy allows it."""
+
+    proof: Mapping[str, str] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """The payment ends with ``code``."""
+
+    code: str
+    facts: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Somebody has to act until ``deadline`` (merchant's clock). ``browser``: the shopper must be sent to a page."""
+
+    authentication: UUID
+    step: str
+    deadline: datetime
+    browser: bool
+    facts: Facts = field(default_factory=dict)
+
+
+Outcome = Proceed | Rejected | Waiting

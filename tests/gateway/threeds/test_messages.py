@@ -1,0 +1,240 @@
+"""The EMV messages: every parameter of the specification's table ends in the field that carries it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gateway.catalogue.structures import NETWORK_KEYS, three_d_secure
+from gateway.money import Money
+from gateway.secret import Secret
+from gateway.threeds.messages import (
+    APP,
+    AUTHENTICATION_IND,
+    BROWSER,
+    NON_PAYMENT,
+    PAYMENT,
+    REQUESTOR,
+    THREE_RI_IND,
+    Ask,
+    areq,
+    device_channel,
+    masked,
+    message_category,
+    money_to_authenticate,
+)
+from gateway.threeds.networks import BY_KEY, NETWORKS, eci_of, network_of
+
+PAID = Money(Decimal("92.00"), "EUR")
+NUMBER = "4200000000000042"
+
+
+def ask(given: dict[str, str] | None = None, **more: Any) -> Ask:
+    values: dict[str, Any] = {
+        "id": UUID(int=7), "brand": "VISA", "network": "visa", "number": Secret(NUMBER), "expiry": ("05", "2034"),
+        "holder": "Jane Jones", "money": PAID, "parameters": given or {}, "merchant": "Shop",
+        "at": datetime(2026, 11, 21, 9, 8, 7, tzinfo=UTC),
+    }  # fmt: skip
+    return Ask(**(values | more))
+
+
+@pytest.mark.parametrize(
+    ("given", "amount"),
+    [
+        ({}, "92.00 EUR"),
+        ({"threeDSecure.amount": "50.00"}, "50.00 EUR"),
+        ({"risk.amount": "70.00"}, "70.00 EUR"),
+        ({"risk.amount": "70.00", "threeDSecure.amount": "50.00"}, "70.00 EUR"),
+        ({"threeDSecure.amount": "50.00", "threeDSecure.currency": "USD"}, "50.00 USD"),
+        ({"threeDSecure.currency": "USD"}, "92.00 USD"),
+    ],
+)
+def test_the_amount_to_authenticate_is_the_risk_amount_else_its_own_else_the_payments(
+    given: dict[str, str], amount: str
+) -> None:
+    """D33; B16.4."""
+    assert str(money_to_authenticate(given, PAID)) == amount
+
+
+@pytest.mark.parametrize(
+    ("given", "channel"),
+    [
+        ({}, BROWSER),
+        ({"threeDSecure.deviceInfo": "eyJ..."}, APP),
+        ({"threeDSecure.channel": "03"}, REQUESTOR),
+        ({"threeDSecure.threeRIInd": "RECURRING"}, REQUESTOR),
+        ({"threeDSecure.channel": "03", "threeDSecure.deviceInfo": "eyJ..."}, REQUESTOR),
+    ],
+)
+def test_the_device_channel_follows_from_what_was_sent(given: dict[str, str], channel: str) -> None:
+    """B11.5, B11.8."""
+    assert device_channel(given) == channel
+    assert areq(ask(given))["deviceChannel"] == channel
+
+
+def test_npa_makes_it_a_non_payment_authentication() -> None:
+    """Part B, 3D Secure, npa."""
+    assert message_category({"threeDSecure.npa": "true"}) == NON_PAYMENT
+    assert message_category({"threeDSecure.npa": "false"}) == message_category({}) == PAYMENT
+
+
+def test_a_plain_request_names_card_amount_and_time() -> None:
+    """EMV 3DS, AReq."""
+    message = areq(ask())
+    assert message | {
+        "messageType": "AReq", "messageVersion": "2.2.0", "acctNumber": NUMBER, "cardExpiryDate": "3405",
+        "cardholderName": "Jane Jones", "purchaseAmount": "9200", "purchaseCurrency": "978", "purchaseExponent": "2",
+        "purchaseDate": "20261121090807", "merchantName": "Shop", "threeDSRequestorAuthenticationInd": "01",
+        "threeDSServerTransID": "00000000-0000-0000-0000-000000000007", "threeDSCompInd": "U",
+    } == message  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "units", "exponent"),
+    [("92.00", "JPY", "92", "0"), ("1.25", "BHD", "1250", "3"), ("0.00", "EUR", "0", "2"), ("1.50", "JPY", "1", "0")],
+)
+def test_amounts_are_in_the_currencys_smallest_unit(amount: str, currency: str, units: str, exponent: str) -> None:
+    """ISO 4217; a fraction that the currency does not have is cut."""
+    message = areq(ask(money=Money(Decimal(amount), currency)))
+    assert (message["purchaseAmount"], message["purchaseExponent"]) == (units, exponent)
+
+
+BROWSER_FIELDS = {
+    "customer.browser.acceptHeader": "browserAcceptHeader",
+    "customer.browser.language": "browserLanguage",
+    "customer.browser.screenHeight": "browserScreenHeight",
+    "customer.browser.screenWidth": "browserScreenWidth",
+    "customer.browser.timezone": "browserTZ",
+    "customer.browser.userAgent": "browserUserAgent",
+    "customer.browser.javaEnabled": "browserJavaEnabled",
+    "customer.browser.screenColorDepth": "browserColorDepth",
+    "customer.ip": "browserIP",
+}
+ELSEWHERE = {
+    "billing.street1": "billAddrLine1",
+    "billing.city": "billAddrCity",
+    "billing.postcode": "billAddrPostCode",
+    "shipping.street1": "shipAddrLine1",
+    "customer.email": "email",
+    "customer.mobile": "mobilePhone",
+    "threeDSecure.merchant.name": "merchantName",
+    "threeDSecure.merchant.url": "threeDSRequestorURL",
+    "threeDSecure.challengeIndicator": "threeDSRequestorChallengeInd",
+    "threeDSecure.exemptionFlag": "exemptionFlag",
+    "standingInstruction.frequency": "recurringFrequency",
+    "standingInstruction.numberOfInstallments": "purchaseInstalData",
+}
+
+
+@pytest.mark.parametrize(("name", "emv"), [*BROWSER_FIELDS.items(), *ELSEWHERE.items()])
+def test_a_parameter_goes_into_its_field(name: str, emv: str) -> None:
+    """Part A, Customer, Billing address; Part B, 3D Secure, Card on file."""
+    assert areq(ask({name: "05"}))[emv] == "05"
+
+
+def test_no_browser_field_is_sent_for_an_app_or_the_merchant_alone() -> None:
+    """EMV 3DS: each channel has its own fields."""
+    given = dict.fromkeys(BROWSER_FIELDS, "x")
+    for marked in ({"threeDSecure.deviceInfo": "eyJ..."}, {"threeDSecure.channel": "03"}):
+        message = areq(ask(given | marked))
+        assert not {name for name in message if name.startswith("browser")}
+        assert "threeDSCompInd" not in message
+    assert areq(ask({"threeDSecure.deviceInfo": "eyJ..."}))["sdkEncData"] == "eyJ..."
+
+
+def test_countries_and_dates_are_written_as_emv_does() -> None:
+    """ISO 3166-1 numeric; yyyyMMdd."""
+    message = areq(
+        ask(
+            {
+                "billing.country": "DE",
+                "threeDSecure.merchant.country": "GBR",
+                "standingInstruction.expiry": "2028-05-14",
+            }
+        )
+    )
+    assert message["billAddrCountry"] == "276"
+    assert message["merchantCountryCode"] == "826"
+    assert message["recurringExpiry"] == "20280514"
+
+
+@pytest.mark.parametrize("word", AUTHENTICATION_IND)
+def test_every_authentication_indicator_has_its_number(word: str) -> None:
+    """B11.9, B11.12."""
+    sent = areq(ask({"threeDSecure.authenticationInd": word}))
+    assert sent["threeDSRequestorAuthenticationInd"] == AUTHENTICATION_IND[word]
+    assert not areq(ask({"threeDSecure.authenticationInd": "_DELAYED_SHIPMENT"})) == areq(ask())
+
+
+@pytest.mark.parametrize("word", THREE_RI_IND)
+def test_every_requestor_initiated_kind_has_its_number(word: str) -> None:
+    """B11.9."""
+    assert areq(ask({"threeDSecure.threeRIInd": word}))["threeRIInd"] == THREE_RI_IND[word]
+
+
+def test_the_standing_instruction_says_the_indicator_where_none_is_sent() -> None:
+    """Part B, Card on file, type."""
+    assert areq(ask({"standingInstruction.type": "RECURRING"}))["threeDSRequestorAuthenticationInd"] == "02"
+    assert areq(ask({"standingInstruction.type": "INSTALLMENT"}))["threeDSRequestorAuthenticationInd"] == "03"
+    assert areq(ask({"standingInstruction.type": "UNSCHEDULED"}))["threeDSRequestorAuthenticationInd"] == "01"
+
+
+@pytest.mark.parametrize("network", NETWORK_KEYS)
+def test_requestor_data_are_the_requests_own_else_the_channels(network: str) -> None:
+    """Part B, threeDSecure.v2.<net>; D35."""
+    of_channel = {"id": "channel-id", "name": "Channel"}
+    message = areq(ask(network=network, requestor=of_channel))
+    assert (message["threeDSRequestorID"], message["threeDSRequestorName"]) == ("channel-id", "Channel")
+    other = next(key for key in NETWORK_KEYS if key != network)
+    given = {f"threeDSecure.v2.{network}.requestorId": "own-id", f"threeDSecure.v2.{other}.requestorName": "Other"}
+    message = areq(ask(given, network=network, requestor=of_channel))
+    assert (message["threeDSRequestorID"], message["threeDSRequestorName"]) == ("own-id", "Channel")
+
+
+def test_decoupled_scheme_data_and_the_channels_default_indicator_are_sent() -> None:
+    """B11.9, B12."""
+    message = areq(
+        ask({"threeDSecure.decoupled": "true", "threeDSecure.schemeData[CB-USECASE]": "01"}, challenge_indicator="02")
+    )
+    assert message["threeDSRequestorDecReqInd"] == "Y"
+    assert message["threeDSRequestorDecMaxTime"] == "00060"
+    assert message["messageExtension"][0]["data"] == {"CB-USECASE": "01"}
+    assert message["threeDSRequestorChallengeInd"] == "02"
+
+
+def test_the_timeline_keeps_no_number_no_proof_no_code_and_no_device_data() -> None:
+    """Goals, R8."""
+    message = areq(ask({"threeDSecure.deviceInfo": "eyJ..."})) | {
+        "authenticationValue": "AAACAgSRBklmQCFgMpEGAAAAAAA=", "challengeDataEntry": "123456"
+    }  # fmt: skip
+    kept = masked(message)
+    assert kept["acctNumber"] == "420000******0042"
+    assert {kept[name] for name in ("sdkEncData", "authenticationValue", "challengeDataEntry")} == {"•••"}
+    assert message["acctNumber"] == NUMBER
+
+
+def test_every_parameter_of_the_message_group_is_used_or_named_here() -> None:
+    """Part B, 3D Secure: nothing of the authentication message's table is silently dropped."""
+    message_group = three_d_secure()[0]
+    example = {row.name: row.format.example for row in message_group.rows}
+    decides = {"amount", "currency", "npa", "disable", "decoupled", "deviceInfo", "channel", "threeRIInd"}
+    for row in message_group.rows:
+        network = row.name.split(".")[1] if row.name.startswith("v2.") else "visa"
+        base = {"threeDSecure.channel": "03"} if row.name == "channel" else {}
+        with_it = areq(ask(base | {f"threeDSecure.{row.name}": example[row.name]}, network=network))
+        assert row.name in decides or with_it != areq(ask(base, network=network)), row.name
+
+
+def test_networks_are_six_and_know_their_brands() -> None:
+    """D35: the six keys are a setting."""
+    assert tuple(BY_KEY) == NETWORK_KEYS == tuple(network.key for network in NETWORKS)
+    assert {brand: network.key for network in NETWORKS for brand in network.brands}["MAESTRO"] == NETWORK_KEYS[1]
+    assert network_of("DIRECTDEBIT_SEPA") is None
+    assert (eci_of("visa", "Y"), eci_of("visa", "A"), eci_of("mastercard", "Y"), eci_of("mastercard", "A")) == (
+        "05", "06", "02", "01",
+    )  # fmt: skip
+    assert eci_of("mastercard", "U") == eci_of("nobody", "Y") == ""
