@@ -107,7 +107,7 @@ class Authentication(models.Model):
     ``flow``: how it went (frictionless, challenge, decoupled, 3ri). ``code``: the result, empty while it is open and
     where the payment goes on. ``number_sealed``: the card number, sealed for this row until the directory was asked;
     ``proof_sealed``: the CAVV or AAV, sealed for this row. ``scenario``: how the simulated bank treats this card.
-    ``ask``: what the directory still has to be asked with, masked of the number. ``messages``: the EMV messages, masked.
+    ``ask``: what the directory still has to be asked with, but the number. ``messages``: the EMV messages, masked.
     ``request``: an authentication alone keeps its echo. Times are the merchant's clock.
     """
 

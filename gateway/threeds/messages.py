@@ -72,7 +72,7 @@ _DECOUPLED_MINUTES: Final = 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """Who is to be authenticated, for what. ``parameters``: the merchant's, by full name. ``requestor``: id and name
-    that the network gave the merchant, from the channel's configuration. ``expiry``: month (two digits), year (four)."""
+    that the network gave the merchant, from the channel's configuration. ``expiry``: month (2 digits), year (4)."""
 
     id: UUID
     brand: str

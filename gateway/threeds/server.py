@@ -111,7 +111,7 @@ def begin(asked: Begin) -> tuple[Authentication, Outcome]:
 
 
 def method_done(ident: UUID, *, completed: bool) -> Outcome:
-    """The method page was loaded, or did not load in time: now the directory is asked. A second call changes nothing."""
+    """The method page was loaded, or did not load in time: now the directory is asked. Twice is once."""
     claimed = Authentication.objects.filter(pk=ident, step=Step.METHOD).update(step=Step.ASKING)
     row = _read(ident)
     if not claimed:
