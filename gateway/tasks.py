@@ -21,7 +21,12 @@ _BATCH: Final = 10_000
 def tick() -> dict[str, int]:
     """Every second: whatever is due. Payments in doubt are asked about, those whose shopper never came back end."""
     recovered = recovery.recover_all_due()
-    return {"asked": recovered.claimed, "settled": recovered.settled, "expired": resume.expire_due()}
+    return {
+        "asked": recovered.claimed,
+        "settled": recovered.settled,
+        "expired": resume.expire_due(),
+        "authenticated": resume.confirm_due(),
+    }
 
 
 @shared_task

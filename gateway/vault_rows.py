@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, models
 
 from gateway.models import Payment, Suspension, WalletKey
+from gateway.models import Authentication, Payment, Suspension
 from gateway.rows import execute
 from gateway.vault import PREFIX_BYTES, Vault, VaultError, key_of, prefix_of
 
@@ -38,6 +39,8 @@ SEALED: Final = (
     Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=Suspension, sealed="secrets_sealed", key="payment_id"),
     Sealed(model=WalletKey, sealed="key_sealed"),
+    Sealed(model=Authentication, sealed="number_sealed"),
+    Sealed(model=Authentication, sealed="proof_sealed"),
 )
 
 

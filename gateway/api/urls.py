@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.api import payments, resultcodes, testing
+from gateway.api import payments, resultcodes, testing, threeds
 
 urlpatterns = [
     path("payments", payments.PaymentsView.as_view()),
     path("payments/<str:target>", payments.PaymentView.as_view()),
+    path("threeDSecure", threeds.ThreeDSecureView.as_view()),
+    path("threeDSecure/<str:target>", threeds.OneThreeDSecureView.as_view()),
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
     path("test/clock", testing.ClockView.as_view()),
     path("test/acquirer/messages", testing.MessagesView.as_view()),

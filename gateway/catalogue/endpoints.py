@@ -2,7 +2,8 @@
 
 One :class:`Endpoint` per method and path: the views parse with it, OpenAPI and the docs are made from it. Facts that
 conditions may ask for: ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV), ``live``
-(the live environment), ``today:yyyy-MM`` (the month it is for the merchant).
+(the live environment), ``alone`` (an authentication without a payment), ``today:yyyy-MM`` (the month it is for the
+merchant).
 Source: Part A, Endpoints; ruling D16 for what is left off where.
 """
 
@@ -139,6 +140,63 @@ STATUS = Endpoint(
     structures=(ENTITY,),
 )
 
+_PAYMENT_ONLY = (
+    "taxAmount", "discountAmount", "integrity", "overridePaymentType[brand]", "descriptor", "merchantInvoiceId",
+    "merchantMemo", "transactionCategory", "sequence", "numberOfCaptures", "promotionCode", "locale",
+    "transactionPurposeCode", "integrationType", "transactionBai", "transactionTti", "transactionProcessingCode",
+    "lifecycleId", "referenceUuid",
+)  # fmt: skip
+
+
+def _only_3d(sent: Sent) -> Iterator[Breach]:
+    if sent.get("paymentType") not in (None, "3D"):
+        yield "paymentType", "must be 3D, or left out: no money moves here"
+
+
+ONLY_3D = condition(
+    "paymentType is 3D, or left out", ("paymentType",), _only_3d,
+    keeps={"paymentType": "3D"}, breaks={"paymentType": "DB"},
+)  # fmt: skip
+
+AUTHENTICATE = Endpoint(
+    name="three-d-secure",
+    method="POST",
+    path="/v1/threeDSecure",
+    title="Authenticate a cardholder",
+    about="3-D Secure without a payment: the proof can be sent with a payment later, to whichever acquirer.",
+    operation="payment",
+    scope="payments",
+    structures=(
+        ENTITY,
+        s.BASIC_PAYMENT.without(*_PAYMENT_ONLY).needing(paymentType=O, merchantTransactionId=O).demanding(ALWAYS),
+        s.TEST_MODE,
+        s.CARD.demanding(ALWAYS),
+        s.CUSTOMER,
+        s.BILLING,
+        s.SHIPPING,
+        s.MERCHANT,
+        s.THREE_D_SECURE[0].without("disable"),
+        s.EXEMPTION,
+        s.CUSTOM_PARAMETERS,
+        s.SCHEME_DATA,
+        s.ASYNCHRONOUS,
+        s.RISK,
+        s.STANDING_INSTRUCTION,
+    ),
+    rules=(NO_TEST_MODE_IN_LIVE, ONLY_3D, *c.FOR_AUTHENTICATIONS),
+)
+
+READ_AUTHENTICATION = Endpoint(
+    name="read-three-d-secure",
+    method="GET",
+    path="/v1/threeDSecure/{id}",
+    title="Read an authentication",
+    about="The authentication as it stands, with its proof once there is one.",
+    operation="status",
+    scope="read",
+    structures=(ENTITY,),
+)
+
 _MOMENT = literal(
     "ISO 8601",
     r"(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:Z|[+-][0-9]{2}:?[0-9]{2})",
@@ -235,5 +293,6 @@ MAKE_TOKEN = Endpoint(
 )  # fmt: skip
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    PAYMENTS, FOLLOW_UP, STATUS, READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, MAKE_TOKEN,
+    PAYMENTS, FOLLOW_UP, STATUS, AUTHENTICATE, READ_AUTHENTICATION, READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES,
+    MAKE_TOKEN,
 )  # fmt: skip

@@ -112,6 +112,25 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["id", "paymentType", "paymentBrand", "amount", "currency"],
         "A payment. Every accepted structure of the request comes back beside these fields, nested.",
     ),
+    "Authentication": _enveloped(
+        {
+            "id": _text("The authentication's id.", _ID),
+            "paymentType": _text("3D.", "^3D$"),
+            "paymentBrand": _text("The brand, as sent or detected."),
+            "amount": _text("What was authenticated.", _AMOUNT),
+            "currency": _ref("schemas", "Currency"),
+            "card": _ref("schemas", "Card"),
+            "threeDSecure": _map("How it went: flow, version, authenticationStatus; the proof once there is one."),
+            "redirect": _map("Where the shopper is sent to while the answer is pending."),
+            "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
+            "ignoredParameters": {
+                "type": "array", "items": {"type": "string"},
+                "description": "Names that nothing knows; they changed nothing.",
+            },
+        },
+        ["id", "paymentType", "paymentBrand", "amount", "currency"],
+        "An authentication without a payment.",
+    ),
     "Clock": _enveloped(
         {
             "now": _text("The merchant's time."),
@@ -216,6 +235,8 @@ _BODIES: Final[Mapping[str, str]] = {
     "payment": "Payment",
     "follow-up": "Payment",
     "status": "Payment",
+    "three-d-secure": "Authentication",
+    "read-three-d-secure": "Authentication",
     "acquirer-messages": "AcquirerMessages",
     "make-wallet-token": "WalletToken",
 }
@@ -226,10 +247,10 @@ def responses_of(endpoint: Endpoint) -> Json:
     body = _BODIES.get(endpoint.name, "Clock")
     replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body == "Payment" else ()
     found: Json = {"200": _response("Processed: success, review or pending.", body, headers=(*_RATES, *replays))}
-    if body == "Payment":
+    if body in ("Payment", "Authentication"):
         found["400"] = _response(
-            "A payment that was declined, or a request that is not valid: parameterErrors names every fault.",
-            "Payment", "Error", "Throttled", headers=(*_RATES, *replays),
+            "One that was declined, or a request that is not valid: parameterErrors names every fault.",
+            body, "Error", "Throttled", headers=(*_RATES, *replays),
         )  # fmt: skip
     else:
         found["400"] = _response("The request is not valid.", "Error", "Throttled", headers=_RATES)

@@ -81,27 +81,8 @@ def refuse_what_is_not_built(parameters: Parameters, channel: Channel) -> None:
                 message=f"is not offered here; {', '.join(sorted(FIRST))} are",
             )
         )  # fmt: skip
-    if channel.three_d_secure and needs_authentication(parameters):
-        errors.append(
-            ParameterError(
-                name="entityId", code=NOT_SUPPORTED,
-                message="belongs to a channel with 3-D Secure, which is not offered yet: send "
-                "threeDSecure.disable=true or a proof of an external 3DS server",
-            )
-        )  # fmt: skip
     if errors:
         raise Refused(NOT_SUPPORTED, errors)
-
-
-def needs_authentication(parameters: Parameters) -> bool:
-    """Would 3-D Secure start: a shopper's card payment without proof and not switched off (D32, D34)."""
-    return (
-        "card.number" in parameters
-        and parameters["paymentType"] in ("PA", "DB")
-        and parameters.get("threeDSecure.disable") != "true"
-        and not ("threeDSecure.eci" in parameters and "threeDSecure.verificationId" in parameters)
-        and parameters.get("standingInstruction.source") != "MIT"
-    )
 
 
 def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:

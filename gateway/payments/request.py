@@ -62,12 +62,13 @@ class Idempotency:
 
 
 class Asker(Protocol):
-    """Any request: its merchant, whose clock counts, where it came from, and the idempotency key it claims."""
+    """Any request: its merchant, whose clock counts, where it came from (None: a tick), and the idempotency key it
+    claims."""
 
     @property
     def merchant(self) -> Merchant: ...
     @property
-    def trace(self) -> Trace: ...
+    def trace(self) -> Trace | None: ...
     @property
     def idempotency(self) -> Idempotency | None: ...
 

@@ -23,13 +23,16 @@ from gateway.connectors.message import flat
 from gateway.connectors.port import AcquirerReply, Connector, NeverArrived, Silence
 from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
-from gateway.models import Merchant, Payment, Status, Suspension
+from gateway.models import Merchant, Payment, Status, Step, Suspension
 from gateway.payments import capability, store
 from gateway.payments.means import means_of_payment, with_secrets
 from gateway.payments.process import event_of, question, submit
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import Event, ImpossibleMove
+from gateway.payments.values import merged
 from gateway.rows import execute
+from gateway.threeds import server
+from gateway.threeds.outcome import Outcome, Proceed, Rejected
 from gateway.vault import vault
 
 TIMED_OUT: Final = "100.396.103"
@@ -56,10 +59,10 @@ RETURNING s.payment_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """Who asks on behalf of the payment: its merchant, and the request that the shopper's browser made."""
+    """Who asks on behalf of the payment: its merchant, and the request that the shopper's browser made, if one did."""
 
     merchant: Merchant
-    trace: Trace
+    trace: Trace | None
     idempotency: Idempotency | None = None
 
 
@@ -75,7 +78,7 @@ def waits_for(payment: Payment, stage: str) -> bool:
     return payment.status == Status.PENDING and Suspension.objects.filter(pk=payment.pk, stage=stage).exists()
 
 
-def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace) -> Payment:
+def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | None) -> Payment:
     """The shopper authenticated: ask the acquirer, with ``proof`` as ``threeDSecure.*`` parameters.
 
     Returns the payment as it then stands; somebody else who was faster has asked already.
@@ -93,6 +96,33 @@ def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace) -> P
     values = {**flat(payment.request), **proof}
     submit(payment, CONNECTORS[payment.connector], question(payment, means, values), asker)
     return payment
+
+
+def take_on(payment: Payment, outcome: Outcome, trace: Trace | None) -> Payment:
+    """Do what an authentication has come to: ask the acquirer, decline, or go on waiting."""
+    match outcome:
+        case Proceed(proof=proof, facts=facts):
+            payment.answer["facts"] = merged(payment.answer.get("facts", {}), facts)
+            return authenticated(payment, proof, trace)
+        case Rejected(code=code, facts=facts):
+            return refused(payment, code, trace, facts)
+    return payment
+
+
+def confirm_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> int:
+    """Decoupled authentications whose cardholder has answered, and authentications alone that ran out of time; how
+    many have their result now."""
+    ended = 0
+    for row in server.due(now or clock.real(), limit):
+        try:
+            outcome = server.decoupled_answered(row.id) if row.step == Step.DECOUPLED else server.timed_out(row.id)
+            payment = Payment.objects.select_related("merchant", "channel").filter(pk=row.payment).first()
+            if payment is not None:
+                take_on(payment, outcome, None)
+            ended += 1
+        except Exception:  # one authentication must not keep the others waiting; it is due again
+            log.exception("authentication_failed", authentication=row.id.hex)
+    return ended
 
 
 def refused(payment: Payment, code: str, trace: Trace | None, facts: Mapping[str, Any] | None = None) -> Payment:
@@ -145,8 +175,11 @@ def claim(limit: int, now: datetime) -> list[Payment]:
 
 def _expire(payment: Payment) -> bool:
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
-        # Our own 3DS server is the evidence: it never reported an authentication.
-        return refused(payment, NOT_AUTHENTICATED, None).status == Status.DECLINED
+        # Our own 3DS server is the evidence: it closes what is open, and never reported an authentication.
+        row = server.of_payment(payment.id)
+        if row is None:
+            return refused(payment, NOT_AUTHENTICATED, None).status == Status.DECLINED
+        return take_on(payment, server.timed_out(row.id), None).status != Status.PENDING
     if returned(payment, None).status != Status.PENDING:
         return True
     connector: Connector = CONNECTORS[payment.connector]

@@ -18,7 +18,7 @@ from gateway.models import Payment
 from gateway.payments import resume
 from gateway.payments.request import Trace
 
-_UNSAFE: Final = ("javascript:", "data:", "file:", "vbscript:")
+UNSAFE: Final = ("javascript:", "data:", "file:", "vbscript:")
 
 
 def payment_of(request: HttpRequest, target: str) -> Payment:
@@ -40,7 +40,7 @@ def trace_of(request: HttpRequest, payment: Payment) -> Trace:
 def to_the_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
     """Send the shopper to shopperResultUrl; without one, say how it went."""
     url = resume.result_url(payment)
-    if url is None or url.lower().startswith(_UNSAFE):
+    if url is None or url.lower().startswith(UNSAFE):
         return render(request, "shopper/ended.html", {"payment": payment})
     # Apps have schemes of their own, which Django's redirect refuses.
     return HttpResponse(status=303, headers={"Location": url, "Cache-Control": "no-store"})

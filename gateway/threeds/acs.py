@@ -169,6 +169,11 @@ def decoupled_result(desk: Desk) -> Message:
     return _rreq(desk, {}, status, reason="01" if status == "N" else "")
 
 
+def closed(creq: Message, status: str) -> Message:
+    """The CRes of a challenge that has ended before."""
+    return _cres(creq) | {"challengeCompletionInd": "Y", "transStatus": status}
+
+
 def _counted(desk: Desk, *, attempts: int = 0, resends: int = 0) -> Desk:
     return Desk(
         scenario=desk.scenario, network=desk.network, attempts=desk.attempts + attempts, resends=desk.resends + resends
@@ -181,8 +186,7 @@ def _asked_again(desk: Desk, creq: Message, info: str) -> Step:
 
 
 def _ended(desk: Desk, creq: Message, status: str, *, reason: str = "", cancel: str = "") -> Step:
-    cres = _cres(creq) | {"challengeCompletionInd": "Y", "transStatus": status}
-    return Step(desk=desk, cres=cres, rreq=_rreq(desk, creq, status, reason=reason, cancel=cancel))
+    return Step(desk=desk, cres=closed(creq, status), rreq=_rreq(desk, creq, status, reason=reason, cancel=cancel))
 
 
 def _cres(creq: Message) -> Message:

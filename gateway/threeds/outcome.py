@@ -33,12 +33,13 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Somebody has to act until ``deadline`` (merchant's clock). ``browser``: the shopper must be sent to a page."""
+    """Somebody has to act until ``deadline`` (merchant's clock). ``shopper``: there is one, who is sent to a
+    page (or whose app asks there); none takes part in a requestor-initiated authentication."""
 
     authentication: UUID
     step: str
     deadline: datetime
-    browser: bool
+    shopper: bool
     facts: Facts = field(default_factory=dict)
 
 

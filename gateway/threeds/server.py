@@ -7,6 +7,8 @@ Source: Part B, 3D Secure; decisions, section 5; rulings D31 to D35.
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,6 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import DateTimeField, ExpressionWrapper, F, Q, Value
 
 from gateway import clock, identifiers
 from gateway.masking import mask_pan
@@ -126,14 +129,29 @@ def method_done(ident: UUID, *, completed: bool) -> Outcome:
     return outcome_of(row)
 
 
+def alone(ident: UUID) -> Authentication | None:
+    """An authentication alone, by its id."""
+    rows = Authentication.objects.select_related("merchant", "channel")
+    return rows.filter(pk=ident, payment__isnull=True).first()
+
+
+def method_data(ident: UUID) -> str:
+    """threeDSMethodData: what the issuer's method page is posted, base64url."""
+    text = json.dumps({"threeDSServerTransID": str(ident)}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def of_payment(payment: UUID) -> Authentication | None:
+    """A payment's authentication."""
+    return Authentication.objects.select_related("merchant", "channel").filter(payment=payment).first()
+
+
 def challenged(ident: UUID, creq: Message) -> tuple[Message, Outcome]:
     """One move of the shopper in the challenge: the bank's CRes and what it came to. One that has ended stays so."""
     with transaction.atomic():
         row = _locked(ident)
         if row.step not in (Step.CHALLENGE, Step.DECOUPLED):
-            return {"messageType": "CRes", "challengeCompletionInd": "Y", "transStatus": row.trans_status}, outcome_of(
-                row
-            )
+            return acs.closed(_creq(row), row.trans_status), outcome_of(row)
         desk = acs.Desk(scenario=row.scenario, network=row.network, attempts=row.attempts, resends=row.resends)
         step = acs.challenge(desk, _creq(row) | creq)
         row.attempts, row.resends = step.desk.attempts, step.desk.resends
@@ -155,6 +173,20 @@ def decoupled_answered(ident: UUID) -> Outcome:
     return outcome_of(row)
 
 
+def due(now: datetime, limit: int) -> list[Authentication]:
+    """Decoupled authentications that the cardholder has answered by now, and authentications alone past their deadline.
+
+    ``now`` is real time; the rows' times are their merchants'. A payment's deadline is looked after with the payment.
+    """
+    there = ExpressionWrapper(
+        Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
+    )
+    answered = Q(step=Step.DECOUPLED, due_at__lte=there, deadline__gt=there)
+    late = Q(payment__isnull=True, deadline__lte=there)
+    rows = Authentication.objects.exclude(step=Step.DONE).filter(answered | late)
+    return list(rows.select_related("merchant").order_by("deadline")[:limit])
+
+
 def timed_out(ident: UUID) -> Outcome:
     """The deadline has passed: an open authentication ends with the code for it."""
     with transaction.atomic():
@@ -172,8 +204,8 @@ def outcome_of(row: Authentication) -> Outcome:
     facts = {"threeDSecure": told} if told else {}
     if row.step != Step.DONE:
         assert row.deadline is not None
-        browser = row.device_channel == messages.BROWSER
-        return Waiting(authentication=row.id, step=row.step, deadline=row.deadline, browser=browser, facts=facts)
+        shopper = row.device_channel != messages.REQUESTOR
+        return Waiting(authentication=row.id, step=row.step, deadline=row.deadline, shopper=shopper, facts=facts)
     if row.code:
         return Rejected(code=row.code, facts=facts)
     return Proceed(proof=proof_of(row), facts=facts)

@@ -65,6 +65,17 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
 )
 """Everything that is stated of a server-to-server payment."""
 
+FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
+    *THREEDS_BROWSER,
+    *INSTALMENTS,
+    *CB_USECASE,
+    *CURRENCY_FITS,
+    *CUSTOMER_NAMES,
+    *NUMBER_ONLY_ONCE,
+    *CARD_CHECKS,
+)
+"""What is stated of an authentication without a payment."""
+
 ALL_CONDITIONS = FOR_PAYMENTS
 
 __all__ = [
@@ -81,6 +92,7 @@ __all__ = [
     "CVV",
     "CVV_FITS_BRAND",
     "DPAN_PROOF",
+    "FOR_AUTHENTICATIONS",
     "FOR_FOLLOW_UPS",
     "FOR_PAYMENTS",
     "INSTALMENTS",

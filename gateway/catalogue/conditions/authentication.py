@@ -66,19 +66,23 @@ BROWSER_FIELDS = (
 ADDRESS_FIELDS = ("billing.street1", "billing.city", "billing.postcode", "billing.country")
 
 
-def _by_browser(sent: Sent) -> bool:
+def by_browser(sent: Sent) -> bool:
     """The shopper authenticates in a browser: no app's device data, no requestor-initiated (3RI) request."""
     return _address_wanted(sent) and not sent.any("threeDSecure.deviceInfo", "threeDSecure.channel")
 
 
 def _address_wanted(sent: Sent) -> bool:
-    return authentication_starts(sent) and sent.get("paymentType") in ("PA", "DB")
+    return authentication_starts(sent) and (sent.get("paymentType") in ("PA", "DB") or "alone" in sent.facts)
 
 
 THREEDS_BROWSER: tuple[Rule, ...] = (
     required_when(
-        "for 3D Secure v2: the channel authenticates cards", _by_browser, *BROWSER_FIELDS,
+        "for 3D Secure v2: the channel authenticates cards", by_browser, *BROWSER_FIELDS,
         keeps=_CARD_PAYMENT | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
+    ),
+    required_when(
+        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", by_browser, "shopperResultUrl",
+        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"}, breaks=_CARD_PAYMENT, facts=THREEDS,
     ),
     required_when(
         "for 3D Secure v2: the channel authenticates cards", _address_wanted, *ADDRESS_FIELDS,

@@ -60,6 +60,7 @@ def _answer(request: AcquirerRequest) -> SimulatedAnswer:
         cvv=cvv.reveal() if cvv is not None else None,
         postcode=request.parameters.get("billing.postcode"),
         amount=request.money,
+        authenticated="threeDSecure.verificationId" in request.parameters,
     )
 
 

@@ -16,6 +16,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from gateway import identifiers
+from gateway.catalogue.openapi import REQUEST_EXAMPLES
 from gateway.models import AcquirerExchange, Payment
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop
@@ -72,6 +73,8 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
             standingInstruction__industryPractice="REAUTHORIZATION",
         ),
     ),
+    "threeDSecure": (_posts("threeDSecure", "an authentication", **REQUEST_EXAMPLES["three-d-secure"]),),
+    "threeDSecure/<str:target>": (_reads("threeDSecure/{payment}"),),
     "resultcodes": (),
     "test/clock": (
         _reads("test/clock"),

@@ -22,6 +22,7 @@ from gateway import results
 from gateway.api import missing
 from gateway.catalogue.endpoints import ENDPOINTS
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
+from gateway.models import Channel
 from gateway.pages import codes, navigation
 from gateway.pages.samples import ANSWERS, OF_ENDPOINTS, SAMPLES, Sample
 from gateway.pages.search import search
@@ -228,6 +229,7 @@ class Reader:
         self.base = settings.GATEWAY_BASE_URL
         self.ids: dict[str, str] = {}
         self.stable: dict[str, str] = {}
+        self.authenticating: Channel | None = None
 
     def run(self, sample: Sample) -> Any:
         """Send a sample's curl command and return the answer."""
@@ -237,11 +239,15 @@ class Reader:
                 self.run(SAMPLES[sample.after])
             variables["PAYMENT_ID"] = variables["CAPTURE_ID"] = self.ids[sample.after]
         answer = self._curl(sample.curl(self.base), variables)
-        if answer.status_code == 200 and sample.path.startswith("/v1/payments"):
+        if answer.status_code == 200 and sample.path.startswith(("/v1/payments", "/v1/threeDSecure")):
             self.ids[sample.name] = answer.json()["id"]
         return answer
 
     def _entity(self, sample: Sample) -> str:
+        if sample.path.startswith("/v1/threeDSecure"):
+            if self.authenticating is None:
+                self.authenticating = self.shop.open_channel(three_d_secure=True)
+            return str(self.authenticating.entity_id)
         if sample.name != LIMITED:
             return str(self.shop.channel.entity_id)
         channel = self.shop.open_channel(limits={"*": {"limit": 1, "window_s": 86_400}})
@@ -293,9 +299,16 @@ class Reader:
             return "8a8294174b7ecb28014b9699220015ca-01a1fe2c5f1e7c0b9d3a4e5f60718293"
         if key == "transactionId":
             return "SIM9D3A4E5F60718293A4B5"
+        if key == "verificationId":
+            return "AAACAgSRBklmQCFgMpEGAAAAAAA="
         if isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value):
             number = len(self.stable) + 1
             return self.stable.setdefault(value, f"01a1fe2c5f1e7c0b9d3a4e5f607{number:05x}")
+        if isinstance(value, str) and re.fullmatch("[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", value):
+            number = len(self.stable) + 1
+            return self.stable.setdefault(value, f"01a1fe2c-5f1e-7c0b-9d3a-4e5f607{number:05x}")
+        if isinstance(value, str) and (address := re.fullmatch("(http.*/shopper/)([0-9a-f]{32})", value)):
+            return address[1] + self._steady("id", address[2])
         return self.steady(value)
 
 

@@ -221,7 +221,17 @@ def test_every_parameter_of_the_message_group_is_used_or_named_here() -> None:
     """Part B, 3D Secure: nothing of the authentication message's table is silently dropped."""
     message_group = three_d_secure()[0]
     example = {row.name: row.format.example for row in message_group.rows}
-    decides = {"amount", "currency", "npa", "disable", "decoupled", "deviceInfo", "channel", "threeRIInd", "authenticationInd"}
+    decides = {
+        "amount",
+        "currency",
+        "npa",
+        "disable",
+        "decoupled",
+        "deviceInfo",
+        "channel",
+        "threeRIInd",
+        "authenticationInd",
+    }
     for row in message_group.rows:
         network = row.name.split(".")[1] if row.name.startswith("v2.") else "visa"
         with_it = areq(ask({f"threeDSecure.{row.name}": example[row.name]}, network=network))

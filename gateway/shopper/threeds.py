@@ -1,0 +1,233 @@
+"""The shopper's pages of an authentication: the issuer's method page, the simulated bank's challenge, its banking app.
+
+A page is read off the authentication's row, so reloading, going back or a second tab show where it stands; every move
+is a POST that ends in a redirect to the page. The address carries the token of its payment (or of an authentication
+alone), and nothing here needs a cookie or a script. The simulated bank is there in the test environment only, with the
+simulated directory. Source: Part B, 3D Secure; decisions, section 5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.clickjacking import xframe_options_exempt
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from gateway import brands, clock, identifiers
+from gateway.models import Authentication, Payment, Step
+from gateway.payments import capability, resume
+from gateway.shopper.views import UNSAFE, payment_of, to_the_merchant, trace_of
+from gateway.threeds import acs, server
+from gateway.threeds.messages import Message
+from gateway.threeds.networks import BY_KEY
+from gateway.threeds.outcome import Outcome
+
+MOVES: Final[Mapping[str, Message]] = {
+    "resend": {"resendChallenge": "Y"},
+    "cancel": {"challengeCancel": "01"},
+    "pass": {"simulate": "Y"},
+    "fail": {"simulate": "N"},
+    "unavailable": {"simulate": "U"},
+}
+"""What a button of the page says to the bank; ``code`` says what was typed."""
+INFOS: Final = ("wrong", "resent", "resends", "empty")
+MAX_CREQ_BYTES: Final = 8_192
+_SDK_NAMES: Final = frozenset({"challengeDataEntry", "challengeCancel", "resendChallenge", "oobContinue"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One shopper at one authentication. ``payment``: None for an authentication alone."""
+
+    row: Authentication
+    payment: Payment | None
+    token: str
+
+
+@csrf_exempt
+@xframe_options_exempt
+@require_http_methods(["GET", "POST"])
+def step(request: HttpRequest, target: str) -> HttpResponse:
+    """GET /shopper/{id}: the page of the step the authentication stands at, or the way back to the merchant. POST: a
+    move of the shopper, or of an app's SDK (JSON)."""
+    visit = _visit(request, target)
+    if visit is None:
+        return to_the_merchant(request, payment_of(request, target))
+    if visit.row.step != Step.DONE and clock.now(visit.row.merchant) >= visit.row.deadline:
+        _take_on(request, visit, server.timed_out(visit.row.id))
+        visit.row.refresh_from_db()
+    if request.method == "POST" and request.content_type == "application/json":
+        return _sdk(request, visit)
+    if request.method == "POST":
+        info = _moved(request, visit)
+        more = {"info": info} if info else {}
+        if request.POST.get("embedded"):
+            more["embedded"] = "true"
+        return _no_store(HttpResponse(status=303, headers={"Location": _address(target, visit.token, **more)}))
+    return _page(request, visit)
+
+
+@csrf_exempt
+@xframe_options_exempt
+@require_http_methods(["GET", "POST"])
+def method(request: HttpRequest) -> HttpResponse:
+    """/shopper/method: the simulated issuer's method page, loaded unseen. It learns nothing and says nothing."""
+    return _framed(render(request, "shopper/method_page.html"))
+
+
+def _visit(request: HttpRequest, target: str) -> Visit | None:
+    """Who is there; None for a payment that was never authenticated. Raises Http404 without the right token."""
+    ident = identifiers.parse_id(target)
+    token = request.GET.get("token") or request.POST.get("token") or ""
+    if ident is None or not capability.opens(ident, token):
+        raise Http404
+    payment = resume.find(ident, token)
+    if payment is not None:
+        row = server.of_payment(payment.id)
+        return Visit(row=row, payment=payment, token=token) if row is not None else None
+    alone = server.alone(ident)
+    if alone is None:
+        raise Http404
+    return Visit(row=alone, payment=None, token=token)
+
+
+def _moved(request: HttpRequest, visit: Visit) -> str:
+    """Do what the shopper asked for; what the page has to say about it."""
+    move = request.POST.get("move", "")
+    if visit.row.step in (Step.METHOD, Step.ASKING):
+        _take_on(request, visit, server.method_done(visit.row.id, completed=request.POST.get("completed") != "N"))
+        return ""
+    creq = MOVES.get(move) or {"challengeDataEntry": request.POST.get("code", "")[:64]}
+    cres, outcome = server.challenged(visit.row.id, creq)
+    _take_on(request, visit, outcome)
+    info = str(cres.get("challengeInfo", ""))
+    return info if info in INFOS else ""
+
+
+def _sdk(request: HttpRequest, visit: Visit) -> HttpResponse:
+    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes."""
+    try:
+        sent = json.loads(request.body[:MAX_CREQ_BYTES])
+        creq = {name: str(value)[:64] for name, value in sent.items() if name in _SDK_NAMES}
+    except (ValueError, AttributeError, RecursionError):
+        return _no_store(JsonResponse({"messageType": "Erro", "errorCode": "101"}, status=400))
+    cres, outcome = server.challenged(visit.row.id, creq)
+    _take_on(request, visit, outcome)
+    return _no_store(JsonResponse(cres))
+
+
+def _take_on(request: HttpRequest, visit: Visit, outcome: Outcome) -> None:
+    if visit.payment is not None:
+        resume.take_on(visit.payment, outcome, trace_of(request, visit.payment))
+
+
+def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
+    row = visit.row
+    if row.step == Step.DONE:
+        return _ended(request, visit)
+    template = {
+        Step.METHOD: "shopper/method.html",
+        Step.ASKING: "shopper/method.html",
+        Step.CHALLENGE: "shopper/challenge.html",
+        Step.DECOUPLED: "shopper/decoupled.html",
+    }[Step(row.step)]
+    info = request.GET.get("info", "")
+    context = {
+        "row": row,
+        "token": visit.token,
+        "embedded": request.GET.get("embedded") == "true",
+        "bank": _bank(row),
+        "network": BY_KEY[row.network].title,
+        "merchant": row.merchant.name,
+        "info": info if info in INFOS else "",
+        "left": acs.MAX_ATTEMPTS - row.attempts,
+        "no_more": row.resends >= acs.MAX_RESENDS,
+        "code": acs.ONE_TIME_CODE,
+        "hints": _hints(row),
+        "window": row.window,
+    }
+    return _framed(render(request, template, context), _return_url(visit))
+
+
+def _ended(request: HttpRequest, visit: Visit) -> HttpResponse:
+    """It is over. A payment that is still waiting is taken on first: whoever authenticated may have left in between."""
+    payment = visit.payment
+    if payment is not None:
+        payment = resume.take_on(payment, server.outcome_of(visit.row), trace_of(request, payment))
+    if request.GET.get("embedded") == "true":
+        ident = payment.id if payment is not None else visit.row.id
+        return _framed(render(request, "shopper/done.html", {"ident": ident.hex}))
+    if payment is not None:
+        return _framed(to_the_merchant(request, payment), _return_url(visit))
+    url = _return_url(visit)
+    if not url:
+        return _framed(render(request, "shopper/authenticated.html", {"row": visit.row}))
+    return _no_store(HttpResponse(status=303, headers={"Location": url}))
+
+
+def _return_url(visit: Visit) -> str:
+    """shopperResultUrl with id and resourcePath; empty for none, or one that no browser should be sent to."""
+    if visit.payment is not None:
+        url = resume.result_url(visit.payment) or ""
+    elif visit.row.return_url:
+        parts = urlsplit(visit.row.return_url)
+        path = quote(f"/v1/threeDSecure/{visit.row.id.hex}", safe="")
+        told = f"id={visit.row.id.hex}&resourcePath={path}"
+        url = urlunsplit(parts._replace(query=f"{parts.query}&{told}" if parts.query else told))
+    else:
+        url = ""
+    return "" if url.lower().startswith(UNSAFE) else url
+
+
+def _address(target: str, token: str, **more: str) -> str:
+    return f"/shopper/{target}?{urlencode({'token': token, **more})}"
+
+
+def _bank(row: Authentication) -> str:
+    issuer = brands.issuer(row.card[: brands.BIN_DIGITS])
+    return issuer.bank if issuer is not None else "Test Bank"
+
+
+def _hints(row: Authentication) -> list[tuple[str, str]]:
+    """What the merchant told the bank, for the test panel (B11.12)."""
+    areq: dict[str, Any] = next((said for said in row.messages if said.get("messageType") == "AReq"), {})
+    names = (
+        "messageCategory", "threeDSRequestorAuthenticationInd", "threeRIInd", "threeDSRequestorChallengeInd",
+        "exemptionFlag", "threeDSCompInd", "recurringExpiry", "recurringFrequency", "purchaseInstalData",
+    )  # fmt: skip
+    return [(name, str(areq[name])) for name in names if name in areq]
+
+
+def _framed(response: HttpResponse, form_target: str = "") -> HttpResponse:
+    """A page that a merchant's page may frame: a challenge is shown in its window. A form's answer may lead on to the
+    merchant, which browsers count as the form's target."""
+    csp: dict[str, list[str]] = {"frame-ancestors": ["*"], "frame-src": ["'self'"]}
+    if form_target:
+        parts = urlsplit(form_target)
+        web = parts.scheme in ("http", "https")
+        csp["form-action"] = ["'self'", f"{parts.scheme}://{parts.netloc}" if web else f"{parts.scheme}:"]
+    response._csp_config = _POLICY | csp  # type: ignore[attr-defined]
+    return _no_store(response)
+
+
+_POLICY: Final[dict[str, list[str]]] = {
+    "default-src": ["'none'"],
+    "script-src": ["'self'"],
+    "style-src": ["'self'"],
+    "img-src": ["'self'"],
+    "form-action": ["'self'"],
+    "base-uri": ["'none'"],
+}
+
+
+def _no_store(response: HttpResponse) -> HttpResponse:
+    response["Cache-Control"] = "no-store"
+    response["Referrer-Policy"] = "no-referrer"
+    return response
