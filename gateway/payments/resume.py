@@ -116,9 +116,8 @@ def confirm_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> int:
     for row in server.due(now or clock.real(), limit):
         try:
             outcome = server.decoupled_answered(row.id) if row.step == Step.DECOUPLED else server.timed_out(row.id)
-            payment = Payment.objects.select_related("merchant", "channel").filter(pk=row.payment).first()
-            if payment is not None:
-                take_on(payment, outcome, None)
+            if row.payment is not None:
+                take_on(Payment.objects.select_related("merchant", "channel").get(pk=row.payment), outcome, None)
             ended += 1
         except Exception:  # one authentication must not keep the others waiting; it is due again
             log.exception("authentication_failed", authentication=row.id.hex)

@@ -11,6 +11,7 @@ from gateway.catalogue.conditions.authentication import (
     INSTALMENTS,
     THREEDS_BROWSER,
     THREEDS_PROOF,
+    THREEDS_RETURN_URL,
 )
 from gateway.catalogue.conditions.cards import (
     CARD_CHECKS,
@@ -55,6 +56,7 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
     *CVV,
     *THREEDS_PROOF,
     *THREEDS_BROWSER,
+    *THREEDS_RETURN_URL,
     *INSTALMENTS,
     *CB_USECASE,
     *REFERENCE_UUID,
@@ -67,6 +69,7 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
 
 FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
     *THREEDS_BROWSER,
+    *THREEDS_RETURN_URL,
     *INSTALMENTS,
     *CB_USECASE,
     *CURRENCY_FITS,
@@ -107,5 +110,6 @@ __all__ = [
     "SHOPPER_RESULT_URL",
     "THREEDS_BROWSER",
     "THREEDS_PROOF",
+    "THREEDS_RETURN_URL",
     "WALLET_WAYS",
 ]

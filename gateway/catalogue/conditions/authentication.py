@@ -81,12 +81,15 @@ THREEDS_BROWSER: tuple[Rule, ...] = (
         keeps=_CARD_PAYMENT | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
     ),
     required_when(
-        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", by_browser, "shopperResultUrl",
-        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"}, breaks=_CARD_PAYMENT, facts=THREEDS,
-    ),
-    required_when(
         "for 3D Secure v2: the channel authenticates cards", _address_wanted, *ADDRESS_FIELDS,
         keeps=_CARD_PAYMENT | dict.fromkeys(ADDRESS_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
+    ),
+)  # fmt: skip
+
+THREEDS_RETURN_URL: tuple[Rule, ...] = (
+    required_when(
+        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", by_browser, "shopperResultUrl",
+        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"}, breaks=_CARD_PAYMENT, facts=THREEDS,
     ),
 )  # fmt: skip
 

@@ -63,7 +63,7 @@ def authentication_message(networks: Sequence[str] = NETWORK_KEYS) -> Structure:
         ("currency", worded("A3 ISO 4217", CURRENCY), O),
         ("deviceInfo", AN(
             1, DEVICE_INFO_LENGTH, words="as returned by the mobile SDK in authRequestParams (encrypted)",
-        ), C, "Required to start the app-based v2 flow."),
+        ), C, "Required to start the app-based v2 flow.", {"onwards": False}),
         ("merchant.name", AN_UP_TO(100).eg("Example Shop"), O, "As the scheme's directory server knows it."),
         ("merchant.url", AN(0, 2048).eg("https://shop.example"), O),
         ("merchant.country", worded("3 letters", COUNTRY_3), O),

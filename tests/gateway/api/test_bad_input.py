@@ -283,20 +283,6 @@ def test_what_is_understood_and_not_offered_yet_is_never_a_success(api: Api, fie
     refused(api.pay(**fields), code="600.200.400")
 
 
-def test_a_channel_with_3d_secure_refuses_a_card_it_cannot_authenticate(shop: Shop) -> None:
-    """Part A, What the service does, 8: never a success without the authentication that was asked for."""
-    channel = shop.api_of(shop.open_channel(three_d_secure=True))
-    more = {
-        "customer.browser.acceptHeader": "text/html", "customer.browser.language": "de",
-        "customer.browser.screenHeight": "1080", "customer.browser.screenWidth": "1920",
-        "customer.browser.timezone": "-60", "customer.browser.userAgent": "Mozilla/5.0",
-        "customer.browser.javaEnabled": "false", "billing.street1": "12 Main Street", "billing.city": "London",
-        "billing.postcode": "SW1A1AA", "billing.country": "GB", "shopperResultUrl": "https://shop.example/result",
-    }  # fmt: skip
-    refused(channel.pay(**more), code="600.200.400")
-    assert channel.pay(**{"threeDSecure.disable": "true"}).status == 200
-
-
 def test_a_brand_that_is_not_set_up_is_told_which_are(shop: Shop) -> None:
     """D30."""
     channel = shop.api_of(shop.open_channel(brands=["MASTER"], currencies=["USD"]))

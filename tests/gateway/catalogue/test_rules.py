@@ -122,7 +122,7 @@ def test_card_numbers_codes_tokens_and_pins_never_come_back() -> None:
 
 def test_memo_and_invoice_stay_with_the_merchant() -> None:
     """Part A, Basic payment: merchantMemo, merchantInvoiceId."""
-    assert {row.name for _, row in ROWS if not row.onwards} == {"merchantMemo", "merchantInvoiceId"}
+    assert {row.name for _, row in ROWS if not row.onwards} == {"merchantMemo", "merchantInvoiceId", "deviceInfo"}
     assert {row.name for _, row in ROWS if row.private} == {"merchantMemo", "entityId"}
 
 
