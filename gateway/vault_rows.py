@@ -14,8 +14,7 @@ from uuid import UUID
 
 from django.db import connection, models
 
-from gateway.models import Payment, Suspension, WalletKey
-from gateway.models import Authentication, Payment, Suspension
+from gateway.models import Authentication, Payment, Suspension, WalletKey
 from gateway.rows import execute
 from gateway.vault import PREFIX_BYTES, Vault, VaultError, key_of, prefix_of
 

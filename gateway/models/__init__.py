@@ -4,8 +4,8 @@ from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
-from gateway.models.wallets import WalletKey, WalletTokenSeen
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
+from gateway.models.wallets import WalletKey, WalletTokenSeen
 
 __all__ = [
     "SCOPES",

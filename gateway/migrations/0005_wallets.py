@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies: ClassVar = [
-        ("gateway", "0003_means"),
+        ("gateway", "0004_threeds"),
     ]
 
     operations: ClassVar = [
