@@ -1,0 +1,232 @@
+"""What rules may look at: one table of fields, and the subject of one screening.
+
+The mandate's fields and transactionDueDate are not in the table, so no rule can see them. Values are made comparable
+here and nowhere else: e-mails in lower case, phones as digits, addresses of the Internet as Python writes them.
+Source: Part A, Bank account, Customer, Billing address; Part B, Risk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from ipaddress import ip_address, ip_network
+from types import MappingProxyType
+from typing import Final
+
+from gateway import brands
+from gateway.money import Money
+
+_PARAMETER: Final = re.compile(r"risk\.parameters\[([A-Za-z0-9._]{3,64})\]")
+_CUSTOM: Final = "risk.parameters["
+_NOT_DIGITS: Final = re.compile("[^0-9]")
+MAX_VALUE_CHARS: Final = 512
+"""A longer value (a browser's fingerprint) counts by its first so many characters."""
+
+
+def _plain(value: str) -> str:
+    return value.strip()
+
+
+def _email(value: str) -> str:
+    return value.strip().lower()
+
+
+def _domain(value: str) -> str:
+    return value.strip().lower().rpartition("@")[2]
+
+
+def _phone(value: str) -> str:
+    """Digits only: +49 (0) 89 1 and +490891 are one; 00 in front is the plus."""
+    digits = _NOT_DIGITS.sub("", value)
+    return digits.removeprefix("00")
+
+
+def _ip(value: str) -> str:
+    try:
+        return str(ip_address(value.strip()))
+    except ValueError:
+        return value.strip().lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One thing rules may look at. ``sources``: the parameters it comes from; several give several values, and a rule
+    holds when it holds for one of them. ``about``: a line for the docs. ``listed``: how an entry of a list is written,
+    '' for the plain value. ``counted``: velocities may count by it."""
+
+    name: str
+    about: str
+    sources: tuple[str, ...] = ()
+    normal: Callable[[str], str] = _plain
+    counted: bool = False
+    listed: str = ""
+
+
+_ROWS: Final[tuple[Field, ...]] = (
+    Field(name="customer.email", about="the e-mail, in lower case", sources=("customer.email",), normal=_email,
+          counted=True),
+    Field(name="customer.emailDomain", about="what stands behind its @", sources=("customer.email",), normal=_domain,
+          counted=True),
+    Field(name="customer.ip", about="the shopper's address", sources=("customer.ip",), normal=_ip, counted=True,
+          listed="an address or a network such as 192.0.2.0/24"),
+    Field(name="customer.phone", about="phone, mobile and workPhone, digits only",
+          sources=("customer.phone", "customer.mobile", "customer.workPhone"), normal=_phone, counted=True,
+          listed="a number; everything but its digits is left out"),
+    Field(name="customer.merchantCustomerId", about="the shopper's id in your system",
+          sources=("customer.merchantCustomerId",), counted=True),
+    Field(name="customer.deviceId", about="browser.deviceId and app.deviceId",
+          sources=("customer.browser.deviceId", "customer.app.deviceId"), counted=True),
+    Field(name="customer.browserFingerprint", about="browserFingerprint.id and .value",
+          sources=("customer.browserFingerprint.id", "customer.browserFingerprint.value"), counted=True),
+    Field(name="customer.status", about="NEW or EXISTING", sources=("customer.status",)),
+    Field(name="customer.category", about="INDIVIDUAL or COMPANY", sources=("customer.category",)),
+    Field(name="billing.country", about="ISO 3166-1, two letters", sources=("billing.country",)),
+    Field(name="billing.postcode", about="the postcode", sources=("billing.postcode",)),
+    Field(name="shipping.country", about="ISO 3166-1, two letters", sources=("shipping.country",)),
+    Field(name="shipping.method", about="how it is sent", sources=("shipping.method",)),
+    Field(name="bankAccount.country", about="ISO 3166-1, two letters", sources=("bankAccount.country",)),
+    Field(name="account", about="the card, bank account or other means, by its keyed fingerprint", counted=True,
+          listed="the id of a payment made with it"),
+    Field(name="card.bin", about="the card's first six digits", counted=True, listed="six digits"),
+    Field(name="card.issuerCountry", about="where the card was issued, if the BIN is known"),
+    Field(name="card.type", about="CREDIT, DEBIT or PREPAID, if the BIN is known"),
+    Field(name="card.level", about="CLASSIC, GOLD …, if the BIN is known"),
+    Field(name="brand", about="risk.brand, else the payment's brand"),
+    Field(name="currency", about="the payment's currency"),
+    Field(name="paymentType", about="PA, DB, RI …"),
+    Field(name="risk.merchantWebsite", about="as sent", sources=("risk.merchantWebsite",)),
+    Field(name="risk.accountToken", about="as sent", sources=("risk.accountToken",), counted=True),
+    Field(name="risk.serviceId", about="as sent", sources=("risk.serviceId",)),
+)  # fmt: skip
+FIELDS: Final[Mapping[str, Field]] = MappingProxyType({row.name: row for row in _ROWS})
+COUNTED: Final[tuple[str, ...]] = tuple(row.name for row in _ROWS if row.counted)
+COUNTRIES: Final = ("billing.country", "shipping.country", "bankAccount.country", "card.issuerCountry")
+NETWORKS: Final = "customer.ip"
+LEFT_OUT: Final = ("bankAccount.mandate.id", "bankAccount.mandate.dateOfSignature", "transactionDueDate")
+"""Part A, Bank account: excluded from risk checks."""
+
+
+def parameter_of(name: str) -> str | None:
+    """``risk.parameters[loyalty]`` → loyalty; None for other names."""
+    found = _PARAMETER.fullmatch(name)
+    return found[1] if found else None
+
+
+def is_field(name: str) -> bool:
+    return name in FIELDS or parameter_of(name) is not None
+
+
+def normal(name: str, value: str) -> str:
+    """A value of a field as it is compared."""
+    row = FIELDS.get(name)
+    return (row.normal(value) if row else value)[:MAX_VALUE_CHARS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is screened: the values of the fields that are there, the amount and the time. Holds no card number.
+
+    ``money``: risk.amount, else the amount. ``at``: risk.orderTimestamp, else now, in UTC.
+    """
+
+    money: Money
+    at: datetime
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """The field's values; empty when it was not sent."""
+        return self.values.get(name, ())
+
+
+def subject_of(
+    parameters: Mapping[str, str],
+    *,
+    money: Money,
+    brand: str,
+    payment_type: str,
+    now: datetime,
+    card_bin: str = "",
+    account: str = "",
+) -> Subject:
+    """The subject of a request. ``parameters``: accepted ones by full name. ``account``: the means' keyed fingerprint
+    as text, '' for none. ``card_bin``: the card's first digits, '' without a card."""
+    values: dict[str, tuple[str, ...]] = {}
+    for row in _ROWS:
+        found = _unique(normal(row.name, parameters[name]) for name in row.sources if parameters.get(name))
+        if found:
+            values[row.name] = found
+    for name, value in parameters.items():
+        if name.startswith(_CUSTOM):
+            values[name] = (value[:MAX_VALUE_CHARS],)
+    issuer = brands.issuer(card_bin) if card_bin else None
+    ours = {
+        "account": account,
+        "card.bin": card_bin[: brands.BIN_DIGITS],
+        "card.issuerCountry": issuer.country if issuer else "",
+        "card.type": issuer.type if issuer else "",
+        "card.level": issuer.level if issuer else "",
+        "brand": parameters.get("risk.brand") or brand,
+        "currency": money.currency,
+        "paymentType": payment_type,
+    }
+    values |= {name: (value,) for name, value in ours.items() if value}
+    risk_amount = parameters.get("risk.amount")
+    return Subject(
+        money=Money(Decimal(risk_amount), money.currency) if risk_amount else money,
+        at=_moment(parameters.get("risk.orderTimestamp")) or now,
+        values=MappingProxyType(values),
+    )
+
+
+def candidates(name: str, value: str) -> tuple[str, ...]:
+    """The entries of a list that would name ``value``: itself, and for an address every network around it."""
+    if name != NETWORKS:
+        return (value,)
+    try:
+        address = ip_address(value)
+    except ValueError:
+        return (value,)
+    around = (ip_network((address, bits), strict=False) for bits in range(address.max_prefixlen))
+    return (value, *(str(network) for network in around))
+
+
+def entry_fault(name: str, value: str) -> str | None:
+    """What is wrong with an entry of a list of this field, or None."""
+    if name == NETWORKS and _network(value) is None:
+        return "must be an address or a network such as 192.0.2.0/24 or 2001:db8::/32"
+    if name == "card.bin" and not re.fullmatch("[0-9]{6}", value):
+        return "must be the first six digits of a card, never more"
+    if name == "account" and not re.fullmatch("[0-9a-f]{32}", value):
+        return "must be the id of a payment made with that card or account, 32 digits or letters a to f"
+    if name in COUNTRIES and not re.fullmatch("[A-Z]{2}", value):
+        return "must be a country of ISO 3166-1, two capital letters"
+    if name == "customer.email" and "@" not in value[1:]:
+        return "must be an e-mail address; for a whole domain make a list of customer.emailDomain"
+    if name == "customer.emailDomain" and ("@" in value or "." not in value[1:]):
+        return "must be a domain such as mail.example, without @"
+    return None
+
+
+def entry(name: str, value: str) -> str:
+    """An entry as it is kept and looked for."""
+    return (_network(value) or value) if name == NETWORKS else normal(name, value)
+
+
+def _network(value: str) -> str | None:
+    """An address, or a network with its host part cleared; None for neither."""
+    try:
+        network = ip_network(value, strict=False)
+    except ValueError:
+        return None
+    return str(network if network.num_addresses > 1 else network.network_address)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if text else None
+
+
+def _unique(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value))
