@@ -55,6 +55,16 @@ GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
 
+# --- risk -------------------------------------------------------------------------------------------------------
+# The guard against card testing, for channels that do not set their own (docs/risk.md).
+GATEWAY_CARD_TESTING_GUARD: bool = env.bool("GATEWAY_CARD_TESTING_GUARD", default=True)
+# So many more failed than approved cards from one address or device stop the next; 0 = never.
+GATEWAY_CARD_TESTING_FAILURES: int = env.int("GATEWAY_CARD_TESTING_FAILURES", default=10)
+# The same for one BIN, which many shoppers share.
+GATEWAY_CARD_TESTING_BIN_FAILURES: int = env.int("GATEWAY_CARD_TESTING_BIN_FAILURES", default=60)
+# Within so many seconds.
+GATEWAY_CARD_TESTING_WINDOW_S: int = env.int("GATEWAY_CARD_TESTING_WINDOW_S", default=600)
+
 # --- shoppers ---------------------------------------------------------------------------------------------------
 # Seconds a shopper may stay at a bank or wallet, or with an authentication, before the payment ends without them.
 GATEWAY_SHOPPER_DEADLINE_S: int = env.int("GATEWAY_SHOPPER_DEADLINE_S", default=1_800)

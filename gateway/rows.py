@@ -32,6 +32,9 @@ class Write:
         self._parts: list[str] = []
         self._values: list[Any] = []
         self._guarded = False
+        self._asked: dict[str, tuple[str, Sequence[Any]]] = {}
+        self.brought: dict[str, Any] = {}
+        """What :meth:`bring` asked for, once the statement has run."""
 
     def update(
         self, row: models.Model, changes: Mapping[str, Any], *, expecting: Mapping[str, Any] | None = None
@@ -74,13 +77,37 @@ class Write:
         self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {found.table} WHERE {found.conditions}{guard})")
         self._values += found.adapt(where)
 
+    def raise_counts(self, model: type[models.Model], by: Mapping[str, int], **key: Any) -> None:
+        """Add to the counters of the row with this primary key, which is made where it is not there.
+
+        ``key`` has the columns of the primary key first. Writers of several rows raise them in one order, always.
+        """
+        names = [field.attname for field in model._meta.pk_fields]
+        found, shape = _shape(model, tuple(names)), _shape(model, (*key, *by))
+        counted = ", ".join(f'"{name}" = {shape.table}."{name}" + EXCLUDED."{name}"' for name in by)
+        source = " FROM moved" if self._guarded else ""
+        self._parts.append(
+            f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source}"
+            f" ON CONFLICT ({found.columns}) DO UPDATE SET {counted})"
+        )
+        self._values += shape.adapt({**key, **by})
+
+    def bring(self, name: str, select: str, values: Sequence[Any]) -> None:
+        """Bring back one value that ``select`` finds, as the database was before this statement, in ``brought``."""
+        self._asked[name] = (select, values)
+
     def run(self) -> bool:
         """Execute. False when the guarded row had moved on: then nothing at all was written."""
         if not self._parts:
             return True
-        tail = "SELECT count(*) FROM moved" if self._guarded else "SELECT 1"
-        rows = execute(f"WITH {', '.join(self._parts)} {tail}", self._values)
-        return bool(rows and rows[0][0])
+        columns = ["(SELECT count(*) FROM moved)" if self._guarded else "1"]
+        values = list(self._values)
+        for select, asked in self._asked.values():
+            columns.append(f"({select})")
+            values += asked
+        first = execute(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
+        self.brought = dict(zip(self._asked, first[1:], strict=True))
+        return bool(first[0])
 
 
 def execute(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -72,6 +72,12 @@ class Vault:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""
         return bytes(self._prf.primary().compute(value.encode(), FINGERPRINT_BYTES))
 
+    def fingerprints(self, value: str) -> tuple[bytes, ...]:
+        """Its fingerprints under every key of the vault, the primary key's first: what was kept before a rotation is
+        found by one of the others."""
+        every = (bytes(key.compute(value.encode(), FINGERPRINT_BYTES)) for key in self._prf.all().values())
+        return tuple(dict.fromkeys((self.fingerprint(value), *every)))
+
     def matches(self, value: str, fingerprint: bytes | memoryview) -> bool:
         """Whether ``fingerprint`` is one of ``value``, made with any key of the vault: keys rotate."""
         return self._matches(value, fingerprint) or bool(

@@ -12,13 +12,14 @@ from typing import Final
 from uuid import UUID
 
 from gateway.connectors.port import Connector
+from gateway.connectors.nobody import NOBODY
 from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AcquirerAccount
 
 INTERNAL: Final = "INTERNAL"
 
-_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB)
+_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY)
 CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType({connector.name: connector for connector in _ALL})
 
 
@@ -60,11 +61,11 @@ def route(test_mode: str, channel: UUID, *, brand: str, currency: str) -> Route:
 def choose(accounts: Iterable[Account], *, brand: str, currency: str) -> Route:
     """The first account that takes the brand and the currency and whose connector there is. Raises NoRoute.
 
-    An account at the simulator counts for nothing: only INTERNAL goes there.
+    An account at the simulator, or at nobody, counts for nothing: only INTERNAL and risk checks go there.
     """
     for account in accounts:
         connector = CONNECTORS.get(account.connector)
-        if connector is not None and connector is not SIMULATOR and account.takes(brand, currency):
+        if connector not in (None, SIMULATOR, NOBODY) and account.takes(brand, currency):
             return Route(connector=connector, account=account.merchant)
     raise NoRoute(f"no acquirer account takes {brand} in {currency}")
 

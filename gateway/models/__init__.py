@@ -4,6 +4,7 @@ from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
+from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.wallets import WalletKey, WalletTokenSeen
 
@@ -15,6 +16,7 @@ __all__ = [
     "AcquirerExchange",
     "AuditEntry",
     "Authentication",
+    "CardTestingCount",
     "Channel",
     "Division",
     "IdempotencyKey",
@@ -25,6 +27,11 @@ __all__ = [
     "PaymentEvent",
     "Psp",
     "RequestLog",
+    "RiskDecision",
+    "RiskList",
+    "RiskListEntry",
+    "RiskObservation",
+    "RiskSet",
     "Status",
     "Step",
     "Suspension",

@@ -104,6 +104,12 @@ class Channel(Entity):
         default=False, help_text="Refuse a second payment with the same merchantTransactionId."
     )
     limits = models.JSONField(default=dict, blank=True, validators=[_limits])
+    risk_set = models.CharField(
+        max_length=255, default="", blank=True, help_text="Key of the rule set that screens; risk.channelId goes first."
+    )
+    card_testing = models.JSONField(
+        default=dict, blank=True, help_text="The guard against card testing, where it differs from the settings."
+    )
 
     class Meta:
         ordering = ["merchant_id", "position", "created_at"]

@@ -149,10 +149,10 @@ def subject_of(
     payment_type: str,
     now: datetime,
     card_bin: str = "",
-    account: str = "",
+    accounts: tuple[str, ...] = (),
 ) -> Subject:
-    """The subject of a request. ``parameters``: accepted ones by full name. ``account``: the means' keyed fingerprint
-    as text, '' for none. ``card_bin``: the card's first digits, '' without a card."""
+    """The subject of a request. ``parameters``: accepted ones by full name. ``accounts``: the means' keyed
+    fingerprints as text, the primary key's first. ``card_bin``: the card's first digits, '' without a card."""
     values: dict[str, tuple[str, ...]] = {}
     for row in _ROWS:
         found = _unique(normal(row.name, parameters[name]) for name in row.sources if parameters.get(name))
@@ -163,7 +163,6 @@ def subject_of(
             values[name] = (value[:MAX_VALUE_CHARS],)
     issuer = brands.issuer(card_bin) if card_bin else None
     ours = {
-        "account": account,
         "card.bin": card_bin[: brands.BIN_DIGITS],
         "card.issuerCountry": issuer.country if issuer else "",
         "card.type": issuer.type if issuer else "",
@@ -173,6 +172,8 @@ def subject_of(
         "paymentType": payment_type,
     }
     values |= {name: (value,) for name, value in ours.items() if value}
+    if accounts:
+        values["account"] = accounts
     risk_amount = parameters.get("risk.amount")
     return Subject(
         money=Money(Decimal(risk_amount), money.currency) if risk_amount else money,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -68,15 +68,9 @@ class RuleSet:
     avs: Mapping[str, str] = field(default_factory=dict)
     cvv: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def lists(self) -> frozenset[tuple[str, str]]:
-        """(list, field) of every list that a rule names."""
-        return frozenset(
-            (one.options["list"], one.options["field"])
-            for rule in self.rules
-            for one in rule.when
-            if one.kind.name == "list" and one.options["list"] is not None
-        )
+    def numbered(self, key: str, version: int) -> RuleSet:
+        """The same set as it is kept: under this key, in this version."""
+        return replace(self, key=key, version=version)
 
     @property
     def countings(self) -> frozenset[Counting]:

@@ -1,0 +1,32 @@
+"""The connector of what asks no acquirer: standalone risk checks.
+
+A payment whose worker died is asked about like any other; here the answer is always that nothing was ever asked.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+
+REVERSED: Final = "900.100.301"
+
+
+class Nobody:
+    """Takes no payments at all."""
+
+    name = "nobody"
+    operations: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        raise Silence("nobody is there to be asked", {})
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        return NeverArrived(received={"outcome": "unknown"})
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        return AcquirerReply(code=REVERSED, received={"outcome": "nothing to reverse"})
+
+
+NOBODY: Final = Nobody()

@@ -1,0 +1,122 @@
+"""Rule sets, lists, what was decided, and the counts behind velocities and the card-testing guard."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import Merchant
+from gateway.models.payments import Payment
+
+
+class RiskSet(models.Model):
+    """A merchant's rule set. ``key`` is what risk.channelId names; ``document`` as it was written (gateway.risk.sets),
+    validated before it was kept; ``version`` is raised by every change. Source: Part B, Risk."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="risk_sets", db_index=False)
+    key = models.CharField(max_length=255)
+    document = models.JSONField()
+    active = models.BooleanField(default=True)
+    version = models.IntegerField(default=1)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["key"]
+        constraints = [models.UniqueConstraint(fields=["merchant", "key"], name="risk_set_key")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class RiskList(models.Model):
+    """A merchant's list of values of one field, which rules name."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="risk_lists", db_index=False)
+    name = models.CharField(max_length=64)
+    field = models.CharField(max_length=80)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["merchant", "name"], name="risk_list_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RiskListEntry(models.Model):
+    """One value. A card or an account is named by a payment made with it (``value`` is that payment's id): its number
+    is sealed, so that the fingerprint that is looked for can follow the vault's keys."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    list = models.ForeignKey(RiskList, on_delete=models.CASCADE, related_name="entries", db_index=False)
+    value = models.CharField(max_length=512)
+    account_sealed = models.BinaryField(null=True)
+    fingerprint = models.BinaryField(null=True)
+
+    class Meta:
+        ordering = ["value"]
+        verbose_name_plural = "risk list entries"
+        constraints = [models.UniqueConstraint(fields=["list", "value"], name="risk_list_entry")]
+        indexes = [
+            models.Index(
+                fields=["fingerprint"], name="risk_list_account", condition=models.Q(fingerprint__isnull=False)
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class RiskDecision(models.Model):
+    """What was decided about a payment, by which version of which set ('' for the card-testing guard), and why.
+
+    ``reasons``: [{rule, why, score or verdict}]; they tell limits and counts, never what the shopper sent.
+    """
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="risk_decision", db_constraint=False
+    )
+    set_key = models.CharField(max_length=255, default="")
+    version = models.IntegerField(default=0)
+    outcome = models.CharField(max_length=8)
+    code = models.CharField(max_length=11, default="")
+    score = models.IntegerField(null=True)
+    reasons = models.JSONField(default=list)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.outcome} {self.code}"
+
+
+class RiskObservation(models.Model):
+    """A payment that velocities count by one field. ``key`` is the vault's keyed fingerprint of the value, so the table
+    tells nobody's e-mail or address; ``at`` is the merchant's clock. Kept as long as the longest window."""
+
+    id = models.BigAutoField(primary_key=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    key = models.BinaryField(max_length=16)
+    at = models.DateTimeField()
+    payment = models.UUIDField()
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+
+    class Meta:
+        indexes = [models.Index(fields=["merchant", "key", "at"], name="risk_observation")]
+
+
+class CardTestingCount(models.Model):
+    """Failed card payments of one address, device or BIN in one slice of time, and those approved while the guard was
+    counting. Several ``shard`` rows, so that payments at once do not wait for each other. ``bucket`` is the slice's
+    number on the merchant's clock; ``at`` is real time, for throwing away. Not worth a write-ahead log."""
+
+    pk = models.CompositePrimaryKey("merchant_id", "kind", "key", "bucket", "shard")
+    merchant_id = models.UUIDField()
+    kind = models.CharField(max_length=8)
+    key = models.BinaryField(max_length=16)
+    bucket = models.BigIntegerField()
+    shard = models.SmallIntegerField()
+    failed = models.IntegerField()
+    passed = models.IntegerField()
+    at = models.DateTimeField()

@@ -1,0 +1,173 @@
+"""The guard against card testing: a burst of failing cards from one address, device or BIN is stopped early.
+
+Thieves try stolen or guessed numbers one after another; most fail. What the guard counts is failures minus approvals,
+per key, within a window, so ordinary declines never add up: with one decline in seven, the chance that a stretch of
+traffic ever reaches ten failures more than approvals is about 3 in 10⁸. Approvals are only counted while a key has
+more failures than approvals, so traffic that succeeds is never written about, and nothing of it is held in its favour.
+
+It costs no round trip: the look rides in the statement that begins the payment, the counting in the one that ends it.
+Attempts that are under way at the same time are not counted yet: a burst is stopped by those that came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import ip_address, ip_network
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway import clock, results
+from gateway import document as d
+from gateway.models import CardTestingCount
+from gateway.results import Family
+from gateway.risk.screening import Outcome, Reason, Verdict
+from gateway.rows import Write
+from gateway.vault import vault
+
+SLICES: Final = 5
+"""A window is counted in so many slices, so it is exact to a fifth."""
+SHARDS: Final = 4
+ADDRESS, BIN, DEVICE = "address", "bin", "device"
+CODES: Final[Mapping[str, str]] = MappingProxyType({ADDRESS: "800.120.102", DEVICE: "800.120.101", BIN: "800.300.401"})
+"""Key → the code of a payment that is stopped."""
+_WORDS: Final = {ADDRESS: "from this address", DEVICE: "from this device", BIN: "with this BIN"}
+_DEVICES: Final = (
+    "customer.browserFingerprint.id", "customer.browser.deviceId", "customer.app.deviceId",
+    "customer.browserFingerprint.value",
+)  # fmt: skip
+FAILURES: Final = frozenset({Family.REJECTED_BANK, Family.REJECTED_BLACKLIST, Family.ACCOUNT, Family.ADVICE_BLOCK})
+"""Declines that say something about the card. Others (an acquirer that is down, a soft decline, a missing
+authentication, our own rules) say nothing, and an outage must not lock shoppers out."""
+
+_LOOK: Final = """
+SELECT json_object_agg(kind, net) FROM (
+    SELECT c.kind, sum(c.failed - c.passed) AS net FROM gateway_cardtestingcount c
+    JOIN unnest(%s::text[], %s::bytea[], %s::bigint[]) AS k(kind, key, since) ON c.kind = k.kind AND c.key = k.key
+    WHERE c.merchant_id = %s AND c.bucket > k.since GROUP BY c.kind
+) counted
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """``failures``: so many more failed than approved cards from one address or device; ``bin_failures`` with one
+    BIN, which many shoppers share. 0 switches one off. ``window_s``: seconds."""
+
+    enabled: bool = True
+    failures: int = 10
+    bin_failures: int = 60
+    window_s: int = 600
+
+    def of(self, kind: str) -> int:
+        return self.bin_failures if kind == BIN else self.failures
+
+
+SHAPE: Final = d.record(
+    enabled=d.may(d.flag), failures=d.may(d.whole(0, 10_000)), binFailures=d.may(d.whole(0, 100_000)),
+    windowSeconds=d.may(d.whole(60, 3600)),
+)  # fmt: skip
+_NAMES: Final = {
+    "enabled": "enabled", "failures": "failures", "binFailures": "bin_failures", "windowSeconds": "window_s",
+}  # fmt: skip
+
+
+def limits_of(own: Mapping[str, Any]) -> Limits:
+    """A channel's limits: its own, else the settings'. ``own`` as SHAPE reads it."""
+    found = {ours: own[name] for name, ours in _NAMES.items() if own.get(name) is not None}
+    return Limits(
+        **{
+            "enabled": settings.GATEWAY_CARD_TESTING_GUARD,
+            "failures": settings.GATEWAY_CARD_TESTING_FAILURES,
+            "bin_failures": settings.GATEWAY_CARD_TESTING_BIN_FAILURES,
+            "window_s": settings.GATEWAY_CARD_TESTING_WINDOW_S,
+            **found,
+        }
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """One card payment under the guard: its keys, and what was counted for them when it began."""
+
+    merchant: UUID
+    limits: Limits
+    keys: Mapping[str, bytes]
+    bucket: int
+    shard: int
+    net: Mapping[str, int] = field(default_factory=dict)
+
+    def look(self, write: Write) -> None:
+        """Ask for the counts, in the statement that begins the payment."""
+        kinds = list(self.keys)
+        since = [self.bucket - SLICES] * len(kinds)
+        write.bring("guard", _LOOK, [kinds, [self.keys[kind] for kind in kinds], since, self.merchant])
+
+    def looked(self, write: Write) -> None:
+        self.net = write.brought.get("guard") or {}
+
+    def verdict(self) -> Verdict | None:
+        """A decline for a key that is over its limit; None lets the payment go on."""
+        for kind in self.keys:
+            limit, net = self.limits.of(kind), self.net.get(kind, 0)
+            if limit and net >= limit:
+                minutes = max(1, self.limits.window_s // 60)
+                why = f"card testing suspected: {net} more failed than approved cards {_WORDS[kind]} in {minutes} min"
+                reason = Reason(rule="card-testing guard", why=why, verdict="decline")
+                return Verdict(outcome=Outcome.DECLINE, code=CODES[kind], reasons=(reason,))
+        return None
+
+    def count(self, write: Write, code: str) -> None:
+        """Count how the payment ended, in the statement that ends it."""
+        failed = results.family(code) in FAILURES
+        if not failed and not results.is_approved(code):
+            return
+        for kind, key in self.keys.items():
+            if failed or self.net.get(kind, 0) > 0:
+                write.raise_counts(
+                    CardTestingCount, {"failed": int(failed), "passed": int(not failed)}, merchant_id=self.merchant,
+                    kind=kind, key=key, bucket=self.bucket, shard=self.shard, at=clock.real(),
+                )  # fmt: skip
+
+
+def watch(
+    parameters: Mapping[str, str], *, merchant: UUID, payment: UUID, card_bin: str, own: Mapping[str, Any], now: datetime
+) -> Watch | None:
+    """The watch over a card that a shopper has just sent; None where the channel has switched the guard off.
+
+    ``own``: the channel's limits; ``now``: the merchant's clock.
+    """
+    limits = limits_of(own)
+    if not limits.enabled:
+        return None
+    sent = {
+        ADDRESS: network_of(parameters.get("customer.ip", "")),
+        BIN: card_bin,
+        DEVICE: next((parameters[name] for name in _DEVICES if parameters.get(name)), ""),
+    }
+    keys = vault()
+    return Watch(
+        merchant=merchant,
+        limits=limits,
+        # Always in one order: statements that raise several counts must not wait for each other in a circle.
+        keys={
+            kind: keys.fingerprint(f"guard:{limits.window_s}:{kind}:{value}")
+            for kind, value in sorted(sent.items())
+            if value
+        },
+        bucket=int(now.timestamp() // (limits.window_s / SLICES)),
+        shard=payment.int % SHARDS,
+    )
+
+
+def network_of(address: str) -> str:
+    """What one shopper has: an IPv4 address, or the /64 of an IPv6 one, whose every address is theirs."""
+    try:
+        ip = ip_address(address.strip())
+    except ValueError:
+        return address.strip().lower()
+    return str(ip if ip.version == 4 else ip_network((ip, 64), strict=False))

@@ -1,0 +1,166 @@
+"""Rule sets and counts out of the database: one statement for a set with its lists, one for all of its velocities.
+
+A payment is observed in the statement that begins it, and counted in a later one. So the last of several payments at
+once sees all of them: a limit is never passed, though near it two at once may both be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+
+from gateway import document as d
+from gateway.models import Notification, Payment, RiskDecision, RiskObservation
+from gateway.risk import fields
+from gateway.risk.fields import Subject
+from gateway.risk.rules import Counting, Figures, Signals
+from gateway.risk.screening import Verdict
+from gateway.risk.sets import NO_RULES, RuleSet, compiled
+from gateway.rows import Write, execute
+from gateway.vault import vault
+
+log = structlog.get_logger(__name__)
+
+_LOAD: Final = """
+SELECT s.document::text, s.version, ARRAY(
+    SELECT l.name::text FROM unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value)
+    JOIN gateway_risklist l ON l.merchant_id = s.merchant_id AND l.field = k.field
+    JOIN gateway_risklistentry e ON e.list_id = l.id AND e.value = k.value
+    UNION
+    SELECT l.name::text FROM gateway_risklistentry e JOIN gateway_risklist l ON l.id = e.list_id
+    WHERE e.fingerprint = ANY (%(accounts)s::bytea[]) AND l.merchant_id = s.merchant_id
+)
+FROM gateway_riskset s WHERE s.merchant_id = %(merchant)s AND s.key = %(key)s AND s.active
+"""
+_COUNT: Final = """
+SELECT v.place, count(o.id), count(*) FILTER (WHERE p.status = 'DECLINED'),
+    coalesce(sum(o.amount) FILTER (WHERE o.currency = v.currency AND p.status <> 'DECLINED'), 0)
+FROM unnest(%(places)s::int[], %(keys)s::bytea[], %(since)s::timestamptz[], %(currencies)s::text[])
+    AS v(place, key, since, currency)
+LEFT JOIN gateway_riskobservation o ON o.merchant_id = %(merchant)s AND o.key = v.key AND o.at > v.since
+LEFT JOIN gateway_payment p ON p.id = o.payment
+GROUP BY v.place, v.key
+"""
+_KEYS: Final = "SELECT key FROM gateway_riskset WHERE merchant_id = %(merchant)s AND active ORDER BY key LIMIT 20"
+
+
+class UnknownSet(Exception):
+    """No active rule set of this merchant has that key. ``known``: those there are, at most 20."""
+
+    def __init__(self, known: list[str]) -> None:
+        super().__init__("no such rule set")
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A rule set, and the lists that the subject is on."""
+
+    rules: RuleSet
+    lists: frozenset[str] = frozenset()
+
+
+def load(merchant: UUID, key: str, subject: Subject) -> Loaded:
+    """The merchant's active set of that key. Raises UnknownSet."""
+    looked_for = [
+        (name, candidate)
+        for name, values in subject.values.items()
+        for value in values
+        for candidate in fields.candidates(name, value)
+    ]
+    rows = execute(
+        _LOAD,
+        {
+            "merchant": merchant, "key": key, "fields": [name for name, _ in looked_for],
+            "values": [value for _, value in looked_for],
+            "accounts": [bytes.fromhex(text) for text in subject.of("account")],
+        },
+    )  # fmt: skip
+    if not rows:
+        raise UnknownSet([row[0] for row in execute(_KEYS, {"merchant": merchant})])
+    text, version, lists = rows[0]
+    try:
+        found = compiled(text)
+    except d.Unreadable as fault:
+        # Kept by another version of this program: what cannot be read screens nothing, and says so.
+        log.error("risk_set_unreadable", merchant=merchant.hex, set=key, why=str(fault)[:500])
+        found = NO_RULES
+    return Loaded(rules=found.numbered(key, version), lists=frozenset(lists))
+
+
+def observe(write: Write, rules: RuleSet, subject: Subject, *, merchant: UUID, payment: UUID, at: datetime) -> None:
+    """Observe a payment by every field that the set's velocities count by, in the statement that begins it."""
+    for name in sorted({counting.per for counting in rules.countings}):
+        for key in _keys(name, subject):
+            write.insert(
+                RiskObservation, merchant_id=merchant, key=key, at=at, payment=payment, amount=subject.money.amount,
+                currency=subject.money.currency,
+            )  # fmt: skip
+
+
+def signals(loaded: Loaded, subject: Subject, *, merchant: UUID, at: datetime, observed: bool) -> Signals:
+    """Everything the rules ask the database for. ``observed``: the payment itself is among what is counted; a
+    standalone check is not, and is added here. No velocities: no statement."""
+    countings = list(loaded.rules.countings)
+    asked = [
+        (place, counting, key)
+        for place, counting in enumerate(countings)
+        for key in _keys(counting.per, subject)
+    ]
+    if not asked:
+        return Signals(lists=loaded.lists)
+    rows = execute(
+        _COUNT,
+        {
+            "merchant": merchant, "places": [place for place, _, _ in asked], "keys": [key for _, _, key in asked],
+            "since": [at - counting.within for _, counting, _ in asked],
+            "currencies": [counting.currency for _, counting, _ in asked],
+        },
+    )  # fmt: skip
+    counts: dict[Counting, Figures] = {}
+    for place, payments, declines, volume in rows:
+        counting, own = countings[place], 0 if observed else 1
+        if not observed and subject.money.currency == counting.currency:
+            volume += subject.money.amount
+        before = counts.get(counting, Figures())
+        # A shopper with two phones counts as often as the busier one.
+        counts[counting] = Figures(
+            payments=max(before.payments, payments + own), declines=max(before.declines, declines),
+            volume=max(before.volume, volume),
+        )  # fmt: skip
+    return Signals(lists=loaded.lists, counts=counts)
+
+
+def keep(payment: Payment, verdict: Verdict, rules: RuleSet | None, *, answer: Mapping[str, Any], at: datetime) -> bool:
+    """Keep a decision with what it adds to the payment's answer, before anybody is asked for money.
+
+    False when somebody else moved the payment since: then nothing was written.
+    """
+    write = Write()
+    changes = {"answer": {**payment.answer, **answer}}
+    write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
+    write.insert(
+        RiskDecision, payment_id=payment.id, set_key=rules.key if rules else "", version=rules.version if rules else 0,
+        outcome=verdict.outcome, code=verdict.code, score=verdict.score, at=at,
+        reasons=[{name: value for name, value in asdict(reason).items() if value} for reason in verdict.reasons],
+    )  # fmt: skip
+    if payment.payment_type != "RI":
+        write.insert(
+            Notification, merchant_id=payment.merchant_id, channel_id=payment.channel_id, kind="RISK",
+            action="CREATED", payment_id=payment.id, sequence=payment.sequence, created_at=at,
+        )  # fmt: skip
+    kept = write.run()
+    if kept:
+        payment.answer = changes["answer"]
+    return kept
+
+
+def _keys(name: str, subject: Subject) -> tuple[bytes, ...]:
+    """The fingerprints a subject is counted by. An account has several, one for each key of the vault; one counts."""
+    values = subject.of(name)[:1] if name == "account" else subject.of(name)
+    return tuple(vault().fingerprint(f"risk:{name}:{value}") for value in values)
