@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from gateway.connectors.port import Connector
 from gateway.connectors.nobody import NOBODY
+from gateway.connectors.port import Connector
 from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AcquirerAccount

@@ -116,7 +116,8 @@ RENEW: Final = Operation(
 AUTHORIZE_AGAIN: Mapping[str, Operation] = MappingProxyType({"INCREMENTAL_AUTH": INCREASE, "REAUTHORIZATION": RENEW})
 """By standingInstruction.industryPractice."""
 
-FIRST: Final = frozenset(operation.code for operation in _TABLE if not operation.follows)
+FIRST: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
+"""What a chain may begin with; RI is a standalone risk check, which nothing follows."""
 FOLLOW_UPS: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
 PLATFORM_ONLY: Final = "700.400.402"
 

@@ -1,6 +1,7 @@
-"""The two phases between the beginning of a payment and its acquirer: screen and authenticate.
+"""What may stand between the beginning of a payment and its acquirer: a halt, and the authentication.
 
-Each may halt the payment: with a code that declines it, or with a deadline until which its shopper is waited for.
+Screening (gateway.payments.screening) and authenticating may halt the payment: with a code that declines it, or with a
+deadline until which its shopper is waited for.
 """
 
 from __future__ import annotations
@@ -32,11 +33,6 @@ class Halt:
     deadline: datetime | None = None
     redirect: Redirect | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-def screen(payment: Payment, request: PaymentRequest) -> Halt | None:
-    """The verdict of risk checks; None lets the payment go on."""
-    return None
 
 
 def authenticate(payment: Payment, request: PaymentRequest) -> Halt | Mapping[str, str]:

@@ -17,20 +17,24 @@ from django.conf import settings
 from gateway import brands, clock, metrics, results
 from gateway.connectors.means import Card, Means
 from gateway.connectors.message import onwards
+from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
 from gateway.connectors.routing import NoRoute, Route, route
 from gateway.masking import mask_text
 from gateway.models import Payment, Status, Suspension
-from gateway.payments import capability, phases, refusal, store
+from gateway.payments import capability, phases, refusal, screening, store
 from gateway.payments.means import one_time_secrets
 from gateway.payments.phases import Halt
 from gateway.payments.request import Asker, PaymentRequest
+from gateway.payments.screening import RISK_CHECK, Plan
 from gateway.payments.states import Event, ImpossibleMove
+from gateway.risk.screening import Outcome
 from gateway.vault import vault
 
 IN_DOUBT_CODE: Final = "000.200.001"
 WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
+_PASSED: Final[Mapping[str, str]] = {"INTERNAL": "000.100.110", "EXTERNAL": "000.100.112", "": "000.000.000"}
 
 
 def process(request: PaymentRequest) -> Payment:
@@ -38,37 +42,55 @@ def process(request: PaymentRequest) -> Payment:
 
     Raises Refused when none is made: a means or mode that is not set up.
     """
-    try:
-        way = route(request.test_mode, request.channel.id, brand=request.brand, currency=request.money.currency)
-    except NoRoute:
-        raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
+    way = way_of(request)
+    plan = screening.plan(request)
     payment = new_payment(request, way)
     refused = request.parameters.refusals
     code = refused[0].code if refused else ""
     token = request.wallet_token
     try:
-        store.begin(payment, trace=request.trace, refusal=code, idempotency=request.idempotency, wallet_token=token)
+        store.begin(
+            payment, trace=request.trace, refusal=code, idempotency=request.idempotency, wallet_token=token, plan=plan
+        )
     except store.Duplicate:
         payment.duplicate_guard = None
         store.begin(
             payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency, wallet_token=token
         )
     if payment.status == Status.STARTED:
-        advance(payment, way.connector, request)
+        advance(payment, way.connector, request, plan)
     return payment
 
 
-def advance(payment: Payment, connector: Connector, request: PaymentRequest) -> None:
+def way_of(request: PaymentRequest) -> Route:
+    """The connector and account of a first payment; a standalone risk check asks nobody. Raises Refused."""
+    if request.payment_type == RISK_CHECK:
+        return Route(connector=NOBODY)
+    try:
+        return route(request.test_mode, request.channel.id, brand=request.brand, currency=request.money.currency)
+    except NoRoute:
+        raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
+
+
+def advance(payment: Payment, connector: Connector, request: PaymentRequest, plan: Plan) -> None:
     """Screen, authenticate and submit a payment that has begun; stop where a phase says so."""
     values = request.parameters.values
-    halt = phases.screen(payment, request)
+    halt = screening.screen(payment, request, plan)
+    if halt is None and payment.payment_type == RISK_CHECK:
+        _finish(payment, Event.APPROVE, passed(payment), request, duration_ms=0)
+        return
     if halt is None:
         outcome = phases.authenticate(payment, request)
         if not isinstance(outcome, Halt):
-            submit(payment, connector, question(payment, request.means, {**values, **outcome}), request)
+            submit(payment, connector, question(payment, request.means, {**values, **outcome}), request, plan=plan)
             return
         halt = outcome
     stop(payment, halt, request, request.means)
+
+
+def passed(payment: Payment) -> AcquirerReply:
+    """The answer of a standalone risk check that nothing speaks against (D18)."""
+    return AcquirerReply(code=_PASSED[payment.test_mode], approved=payment.money)
 
 
 def new_payment(request: PaymentRequest, way: Route) -> Payment:
@@ -144,11 +166,19 @@ def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -
     )
 
 
-def submit(payment: Payment, connector: Connector, asked: AcquirerRequest, asker: Asker) -> None:
-    """Ask the connector, with no transaction open, and complete the payment by its answer or its silence."""
+def submit(
+    payment: Payment, connector: Connector, asked: AcquirerRequest, asker: Asker, *, plan: Plan | None = None
+) -> None:
+    """Ask the connector, with no transaction open, and complete the payment by its answer or its silence.
+
+    An approval that the payment's rule set refuses for its AVS or CVV answer is taken back at once.
+    """
     started = time.perf_counter()
     try:
         reply = connector.submit(asked)
+        verdict = screening.judged(payment, reply)
+        if verdict.outcome is Outcome.DECLINE:
+            reply = screening.take_back(connector, asked, reply, verdict)
     except Silence as silence:
         reply = AcquirerReply(code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": mask_text(str(silence))})
         event = Event.LOSE
@@ -156,7 +186,7 @@ def submit(payment: Payment, connector: Connector, asked: AcquirerRequest, asker
         event = event_of(reply)
     took = time.perf_counter() - started
     metrics.asked(connector.name, event, took)
-    _finish(payment, event, reply, asker, duration_ms=int(took * 1000))
+    _finish(payment, event, reply, asker, duration_ms=int(took * 1000), plan=plan)
 
 
 def stop(payment: Payment, halt: Halt, asker: Asker, means: Means | None) -> None:
@@ -182,6 +212,7 @@ def _finish(
     *,
     duration_ms: int,
     waiting: Mapping[str, object] | None = None,
+    plan: Plan | None = None,
 ) -> None:
     """Complete the payment. If recovery was faster, what it found out is the truth; while it still asks, this is."""
     now = clock.now(asker.merchant)
@@ -192,7 +223,7 @@ def _finish(
         try:
             store.complete(
                 payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace,
-                idempotency=asker.idempotency, waiting=waiting,
+                idempotency=asker.idempotency, waiting=waiting, plan=plan,
             )  # fmt: skip
         except ImpossibleMove:
             payment.refresh_from_db()

@@ -25,9 +25,10 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
 from gateway.models import Payment, Status
 from gateway.money import Money
-from gateway.payments import store
+from gateway.payments import screening, store
 from gateway.payments.process import IN_DOUBT_CODE, event_of
 from gateway.payments.states import Event, ImpossibleMove
+from gateway.risk.screening import Outcome
 from gateway.rows import execute
 
 AT_ONCE: Final = 32
@@ -92,7 +93,7 @@ def recover_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> Recover
             if connector is None:
                 log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
             elif doubt(payment):
-                asked[pool.submit(ask, connector, inquiry(payment))] = payment
+                asked[pool.submit(ask, connector, inquiry(payment), payment)] = payment
         for future in as_completed(asked):
             payment = asked[future]
             try:
@@ -147,8 +148,9 @@ def inquiry(payment: Payment) -> AcquirerRequest:
     )  # fmt: skip
 
 
-def ask(connector: Connector, request: AcquirerRequest) -> Finding:
-    """Ask what became of ``request``; take it back if it never arrived. Touches no database."""
+def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:
+    """Ask what became of ``request``; take it back if it never arrived, or if it was approved and the payment's rule
+    set refuses it for its AVS or CVV answer. Touches no database."""
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
@@ -158,7 +160,19 @@ def ask(connector: Connector, request: AcquirerRequest) -> Finding:
         kind="inquire", sent=dict(found.sent), received=dict(found.received), duration_ms=_since_ms(started)
     )
     if not isinstance(found, NeverArrived):
-        return Finding(exchanges=[first], reply=found)
+        verdict = screening.judged(payment, found)
+        if verdict.outcome is not Outcome.DECLINE:
+            return Finding(exchanges=[first], reply=found)
+        started = time.perf_counter()
+        try:
+            reversed_one = screening.take_back(connector, request, found, verdict)
+        except Silence as silence:
+            return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
+        second = Exchange(
+            kind="void", sent={"void": request.payment.hex}, received=dict(reversed_one.received),
+            duration_ms=_since_ms(started),
+        )  # fmt: skip
+        return Finding(exchanges=[first, second], reply=reversed_one)
     started = time.perf_counter()
     try:
         word = connector.void(request)

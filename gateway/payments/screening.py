@@ -8,8 +8,6 @@ Source: Part B, Risk, Payment response; Part A, Customer.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -168,5 +166,3 @@ def take_back(connector: Connector, asked: AcquirerRequest, reply: AcquirerReply
         received={**reply.received, "takenBack": dict(word.received)},
         details={**reply.details, "RiskReason": f"{verdict.reasons[0].why}; the approval was reversed"},
     )  # fmt: skip
-
-

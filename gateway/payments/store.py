@@ -26,6 +26,7 @@ from gateway.models import (
 )
 from gateway.payments import wallet
 from gateway.payments.request import Idempotency, Trace
+from gateway.payments.screening import Plan, under_review
 from gateway.payments.states import START, Event, ImpossibleMove, after
 from gateway.payments.values import merged
 from gateway.rows import Write
@@ -54,12 +55,14 @@ def begin(
     raising: Payment | None = None,
     idempotency: Idempotency | None = None,
     wallet_token: Seen | None = None,
+    plan: Plan | None = None,
 ) -> bool:
     """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
 
     ``raising``: the first payment of the chain a follow-up joins; its count of follow-ups is raised by one. False
     when somebody else raised it since it was read: then nothing was written, and the chain must be read again.
-    Raises KeyTaken, Duplicate, and Refused for a ``wallet_token`` that began a payment already.
+    ``plan``: what risk looks at and observes as the payment begins. Raises KeyTaken, Duplicate, and Refused for a
+    ``wallet_token`` that began a payment already.
     """
     write = Write()
     if raising is not None:
@@ -73,6 +76,8 @@ def begin(
     _record(write, payment, event, payment.created_at)
     if not refusal:
         write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real() + answered_within(), inquiries=0)
+        if plan is not None:
+            plan.begin(write, payment)
     if refusal:
         _tell(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(results.http_status(refusal), refusal, payment=payment.id))
@@ -81,7 +86,7 @@ def begin(
     if wallet_token is not None:
         wallet_token.insert(write, payment.id)
     try:
-        return write.run()
+        begun = write.run()
     except IntegrityError as fault:
         constraint = getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "")
         if constraint == "gateway_idempotencykey_pkey":
@@ -91,6 +96,9 @@ def begin(
         if constraint == USED_ALREADY and wallet_token is not None:
             raise wallet.refused(wallet_token.wallet, wallet_token.replayed()) from None
         raise
+    if plan is not None:
+        plan.begun(write)
+    return begun
 
 
 def complete(
@@ -105,10 +113,12 @@ def complete(
     idempotency: Idempotency | None = None,
     recover_at: datetime | None = None,
     waiting: Mapping[str, Any] | None = None,
+    plan: Plan | None = None,
 ) -> None:
     """Move ``payment`` by the acquirer's answer, with its event, exchange, notification and log row.
 
-    ``waiting``: the columns of a Suspension, when the payment is now PENDING for its shopper.
+    ``waiting``: the columns of a Suspension, when the payment is now PENDING for its shopper. ``plan``: what risk
+    counts as the payment ends.
 
     Without a message in ``reply`` there was no exchange, and none is kept. ``recover_at``: when a payment that is now
     in doubt is asked about, real time; in FIRST_INQUIRY when not given.
@@ -116,6 +126,8 @@ def complete(
     """
     before, sequence = Status(payment.status), payment.sequence
     status = after(before, event)
+    if event == Event.APPROVE:
+        reply = under_review(payment, reply)
     changes: dict[str, Any] = {
         "status": status,
         "result_code": reply.code,
@@ -138,6 +150,8 @@ def complete(
         write.delete(Suspension, mine)
         if status == Status.IN_DOUBT:
             write.insert(OpenPayment, **mine, recover_at=recover_at or clock.real() + FIRST_INQUIRY, inquiries=0)
+    if plan is not None:
+        plan.end(write, reply.code)
     if waiting is not None:
         write.insert(Suspension, **mine, **waiting)
     _record(write, payment, event, at)
@@ -240,7 +254,8 @@ def _record(write: Write, payment: Payment, event: Event, at: datetime) -> None:
 
 
 def _tell(write: Write, payment: Payment, action: str, at: datetime) -> None:
+    kind = "RISK" if payment.payment_type == "RI" else "PAYMENT"
     write.insert(
-        Notification, merchant_id=payment.merchant_id, channel_id=payment.channel_id, kind="PAYMENT", action=action,
+        Notification, merchant_id=payment.merchant_id, channel_id=payment.channel_id, kind=kind, action=action,
         payment_id=payment.id, sequence=payment.sequence, created_at=at,
     )  # fmt: skip

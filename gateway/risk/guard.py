@@ -135,7 +135,13 @@ class Watch:
 
 
 def watch(
-    parameters: Mapping[str, str], *, merchant: UUID, payment: UUID, card_bin: str, own: Mapping[str, Any], now: datetime
+    parameters: Mapping[str, str],
+    *,
+    merchant: UUID,
+    payment: UUID,
+    card_bin: str,
+    own: Mapping[str, Any],
+    now: datetime,
 ) -> Watch | None:
     """The watch over a card that a shopper has just sent; None where the channel has switched the guard off.
 

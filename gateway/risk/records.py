@@ -107,11 +107,7 @@ def signals(loaded: Loaded, subject: Subject, *, merchant: UUID, at: datetime, o
     """Everything the rules ask the database for. ``observed``: the payment itself is among what is counted; a
     standalone check is not, and is added here. No velocities: no statement."""
     countings = list(loaded.rules.countings)
-    asked = [
-        (place, counting, key)
-        for place, counting in enumerate(countings)
-        for key in _keys(counting.per, subject)
-    ]
+    asked = [(place, counting, key) for place, counting in enumerate(countings) for key in _keys(counting.per, subject)]
     if not asked:
         return Signals(lists=loaded.lists)
     rows = execute(

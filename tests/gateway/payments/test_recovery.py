@@ -432,7 +432,7 @@ def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
             raise AssertionError("nothing is taken back before it is known not to have arrived")
 
     payment = Payment.objects.get(pk=shop.api.pay().id)
-    finding = recovery.ask(Deaf(), recovery.inquiry(payment))
+    finding = recovery.ask(Deaf(), recovery.inquiry(payment), payment)
     assert finding.reply is None
     assert [(row.kind, row.received) for row in finding.exchanges] == [("inquire", {"silence": "no line"})]
     assert process.event_of(AcquirerReply(code=REVERSED)) is Event.DECLINE
