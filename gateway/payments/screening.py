@@ -63,17 +63,17 @@ class Plan:
 
 
 def plan(request: PaymentRequest) -> Plan:
-    """What risk will look at. Raises Refused for a risk.channelId that names no rule set of this merchant."""
+    """What risk will look at. Raises Refused for a risk.channelId that names no rule set of this merchant, where the
+    channel checks risk or nothing but a check was asked for."""
     sent, means = request.parameters.values, request.means
     card = means if isinstance(means, Card) else None
     card_bin = card.number.reveal()[:6] if card is not None else ""
     watch = None
-    if card is not None and request.registration is None and request.payment_type != RISK_CHECK:
-        if sent.get("standingInstruction.source") != "MIT":
-            watch = guard.watch(
-                sent, merchant=request.merchant.id, payment=request.payment, card_bin=card_bin,
-                own=request.channel.card_testing, now=request.now,
-            )  # fmt: skip
+    if card is not None and _is_fresh(request):
+        watch = guard.watch(
+            sent, merchant=request.merchant.id, payment=request.payment, card_bin=card_bin,
+            own=request.channel.card_testing, now=request.now,
+        )  # fmt: skip
     key = sent.get("risk.channelId") or request.channel.risk_set
     standalone = request.payment_type == RISK_CHECK
     if (not key and not standalone) or request.parameters.refusals:
@@ -88,8 +88,18 @@ def plan(request: PaymentRequest) -> Plan:
     try:
         loaded = records.load(request.merchant.id, key, subject)
     except UnknownSet as fault:
+        if not standalone and not request.channel.risk_set:
+            # A channel that checks no risk: the value may name another system's channel. It is kept and echoed.
+            return Plan(watch=watch)
         raise _unknown(key, fault, named="risk.channelId" in sent) from None
     return Plan(loaded=loaded, subject=subject, watch=watch)
+
+
+def _is_fresh(request: PaymentRequest) -> bool:
+    """A card that a shopper has just sent to pay with. Stored cards were good once, and a merchant's batch of renewals
+    may well fail in a row."""
+    stored = request.registration is not None or request.parameters.get("standingInstruction.source") == "MIT"
+    return not stored and request.payment_type != RISK_CHECK
 
 
 def _unknown(key: str, fault: UnknownSet, *, named: bool) -> Refused:

@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.outbound", "gateway.metrics", "gateway.apps",
     ),
     ("gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications"),
-    ("gateway.payments",),
+    ("gateway.payments", "gateway.configuration"),
     ("gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.tasks", "gateway.management"),
     ("chargebacks",),
     ("checkout", "reporting"),

@@ -1,0 +1,85 @@
+"""A configuration document: validated wholly, then applied in one transaction, with its audit entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway import audit
+from gateway import document as d
+from gateway.configuration.section import Section, Target
+from gateway.configuration.sections import SECTIONS
+from gateway.models import Channel, Merchant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What applying changed in one section."""
+
+    section: str
+    before: Any
+    after: Any
+
+
+def find(entity: UUID) -> Target | None:
+    """Who has this entityId: a channel, or a merchant as a whole."""
+    channel = Channel.objects.select_related("merchant").filter(pk=entity).first()
+    if channel is not None:
+        return Target(merchant=channel.merchant, channel=channel)
+    merchant = Merchant.objects.filter(pk=entity).first()
+    return Target(merchant=merchant, channel=None) if merchant is not None else None
+
+
+def read(target: Target, document: Any) -> list[tuple[Section, Any]]:
+    """The document's sections in our order, each with its value. Raises document.Unreadable with every fault."""
+    faults = d.Faults()
+    if not isinstance(document, Mapping):
+        raise d.Unreadable([d.Fault(path="", message=f"must be an object with {', '.join(SECTIONS)}")])
+    d.unknown(document, SECTIONS, "", faults)
+    found = []
+    for name, section in SECTIONS.items():
+        if name not in document:
+            continue
+        if section.of_channel and target.channel is None:
+            faults.add(name, "belongs to a channel: name the channel's entityId")
+            continue
+        before = len(faults)
+        value = section.shape(document[name], name, faults)
+        if len(faults) == before:
+            section.check(target, value, name, faults)
+        found.append((section, value))
+    if faults:
+        raise d.Unreadable(faults)
+    return found
+
+
+def configure(target: Target, document: Any, *, by: audit.Actor, dry_run: bool = False) -> list[Change]:
+    """Apply a document and say what it changed; with ``dry_run`` nothing stays. Raises document.Unreadable."""
+    changes = []
+    with transaction.atomic():
+        subject = target.channel or target.merchant
+        for section, value in read(target, document):
+            before = section.told(target)
+            section.apply(target, value)
+            after = section.told(target)
+            if before != after:
+                changes.append(Change(section=section.name, before=before, after=after))
+                audit.record(
+                    by, "configure", subject, before={section.name: before}, after={section.name: after}
+                )  # fmt: skip
+        if dry_run:
+            transaction.set_rollback(True)
+    return changes
+
+
+def show(target: Target) -> dict[str, Any]:
+    """What is configured now, as a document; secrets are left out."""
+    return {
+        name: section.show(target)
+        for name, section in SECTIONS.items()
+        if target.channel is not None or not section.of_channel
+    }

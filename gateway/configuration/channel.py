@@ -1,0 +1,69 @@
+"""What a channel takes and how strictly it is read: the sections channel and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway import document as d
+from gateway.brands import BRANDS
+from gateway.configuration.section import Section, Target
+from gateway.models import THROTTLED_OPERATIONS, Channel
+
+_NAMES: Final[Mapping[str, str]] = {
+    "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
+    "parameters": "parameters", "threeDSecure": "three_d_secure", "cvvRequired": "cvv_required",
+    "refuseDuplicates": "refuse_duplicates",
+}  # fmt: skip
+"""Document → column."""
+
+_CHANNEL: Final = d.record(
+    name=d.may(d.text(1, 128)), active=d.may(d.flag), position=d.may(d.whole(0, 32_767)),
+    brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
+    currencies=d.may(d.list_of(d.currency, most=200, distinct=True)),
+    parameters=d.may(d.one_of(*Channel.Parameters.values)), threeDSecure=d.may(d.flag), cvvRequired=d.may(d.flag),
+    refuseDuplicates=d.may(d.flag),
+)  # fmt: skip
+
+
+def _apply_channel(target: Target, value: Mapping[str, Any]) -> None:
+    changes = {column: value[name] for name, column in _NAMES.items() if value[name] is not None}
+    for column, found in changes.items():
+        setattr(target.channel_there, column, list(found) if isinstance(found, tuple) else found)
+    target.channel_there.save(update_fields=list(changes))
+
+
+def _show_channel(target: Target) -> dict[str, Any]:
+    return {name: getattr(target.channel_there, column) for name, column in _NAMES.items()}
+
+
+_LIMIT: Final = d.record(limit=d.need(d.whole(1, 1_000_000)), window_s=d.need(d.whole(1, 1_000_000)))
+
+
+def _limits(value: Any, path: str, faults: d.Faults) -> Any:
+    """Operation → {limit, window_s}, or null for no limit."""
+    if not isinstance(value, Mapping):
+        faults.add(path, f"must be an object: one of {', '.join(THROTTLED_OPERATIONS)} → limit and window_s, or null")
+        return {}
+    d.unknown(value, THROTTLED_OPERATIONS, path, faults)
+    return {
+        name: None if limit is None else _LIMIT(limit, d.within(path, name), faults)
+        for name, limit in value.items()
+        if name in THROTTLED_OPERATIONS
+    }
+
+
+def _apply_limits(target: Target, value: Mapping[str, Any]) -> None:
+    target.channel_there.limits = dict(value)
+    target.channel_there.save(update_fields=["limits"])
+
+
+CHANNEL: Final = Section(
+    name="channel", shape=_CHANNEL, apply=_apply_channel, show=_show_channel,
+    about="What the channel takes and how strictly it is read. Empty brands or currencies: all. "
+    "What is not named stays.",
+)  # fmt: skip
+LIMITS: Final = Section(
+    name="limits", shape=_limits, apply=_apply_limits, show=lambda target: target.channel_there.limits,
+    about="Requests per window, by operation; * for every other one, null for no limit. Replaces what was there.",
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""One part of a configuration document: each topic brings its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.document import Faults, Shape
+from gateway.models import Channel, Merchant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Whose configuration it is. ``channel`` is None for a merchant as a whole; ``folder``: what file names in the
+    document are relative to."""
+
+    merchant: Merchant
+    channel: Channel | None
+    folder: Path = Path()
+
+    @property
+    def channel_there(self) -> Channel:
+        """The channel, where a section has made sure that there is one."""
+        assert self.channel is not None
+        return self.channel
+
+
+def _no_check(target: Target, value: Any, path: str, faults: Faults) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """``shape`` reads and validates without the database; ``check`` looks into it; ``apply`` writes, inside the
+    document's transaction; ``show`` tells what is configured now, as the document would say it and without secrets.
+
+    ``of_channel``: it belongs to a channel, and a merchant's document may not hold it. ``brief``: ``show`` for the
+    audit trail, where that would be too long.
+    """
+
+    name: str
+    about: str
+    shape: Shape
+    apply: Callable[[Target, Any], None]
+    show: Callable[[Target], Any]
+    check: Callable[[Target, Any, str, Faults], None] = _no_check
+    of_channel: bool = True
+    brief: Callable[[Target], Any] | None = None
+
+    def told(self, target: Target) -> Any:
+        """For the audit trail."""
+        return (self.brief or self.show)(target)

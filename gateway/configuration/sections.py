@@ -1,0 +1,15 @@
+"""The sections a configuration document may have. A topic adds its own here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from gateway.configuration.channel import CHANNEL, LIMITS
+from gateway.configuration.risk import CARD_TESTING, RISK
+from gateway.configuration.section import Section
+
+SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(
+    {section.name: section for section in (CHANNEL, LIMITS, CARD_TESTING, RISK)}
+)
