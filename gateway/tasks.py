@@ -9,10 +9,12 @@ from celery import shared_task
 from django.conf import settings
 
 from gateway import clock
-from gateway.models import RequestLog, ThrottleWindow
+from gateway.models import CardTestingCount, RequestLog, RiskObservation, ThrottleWindow
 from gateway.payments import recovery, resume
+from gateway.risk.rules import MAX_WINDOW
 from gateway.wallets import channels
 
+_CARD_TESTING_KEPT: Final = timedelta(hours=2)
 _THROTTLE_KEPT: Final = timedelta(minutes=10)
 _BATCH: Final = 10_000
 
@@ -39,4 +41,11 @@ def sweep() -> dict[str, int]:
     stale = list(RequestLog.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:_BATCH])
     requests = RequestLog.objects.filter(pk__in=stale).delete()[0] if stale else 0
     tokens = channels.forget(now, limit=_BATCH)
-    return {"throttle windows": windows, "requests": requests, "wallet tokens": tokens}
+    tested = CardTestingCount.objects.filter(at__lt=now - _CARD_TESTING_KEPT).delete()[0]
+    # Ids follow the time; only the oldest are looked at.
+    oldest = RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH]
+    observed = RiskObservation.objects.filter(pk__in=list(oldest), at__lt=now - MAX_WINDOW).delete()[0]
+    return {
+        "throttle windows": windows, "requests": requests, "wallet tokens": tokens, "card testing": tested,
+        "risk": observed,
+    }  # fmt: skip

@@ -18,6 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from gateway import audit, tokens
+from gateway.configuration.apply import configure
+from gateway.configuration.section import Target
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AccessToken, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.wallets import testing
@@ -27,11 +29,14 @@ CHANNELS: dict[str, dict[str, Any]] = {
     "plain": {"limits": UNLIMITED, "position": 10},
     "3ds": {"limits": UNLIMITED, "position": 40, "three_d_secure": True},
     "strict": {"limits": UNLIMITED, "position": 30, "parameters": Channel.Parameters.STRICT},
+    "risk": {"limits": UNLIMITED, "position": 50},
     "limited": {"limits": {"*": {"limit": 5, "window_s": 1}}, "position": 20},
 }
 # testMode=EXTERNAL goes to the bundled stub acquirer; "strict" has no account there and answers 600.200.700.
-EXTERNAL = ("plain", "3ds", "limited")
+EXTERNAL = ("plain", "3ds", "risk", "limited")
 USER = "demo"
+# What the channel "risk" is configured with; also the example of docs/configuration.md.
+CONFIGURATION = Path(settings.BASE_DIR) / "docs" / "examples" / "demo-configuration.json"
 
 
 class Command(BaseCommand):
@@ -60,6 +65,9 @@ def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
         name: Channel.objects.get_or_create(name=name, merchant=merchant, defaults=values)[0]
         for name, values in CHANNELS.items()
     }
+    if not channels["risk"].risk_set:
+        document = json.loads(CONFIGURATION.read_text(encoding="utf-8"))
+        configure(Target(merchant=merchant, channel=channels["risk"]), document, by=audit.COMMAND)
     stranger, _ = Merchant.objects.get_or_create(name="Other shop", division=division)
     other, _ = Channel.objects.get_or_create(name="other", merchant=stranger, defaults={"limits": UNLIMITED})
     for channel in [*(channels[name] for name in EXTERNAL), other]:
