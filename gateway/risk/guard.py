@@ -63,8 +63,10 @@ class Limits:
     bin_failures: int = 60
     window_s: int = 600
 
-    def of(self, kind: str) -> int:
-        return self.bin_failures if kind == BIN else self.failures
+    def reached(self, kind: str, net: int) -> bool:
+        """Whether a key that stands at ``net`` is stopped."""
+        limit = self.bin_failures if kind == BIN else self.failures
+        return 0 < limit <= net
 
 
 SHAPE: Final = d.record(
@@ -113,8 +115,8 @@ class Watch:
     def verdict(self) -> Verdict | None:
         """A decline for a key that is over its limit; None lets the payment go on."""
         for kind in self.keys:
-            limit, net = self.limits.of(kind), self.net.get(kind, 0)
-            if limit and net >= limit:
+            net = self.net.get(kind, 0)
+            if self.limits.reached(kind, net):
                 minutes = max(1, self.limits.window_s // 60)
                 why = f"card testing suspected: {net} more failed than approved cards {_WORDS[kind]} in {minutes} min"
                 reason = Reason(rule="card-testing guard", why=why, verdict="decline")
@@ -123,15 +125,21 @@ class Watch:
 
     def count(self, write: Write, code: str) -> None:
         """Count how the payment ended, in the statement that ends it."""
-        failed = results.family(code) in FAILURES
-        if not failed and not results.is_approved(code):
-            return
         for kind, key in self.keys.items():
-            if failed or self.net.get(kind, 0) > 0:
+            failed, passed = weight(code, self.net.get(kind, 0))
+            if failed or passed:
                 write.raise_counts(
-                    CardTestingCount, {"failed": int(failed), "passed": int(not failed)}, merchant_id=self.merchant,
-                    kind=kind, key=key, bucket=self.bucket, shard=self.shard, at=clock.real(),
+                    CardTestingCount, {"failed": failed, "passed": passed}, merchant_id=self.merchant, kind=kind,
+                    key=key, bucket=self.bucket, shard=self.shard, at=clock.real(),
                 )  # fmt: skip
+
+
+def weight(code: str, net: int) -> tuple[int, int]:
+    """(failed, passed): what a payment that ended with ``code`` adds to a key that stood at ``net`` failures more than
+    approvals. An approval counts only against failures, never ahead of them."""
+    if results.family(code) in FAILURES:
+        return 1, 0
+    return 0, int(net > 0 and results.is_approved(code))
 
 
 def watch(

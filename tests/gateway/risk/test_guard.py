@@ -1,0 +1,223 @@
+"""The guard against card testing: what it counts, what it stops, and what it never stops.
+
+Source: issue of this part; docs/risk.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from random import Random
+
+import pytest
+from django.test import override_settings
+
+from gateway import clock, results, tasks
+from gateway.connectors.simulator.cards import SIMULATED_CARDS
+from gateway.models import CardTestingCount, Channel, Merchant, RiskDecision
+from gateway.risk.guard import ADDRESS, BIN, CODES, DEVICE, Limits, network_of, weight
+from tests.support.database import places_of
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db
+
+GOOD, BAD = "000.100.110", "800.100.155"
+BAD_CARDS = ("4000015500000005", "4000015100000009", "4000015900000001", "4000016000000008")
+IP = {"customer__ip": "192.0.2.7"}
+BURST = 10
+
+
+def stopped_at(outcomes: list[str], limits: Limits, kind: str) -> int | None:
+    """The place at which one key's traffic is first stopped, one payment after another within one window; None: never.
+
+    The arithmetic of guard.Watch without a database.
+    """
+    net = 0
+    for place, code in enumerate(outcomes):
+        if limits.reached(kind, net):
+            return place
+        failed, passed = weight(code, net)
+        net += failed - passed
+    return None
+
+
+@pytest.mark.parametrize("share", [0.05, 0.10, 0.15])
+@pytest.mark.parametrize("kind", [ADDRESS, DEVICE, BIN])
+def test_ten_thousand_payments_with_ordinary_declines_are_never_stopped(share: float, kind: str) -> None:
+    """A merchant's server that sends many payments through one address or BIN; all of them in one window."""
+    for seed in range(20):
+        chance = Random(seed)
+        outcomes = [BAD if chance.random() < share else GOOD for _ in range(10_000)]
+        assert stopped_at(outcomes, Limits(), kind) is None
+
+
+@pytest.mark.parametrize(("share", "within"), [(1.0, 10), (0.9, 18), (0.8, 30)])
+def test_a_burst_of_failing_cards_is_stopped_early(share: float, within: int) -> None:
+    """Some of a thief's cards do work."""
+    for seed in range(20):
+        chance = Random(seed)
+        outcomes = [BAD if chance.random() < share else GOOD for _ in range(1000)]
+        place = stopped_at(outcomes, Limits(), ADDRESS)
+        assert place is not None
+        assert place <= within * 2
+
+
+def test_good_payments_before_a_burst_earn_it_nothing() -> None:
+    """Approvals count against failures, never ahead of them."""
+    assert stopped_at([GOOD] * 5000 + [BAD] * 20, Limits(), ADDRESS) == 5000 + BURST
+
+
+@pytest.mark.parametrize(
+    "code", ["900.100.300", "900.100.600", "300.100.100", "000.200.000", "100.380.501", "800.120.102", "800.300.401"]
+)
+def test_what_says_nothing_about_the_card_is_no_failure_but_a_listed_card_is(code: str) -> None:
+    """An outage must not lock shoppers out, and being stopped does not count as failing again."""
+    blacklisted = results.family(code) is results.Family.REJECTED_BLACKLIST
+    assert weight(code, 5) == (int(blacklisted), 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        (" 192.0.2.7 ", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("not an address", "not an address"),
+    ],
+)
+def test_a_shopper_has_one_address_or_a_whole_network(address: str, key: str) -> None:
+    """Whoever has one address of a /64 has all of them."""
+    assert network_of(address) == key
+
+
+@pytest.mark.parametrize("code", CODES.values())
+def test_the_codes_are_declines_of_the_risk_families(code: str) -> None:
+    """Decisions, section 3."""
+    assert results.family(code) in (results.Family.REJECTED_RISK_VALIDATION, results.Family.REJECTED_BLACKLIST)
+
+
+# --- the story ----------------------------------------------------------------------------------------------------
+
+
+def burst(shop: Shop, number: int, **more: str) -> list[str]:
+    return [shop.api.pay(card__number=BAD_CARDS[n % 4], **more).code for n in range(number)]
+
+
+def test_a_burst_from_one_address_is_stopped_before_the_acquirer(shop: Shop) -> None:
+    """On by default, nothing configured."""
+    assert set(burst(shop, BURST, **IP)) == {"800.100.155", "800.100.151", "800.100.159", "800.100.160"}
+    stopped = shop.api.pay(**IP)
+    assert (stopped.status, stopped.code) == (400, "800.120.102")
+    assert "10 more failed than approved cards from this address" in stopped.body["resultDetails"]["RiskReason"]
+    decision = RiskDecision.objects.get(pk=stopped.id)
+    assert (decision.set_key, decision.outcome, decision.score) == ("", "decline", None)
+    assert "risk" not in stopped.body
+    assert shop.api.pay(customer__ip="192.0.2.8").code == GOOD
+    assert shop.api.pay().code == GOOD
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        {"customer__browserFingerprint__id": "fp-1"},
+        {"customer__browser__deviceId": "d-1"},
+        {"customer__app__deviceId": "d-2"},
+    ],
+)
+def test_a_burst_from_one_device_is_stopped_although_its_address_changes(shop: Shop, device: dict[str, str]) -> None:
+    """Addresses are cheap."""
+    for n in range(BURST):
+        assert shop.api.pay(card__number=BAD_CARDS[n % 4], customer__ip=f"192.0.2.{n}", **device).code != GOOD
+    assert shop.api.pay(customer__ip="192.0.2.99", **device).code == "800.120.101"
+
+
+def test_a_burst_with_one_bin_is_stopped_although_everything_else_changes(shop: Shop) -> None:
+    """Guessed numbers share their first digits. The BIN's limit is a setting; here it is small."""
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"binFailures": 5})
+    for n in range(5):
+        assert shop.api.pay(card__number=BAD_CARDS[0], customer__ip=f"192.0.2.{n}").code == BAD
+    assert shop.api.pay(card__number="4000015500000005").code == "800.300.401"
+    assert shop.api.pay().code == GOOD
+
+
+def test_trying_every_test_card_once_stops_nobody() -> None:
+    """The declining test cards share their BINs, and none has as many as stop it."""
+    declining = Counter(card.number[:6] for card in SIMULATED_CARDS if weight(card.code, 0) == (1, 0))
+    assert max(declining.values()) < Limits().bin_failures
+
+
+def test_a_stopped_address_is_free_again_when_the_window_has_passed(shop: Shop) -> None:
+    """The window follows the merchant's clock; being stopped does not prolong it."""
+    burst(shop, BURST, **IP)
+    assert {shop.api.pay(**IP).code for _ in range(5)} == {"800.120.102"}
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=timedelta(seconds=600 + 120))
+    assert shop.api.pay(**IP).code == GOOD
+
+
+def test_approvals_take_back_what_failures_added(shop: Shop) -> None:
+    """An office, a family, a merchant's own server: many cards, one address."""
+    for _ in range(4):
+        burst(shop, 5, **IP)
+        assert {shop.api.pay(**IP).code for _ in range(6)} == {GOOD}
+    counted = CardTestingCount.objects.filter(kind=ADDRESS).values_list("failed", "passed")
+    assert Counter({"failed": sum(f for f, _ in counted), "passed": sum(p for _, p in counted)}) == {
+        "failed": 20,
+        "passed": 20,
+    }
+
+
+def test_merchants_do_not_share_counts(shop: Shop, stranger: Shop) -> None:
+    """R11."""
+    burst(shop, BURST, **IP)
+    assert stranger.api.pay(**IP).code == GOOD
+
+
+@pytest.mark.parametrize("own", [{"enabled": False}, {"failures": 0, "binFailures": 0}])
+def test_a_channel_can_switch_it_off(shop: Shop, own: dict[str, object]) -> None:
+    """Channel override."""
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing=own)
+    burst(shop, BURST, **IP)
+    assert shop.api.pay(**IP).code == GOOD
+
+
+@override_settings(GATEWAY_CARD_TESTING_GUARD=False)
+def test_an_installation_can_switch_it_off_and_a_channel_on_again(shop: Shop) -> None:
+    """Settings, and what goes before them."""
+    burst(shop, BURST, **IP)
+    assert not CardTestingCount.objects.exists()
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"enabled": True, "failures": 2})
+    burst(shop, 2, **IP)
+    assert shop.api.pay(**IP).code == "800.120.102"
+
+
+def test_payments_that_are_approved_write_no_counts(shop: Shop) -> None:
+    """Normal traffic pays nearly nothing: a look, and no row."""
+    assert {shop.api.pay(**IP).code for _ in range(5)} == {GOOD}
+    assert not CardTestingCount.objects.exists()
+
+
+def test_what_is_kept_names_nobody(shop: Shop) -> None:
+    """Privacy: keyed fingerprints."""
+    burst(shop, 1, customer__ip="198.51.100.77", customer__browser__deviceId="device-4711")
+    assert CardTestingCount.objects.count() == 3
+    found = places_of("198.51.100.77", "device-4711")
+    assert not any(place.startswith("gateway_cardtesting") for place in found)
+
+
+def test_old_counts_are_swept_away(shop: Shop) -> None:
+    """A limit on everything that can grow."""
+    burst(shop, 1, **IP)
+    assert tasks.sweep()["card testing"] == 0
+    CardTestingCount.objects.update(at=clock.real() - timedelta(hours=3))
+    assert tasks.sweep()["card testing"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_failures_at_once_are_all_counted_and_do_not_wait_in_a_circle(committed: Shop) -> None:
+    """Counts of several keys are raised in one order."""
+    sent = [IP | {"customer__browser__deviceId": "d-1"}, IP, {"customer__browser__deviceId": "d-1"}]
+    at_once(*[lambda n=n: committed.api.pay(card__number=BAD_CARDS[0], **sent[n % 3]).code for n in range(12)])
+    counted = CardTestingCount.objects.filter(kind=BIN).values_list("failed", flat=True)
+    assert sum(counted) == 12
