@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0003_means"),
+        ("gateway", "0005_wallets"),
     ]
 
     operations = [
