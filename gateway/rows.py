@@ -22,7 +22,10 @@ from typing import Any
 
 import psycopg
 from django.db import connection, models
+from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
+
+from gateway import direct
 
 
 class Write:
@@ -113,17 +116,22 @@ class Write:
 def execute(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Run one statement with parameters bound by the server and its plan kept; return all rows."""
     connection.ensure_connection()
-
-    def run(sql: str, params: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
-        with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-            cursor.execute(sql.encode(), params)
-            return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
-
-    step: Any = run
+    step: Any = _run
     for wrapper in reversed(connection.execute_wrappers):
         step = _wrapped(wrapper, step)
     rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": connection, "cursor": None})
     return rows
+
+
+def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
+    line = connection.connection
+    with connection.wrap_database_errors:
+        if line.autocommit and line.info.transaction_status == TransactionStatus.IDLE:
+            return direct.execute(line, sql, values)
+        # Inside a transaction psycopg keeps the book of what is open and what was prepared.
+        with psycopg.Cursor(line) as cursor:
+            cursor.execute(sql.encode(), values)
+            return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
 
 
 def _wrapped(wrapper: Any, step: Any) -> Any:
