@@ -26,31 +26,36 @@ from psycopg.types.json import Jsonb
 MOST_KEPT: Final = 200
 """Statements prepared on one connection; further ones are planned each time they are sent."""
 _TEXT, _BINARY = 0, 1
+_INT4, _INT8 = 23, 20
+_TYPE_OF: Final[dict[type, int]] = {bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, Jsonb: 3802}
+"""PostgreSQL's own numbers for its types, the same in every installation."""
 _FORGOTTEN: Final = b"26000"
-_PLACE: Final = re.compile(r"%%|%\((\w+)\)s|%s")
+_PLACE: Final = re.compile(r"%%|%(?:\((\w+)\))?s(::)?")
 
-_kept: Final[WeakKeyDictionary[psycopg.Connection[Any], dict[bytes, bytes]]] = WeakKeyDictionary()
+_kept: Final[WeakKeyDictionary[psycopg.Connection[Any], dict[tuple[bytes, tuple[int, ...]], bytes]]] = (
+    WeakKeyDictionary()
+)
 
 
 def execute(
     line: psycopg.Connection[Any], sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """Run one statement in a transaction of its own and return all rows. Raises psycopg's errors."""
-    text, names = _numbered(sql)
+    text, names, bare = _numbered(sql)
     chosen: Any = values if names is None else [values[name] for name in names]  # type: ignore[call-overload]
     octets, formats = _sent(line, chosen)
+    types = _types(chosen, bare) if bare else ()
     kept = _kept.get(line)
     if kept is None:
         kept = _kept[line] = {}
     for _ in range(2):
-        if text in kept:
-            name = kept[text]
-        elif len(kept) < MOST_KEPT:
+        name = kept.get((text, types))
+        if name is None:
+            if len(kept) >= MOST_KEPT:
+                return _rows(line, _checked(line, line.pgconn.exec_params(text, octets, types or None, formats)))
             name = b"direct_%d" % len(kept)
-            _checked(line, line.pgconn.prepare(name, text))
-            kept[text] = name
-        else:
-            return _rows(line, _checked(line, line.pgconn.exec_params(text, octets, None, formats)))
+            _checked(line, line.pgconn.prepare(name, text, types or None))
+            kept[text, types] = name
         result = line.pgconn.exec_prepared(name, octets, formats)
         if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) != _FORGOTTEN:
             break
@@ -77,22 +82,41 @@ def _rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
 
 
 @lru_cache(maxsize=512)
-def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None]:
-    """``sql`` with the server's own placeholders, and the names of its parameters in their order, if they have any."""
+def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]:
+    """``sql`` with the server's own placeholders; the names of its parameters in their order, if they have any; and
+    the places of those without a cast, which have to say of what type they are."""
     names: dict[str, int] = {}
+    bare: dict[int, None] = {}
     count = 0
 
     def number(found: re.Match[str]) -> str:
         nonlocal count
         if found[0] == "%%":
             return "%"
-        if found[1] is not None:
-            return f"${names.setdefault(found[1], len(names) + 1)}"
-        count += 1
-        return f"${count}"
+        if found[1] is None:
+            count += 1
+            place = count
+        else:
+            place = names.setdefault(found[1], len(names) + 1)
+        if not found[2]:
+            bare[place - 1] = None
+        return f"${place}{found[2] or ''}"
 
     text = _PLACE.sub(number, sql).encode()
-    return text, tuple(names) if names else None
+    return text, tuple(names) if names else None, tuple(bare)
+
+
+def _types(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
+    """Types of the parameters: what the values say where no cast does, else 0, which leaves it to the server."""
+    types = [0] * len(values)
+    for place in bare:
+        value = values[place]
+        kind = type(value)
+        if kind is int:
+            types[place] = _INT4 if -(2**31) <= value < 2**31 else _INT8
+        else:
+            types[place] = _TYPE_OF.get(kind, 0)
+    return tuple(types)
 
 
 def _string(value: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,35 +17,45 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, models
+from django.db.models.base import ModelState
 
 from gateway import clock
 from gateway.api.errors import BAD_CREDENTIALS, THROTTLED, Turned
 from gateway.identifiers import row_id
 from gateway.models import AccessToken, Channel, Merchant, Payment
+from gateway.payments.idempotency import JOIN_KEPT, KEPT_COLUMNS, Kept
 from gateway.rows import execute
 from gateway.tokens import digest
 
 _BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9._~+/-]{1,512}=*)")
 _ENTITY: Final = re.compile("[0-9a-f]{32}")
+_TOKEN_COLUMNS: Final = 4
 LAST_USE_EVERY: Final = timedelta(minutes=1)
 """How exact a token's last use is kept: one write a minute, not one a request."""
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
 
 
-def _columns(model: type[models.Model], alias: str) -> str:
-    return ", ".join(f'{alias}."{field.column}"' for field in model._meta.concrete_fields)
+_NOT_ASKED: Final = {"name", "active", "created_at", "position", "division_id"}
+"""Columns of merchants and channels that no request needs; Django fetches one that is asked for after all."""
 
 
-def _names(model: type[models.Model]) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields]
+def _names(model: type[models.Model], *, without: Set[str] = frozenset()) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
 
 
-_TOKEN_COLUMNS: Final = ("id", "scopes", "channel_id", "last_used_at")
-_MERCHANT, _CHANNEL, _PAYMENT = _names(Merchant), _names(Channel), _names(Payment)
+_MERCHANT, _CHANNEL, _PAYMENT = (
+    _names(Merchant, without=_NOT_ASKED), _names(Channel, without=_NOT_ASKED), _names(Payment),
+)  # fmt: skip
 _JSON: Final = {
     model: frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField))
-    for model in (Channel, Payment)
+    for model in (Merchant, Channel, Payment)
 }
+
+
+def _columns(names: Iterable[str], alias: str) -> str:
+    return ", ".join(f'{alias}."{name}"' for name in names)
+
+
 _FROM: Final = """
 FROM gateway_accesstoken t
 JOIN gateway_merchant m ON m.id = t.merchant_id AND m.active
@@ -53,28 +64,32 @@ LEFT JOIN gateway_channel c ON c.id = %(entity)s::uuid AND c.merchant_id = m.id 
 _WHERE: Final = """
 WHERE t.digest = %(digest)s AND t.revoked_at IS NULL AND (t.ends_at IS NULL OR t.ends_at > %(now)s)
 """
-_SELECT: Final = "SELECT {}, {}, {}".format(
-    ", ".join(f"t.{name}" for name in _TOKEN_COLUMNS), _columns(Merchant, "m"), _columns(Channel, "c")
+_SELECT: Final = (
+    "SELECT t.id, t.scopes, t.channel_id, t.last_used_at IS NULL OR t.last_used_at < %(seldom)s,"
+    f" {_columns(_MERCHANT, 'm')}, {_columns(_CHANNEL, 'c')}"
 )
 ADMIT: Final = _SELECT + _FROM + _WHERE
 # The payment's scope is the entity that asks: a channel sees its own payments, a merchant all of them.
 ADMIT_AND_READ: Final = (
-    f"{_SELECT}, {_columns(Payment, 'p')}{_FROM}"
+    f"{_SELECT}, {_columns(_PAYMENT, 'p')}{_FROM}"
     "LEFT JOIN gateway_payment p ON p.id = %(payment)s::uuid AND p.merchant_id = m.id"
     " AND (p.channel_id = c.id OR m.id = %(entity)s::uuid)" + _WHERE
 )
+ADMIT_AND_FIND: Final = f"{_SELECT}, {_columns(KEPT_COLUMNS, 'k')}{_FROM}{JOIN_KEPT}{_WHERE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """Who came in. ``channel`` is None when the merchant's own id was sent (dispatching) or no entity at all;
-    ``entity`` is None only when none was sent. ``payment``: what a read asked for, if it is this entity's."""
+    ``entity`` is None only when none was sent. ``payment``: what a read asked for, if it is this entity's. ``kept``:
+    what is kept under the request's idempotency key."""
 
     token: UUID
     merchant: Merchant
     channel: Channel | None
     entity: UUID | None
     payment: Payment | None
+    kept: Kept | None
 
 
 def bearer(header: str | None) -> str:
@@ -96,24 +111,34 @@ def entity_of(text: str | None) -> UUID | None:
 
 
 def admit(
-    token: str, entity: UUID | None, scope: str, *, payment: UUID | None = None, reads: bool = False, ip: str | None
+    token: str,
+    entity: UUID | None,
+    scope: str,
+    *,
+    payment: UUID | None = None,
+    reads: bool = False,
+    key: Mapping[str, str] | None = None,
+    ip: str | None,
 ) -> Admission:
-    """Let in who may come in, or turn away with 403. ``reads``: fetch ``payment`` in the same statement."""
+    """Let in who may come in, or turn away with 403. ``reads``: fetch ``payment`` in the same statement; ``key``: look
+    an idempotency key up in it."""
     now = clock.real()
-    rows = _ask(
-        ADMIT_AND_READ if reads else ADMIT,
-        {"digest": digest(token), "entity": entity, "now": now, **({"payment": payment} if reads else {})},
-    )
+    values = {"digest": digest(token), "entity": entity, "now": now, "seldom": now - LAST_USE_EVERY}
+    if reads:
+        rows = _ask(ADMIT_AND_READ, {**values, "payment": payment})
+    elif key is not None:
+        rows = _ask(ADMIT_AND_FIND, {**values, **key})
+    else:
+        rows = _ask(ADMIT, values)
     if not rows:
         raise Turned(403, BAD_CREDENTIALS, "this access token is unknown, has ended or was revoked")
-    row = rows[0]
-    token_id, scopes, bound_to, last_used = row[:4]
-    at = len(_TOKEN_COLUMNS)
-    merchant = Merchant.from_db("default", _MERCHANT, row[at : at + len(_MERCHANT)])
-    at += len(_MERCHANT)
+    (token_id, scopes, bound_to, seldom_used), merchant_row, channel_row, more = _cut(
+        rows[0], _TOKEN_COLUMNS, len(_MERCHANT), len(_CHANNEL)
+    )
+    merchant = _loaded(Merchant, _MERCHANT, merchant_row)
     channel = None
-    if row[at] is not None:
-        channel = _loaded(Channel, _CHANNEL, row[at : at + len(_CHANNEL)])
+    if channel_row[0] is not None:
+        channel = _loaded(Channel, _CHANNEL, channel_row)
         channel.merchant = merchant
     if entity is not None:
         as_merchant = channel is None and merchant.dispatching and entity == merchant.id
@@ -121,14 +146,23 @@ def admit(
             raise Turned(403, BAD_CREDENTIALS, "this access token does not speak for that entityId")
     if scope not in scopes:
         raise Turned(403, BAD_CREDENTIALS, f"this access token lacks the scope {scope}")
-    if last_used is None or now - last_used > LAST_USE_EVERY:
+    if seldom_used:
         AccessToken.objects.filter(pk=token_id).update(last_used_at=now, last_used_ip=ip)
-    found = None
-    if reads:
-        at += len(_CHANNEL)
-        if row[at] is not None and entity is not None:
-            found = _loaded(Payment, _PAYMENT, row[at:])
-    return Admission(token=token_id, merchant=merchant, channel=channel, entity=entity, payment=found)
+    there = bool(more) and more[0] is not None
+    return Admission(
+        token=token_id, merchant=merchant, channel=channel, entity=entity,
+        payment=_loaded(Payment, _PAYMENT, more) if there and reads and entity is not None else None,
+        kept=more if there and not reads else None,
+    )  # fmt: skip
+
+
+def _cut(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
+    """A row in pieces of these lengths, and what is left."""
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(row[at : at + length])
+        at += length
+    return [*pieces, row[at:]]
 
 
 def _ask(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -143,12 +177,18 @@ def _ask(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _loaded(model: Any, names: list[str], values: tuple[Any, ...]) -> Any:
-    """A model out of its columns. Django leaves JSON as text on its connections, to decode it field by field."""
-    decoded = [
-        json.loads(value) if isinstance(value, str) and name in _JSON[model] else value
-        for name, value in zip(names, values, strict=True)
-    ]
-    return model.from_db("default", names, decoded)
+    """A model out of its columns, as unpickling makes one: its constructor costs more than asking for the row.
+
+    Django leaves JSON as text on its connections, to decode it field by field.
+    """
+    row = model.__new__(model)
+    row._state = ModelState()
+    row._state.adding, row._state.db = False, "default"
+    row.__dict__.update(zip(names, values, strict=True))
+    for name in _JSON[model]:
+        if isinstance(text := row.__dict__.get(name), str):
+            row.__dict__[name] = json.loads(text)
+    return row
 
 
 # --- throttling ---------------------------------------------------------------------------------------------------

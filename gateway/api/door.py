@@ -7,7 +7,7 @@ is read, and a body is never parsed for a stranger.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
@@ -84,8 +84,16 @@ class Door(APIView):
         response.headers.pop("Vary", None)
         return response
 
-    def enter(self, request: Request, target: str | None = None, *, reads: bool = False) -> Visit:
-        """Let the request in, or turn it away. ``target``: the payment id in the path; ``reads``: fetch it too."""
+    def enter(
+        self,
+        request: Request,
+        target: str | None = None,
+        *,
+        reads: bool = False,
+        key: Mapping[str, str] | None = None,
+    ) -> Visit:
+        """Let the request in, or turn it away. ``target``: the payment id in the path; ``reads``: fetch it too;
+        ``key``: look up what is kept under an idempotency key."""
         endpoint = self.endpoints[request.method or ""]
         token = doorkeeper.bearer(request.headers.get("Authorization"))
         http: HttpRequest = request._request
@@ -97,7 +105,9 @@ class Door(APIView):
             sent, fault = _decoded(http.META.get("QUERY_STRING", "").encode("latin-1"))
         entity = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
         payment = identifiers.parse_id(target) if target else None
-        admission = doorkeeper.admit(token, entity, endpoint.scope, payment=payment, reads=reads, ip=self.trace.ip)
+        admission = doorkeeper.admit(
+            token, entity, endpoint.scope, payment=payment, reads=reads, key=key, ip=self.trace.ip
+        )
         self.trace = Trace(
             request=self.trace.request, method=self.trace.method, path=self.trace.path, at=self.trace.at,
             ip=self.trace.ip, started=self.trace.started, entity=admission.entity, token=admission.token,

@@ -28,17 +28,20 @@ def result(code: str, errors: Sequence[ParameterError] = (), more: str = "", doc
     return body
 
 
-def envelope(
-    code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "", **fields: Any
-) -> dict[str, Any]:
-    """An answer's body. ``timestamp`` is when it was generated, in the real world's time."""
+def shared_part(ndc: str) -> dict[str, str]:
+    """What every answer ends with. ``timestamp`` is when it was generated, in the real world's time."""
     return {
-        **fields,
-        "result": result(code, errors, more, docs),
         "buildNumber": settings.GATEWAY_BUILD_NUMBER,
         "timestamp": clock.wire(clock.real()),
         "ndc": ndc,
     }
+
+
+def envelope(
+    code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "", **fields: Any
+) -> dict[str, Any]:
+    """An answer's body."""
+    return {**fields, "result": result(code, errors, more, docs), **shared_part(ndc)}
 
 
 def plain_answer(status: int, code: str, more: str = "") -> HttpResponse:

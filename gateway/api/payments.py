@@ -14,14 +14,15 @@ from rest_framework.response import Response
 
 from gateway import clock, identifiers, results
 from gateway.api.door import Door, Visit
-from gateway.api.envelope import docs_of, envelope, to_json
+from gateway.api.envelope import docs_of, shared_part, to_json
 from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.models import Payment
-from gateway.payments.answer import code_of, payment_object
+from gateway.payments import kept
+from gateway.payments.answer import code_of
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
-from gateway.payments.idempotency import HEADER, Claim, claim_of, in_progress
+from gateway.payments.idempotency import HEADER, Claim, StoredAnswer, claim_of, in_progress, looked_up
 from gateway.payments.intake import facts_of, first_payment
 from gateway.payments.process import process
 from gateway.payments.refusal import NOT_SET_UP, Refused
@@ -32,40 +33,45 @@ NOT_FOUND = "700.400.580"
 REPLAYED = "Idempotent-Replayed"
 
 
-def answer_of(payment: Payment, visit: Visit, parameters: Parameters | None = None) -> tuple[int, dict[str, Any]]:
+def answer_of(payment: Payment, visit: Visit) -> tuple[int, dict[str, Any]]:
     """A payment in the envelope, and 200 or 400 by the family of its code."""
-    body = payment_object(payment)
-    if parameters is not None:
-        if parameters.refusals and payment.result_code == parameters.refusals[0].code:
-            body["result"]["parameterErrors"] = [
-                error.as_json(docs_of(visit.endpoint)) for error in parameters.refusals
-            ]
-        if parameters.ignored:
-            body["ignoredParameters"] = list(parameters.ignored)
     code = code_of(payment)
-    shared = envelope(code, visit.trace.ndc)
-    body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-    return results.http_status(code), body
+    return results.http_status(code), kept.told(payment, shared_part(visit.trace.ndc), {})
 
 
 class Answering:
-    """How one request answers its payment. With an idempotency key the first answer is stored, and sent as stored."""
+    """How one request answers its payment. With an idempotency key the first answer is kept, and told again as it was:
+    its names stand in the order in which the database keeps them."""
 
     def __init__(self, visit: Visit, parameters: Parameters) -> None:
         self.visit = visit
         self.parameters = parameters
-        self.stored: tuple[int, str] | None = None
+        self.made: tuple[int, str] | None = None
 
-    def store(self, payment: Payment) -> tuple[int, str]:
-        status, body = answer_of(payment, self.visit, self.parameters)
-        self.stored = status, to_json(body).decode()
-        return self.stored
+    def keep(self, payment: Payment) -> tuple[int, str]:
+        """Answer ``payment``; the HTTP status, and what its idempotency key keeps of the answer."""
+        payment.request, payment.answer = kept.in_stored_order(payment.request), kept.in_stored_order(payment.answer)
+        shared, more = shared_part(self.visit.trace.ndc), self._more(payment)
+        status, text = results.http_status(code_of(payment)), to_json(kept.told(payment, shared, more)).decode()
+        self.made = status, text
+        return status, kept.keep(payment, shared, more, text)
 
     def response(self, payment: Payment) -> HttpResponse:
-        if self.stored is not None:
-            return _stored(*self.stored, self.visit)
-        status, body = answer_of(payment, self.visit, self.parameters)
-        return Response(body, status=status, headers=self.visit.headers)
+        if self.made is not None:
+            return _stored(*self.made, self.visit)
+        body = kept.told(payment, shared_part(self.visit.trace.ndc), self._more(payment))
+        return Response(body, status=results.http_status(code_of(payment)), headers=self.visit.headers)
+
+    def _more(self, payment: Payment) -> dict[str, Any]:
+        """What the answer says about the request, and the payment does not know."""
+        more: dict[str, Any] = {}
+        refusals = self.parameters.refusals
+        if refusals and payment.result_code == refusals[0].code:
+            docs = docs_of(self.visit.endpoint)
+            more["parameterErrors"] = [error.as_json(docs) for error in refusals]
+        if self.parameters.ignored:
+            more["ignoredParameters"] = list(self.parameters.ignored)
+        return more
 
 
 def _stored(status: int, body: str, visit: Visit, *, replayed: bool = False) -> HttpResponse:
@@ -73,21 +79,29 @@ def _stored(status: int, body: str, visit: Visit, *, replayed: bool = False) -> 
     return HttpResponse(body, status=status, content_type="application/json; charset=utf-8", headers=headers)
 
 
+def replay(known: StoredAnswer, visit: Visit) -> HttpResponse:
+    """The answer that an idempotency key was given, once more."""
+    if known.body is not None and kept.is_whole(known.body):
+        return _stored(known.status, known.body, visit, replayed=True)
+    payment = Payment.objects.get(pk=known.payment)
+    if known.body is not None:
+        return _stored(known.status, to_json(kept.again(payment, known.body)).decode(), visit, replayed=True)
+    # Its worker died before it could answer: what is true now is told.
+    status, body = answer_of(payment, visit)
+    return _stored(status, to_json(body).decode(), visit, replayed=True)
+
+
 class PaymentDoor(Door):
     """What the two POSTs share: an idempotency key is looked up first and claimed with the payment."""
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
-        visit = self.enter(request, target or None)
-        claim = claim_of(
-            request.headers.get(HEADER), visit.pairs, token=visit.admission.token, method="POST", path=request.path
-        )
+        header, path = request.headers.get(HEADER), request.path
+        visit = self.enter(request, target or None, key=looked_up(header, method="POST", path=path))
+        claim = claim_of(header, visit.pairs, token=visit.admission.token, method="POST", path=path)
         if claim is None:
             return self.pay(visit, target, None)
-        if (known := claim.find()) is not None:
-            if known.body is not None:
-                return _stored(known.status, known.body, visit, replayed=True)
-            status, body = answer_of(Payment.objects.get(pk=known.payment), visit)
-            return _stored(status, to_json(body).decode(), visit, replayed=True)
+        if (known := claim.find(visit.admission.kept)) is not None:
+            return replay(known, visit)
         try:
             return self.pay(visit, target, claim)
         except KeyTaken:
@@ -98,7 +112,7 @@ class PaymentDoor(Door):
 
 
 def _idempotency(claim: Claim | None, answering: Answering) -> Idempotency | None:
-    return None if claim is None else Idempotency(claim=claim, respond=answering.store)
+    return None if claim is None else Idempotency(claim=claim, respond=answering.keep)
 
 
 class PaymentsView(PaymentDoor):

@@ -24,10 +24,18 @@ from gateway.vault import vault
 KEPT: Final = timedelta(hours=24)
 HEADER: Final = "Idempotency-Key"
 _SHAPE: Final = re.compile("[!-~]{1,255}")
+_LONGEST_PATH: Final = 64
 _LEFT_OUT: Final = frozenset({"card.cvv", "tokenAccount.dtvc"})
 IN_PROGRESS: Final = "800.120.402"
 INVALID: Final = "200.300.404"
-# By hand: it is asked before every payment with a key, and its plan is kept.
+KEPT_COLUMNS: Final = ("fingerprint", "payment", "status", "answer", "created_at")
+Kept = tuple[Any, ...]
+"""KEPT_COLUMNS of one key."""
+# By hand: it is asked with the access token (``t``) of every payment with a key, and its plan is kept.
+JOIN_KEPT: Final = (
+    "LEFT JOIN gateway_idempotencykey k ON k.token = t.id AND k.method = %(method)s AND k.path = %(path)s"
+    " AND k.key = %(key)s"
+)
 _FIND: Final = """
 SELECT fingerprint, payment, status, answer, created_at FROM gateway_idempotencykey
 WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(key)s
@@ -36,8 +44,8 @@ WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """What a key was answered with. ``body`` is JSON text; None when it is to be told from ``payment`` instead,
-    because the worker that made it died before it could store the answer."""
+    """What a key was answered with. ``body`` is what gateway.payments.kept kept of it; None when the worker that made
+    ``payment`` died before it could store the answer."""
 
     status: int
     body: str | None
@@ -58,22 +66,22 @@ class Claim:
     def _where(self) -> dict[str, Any]:
         return {"token": self.token, "method": self.method, "path": self.path, "key": self.key}
 
-    def find(self) -> StoredAnswer | None:
-        """The answer this key has already. None: the key is free. Raises Refused: another body (400), or still being
-        made (409)."""
-        found = self._stored()
+    def find(self, kept: Kept | None) -> StoredAnswer | None:
+        """The answer this key has already, as ``kept`` with the admission. None: the key is free. Raises Refused:
+        another body (400), or still being made (409)."""
+        found = self._stored(kept)
         if found is None or found.body is not None:
             return found
         if Payment.objects.filter(pk=found.payment, status=Status.STARTED).exists():
             raise in_progress(self.key)
         # Answered between the two looks, or by recovery, which knows no answers: the second look tells.
-        return self._stored()
-
-    def _stored(self) -> StoredAnswer | None:
         rows = execute(_FIND, self._where)
-        if not rows:
+        return self._stored(rows[0] if rows else None)
+
+    def _stored(self, kept: Kept | None) -> StoredAnswer | None:
+        if kept is None:
             return None
-        fingerprint, payment, status, answer, created_at = rows[0]
+        fingerprint, payment, status, answer, created_at = kept
         if clock.real() - created_at > KEPT:
             IdempotencyKey.objects.filter(**self._where, created_at=created_at).delete()
             return None
@@ -99,6 +107,13 @@ class Claim:
         write.follow(IdempotencyKey, {"status": status, "answer": body}, self._where)
 
 
+def looked_up(header: str | None, *, method: str, path: str) -> dict[str, str] | None:
+    """What finds a key that a request sent (JOIN_KEPT); None for no key, or one of the wrong form."""
+    if header is None or not _SHAPE.fullmatch(header):
+        return None
+    return {"method": method, "path": path[:_LONGEST_PATH], "key": header}
+
+
 def claim_of(
     header: str | None, pairs: Iterable[tuple[str, str]], *, token: UUID, method: str, path: str
 ) -> Claim | None:
@@ -111,7 +126,7 @@ def claim_of(
     canonical = sorted((name, value) for name, value in pairs if name not in _LEFT_OUT)
     # Length-prefixed, so that no two different bodies have one text.
     body = "".join(f"{len(name)}:{name}{len(value)}:{value}" for name, value in canonical)
-    return Claim(token=token, method=method, path=path[:64], key=header, body=body)
+    return Claim(token=token, method=method, path=path[:_LONGEST_PATH], key=header, body=body)
 
 
 def in_progress(key: str) -> Refused:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.models import IdempotencyKey, Payment, Status
+from gateway.payments import kept
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
@@ -55,6 +56,50 @@ def test_the_order_of_parameters_and_the_cvv_make_no_other_body(api: Api) -> Non
     backwards = dict(reversed(payment(card__cvv="999").items()))
     second = api.post("/v1/payments", backwards, Idempotency_Key=KEY)
     assert second.text == first.text
+
+
+REPLAYED: tuple[dict[str, str | None], ...] = (
+    {
+        "paymentType": "PA",
+        "customParameters[zebra]": "z",
+        "customParameters[a_b]": "1",
+        "customer.givenName": "Zoë",
+        "customer.surname": "Lee",
+    },
+    {"cart.items[7].name": "Lamp", "cart.items[2].name": "Chair", "cart.items[2].currency": "EUR"},
+    {"somethingNew": "1", "another": "2"},
+    {"card.number": "4444444444444444"},
+    {"testMode": "INTERNAL", "descriptor": "Order 4711", "billing.country": "DE", "billing.city": "Zürich"},
+)
+
+
+@pytest.mark.parametrize("changes", REPLAYED, ids=lambda changes: next(iter(changes)))
+def test_a_replay_is_the_first_answer_byte_for_byte(api: Api, changes: dict[str, str | None]) -> None:
+    """Whatever was echoed, ignored or refused, in whatever order it was sent."""
+    sent = {**payment(), **changes}
+    first, second = (api.post("/v1/payments", sent, Idempotency_Key=KEY) for _ in range(2))
+    assert second.headers.get("Idempotent-Replayed") == "true"
+    assert (second.status, second.text) == (first.status, first.text)
+
+
+def test_a_final_answer_is_kept_by_what_its_payment_does_not_know(api: Api) -> None:
+    """Goals P4: the payment's row knows the rest."""
+    first = pay(api)
+    answer = IdempotencyKey.objects.get().answer or ""
+    assert len(answer) < 120 < len(first.text)
+    assert first.id not in answer
+
+
+def test_an_answer_that_is_not_final_is_kept_whole(api: Api) -> None:
+    """Its payment moves on; the answer to the first request does not."""
+    first = pay(api)
+    Payment.objects.update(status=Status.STARTED, result_code="")
+    waiting = Payment.objects.get(pk=first.id)
+    waiting.status, waiting.result_code = Status.PENDING, "000.200.000"
+    shared = {"buildNumber": "b", "timestamp": "t", "ndc": "n"}
+    assert kept.keep(waiting, shared, {}, '{"id":"x"}') == '{"id":"x"}'
+    IdempotencyKey.objects.update(answer='{"id":"x"}', status=200)
+    assert pay(api).text == '{"id":"x"}'
 
 
 def test_a_validation_error_does_not_use_the_key_up(api: Api) -> None:

@@ -1,0 +1,70 @@
+"""What an idempotency key keeps of an answer: only what the payment's row does not know.
+
+A final payment's row changes no more, so its answer can be told again, byte for byte: kept are the time, the build,
+and what was said about the request itself. An answer that is not final is kept whole: its payment will move on.
+Source: ruling D20; goals P4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway import identifiers
+from gateway.models import Payment, Status
+from gateway.payments.answer import payment_object
+
+_FINAL: Final = (Status.APPROVED, Status.DECLINED)
+_WHOLE: Final = "{"
+"""How an answer that is kept whole begins; the others are a JSON list."""
+
+
+def told(payment: Payment, shared: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of an answer: the payment; ``more``, which is parameterErrors (in the result) and ignoredParameters;
+    and ``shared``, the envelope's buildNumber, timestamp and ndc."""
+    body = payment_object(payment)
+    if "parameterErrors" in more:
+        body["result"]["parameterErrors"] = more["parameterErrors"]
+    if "ignoredParameters" in more:
+        body["ignoredParameters"] = more["ignoredParameters"]
+    return body | {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
+
+
+def in_stored_order(value: Any) -> Any:
+    """A JSON value with its names in the order in which PostgreSQL keeps them (jsonb): shorter ones first."""
+    if isinstance(value, dict):
+        return {name: in_stored_order(value[name]) for name in sorted(value, key=_by_length)}
+    if isinstance(value, list):
+        return [in_stored_order(one) for one in value]
+    return value
+
+
+def _by_length(name: str) -> tuple[int, bytes]:
+    octets = name.encode()
+    return len(octets), octets
+
+
+def keep(payment: Payment, shared: Mapping[str, Any], more: Mapping[str, Any], text: str) -> str:
+    """What to keep of the answer ``text``. :func:`again` makes it of that."""
+    if payment.status not in _FINAL:
+        return text
+    ndc = "" if shared["ndc"] == _ndc(payment) else shared["ndc"]
+    facts = [shared["timestamp"], shared["buildNumber"], ndc, *([dict(more)] if more else [])]
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_whole(kept: str) -> bool:
+    """Whether an answer was kept as it was sent."""
+    return kept.startswith(_WHOLE)
+
+
+def again(payment: Payment, kept: str) -> dict[str, Any]:
+    """The body that was answered, out of the payment and what :func:`keep` kept."""
+    timestamp, build, ndc, *rest = json.loads(kept)
+    shared = {"buildNumber": build, "timestamp": timestamp, "ndc": ndc or _ndc(payment)}
+    return told(payment, shared, rest[0] if rest else {})
+
+
+def _ndc(payment: Payment) -> str:
+    return identifiers.ndc(payment.request_id, payment.channel_id.hex)
