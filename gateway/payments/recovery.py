@@ -9,8 +9,9 @@ ever. Real time throughout. Source: decisions, house rule 4; goals R1, R3.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -32,8 +33,13 @@ from gateway.risk.screening import Outcome
 from gateway.rows import execute
 
 AT_ONCE: Final = 32
-"""Payments claimed together, and asked about at the same time: a claim must not run out in a queue."""
+"""Payments claimed together, and asked about at one acquirer at the same time: a claim must not run out in a queue."""
+MOST_AT_ONCE: Final = 4 * AT_ONCE
+"""Questions to all acquirers together: one that is silent holds its share, and the others go on."""
 ROUNDS_S: Final = 5.0
+LONGEST_S: Final = 30.0
+"""Of one tick: while it waits for a silent acquirer it goes on with the others, but not for ever."""
+LOOK_EVERY_S: Final = 0.5
 PAUSES_S: Final = (1, 2, 4, 8, 15, 30, 45)
 """From one inquiry without an answer to the next; the last repeats. Short enough that a payment is settled within a
 minute after its acquirer is back."""
@@ -44,8 +50,11 @@ log = structlog.get_logger(__name__)
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
-    SELECT payment_id FROM gateway_openpayment
-    WHERE recover_at <= %(now)s ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    SELECT payment_id FROM gateway_openpayment o
+    WHERE recover_at <= %(now)s AND (cardinality(%(besides)s::text[]) = 0 OR NOT EXISTS (
+        SELECT 1 FROM gateway_payment p WHERE p.id = o.payment_id AND p.connector = ANY(%(besides)s::text[])
+    ))
+    ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE gateway_openpayment o SET recover_at = %(lease)s, inquiries = least(o.inquiries + 1, %(most)s)::smallint
 FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
@@ -54,9 +63,11 @@ FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One question to the acquirer about a payment. ``received`` tells a silence too."""
+    """One question to the acquirer about a payment. ``received`` tells a silence too. ``at``: when it was over, real
+    time."""
 
     kind: str
+    at: datetime
     sent: dict[str, Any]
     received: dict[str, Any]
     duration_ms: int
@@ -81,44 +92,67 @@ class Recovered:
 
 def recover_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> Recovered:
     """Ask about at most ``limit`` payments (and at most AT_ONCE) whose time has come by ``now``, all at once."""
-    payments = claim(min(limit, AT_ONCE), now or clock.real())
-    if not payments:
-        return Recovered(claimed=0, settled=0)
-    settled = 0
-    with ThreadPoolExecutor(max_workers=len(payments), thread_name_prefix="inquiry") as pool:
-        # Threads talk to acquirers only; rows are read and written here, on one connection.
-        asked: dict[Future[Finding], Payment] = {}
-        for payment in payments:
-            connector = CONNECTORS.get(payment.connector)
-            if connector is None:
-                log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
-            elif doubt(payment):
-                asked[pool.submit(ask, connector, inquiry(payment), payment)] = payment
-        for future in as_completed(asked):
-            payment = asked[future]
-            try:
-                settled += settle(payment, future.result())
-            except Exception:  # one payment must not keep the others waiting; its claim runs out and it is due again
-                log.exception("recovery_failed", payment=payment.id.hex)
+    with _inquiries() as pool:
+        payments = claim(min(limit, AT_ONCE), now or clock.real())
+        asked = _ask_about(payments, pool)
+        settled = sum(_settle(asked[future], future) for future in as_completed(asked))
     return Recovered(claimed=len(payments), settled=settled)
 
 
 def recover_all_due() -> Recovered:
-    """Recover until nothing is due, for ROUNDS_S at most: then the next tick goes on."""
+    """Recover until nothing is due, for ROUNDS_S at most: then the next tick goes on. While an acquirer keeps this one
+    waiting, payments of the others are recovered."""
     claimed = settled = 0
-    end = time.monotonic() + ROUNDS_S
-    while True:
-        done = recover_due()
-        claimed, settled = claimed + done.claimed, settled + done.settled
-        if done.claimed < AT_ONCE or time.monotonic() > end:
-            return Recovered(claimed=claimed, settled=settled)
+    began = time.monotonic()
+    asked: dict[Future[Finding], Payment] = {}
+    with _inquiries() as pool:
+        while True:
+            took = time.monotonic() - began
+            payments: list[Payment] = []
+            if len(asked) < MOST_AT_ONCE and (took < ROUNDS_S or (asked and took < LONGEST_S)):
+                busy = Counter(payment.connector for payment in asked.values())
+                full = [name for name, number in busy.items() if number >= AT_ONCE]
+                payments = claim(AT_ONCE, clock.real(), besides=full)
+                claimed += len(payments)
+                asked |= _ask_about(payments, pool)
+            if not asked and len(payments) < AT_ONCE:
+                return Recovered(claimed=claimed, settled=settled)
+            for future in wait(asked, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED).done:
+                settled += _settle(asked.pop(future), future)
 
 
-def claim(limit: int, now: datetime) -> list[Payment]:
+def _inquiries() -> ThreadPoolExecutor:
+    """Threads that talk to acquirers only; rows are read and written by the caller, on one connection."""
+    return ThreadPoolExecutor(max_workers=MOST_AT_ONCE + AT_ONCE, thread_name_prefix="inquiry")
+
+
+def _ask_about(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Future[Finding], Payment]:
+    """Send the questions about ``payments`` off; what will answer each."""
+    asked: dict[Future[Finding], Payment] = {}
+    for payment in payments:
+        connector = CONNECTORS.get(payment.connector)
+        if connector is None:
+            log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
+        elif doubt(payment):
+            asked[pool.submit(ask, connector, inquiry(payment), payment)] = payment
+    return asked
+
+
+def _settle(payment: Payment, future: Future[Finding]) -> bool:
+    """Settle one payment; a fault in it must not keep the others waiting: its claim runs out and it is due again."""
+    try:
+        return settle(payment, future.result())
+    except Exception:
+        log.exception("recovery_failed", payment=payment.id.hex)
+        return False
+
+
+def claim(limit: int, now: datetime, *, besides: Sequence[str] = ()) -> list[Payment]:
     """The payments due by ``now``, each for one claimer: their time is moved on by as long as asking may take, so
-    that another one takes over only when the claimer has died."""
+    that another one takes over only when the claimer has died. ``besides``: connectors whose payments wait."""
     lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
-    rows = execute(_CLAIM, {"now": now, "limit": limit, "lease": now + lease, "most": _MOST_INQUIRIES})
+    values = {"now": now, "limit": limit, "lease": now + lease, "most": _MOST_INQUIRIES, "besides": list(besides)}
+    rows = execute(_CLAIM, values)
     claimed: list[UUID] = [row[0] for row in rows]
     if not claimed:
         return []
@@ -156,9 +190,7 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
         found = connector.inquire(request)
     except Silence as silence:
         return Finding(exchanges=[_silence("inquire", silence, started)], reply=None)
-    first = Exchange(
-        kind="inquire", sent=dict(found.sent), received=dict(found.received), duration_ms=_since_ms(started)
-    )
+    first = _exchange("inquire", found.sent, found.received, started)
     if not isinstance(found, NeverArrived):
         verdict = screening.judged(payment, found)
         if verdict.outcome is not Outcome.DECLINE:
@@ -168,27 +200,25 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
             reversed_one = screening.take_back(connector, request, found, verdict)
         except Silence as silence:
             return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
-        second = Exchange(
-            kind="void", sent={"void": request.payment.hex}, received=dict(reversed_one.received),
-            duration_ms=_since_ms(started),
-        )  # fmt: skip
+        second = _exchange("void", {"void": request.payment.hex}, reversed_one.received, started)
         return Finding(exchanges=[first, second], reply=reversed_one)
     started = time.perf_counter()
     try:
         word = connector.void(request)
     except Silence as silence:
         return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
-    second = Exchange(kind="void", sent=dict(word.sent), received=dict(word.received), duration_ms=_since_ms(started))
+    second = _exchange("void", word.sent, word.received, started)
     return Finding(exchanges=[first, second], reply=replace(word, code=TIMEOUT_REVERSED, approved=None))
 
 
 def settle(payment: Payment, finding: Finding) -> bool:
     """Write what was found out: the answer, or when to ask again. False when there is none yet, or somebody else
     was faster."""
-    at = clock.now(payment.merchant)
+    offset = payment.merchant.clock_offset
     *earlier, last = finding.exchanges
-    for exchange in earlier:
-        store.keep(payment, exchange.kind, exchange.sent, exchange.received, at=at, duration_ms=exchange.duration_ms)
+    for one in earlier:
+        store.keep(payment, one.kind, one.sent, one.received, at=one.at + offset, duration_ms=one.duration_ms)
+    at = last.at + offset
     if finding.reply is None:
         again = clock.real() + pause(payment.open.inquiries)
         store.keep(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again)
@@ -208,9 +238,9 @@ def pause(inquiries: int) -> timedelta:
 
 
 def _silence(kind: str, silence: Silence, started: float) -> Exchange:
-    received = {"silence": mask_text(str(silence))}
-    return Exchange(kind=kind, sent=dict(silence.sent), received=received, duration_ms=_since_ms(started))
+    return _exchange(kind, silence.sent, {"silence": mask_text(str(silence))}, started)
 
 
-def _since_ms(started: float) -> int:
-    return int((time.perf_counter() - started) * 1000)
+def _exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float) -> Exchange:
+    duration_ms = int((time.perf_counter() - started) * 1000)
+    return Exchange(kind=kind, at=clock.real(), sent=dict(sent), received=dict(received), duration_ms=duration_ms)

@@ -436,3 +436,62 @@ def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
     assert finding.reply is None
     assert [(row.kind, row.received) for row in finding.exchanges] == [("inquire", {"silence": "no line"})]
     assert process.event_of(AcquirerReply(code=REVERSED)) is Event.DECLINE
+
+
+class _Hole(Simulator):
+    """An acquirer that says nothing until somebody lets go of it."""
+
+    name = "hole"
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply:
+        if not self.let_go.wait(60):
+            raise AssertionError("the payment of the other acquirer had to wait for this one")
+        raise Silence("nothing was said", {"transaction": request.payment.hex})
+
+
+class _Alive(Simulator):
+    """An acquirer that answers inquiries, and lets go of the other one then."""
+
+    name = "alive"
+
+    def __init__(self, hole: _Hole) -> None:
+        self.hole = hole
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply:
+        self.hole.let_go.set()
+        return AcquirerReply(code="800.100.155", sent={"asked": True}, received={"said": "no"})
+
+
+def test_an_acquirer_that_says_nothing_keeps_no_other_acquirers_payments_waiting(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R3: one tick, more payments due at the silent acquirer than are asked about at once, and one at another."""
+    hole = _Hole()
+    alive = _Alive(hole)
+    monkeypatch.setattr(recovery, "CONNECTORS", {"hole": hole, "alive": alive})
+    monkeypatch.setattr(recovery, "AT_ONCE", 4)
+    monkeypatch.setattr(recovery, "LOOK_EVERY_S", 0.01)
+    paid = [Payment.objects.get(pk=committed.api.pay().id) for _ in range(6)]
+    due = clock.real() - timedelta(minutes=1)
+    for number, payment in enumerate(paid):
+        connector = "alive" if number == 5 else "hole"
+        Payment.objects.filter(pk=payment.pk).update(
+            status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved=None
+        )
+        OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
+    done = recovery.recover_all_due()
+    assert done.settled == 1
+    assert Payment.objects.get(pk=paid[5].pk).status == Status.DECLINED
+    assert set(Payment.objects.filter(connector="hole").values_list("status", flat=True)) == {Status.IN_DOUBT}
+
+
+def test_every_question_to_the_acquirer_has_its_own_time(shop: Shop, acquirer: StubProcess) -> None:
+    """R3: an inquiry comes before the reversal that follows from it."""
+    payment = pay(shop, "silent_before")
+    assert recover().settled == 1
+    times = list(AcquirerExchange.objects.filter(payment=payment.pk).order_by("id").values_list("at", flat=True))
+    assert len(times) == 3
+    assert times == sorted(set(times))
