@@ -31,8 +31,20 @@ def record(
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """Write one entry, in the transaction of the change it tells of."""
+    record_of(by, action, subject._meta.model_name or "", str(subject.pk), before=before, after=after)
+
+
+def record_of(
+    by: Actor,
+    action: str,
+    subject: str,
+    subject_id: str,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one entry about something that is no row, such as a key of the vault."""
     AuditEntry.objects.create(
-        actor=by.name[:150], ip=by.ip, action=action, subject=subject._meta.model_name or "",
-        subject_id=str(subject.pk), before=dict(before) if before is not None else None,
-        after=dict(after) if after is not None else None,
+        actor=by.name[:150], ip=by.ip, action=action, subject=subject, subject_id=subject_id,
+        before=dict(before) if before is not None else None, after=dict(after) if after is not None else None,
     )  # fmt: skip

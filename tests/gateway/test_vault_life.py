@@ -25,7 +25,7 @@ from django.test import override_settings
 
 from gateway import vault_keys, vault_rows
 from gateway.identifiers import row_id
-from gateway.models import Payment, Status
+from gateway.models import AuditEntry, Payment, Status
 from gateway.secret import Secret
 from gateway.vault import Vault, VaultError, key_of, load, place, vault
 from gateway.vault_keys import Place
@@ -138,6 +138,7 @@ def test_an_idempotency_key_is_replayed_after_a_rotation(committed: Shop) -> Non
     assert Payment.objects.count() == 1
 
 
+@pytest.mark.django_db
 def test_a_running_process_opens_at_once_what_another_sealed_with_a_new_key() -> None:
     """Goals R9: two web workers, one of which has not looked at the file yet."""
     row = _row()
@@ -179,6 +180,7 @@ def test_a_keyset_that_cannot_be_read_takes_no_keys_away(keyset: Path, caplog: p
 # --- making, showing, retiring ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.django_db
 def test_a_keyset_is_its_owners_alone_also_after_a_rotation(keyset: Path) -> None:
     """Goals R8."""
     command("--create")
@@ -197,6 +199,7 @@ def test_a_keyset_is_never_replaced_by_a_new_one(keyset: Path) -> None:
     assert keyset.read_bytes() == kept
 
 
+@pytest.mark.django_db
 def test_a_rotation_keeps_the_link_through_which_the_keyset_is_found(keyset: Path, tmp_path: Path) -> None:
     """A mounted secret is often a link."""
     command("--create")
@@ -225,6 +228,26 @@ def test_what_is_shown_tells_ids_and_numbers_and_no_key(shop: Shop, keyset: Path
 
 
 @pytest.mark.django_db
+def test_every_change_of_keys_stands_in_the_audit_trail(shop: Shop) -> None:
+    """Source: Part B, Back office (audit trail). Keys are named by their ids, and nothing of them is told."""
+    vault()
+    first = primary()
+    command("--rotate")
+    second = primary()
+    command("--add")
+    third = next(key for key in ids() if key not in (first, second))
+    command("--promote", str(third))
+    command("--retire", str(first), "--force")
+    entries = list(AuditEntry.objects.filter(subject="vaultkey").order_by("id"))
+    assert [(entry.action, entry.subject_id) for entry in entries] == [
+        ("rotate", str(second)), ("add", str(third)), ("promote", str(third)), ("retire", str(first)),
+    ]  # fmt: skip
+    assert entries[0].before == {"primary": first, "keys": [first]}
+    assert entries[0].after == {"primary": second, "keys": sorted([first, second])}
+    assert entries[3].after == {"primary": third, "keys": sorted([second, third]), "forced": True, "lost": 0}
+    assert {entry.actor for entry in entries} == {"command line"}
+
+
 def test_a_key_is_retired_only_when_no_card_needs_it(shop: Shop) -> None:
     """Goals R9."""
     shop.api.pay()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 
-from gateway import clock, vault_keys, vault_rows
+from gateway import audit, clock, vault_keys, vault_rows
 from gateway.models import IdempotencyKey
 from gateway.payments.idempotency import KEPT
 from gateway.vault import LOOK_EVERY_S, VaultError, load, place
@@ -72,20 +74,27 @@ class Command(BaseCommand):
             )
 
     def _rotate(self) -> None:
+        before = vault_keys.keys_of(place().read())
         document = vault_keys.change(place(), lambda now: vault_keys.promoted(*vault_keys.added(now)))
         self._used(document)
+        _tell("rotate", _primary(document).id, before, document)
 
     def _add(self) -> None:
-        before = {key.id for key in vault_keys.keys_of(place().read())}
+        before = vault_keys.keys_of(place().read())
         document = vault_keys.change(place(), lambda now: vault_keys.added(now)[0])
+        known = {key.id for key in before}
         for key in vault_keys.keys_of(document):
-            if key.id not in before:
+            if key.id not in known:
                 self.stdout.write(
                     f"Key {key.id} was added. Bring the keyset to every node, then: vault_key --promote {key.id}"
                 )
+                _tell("add", key.id, before, document)
 
     def _promote(self, key: int) -> None:
-        self._used(vault_keys.change(place(), lambda now: vault_keys.promoted(now, key)))
+        before = vault_keys.keys_of(place().read())
+        document = vault_keys.change(place(), lambda now: vault_keys.promoted(now, key))
+        self._used(document)
+        _tell("promote", key, before, document)
 
     def _used(self, document: Document) -> None:
         self.stdout.write(
@@ -126,8 +135,24 @@ class Command(BaseCommand):
                     f"Key {key} is needed until {until:%Y-%m-%d %H:%M:%S} UTC: bodies of idempotency keys are compared"
                     " with it. With --force their repeats are refused as another body."
                 )
-        vault_keys.change(place(), lambda now: vault_keys.without(now, key))
+        before = vault_keys.keys_of(document)
+        document = vault_keys.change(place(), lambda now: vault_keys.without(now, key))
         self.stdout.write(f"Key {key} is retired." + (f" {_cards(cards)} are lost." if cards else ""))
+        _tell("retire", key, before, document, forced=force, lost=cards)
+
+
+def _tell(action: str, key: int, before: Iterable[Key], document: Document, **more: object) -> None:
+    """The audit entry of a change of keys, which has happened already. It names keys by their ids."""
+    after = {**_shown(vault_keys.keys_of(document)), **more}
+    try:
+        audit.record_of(audit.COMMAND, action, "vaultkey", str(key), before=_shown(before), after=after)
+    except DatabaseError as fault:
+        raise CommandError(f"This is done, but the audit trail could not be written: {type(fault).__name__}.") from None
+
+
+def _shown(keys: Iterable[Key]) -> dict[str, object]:
+    listed = list(keys)
+    return {"primary": next(key.id for key in listed if key.primary), "keys": sorted(key.id for key in listed)}
 
 
 def _primary(document: Document) -> Key:
