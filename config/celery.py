@@ -1,11 +1,23 @@
 """The Celery application. Beat ticks, workers act, PostgreSQL owns every due time."""
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import task_prerun
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("tollhouse")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@task_prerun.connect
+def drop_dead_connections(**_: Any) -> None:
+    """A worker keeps its connection from task to task (CELERY_DB_REUSE_MAX); PostgreSQL may have gone meanwhile."""
+    from django.db import connections
+
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and not connection.in_atomic_block and not connection.is_usable():
+            connection.close()

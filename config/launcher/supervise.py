@@ -98,9 +98,10 @@ class Run:
         started = time.monotonic()
         self._launch("The Celery worker", "worker", worker_command())
         self._launch("Celery beat", "beat", beat_command())
-        tick("Celery worker, beat", started, "started")
+        tick("Celery worker, beat", started, "starting")
         took = f"{time.monotonic() - began:.1f} s"
-        say(f"\nReady after {took}. Logs are in {self.var / 'log'}; Ctrl-C stops it.\n")
+        # Payments are taken from here on; the first tick comes when worker and beat are up, seconds later.
+        say(f"\nReady for payments after {took}. Logs are in {self.var / 'log'}; Ctrl-C stops it.\n")
         if demo is not None:
             show_demo(demo)
         else:
