@@ -30,6 +30,7 @@ _INT4, _INT8 = 23, 20
 _TYPE_OF: Final[dict[type, int]] = {bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, Jsonb: 3802}
 """PostgreSQL's own numbers for its types, the same in every installation."""
 _FORGOTTEN: Final = b"26000"
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PLACE: Final = re.compile(r"%%|%(?:\((\w+)\))?s(::)?")
 
 _kept: Final[WeakKeyDictionary[psycopg.Connection[Any], dict[tuple[bytes, tuple[int, ...]], bytes]]] = (
@@ -127,7 +128,7 @@ def _string(value: str) -> bytes:
 
 
 def _json(value: Jsonb) -> bytes:
-    return json.dumps(value.obj, ensure_ascii=False, separators=(",", ":")).encode()
+    return _encode(value.obj).encode()
 
 
 _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
@@ -141,9 +142,9 @@ _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
 }
 
 
-def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
+def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Values and their formats as libpq takes them."""
-    octets: list[bytes | None] = []
+    octets: list[Any] = []
     formats: list[int] = []
     for value in values:
         form = _TEXT

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from django.db.models import Count, Min
@@ -32,8 +33,19 @@ ACQUIRER_SECONDS: Final = Histogram(
 
 def answered(operation: str, status: int, seconds: float) -> None:
     """Count one API request."""
-    REQUESTS.labels(operation, str(status)).inc()
-    REQUEST_SECONDS.labels(operation).observe(seconds)
+    _requests(operation, status).inc()
+    _request_seconds(operation).observe(seconds)
+
+
+# Finding a figure by its labels costs more than raising it.
+@lru_cache(maxsize=512)
+def _requests(operation: str, status: int) -> Counter:
+    return REQUESTS.labels(operation, str(status))
+
+
+@lru_cache(maxsize=512)
+def _request_seconds(operation: str) -> Histogram:
+    return REQUEST_SECONDS.labels(operation)
 
 
 def asked(connector: str, outcome: str, seconds: float) -> None:
