@@ -285,6 +285,7 @@ MAKE_TOKEN = Endpoint(
     about="A token as the shopper's device makes it, encrypted for a test key of this channel. It pays once, and soon.",
     operation="test", scope="test", structures=(ENTITY, TEST_TOKEN), test_only=True,
     rules=(
+        *c.CURRENCY_FITS,
         condition(
             "format is one of the wallet's", ("format", "wallet"), _format_of_another_wallet,
             keeps={"wallet": "wallet1", "format": "rsa_v1"}, breaks={"wallet": "wallet1", "format": "jwe"},

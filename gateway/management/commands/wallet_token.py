@@ -58,6 +58,7 @@ def _sheet(options: dict[str, Any]) -> Sheet:
         raise CommandError("--card is a number without spaces.")
     try:
         money = Money.parse(options["amount"], options["currency"])
+        money.minor_units()
     except ValueError as fault:
         raise CommandError(f"--amount, --currency: {fault}.") from None
     return Sheet(

@@ -277,6 +277,7 @@ def test_the_command_says_what_it_cannot_do(shop: Shop) -> None:
         ({"entity": entity}, "--make-keys"),
         ({"entity": entity, "format": "jwe"}, "has no format"),
         ({"entity": entity, "amount": "1e3"}, "--amount"),
+        ({"entity": entity, "amount": "1.50", "currency": "JPY"}, "--amount"),
         ({"entity": entity, "expiry": "1230"}, "--expiry"),
         ({"entity": entity, "card": "4200 0000"}, "--card"),
     ):
@@ -334,6 +335,8 @@ def test_a_test_token_is_asked_for_rightly(shop: Shop) -> None:
     fields = {"wallet": "wallet1", "format": "jwe", "amount": "92.00", "currency": "EUR"}
     answer = shop.api.post("/v1/test/wallet-token", fields)
     assert (answer.status, list(answer.errors)) == (400, ["format"])
+    fields = {"wallet": "wallet1", "amount": "92.50", "currency": "JPY"}
+    assert list(shop.api.post("/v1/test/wallet-token", fields).errors) == ["amount"]
     fields = {"wallet": "wallet4", "amount": "92", "currency": "eur"}
     assert set(shop.api.post("/v1/test/wallet-token", fields).errors) == {"wallet", "currency"}
 
