@@ -48,7 +48,7 @@ def first_payment(
 ) -> PaymentRequest:
     """The request of a first payment. ``means``: a stored one that ``registration`` names; else it is in the
     parameters. Raises Refused for what this channel or this gateway does not offer."""
-    token = unwrap(parameters, channel, now) if means is None else None
+    token = unwrap(parameters, channel, facts_of(channel, now)) if means is None else None
     refuse_what_is_not_built(parameters, channel)
     refuse_currency(parameters, channel)
     brand, detected = brand_of(parameters, channel)

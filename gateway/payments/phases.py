@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway import brands
 from gateway.connectors.means import Card
 from gateway.connectors.port import Precondition, Redirect
 from gateway.models import Payment
@@ -38,17 +39,19 @@ class Halt:
 def authenticate(payment: Payment, request: PaymentRequest) -> Halt | Mapping[str, str]:
     """The proof of an authentication, as ``threeDSecure.*`` parameters by full name (empty: none is needed)."""
     card, channel = request.means, request.channel
-    if not channel.three_d_secure or not isinstance(card, Card) or card.wallet or card.number_type == "DPAN":
+    if not channel.three_d_secure or not isinstance(card, Card) or card.number_type == "DPAN":
         return {}
     values = request.parameters.values
-    if not server.is_wanted(values, brand=request.brand, operation=request.payment_type):
+    # A wallet's brand names no network; its card does.
+    brand = request.brand if not card.wallet else brands.detect_brand(card.number.reveal()) or request.brand
+    if not server.is_wanted(values, brand=brand, operation=request.payment_type):
         return {}
     outcome = server.begin(
         server.Begin(
             payment=payment.id,
             merchant=request.merchant,
             channel=channel,
-            brand=request.brand,
+            brand=brand,
             number=card.number,
             expiry=(card.expiry_month, card.expiry_year),
             holder=card.holder,

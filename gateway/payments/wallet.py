@@ -8,12 +8,12 @@ Source: Part A, Mobile wallets; rulings D10, D29, D32.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 from gateway import brands
 from gateway.catalogue.conditions import CARD_CHECKS
-from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.catalogue.endpoints import PAYMENTS
+from gateway.catalogue.parse import INVALID, ParameterError, Parameters
 from gateway.catalogue.rules import Sent
 from gateway.models import Channel
 from gateway.money import Money
@@ -27,13 +27,17 @@ _ECI_UNSAID: Final[Mapping[str, str]] = {"MASTER": "02", "MASTERDEBIT": "02", "M
 _ECI_ELSE: Final = "07"
 """Wallets leave the indicator out for some networks: then the proof is passed on, and no more is claimed."""
 
+_OF_AUTHENTICATION: Final = tuple(rule for rule in PAYMENTS.rules if "threeds" in rule.facts)
+"""What a channel with 3-D Secure asks for: of a token, that is known only once it is open."""
 
-def unwrap(parameters: Parameters, channel: Channel, now: datetime) -> Seen | None:
+
+def unwrap(parameters: Parameters, channel: Channel, facts: frozenset[str]) -> Seen | None:
     """Open the wallet token that was sent and put its card data among ``parameters``; None when none was sent.
-    ``now``: the merchant's clock, for the card's expiry.
+    ``facts``: what conditions may ask about (gateway.payments.intake).
 
-    Raises Refused, naming ``walletn.paymentToken``; a card that is past its expiry or fails its check digit is added
-    to the parameters' refusals, like one that was sent.
+    Raises Refused, naming ``walletn.paymentToken``, or what an authentication needs when the token holds a card without
+    a proof; a card that is past its expiry or fails its check digit is added to the parameters' refusals, like one
+    that was sent.
     """
     name = next((name for wallet in WALLETS if (name := f"{wallet}.paymentToken") in parameters), None)
     if name is None:
@@ -45,7 +49,14 @@ def unwrap(parameters: Parameters, channel: Channel, now: datetime) -> Seen | No
     except WalletTokenRefused as fault:
         raise refused(wallet, fault) from None
     parameters.values |= _card_data(opened.token, parameters)
-    sent = Sent(parameters.values, facts=frozenset({f"today:{now:%Y-%m}"}))
+    sent = Sent(parameters.values, facts=facts)
+    missing = [
+        ParameterError(name=field, message=message, known=True)
+        for rule in _OF_AUTHENTICATION
+        for field, message in rule.check(sent)
+    ]
+    if missing:
+        raise Refused(INVALID, missing)
     refusals = tuple(
         ParameterError(name=name, message=f"holds a card that is refused: {message}", code=rule.code, known=True)
         for rule in CARD_CHECKS

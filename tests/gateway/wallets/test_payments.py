@@ -23,6 +23,7 @@ from tests.support.client import Answer, Api
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
+from tests.support.threeds import BILLING, BROWSER, RESULT_URL
 
 pytestmark = pytest.mark.django_db
 
@@ -347,3 +348,20 @@ def test_a_token_with_a_card_of_the_table_is_answered_by_the_table(shop: Shop) -
     answer = pay(shop.api, "wallet2", shop.api.post("/v1/test/wallet-token", fields).body["paymentToken"])
     assert answer.code == "800.100.155"
     assert answer.body["card"]["numberType"] == "PAN"
+
+
+def test_a_wallets_card_without_a_proof_is_authenticated_like_any_card(keyed: Shop) -> None:
+    """3D Secure: wallet 2's PAN_ONLY carries no proof, and only an opened token tells so."""
+    Channel.objects.filter(pk=keyed.channel.pk).update(three_d_secure=True)
+    number = next(card.number for card in CARDS_BY_NUMBER.values() if card.threeds == "challenge_pass")
+
+    def token() -> str:
+        return token_of(keyed.channel, "wallet2", number=Secret(number), card_only=True)
+
+    answer = pay(keyed.api, "wallet2", token())
+    assert (answer.status, answer.code) == (400, "200.300.404"), answer
+    assert {*BROWSER, *BILLING} <= set(answer.errors)
+    answer = pay(keyed.api, "wallet2", token(), shopperResultUrl=RESULT_URL, **BROWSER, **BILLING)
+    assert (answer.status, answer.code) == (200, "000.200.000"), answer
+    assert answer.body["redirect"]["url"].endswith(answer.id)
+    assert not AcquirerExchange.objects.exists()
