@@ -10,7 +10,7 @@ from django.conf import settings
 
 from gateway import clock
 from gateway.models import CardTestingCount, RequestLog, RiskObservation, ThrottleWindow
-from gateway.payments import recovery, resume
+from gateway.payments import idempotency, recovery, resume
 from gateway.risk.rules import MAX_WINDOW
 from gateway.wallets import channels
 
@@ -40,12 +40,13 @@ def sweep() -> dict[str, int]:
     limit = now - timedelta(days=settings.GATEWAY_REQUEST_LOG_DAYS)
     stale = list(RequestLog.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:_BATCH])
     requests = RequestLog.objects.filter(pk__in=stale).delete()[0] if stale else 0
+    keys = idempotency.forget(now, limit=_BATCH)
     tokens = channels.forget(now, limit=_BATCH)
     tested = CardTestingCount.objects.filter(at__lt=now - _CARD_TESTING_KEPT).delete()[0]
     # Ids follow the time; only the oldest are looked at.
     oldest = RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH]
     observed = RiskObservation.objects.filter(pk__in=list(oldest), at__lt=now - MAX_WINDOW).delete()[0]
     return {
-        "throttle windows": windows, "requests": requests, "wallet tokens": tokens, "card testing": tested,
+        "throttle windows": windows, "requests": requests, "idempotency keys": keys, "wallet tokens": tokens, "card testing": tested,
         "risk": observed,
     }  # fmt: skip

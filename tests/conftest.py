@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import django
+import hypothesis
 
 from config.launcher.postgres import Postgres
 
@@ -36,6 +37,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     )
 
 django.setup()
+
+# The same examples in every run, and no clock: a test that passed here passes everywhere. The long runs that look for
+# new examples are started by hand (tests/fuzz, tests/model).
+hypothesis.settings.register_profile("tollhouse", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("tollhouse")
 
 pytest_plugins = ["tests.support.fixtures", "tests.support.stub"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -133,3 +133,15 @@ def in_progress(key: str) -> Refused:
     """409: the first request with this key has not been answered yet."""
     error = ParameterError(name=HEADER, value=key, message="belongs to a request still being made")
     return Refused(IN_PROGRESS, [error], status=409)
+
+
+def forget(now: datetime, *, limit: int) -> int:
+    """Throw away at most ``limit`` keys that are older than KEPT at ``now``, real time; how many there were."""
+    rows = execute(
+        "WITH old AS (SELECT token, method, path, key FROM gateway_idempotencykey WHERE created_at < %(limit)s"
+        " ORDER BY created_at LIMIT %(most)s), gone AS (DELETE FROM gateway_idempotencykey k USING old WHERE"
+        " (k.token, k.method, k.path, k.key) = (old.token, old.method, old.path, old.key) RETURNING 1)"
+        " SELECT count(*) FROM gone",
+        {"limit": now - KEPT, "most": limit},
+    )
+    return int(rows[0][0])
