@@ -47,6 +47,6 @@ def sweep() -> dict[str, int]:
     oldest = RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH]
     observed = RiskObservation.objects.filter(pk__in=list(oldest), at__lt=now - MAX_WINDOW).delete()[0]
     return {
-        "throttle windows": windows, "requests": requests, "idempotency keys": keys, "wallet tokens": tokens, "card testing": tested,
-        "risk": observed,
+        "throttle windows": windows, "requests": requests, "idempotency keys": keys, "wallet tokens": tokens,
+        "card testing": tested, "risk": observed,
     }  # fmt: skip
