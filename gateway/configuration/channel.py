@@ -12,8 +12,7 @@ from gateway.models import THROTTLED_OPERATIONS, Channel
 
 _NAMES: Final[Mapping[str, str]] = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
-    "parameters": "parameters", "threeDSecure": "three_d_secure", "cvvRequired": "cvv_required",
-    "refuseDuplicates": "refuse_duplicates",
+    "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
 }  # fmt: skip
 """Document → column."""
 
@@ -21,7 +20,7 @@ _CHANNEL: Final = d.record(
     name=d.may(d.text(1, 128)), active=d.may(d.flag), position=d.may(d.whole(0, 32_767)),
     brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
     currencies=d.may(d.list_of(d.currency, most=200, distinct=True)),
-    parameters=d.may(d.one_of(*Channel.Parameters.values)), threeDSecure=d.may(d.flag), cvvRequired=d.may(d.flag),
+    parameters=d.may(d.one_of(*Channel.Parameters.values)), cvvRequired=d.may(d.flag),
     refuseDuplicates=d.may(d.flag),
 )  # fmt: skip
 

@@ -170,7 +170,7 @@ def _show(target: Target) -> dict[str, Any]:
     sets = RiskSet.objects.filter(merchant=target.merchant)
     lists = RiskList.objects.filter(merchant=target.merchant).prefetch_related("entries")
     return shown | {
-        "sets": [row.document | {"active": row.active} for row in sets],
+        "sets": [row.document for row in sets],
         "lists": [
             {"name": row.name, "field": row.field, "entries": [entry.value for entry in row.entries.all()]}
             for row in lists

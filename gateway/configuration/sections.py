@@ -9,7 +9,9 @@ from typing import Final
 from gateway.configuration.channel import CHANNEL, LIMITS
 from gateway.configuration.risk import CARD_TESTING, RISK
 from gateway.configuration.section import Section
+from gateway.configuration.threeds import THREE_D_SECURE
+from gateway.configuration.wallets import WALLET_KEYS
 
 SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(
-    {section.name: section for section in (CHANNEL, LIMITS, CARD_TESTING, RISK)}
+    {section.name: section for section in (CHANNEL, LIMITS, THREE_D_SECURE, WALLET_KEYS, CARD_TESTING, RISK)}
 )

@@ -47,7 +47,8 @@ def process(request: PaymentRequest) -> Payment:
     payment = new_payment(request, way)
     refused = request.parameters.refusals
     code = refused[0].code if refused else ""
-    token = request.wallet_token
+    # A check takes no money: the token may still pay.
+    token = request.wallet_token if request.payment_type != RISK_CHECK else None
     try:
         store.begin(
             payment, trace=request.trace, refusal=code, idempotency=request.idempotency, wallet_token=token, plan=plan

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import time, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -221,8 +222,13 @@ def _clock(value: Any, path: str, faults: d.Faults) -> Any:
         return time(0)
 
 
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
 def _zone(value: Any, path: str, faults: d.Faults) -> Any:
-    if not isinstance(value, str) or value not in available_timezones():
+    if not isinstance(value, str) or value not in _zones():
         faults.add(path, f"must be a time zone such as Europe/Berlin, not {d.shown(value)}")
     return value
 

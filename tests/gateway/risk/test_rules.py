@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import document as d
@@ -187,6 +187,7 @@ def test_allowing_goes_before_declining_and_declining_before_review(
     assert (verdict.outcome, verdict.code) == expected
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-99_999, 99_999), max_size=30), st.integers(-99_999, 99_999))
 def test_a_score_stays_in_its_range_and_is_the_same_every_time(points: list[int], start: int) -> None:
     """Part B, Payment response: risk.score, -99999 to +99999."""
@@ -325,6 +326,7 @@ def test_the_codes_are_in_the_table_and_mean_what_happens(code: str) -> None:
     assert results.is_approved(code) == results.is_review(code)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_odd_values_are_compared_and_never_break_a_rule(value: str) -> None:
     """Accepted values are of any kind."""
