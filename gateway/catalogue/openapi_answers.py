@@ -102,6 +102,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "resultDetails": _map("The acquirer's own words, e.g. AcquirerResponse, MerchantAdviceCode."),
             "card": _ref("schemas", "Card"),
             "brandResult": _map("The brand that was detected."),
+            "risk": _map("As sent, with score where a rule set screened: a sign and five digits, -99999 to +99999."),
             "customParameters": _map("As sent.", {"type": "string"}),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
             "ignoredParameters": {
