@@ -3,9 +3,9 @@
 from django.contrib import admin
 from django_celery_beat.models import ClockedSchedule, CrontabSchedule, SolarSchedule
 
-from gateway.admin import access, entities, payments
+from gateway.admin import access, entities, payments, threeds
 
 # Ticks come at intervals; nobody pays at sunset.
 admin.site.unregister([ClockedSchedule, CrontabSchedule, SolarSchedule])
 
-__all__ = ["access", "entities", "payments"]
+__all__ = ["access", "entities", "payments", "threeds"]

@@ -20,6 +20,7 @@ from gateway.connectors.simulator.cards import (
     SimulatedCard,
 )
 from gateway.results import Family
+from gateway.threeds.acs import ONE_TIME_CODE
 from gateway.wallets.formats import FORMATS
 
 THREEDS_WORDS: Final = {
@@ -48,7 +49,9 @@ def _family(*families: Family) -> Callable[[SimulatedCard], bool]:
 
 
 _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]] = (
-    ("3ds", "3-D Secure", "Approved as they stand. With 3-D Secure (it comes later) the authentication goes as told.",
+    ("3ds", "3-D Secure",
+     "Approved as they stand. On a channel with 3-D Secure the authentication goes as told; other cards authenticate "
+     f"without a challenge. The code of every challenge is {ONE_TIME_CODE}.",
      lambda card: card.threeds is not None),
     ("partial", "Approved for a part", "amount in the answer is what was approved.",
      lambda card: card.approved_share != 1),

@@ -143,6 +143,7 @@ def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
         "row": row,
         "token": visit.token,
         "embedded": request.GET.get("embedded") == "true",
+        "asking": row.step == Step.ASKING,
         "bank": _bank(row),
         "network": BY_KEY[row.network].title,
         "merchant": row.merchant.name,

@@ -29,7 +29,7 @@ def authentication_starts(sent: Sent) -> bool:
     """The channel will authenticate this card: the shopper pays, without proof, and nothing disables it."""
     return (
         "threeds" in sent.facts
-        and "card.number" in sent
+        and ("card.number" in sent or "stored-card" in sent.facts)
         and sent.get("threeDSecure.disable") != "true"
         and not authenticated(sent)
         and not merchant_initiated(sent)

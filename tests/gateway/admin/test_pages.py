@@ -11,9 +11,18 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 from django.test import Client
 
-from gateway.models import AcquirerAccount, AuditEntry, Channel, Merchant, Payment, RequestLog
+from gateway.models import (
+    AcquirerAccount,
+    AuditEntry,
+    Channel,
+    Merchant,
+    Payment,
+    RequestLog,
+    ThreeDSecureConfiguration,
+)
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
+from tests.support.threeds import buy
 
 pytestmark = pytest.mark.django_db
 PAN, CVV = "5454545454545454", "731"
@@ -44,6 +53,9 @@ def paid(shop: Shop) -> Answer:
     assert answer.status == 200
     assert shop.api.follow(answer.id, "RF", "1.00").status == 200
     assert shop.api.pay(card__number="4444444444444444").status == 400
+    authenticating = shop.open_channel("authenticating", three_d_secure=True)
+    ThreeDSecureConfiguration.objects.create(channel=authenticating)
+    assert buy(shop.api_of(authenticating), PAN, card__cvv=CVV).status == 200
     assert shop.api.pay(amount="92.1", card__number=PAN, card__cvv=CVV).status == 400
     return answer
 
@@ -61,7 +73,7 @@ def test_the_back_office_has_the_pages_it_is_for() -> None:
     ours = {model.__name__ for model in MODELS if model._meta.app_label == "gateway"}
     assert {
         "Psp", "Division", "Merchant", "Channel", "AcquirerAccount", "AccessToken", "Payment", "Notification",
-        "RequestLog", "AuditEntry",
+        "RequestLog", "AuditEntry", "Authentication", "ThreeDSecureConfiguration",
     } <= ours  # fmt: skip
 
 

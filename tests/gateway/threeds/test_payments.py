@@ -14,6 +14,7 @@ from gateway.threeds import server
 from tests.support.client import Api
 from tests.support.database import leaves, places_of
 from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threeds import (
     ATTEMPT,
     BILLING,
@@ -445,6 +446,24 @@ def test_an_apps_sdk_does_the_challenge_by_json(api: Api) -> None:
     assert shopper.http.post(address, "[1]", "application/json").status_code == 400
     assert Authentication.objects.get().messages[0]["sdkEncData"] == "•••"
     assert places_of("eyJhbGciOiJ") <= {"gateway_payment.request"}
+
+
+# --- the acquirer's own test system -----------------------------------------------------------------------------
+
+
+def test_an_acquirer_gets_the_proof_and_custom_parameters_steer_nothing(
+    api: Api, channel: Channel, acquirer: StubProcess
+) -> None:
+    """B11.4; decisions, section 5: steering is for INTERNAL."""
+    account_at_stub(channel)
+    steered = {"testMode": "EXTERNAL", "customParameters[3DS2_flow]": "frictionless"}
+    answer = buy(api, **steered)
+    assert answer.code == PENDING
+    Shopper.of(answer).enter()
+    assert api.read(answer.id).code == "000.100.112"
+    (sent,) = sent_to_acquirer(api, answer.id)
+    assert sent["threeDSecure"]["authenticationStatus"] == "Y"
+    assert sent["card"]["cvvPresent"] is True
 
 
 # --- time, tabs, strangers ------------------------------------------------------------------------------------------
