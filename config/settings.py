@@ -68,6 +68,8 @@ GATEWAY_CARD_TESTING_WINDOW_S: int = env.int("GATEWAY_CARD_TESTING_WINDOW_S", de
 # --- shoppers ---------------------------------------------------------------------------------------------------
 # Seconds a shopper may stay at a bank or wallet, or with an authentication, before the payment ends without them.
 GATEWAY_SHOPPER_DEADLINE_S: int = env.int("GATEWAY_SHOPPER_DEADLINE_S", default=1_800)
+# How long money is waited for that a bank has not confirmed: a prepayment, a debit that may be sent back.
+GATEWAY_TRANSFER_DEADLINE_S: int = env.int("GATEWAY_TRANSFER_DEADLINE_S", default=1_209_600)
 
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.

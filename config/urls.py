@@ -13,6 +13,7 @@ urlpatterns = [
     path("health/ready", health.ready),
     path("metrics", figures),
     path("shopper/", include("gateway.shopper.urls")),
+    path("simulator/", include("gateway.simulator.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),
     path("admin/", admin.site.urls),
     path("", include("gateway.pages.urls")),

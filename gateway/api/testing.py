@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.http import Http404
@@ -15,13 +15,15 @@ from rest_framework.response import Response
 from gateway import clock
 from gateway.api.door import Door, Visit
 from gateway.api.envelope import envelope
-from gateway.api.payments import NOT_FOUND
-from gateway.catalogue.endpoints import MAKE_TOKEN, MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, Endpoint
+from gateway.api.payments import NOT_FOUND, answer_of
+from gateway.catalogue.endpoints import MAKE_TOKEN, MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, TRANSFER, Endpoint
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
+from gateway.connectors.simulator import orders
 from gateway.masking import mask_text
 from gateway.models import AcquirerExchange, Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
 from gateway.money import Money
+from gateway.payments import resume
 from gateway.payments.refusal import Refused
 from gateway.secret import Secret
 from gateway.wallets import testing as wallets
@@ -154,3 +156,26 @@ class WalletTokenView(TestDoor):
             token = tampered(token)
         body = envelope("000.000.100", visit.trace.ndc, wallet=wallet, format=form, paymentToken=token)
         return Response(body, headers=visit.headers)
+
+
+class TransferView(TestDoor):
+    """POST /v1/test/transfers/{id}: the simulated bank reports that money arrived, or was sent back."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": TRANSFER}
+
+    def post(self, request: Request, target: str) -> Response:
+        visit = self.enter(request, target, reads=True)
+        parameters = self.parse(visit, visit.admission.channel)
+        payment = visit.admission.payment
+        if payment is None:
+            raise Refused(NOT_FOUND, status=404)
+        order = orders.find(payment.id)
+        if order is None or orders.KINDS[order.kind].has_page:
+            message = "is no payment that waits for a transfer: PREPAYMENT is, and a debit that is confirmed later"
+            raise Invalid([ParameterError(name="id", value=target, message=message)])
+        orders.decide(order, _TRANSFERS[parameters["outcome"]])
+        status, body = answer_of(resume.returned(payment, visit.trace), visit)
+        return Response(body, status=status, headers=visit.headers)
+
+
+_TRANSFERS: Final = {"arrived": orders.OUTCOMES["approve"], "returned": orders.OUTCOMES["decline"]}

@@ -13,6 +13,7 @@ urlpatterns = [
     path("threeDSecure/<str:target>", threeds.OneThreeDSecureView.as_view()),
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
     path("test/clock", testing.ClockView.as_view()),
+    path("test/transfers/<str:target>", testing.TransferView.as_view()),
     path("test/acquirer/messages", testing.MessagesView.as_view()),
     path("test/wallet-token", testing.WalletTokenView.as_view()),
 ]

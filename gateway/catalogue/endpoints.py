@@ -293,7 +293,22 @@ MAKE_TOKEN = Endpoint(
     ),
 )  # fmt: skip
 
+TRANSFER = Endpoint(
+    name="decide-transfer", method="POST", path="/v1/test/transfers/{id}", title="Let money arrive",
+    about="What the simulated bank reports of a prepayment, or of a debit that is confirmed later: it arrived, or it "
+    "was sent back.",
+    operation="test", scope="test", test_only=True,
+    structures=(
+        ENTITY,
+        structure(
+            "Transfer", "test environment", "",
+            ("outcome", one_of("arrived", "returned"), R, "The answer is the payment as it then stands."),
+            demand=ALWAYS,
+        ),
+    ),
+)  # fmt: skip
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     PAYMENTS, FOLLOW_UP, STATUS, AUTHENTICATE, READ_AUTHENTICATION, READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES,
-    MAKE_TOKEN,
+    TRANSFER, MAKE_TOKEN,
 )  # fmt: skip

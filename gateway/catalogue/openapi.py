@@ -71,6 +71,7 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "move-clock": {"advance": "86400"},
     "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
+    "decide-transfer": {"outcome": "arrived"},
 }
 """A request of each POST that works as it stands, entityId apart; the docs pages show the same."""
 

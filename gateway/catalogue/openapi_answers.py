@@ -240,6 +240,7 @@ _BODIES: Final[Mapping[str, str]] = {
     "read-three-d-secure": "Authentication",
     "acquirer-messages": "AcquirerMessages",
     "make-wallet-token": "WalletToken",
+    "decide-transfer": "Payment",
 }
 
 

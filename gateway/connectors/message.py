@@ -5,25 +5,29 @@ Source: Part A, Basic payment (descriptor, merchantInvoiceId), Billing address (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from gateway.catalogue.endpoints import PAYMENTS
-from gateway.catalogue.parse import nest
+from gateway.catalogue.parse import mask_account, nest
+from gateway.catalogue.structure import Echo
+from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
 from gateway.connectors.port import AcquirerRequest
-from gateway.masking import mask_pan
+from gateway.masking import mask_iban, mask_pan
 
 _ADDRESSES = ("billing", "shipping", "merchant.billing", "merchant.shipping")
 
 
 def onwards(values: Mapping[str, str]) -> dict[str, str]:
     """The parameters that may leave the house: no secrets, no merchantInvoiceId, no merchantMemo; ``street2`` is
-    ignored beside a ``houseNumber1``; ``merchant.name`` overrides the descriptor."""
+    ignored beside a ``houseNumber1``; ``merchant.name`` overrides the descriptor. Account numbers are masked: the
+    one that pays goes with the means, in clear."""
     found: dict[str, str] = {}
     for name, value in values.items():
         row = PAYMENTS.catalogue.find(name)
-        if row is not None and row[0].param.onwards and not row[0].param.secret and not row[0].param.private:
-            found[name] = value
+        if row is None or not row[0].param.onwards or row[0].param.private or row[0].param.echo is Echo.NEVER:
+            continue
+        found[name] = mask_account(value) if row[0].param.echo is Echo.MASK else value
     for address in _ADDRESSES:
         if f"{address}.houseNumber1" in found:
             found.pop(f"{address}.street2", None)
@@ -51,7 +55,7 @@ def _flat(node: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def masked_message(request: AcquirerRequest) -> dict[str, Any]:
-    """The question as the exchange keeps it: nested, the card number masked, the CVV only said to be there."""
+    """The question as the exchange keeps it: nested, the account masked, one-time secrets only said to be there."""
     entries = []
     for name, value in request.parameters.items():
         found = PAYMENTS.catalogue.find(name)
@@ -70,13 +74,68 @@ def masked_message(request: AcquirerRequest) -> dict[str, Any]:
     }
     if request.reference:
         message["reference"] = request.reference
-    card = body.pop("card", {})
-    if request.card is not None:
-        message["card"] = {
-            **card,
-            "number": mask_pan(request.card.number.reveal()),
-            "expiryMonth": request.card.expiry_month,
-            "expiryYear": request.card.expiry_year,
-            "cvvPresent": request.card.cvv is not None,
-        }
+    if request.means is not None:
+        message[request.means.kind] = {**body.pop(request.means.kind, {}), **masked_means(request.means)}
+    body.pop("card", None)
     return message | body
+
+
+def masked_means(means: Means) -> dict[str, Any]:
+    """A means as it may be kept: its account masked, its one-time secrets as facts."""
+    facts = {name: value for name, value in _MASKED[means.kind](means).items() if value != ""}
+    return {**account_of(means, mask=True), **facts}
+
+
+def account_of(means: Means, *, mask: bool) -> dict[str, str]:
+    """The account under its parameter's name, in clear or masked."""
+    name, masking = _ACCOUNT[means.kind]
+    if isinstance(means, BankAccount) and means.is_iban:
+        name, masking = "iban", mask_iban
+    account = means.account.reveal()
+    return {name: masking(account) if mask else account}
+
+
+def secrets_of(means: Means) -> dict[str, str]:
+    """The one-time secrets in clear, under their parameters' names: for the acquirer alone."""
+    found = ((name, getattr(means, name, None)) for name in ("cvv", "cryptogram", "dtvc", "pin"))
+    return {name: secret.reveal() for name, secret in found if secret is not None}
+
+
+def _card(means: Any) -> dict[str, Any]:
+    return {
+        "expiryMonth": means.expiry_month, "expiryYear": means.expiry_year, "cvvPresent": means.cvv is not None,
+    }  # fmt: skip
+
+
+def _bank_account(means: Any) -> dict[str, Any]:
+    signed = {"id": means.mandate_id, "dateOfSignature": means.mandate_signed}
+    mandate = {name: value for name, value in signed.items() if value}
+    return {
+        "holder": means.holder, "bankName": means.bank_name, "bankCode": means.bank_code, "bic": means.bic,
+        "country": means.country, **({"mandate": mandate} if mandate else {}),
+    }  # fmt: skip
+
+
+def _token_account(means: Any) -> dict[str, Any]:
+    return {
+        "type": means.type, "expiryMonth": means.expiry_month, "expiryYear": means.expiry_year,
+        "cryptogramPresent": means.cryptogram is not None, "dtvcPresent": means.dtvc is not None,
+    }  # fmt: skip
+
+
+def _gift_card(means: Any) -> dict[str, Any]:
+    return {"holder": means.holder, "pinPresent": means.pin is not None}
+
+
+_MASKED: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    Card.kind: _card, BankAccount.kind: _bank_account, VirtualAccount.kind: lambda _: {},
+    TokenAccount.kind: _token_account, GiftCard.kind: _gift_card,
+}  # fmt: skip
+_ACCOUNT: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    Card.kind: ("number", mask_pan),
+    BankAccount.kind: ("number", mask_account),
+    VirtualAccount.kind: ("accountId", mask_account),
+    TokenAccount.kind: ("number", mask_pan),
+    GiftCard.kind: ("number", mask_account),
+}
+"""Kind → the name of the account's parameter, and how it is masked."""

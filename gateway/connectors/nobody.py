@@ -18,6 +18,7 @@ class Nobody:
     name = "nobody"
     operations: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
+    redirects = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         raise Silence("nobody is there to be asked", {})

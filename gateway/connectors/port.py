@@ -114,11 +114,13 @@ class Silence(Exception):
 
 
 class Connector(Protocol):
-    """A way money moves. ``operations``: the payment types it can do. ``required``: parameters it cannot do without."""
+    """A way money moves. ``operations``: the payment types it can do. ``required``: parameters it cannot do without.
+    ``redirects``: it can send the shopper away to decide, so it takes brands whose first answer is pending."""
 
     name: str
     operations: frozenset[str]
     required: frozenset[str]
+    redirects: bool
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Ask. Raises Silence when it cannot be known whether the acquirer accepted."""

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from gateway.brands import BRANDS
 from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import Connector
 from gateway.connectors.simulator.connector import SIMULATOR
@@ -65,9 +66,17 @@ def choose(accounts: Iterable[Account], *, brand: str, currency: str) -> Route:
     """
     for account in accounts:
         connector = CONNECTORS.get(account.connector)
-        if connector not in (None, SIMULATOR, NOBODY) and account.takes(brand, currency):
+        if connector in (None, SIMULATOR, NOBODY) or not account.takes(brand, currency):
+            continue
+        if connector.redirects or not _waits(brand):
             return Route(connector=connector, account=account.merchant)
     raise NoRoute(f"no acquirer account takes {brand} in {currency}")
+
+
+def _waits(brand: str) -> bool:
+    """Whether the first answer of a brand is pending: a shopper decides elsewhere, or money is waited for."""
+    known = BRANDS.get(brand)
+    return known is not None and (known.redirect or known.method == "PP")
 
 
 def accounts_of(channel: UUID) -> list[Account]:

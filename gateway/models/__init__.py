@@ -5,6 +5,7 @@ from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Chann
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
+from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.wallets import WalletKey, WalletTokenSeen
 
@@ -32,6 +33,7 @@ __all__ = [
     "RiskListEntry",
     "RiskObservation",
     "RiskSet",
+    "SimulatedOrder",
     "Status",
     "Step",
     "Suspension",

@@ -58,8 +58,9 @@ MENU: Final[tuple[MenuGroup, ...]] = (
         title="Start",
         pages=(
             QUICK_START,
-            Page(name="testdata", title="Test data", about="Cards, security codes and postcodes for every answer.",
-                 url="/testdata", keywords="test cards numbers simulator cvv avs decline", test_only=True),
+            Page(name="testdata", title="Test data", about="Cards, accounts, tokens and shoppers for every answer.",
+                 url="/testdata", keywords="test cards numbers iban accounts tokens gift redirect simulator decline",
+                 test_only=True),
         ),
     ),
     MenuGroup(
@@ -82,6 +83,12 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    ("when", "When it starts"), ("ways", "How it goes"), ("more", "Other ways"),
                    ("alone", "Without a payment"),
                    keywords="3DS SCA challenge frictionless redirect exemption 3RI decoupled authentication ACS"),
+            _guide("means", "Means of payment", "Bank accounts, tokens, gift cards; shoppers who go away to pay.",
+                   ("accounts", "Bank accounts"), ("away", "Online transfer, wallets, invoice"),
+                   ("prepayment", "Prepayment"), ("tokens", "Token accounts"), ("gift-cards", "Gift cards"),
+                   ("types", "Which types a brand takes"),
+                   keywords="SEPA direct debit IBAN mandate redirect shopperResultUrl resourcePath wallet invoice "
+                   "merchant.bankAccount network token cryptogram dtvc PIN asynchronous"),
             _guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
                    ("key", "Send a key"), ("without", "Without a key"),
                    keywords="Idempotency-Key retry timeout duplicate"),
@@ -95,7 +102,7 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    keywords="backwards compatible new fields"),
             _guide("not-yet", "Not offered yet", "What is understood but answers 600.200.400.",
                    ("understood", "Understood, not built"), ("paths", "Paths that come later"),
-                   keywords="600.200.400 wallets bank account registrations checkouts widget webhooks"),
+                   keywords="600.200.400 registrations checkouts widget webhooks"),
         ),
     ),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
+from gateway.connectors.simulator.accounts import GOOD_CRYPTOGRAM, token_of
 
 ANSWERS: Final = Path(__file__).parent / "answers"
 TOKEN, ENTITY, PAYMENT, CAPTURE = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID", "$CAPTURE_ID"
@@ -90,6 +91,13 @@ def _answer(name: str) -> dict[str, Any]:
 
 _CARD: Final = REQUEST_EXAMPLES["payment"]
 _ONE: Final = f"/v1/payments/{PAYMENT}"
+_NO_CARD: Final[Mapping[str, str | None]] = {
+    name.replace(".", "__"): None for name in _CARD if name.startswith("card.")
+}
+_ACCOUNT: Final = {
+    "bankAccount__holder": "Jane Jones", "bankAccount__iban": "DE23100000001234567890",
+    "bankAccount__bic": "MARKDEF1100",
+}  # fmt: skip
 
 
 def _payment(name: str, title: str, status: int = 200, *, about: str = "", **changes: str | None) -> Sample:
@@ -121,9 +129,35 @@ _TABLE: Final = (
         card__expiryMonth="13", about="Nothing was made. Each fault names its field and what is allowed.",
     ),
     _payment(
-        "not-yet", "A means that is not offered yet", 400, about="600.200.400: understood, but not built yet.",
-        paymentBrand="DIRECTDEBIT_SEPA", bankAccount__holder="Jane Jones", bankAccount__iban="DE23100000001234567890",
-        bankAccount__bic="MARKDEF1100", **{name.replace(".", "__"): None for name in _CARD if name.startswith("card.")},
+        "not-yet", "Something that is not offered yet", 400, about="600.200.400: understood, but not built yet.",
+        job__name="Monthly",
+    ),
+    _payment(
+        "direct-debit", "Debit a bank account", paymentBrand="DIRECTDEBIT_SEPA", **_NO_CARD, **_ACCOUNT,
+        bankAccount__mandate__id="MANDATE-ABC", bankAccount__mandate__dateOfSignature="2026-01-15",
+        about="000.100.110: the bank takes the debit.",
+    ),
+    _payment(
+        "online-transfer", "Send the shopper to the bank", paymentBrand="ONLINETRANSFER", **_NO_CARD,
+        shopperResultUrl="https://shop.example/result",
+        about="000.200.000: nothing is paid yet. Send the shopper to redirect.url.",
+    ),
+    _payment(
+        "prepayment", "Ask for a transfer in advance", paymentBrand="PREPAYMENT", **_NO_CARD,
+        about="800.400.500: open until the money is there. Show the shopper merchant.bankAccount.",
+    ),
+    Sample(
+        name="arrived", title="The money arrives", method="POST", path=f"/v1/test/transfers/{PAYMENT}", status=200,
+        after="prepayment", fields=REQUEST_EXAMPLES["decide-transfer"], about="000.100.110: now it is paid.",
+    ),
+    _payment(
+        "gift-card", "Pay with a gift card", paymentBrand="GIFTCARD", **_NO_CARD, giftCard__number="GC-10020",
+        giftCard__pin="4711", about="Approved for the 20.00 that it holds: amount says so.",
+    ),
+    _payment(
+        "network-token", "Pay with a network token", **_NO_CARD, tokenAccount__number=token_of("000.100.110"),
+        tokenAccount__type="NETWORK", tokenAccount__expiryMonth="05", tokenAccount__expiryYear="2034",
+        tokenAccount__cryptogram=GOOD_CRYPTOGRAM, about="The cryptogram proves one use of the token.",
     ),
     _follow_up(
         "capture", "Capture a part", "authorise", "Now 50.00 are taken; 42.00 are still reserved.",
@@ -191,6 +225,7 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "acquirer-messages": ("messages",),
         # A token is another one each time, and some thousand characters long.
         "make-wallet-token": (),
+        "decide-transfer": ("prepayment", "arrived"),
     }
 )
 """The samples beside each endpoint of the reference."""

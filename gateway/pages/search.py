@@ -56,6 +56,12 @@ def entries(live: bool) -> tuple[Entry, ...]:
             for card in cards.cards:
                 words = f"{card.number} {card.code} {card.brand}"
                 found.append(_entry(card.spaced, "test card", card.title, f"/testdata#{card.number}", more=words))
+        for group in testdata.account_groups():
+            for row in group.rows:
+                words = f"{row['account']} {row['resultCode']} {row['brand']}"
+                found.append(
+                    _entry(row["account"], "test account", row["title"], f"/testdata#{group.anchor}", more=words)
+                )
     return tuple(found)
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
 from gateway import advice, brands, results
+from gateway.connectors.simulator import orders
+from gateway.connectors.simulator.accounts import (
+    BANK_ACCOUNTS,
+    CONFIRMED_LATER,
+    GIFT_CARDS,
+    TOKEN_ACCOUNTS,
+    VIRTUAL_ACCOUNTS,
+    SimulatedAccount,
+)
 from gateway.connectors.simulator.cards import (
     ADVICE_MEANING,
+    APPROVED,
     AVS_BY_POSTCODE,
     AVS_MEANING,
     CVV_ANSWERS,
@@ -19,6 +30,7 @@ from gateway.connectors.simulator.cards import (
     SOFT_DECLINE,
     SimulatedCard,
 )
+from gateway.payments.process import IN_DOUBT_CODE
 from gateway.results import Family
 from gateway.threeds.acs import ONE_TIME_CODE
 from gateway.wallets.formats import FORMATS
@@ -92,6 +104,7 @@ def card_row(card: SimulatedCard) -> dict[str, Any]:
         "title": card.title,
         "cvvDigits": cvv_digits(card.brand),
         "resultCode": card.code,
+        "firstResultCode": IN_DOUBT_CODE if card.behaviour == "silence" else card.code,
         "description": results.result(card.code).description,
         "httpStatus": results.http_status(card.code),
         "approvedShare": str(card.approved_share),
@@ -110,11 +123,106 @@ def cvv_digits(brand: str) -> int:
     return max(known.cvv_lengths, default=3) or 3 if known else 3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountGroup:
+    anchor: str
+    title: str
+    about: str
+    rows: tuple[dict[str, Any], ...]
+
+
+_ACCOUNT_GROUPS: Final[tuple[tuple[str, str, str, tuple[SimulatedAccount, ...]], ...]] = (
+    ("bankAccounts", "Bank accounts",
+     "The last nine digits are the result code. Every other account with right check digits is approved.",
+     BANK_ACCOUNTS),
+    ("tokenAccounts", "Token accounts",
+     "489537, the nine digits of the result code, a check digit. Every other token is approved.", TOKEN_ACCOUNTS),
+    ("virtualAccounts", "Virtual accounts", "Every other account id is approved.", VIRTUAL_ACCOUNTS),
+    ("giftCards", "Gift cards", "Every other number is approved, with any PIN but 0000.", GIFT_CARDS),
+)  # fmt: skip
+
+
+@cache
+def account_groups() -> tuple[AccountGroup, ...]:
+    """Every account that is no card, by its means."""
+    return tuple(
+        AccountGroup(anchor=anchor, title=title, about=about, rows=tuple(account_row(row) for row in table))
+        for anchor, title, about, table in _ACCOUNT_GROUPS
+    )
+
+
+def account_row(row: SimulatedAccount) -> dict[str, Any]:
+    """One account: the fields to send and the promised result."""
+    brand, fields = row.fields["paymentBrand"], dict(row.fields)
+    approved = row.balance if row.balance and row.balance < _AMOUNT else None
+    return {
+        "title": row.title, "brand": brand, "account": row.account, "request": fields,
+        "shown": [(name, value) for name, value in fields.items() if name.rpartition(".")[2] in _TELLING],
+        "behaviour": row.behaviour, **_result(_code_of(row)), "approvedAmount": str(approved) if approved else None,
+    }  # fmt: skip
+
+
+def _code_of(row: SimulatedAccount) -> str:
+    """A payment whose answer was lost is pending until the acquirer is asked."""
+    return IN_DOUBT_CODE if row.behaviour == "silence" else row.code
+
+
+def _result(code: str) -> dict[str, Any]:
+    return {
+        "resultCode": code, "description": results.result(code).description, "httpStatus": results.http_status(code),
+        "next": advice.advice(code),
+    }  # fmt: skip
+
+
+@cache
+def redirect_rows() -> tuple[dict[str, Any], ...]:
+    """Every brand that sends the shopper away × everything that the shopper may do there."""
+    return tuple(
+        {
+            "brand": brand, "party": kind.party, "outcome": outcome, "firstResultCode": kind.pending,
+            "request": {"paymentBrand": brand, "shopperResultUrl": "https://shop.example/result"}, **_result(code),
+        }
+        for brand, kind in orders.BY_BRAND.items() if kind.has_page
+        for outcome, code in (
+            *((outcome, kind.code(state)) for outcome, state in orders.OUTCOMES.items()),
+            ("leave", orders.RAN_OUT),
+        )
+    )  # fmt: skip
+
+
+@cache
+def transfer_rows() -> tuple[dict[str, Any], ...]:
+    """Payments that wait for a bank, and what POST /v1/test/transfers/{id} makes of them."""
+    debit = next(row for row in BANK_ACCOUNTS if row.code == CONFIRMED_LATER)
+    waiting = ((orders.TRANSFER, {"paymentBrand": "PREPAYMENT"}), (orders.DEBIT, dict(debit.fields)))
+    return tuple(
+        {
+            "brand": request["paymentBrand"], "account": request.get("bankAccount.iban"), "outcome": outcome,
+            "firstResultCode": kind.pending, "request": request, **_result(code),
+        }
+        for kind, request in waiting
+        for outcome, code in (("arrived", APPROVED), ("returned", kind.declined))
+    )  # fmt: skip
+
+
+_AMOUNT: Final = Decimal("92.00")
+"""What the promises are about: 92.00 EUR."""
+_TELLING: Final = ("iban", "number", "bankCode", "accountId", "cryptogram", "dtvc", "pin", "expiryYear", "type")
+
+
 @cache
 def rows() -> dict[str, Any]:
     """Everything there is on the page, as data."""
     return {
+        "amount": str(_AMOUNT),
+        "currency": "EUR",
         "cards": [{"group": group.anchor, **card_row(card)} for group in card_groups() for card in group.cards],
+        **{
+            group.anchor: [{name: value for name, value in row.items() if name != "shown"} for row in group.rows]
+            for group in account_groups()
+        },
+        "redirects": list(redirect_rows()),
+        "transfers": list(transfer_rows()),
         "cvv": [
             {"cvv": cvv, "cvvResponse": answer, "meaning": CVV_MEANING[answer]} for cvv, answer in CVV_ANSWERS.items()
         ],

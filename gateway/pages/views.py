@@ -27,6 +27,7 @@ from gateway.pages import codes, navigation, reference, testdata
 from gateway.pages.highlight import curl_html, json_html
 from gateway.pages.samples import OF_ENDPOINTS, SAMPLES, Sample
 from gateway.pages.search import search
+from gateway.payments.methods import types_of
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.refusal import NOT_YET
 from gateway.threeds.acs import ONE_TIME_CODE
@@ -50,6 +51,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
     return _docs(
         request, page.template, page.name, page=page, samples=samples,
         operations=[(operation, sorted(operation.follows)) for operation in OPERATIONS.values() if operation.follows],
+        methods=[(brand, types_of(brand.code)) for brand in BRANDS.values()],
         not_yet=NOT_YET, one_time_code=ONE_TIME_CODE, limit=settings.GATEWAY_THROTTLE_LIMIT,
         window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
@@ -100,7 +102,7 @@ def find_json(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def test_data(request: HttpRequest) -> HttpResponse:
-    """The simulator's cards, security codes and postcodes. Not in live."""
+    """The simulator's cards, accounts, shoppers' decisions, security codes and postcodes. Not in live."""
     if settings.IS_LIVE:
         raise Http404
     tables = [
@@ -109,6 +111,7 @@ def test_data(request: HttpRequest) -> HttpResponse:
     rows = testdata.rows()
     return _docs(
         request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], tables=tables,
+        accounts=testdata.account_groups(), redirects=testdata.redirect_rows(), transfers=testdata.transfer_rows(),
         cvv=rows["cvv"], postcodes=rows["postcodes"], avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
         wallets=rows["wallets"],
     )  # fmt: skip

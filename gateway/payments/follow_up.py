@@ -24,6 +24,7 @@ from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
 from gateway.payments.chain import Chain
 from gateway.payments.means import means_of_payment
+from gateway.payments.methods import TYPE_NOT_WITH_METHOD, takes
 from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, PLATFORM_ONLY, Decision, Operation, decide
 from gateway.payments.process import submit
 from gateway.payments.refusal import NOT_SUPPORTED, Refused
@@ -147,6 +148,8 @@ def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
 
 def _decide(operation: Operation, chain: Chain, target: Payment, parameters: Parameters) -> Decision:
     amount = parameters.get("amount")
+    if not takes(target.brand, operation.code):
+        return Decision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD)
     decision = decide(
         operation, chain, target, Decimal(amount) if amount is not None else None, parameters.get("currency")
     )

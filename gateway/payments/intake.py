@@ -17,7 +17,7 @@ from gateway.connectors.means import Means
 from gateway.models import Channel, Merchant
 from gateway.money import Money
 from gateway.payments.means import means_of
-from gateway.payments.refusal import brand_of, refuse_currency, refuse_what_is_not_built
+from gateway.payments.refusal import brand_of, refuse_currency, refuse_type, refuse_what_is_not_built
 from gateway.payments.request import Idempotency, PaymentRequest, Trace
 from gateway.payments.wallet import unwrap
 
@@ -52,6 +52,7 @@ def first_payment(
     refuse_what_is_not_built(parameters, channel)
     refuse_currency(parameters, channel)
     brand, detected = brand_of(parameters, channel)
+    refuse_type(parameters, brand)
     return PaymentRequest(
         payment=identifiers.row_id(),
         merchant=merchant,

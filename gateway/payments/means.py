@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from gateway.brands import BRANDS
 from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
 from gateway.connectors.message import flat
 from gateway.models import Payment
@@ -24,10 +25,13 @@ Values = Mapping[str, str]
 
 def means_of(values: Values) -> Means | None:
     """The means that was sent, None when none was (a redirect brand, a registration)."""
-    for name, build in _SENT:
+    for name, kind in SENT:
         if name in values:
-            return build(values, Secret(values[name]))
-    return None
+            return _BY_KIND[kind](values, Secret(values[name]))
+    # Beside another brand a gift card is what is bought or given, not what pays.
+    gift = values.get("giftCard.number")
+    brand = BRANDS.get(values.get("paymentBrand", ""))
+    return _gift_card(values, Secret(gift)) if gift and brand is not None and brand.means == GiftCard.kind else None
 
 
 def sealed_means(kind: str, account: Secret, values: Values) -> Means:
@@ -77,7 +81,7 @@ def _card(values: Values, number: Secret) -> Card:
 def _bank_account(values: Values, account: Secret) -> BankAccount:
     return BankAccount(
         account=account,
-        is_iban=account.reveal()[:2].isalpha(),
+        is_iban="bankAccount.iban" in values,
         holder=values.get("bankAccount.holder", ""),
         bank_name=values.get("bankAccount.bankName", ""),
         bank_code=values.get("bankAccount.bankCode", ""),
@@ -111,14 +115,14 @@ def _gift_card(values: Values, account: Secret) -> GiftCard:
 
 
 _Build = Callable[[Values, Secret], Means]
-_SENT: Final[tuple[tuple[str, _Build], ...]] = (
-    ("card.number", _card),
-    ("bankAccount.iban", _bank_account),
-    ("bankAccount.number", _bank_account),
-    ("virtualAccount.accountId", _virtual_account),
-    ("tokenAccount.number", _token_account),
-    ("giftCard.number", _gift_card),
+SENT: Final[tuple[tuple[str, str], ...]] = (
+    ("card.number", Card.kind),
+    ("bankAccount.iban", BankAccount.kind),
+    ("bankAccount.number", BankAccount.kind),
+    ("virtualAccount.accountId", VirtualAccount.kind),
+    ("tokenAccount.number", TokenAccount.kind),
 )
+"""The parameter that names an account → the kind of means."""
 _BY_KIND: Final[Mapping[str, _Build]] = {
     Card.kind: _card,
     BankAccount.kind: _bank_account,

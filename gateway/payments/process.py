@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
@@ -217,9 +217,7 @@ def _finish(
 ) -> None:
     """Complete the payment. If recovery was faster, what it found out is the truth; while it still asks, this is."""
     now = clock.now(asker.merchant)
-    if event is Event.SUSPEND and reply.redirect is not None and waiting is None:
-        deadline = now + timedelta(seconds=settings.GATEWAY_SHOPPER_DEADLINE_S)
-        waiting = {"stage": Suspension.Stage.ELSEWHERE, "deadline": deadline}
+    waiting = waiting or waiting_of(event, reply, now)
     for _ in range(2):
         try:
             store.complete(
@@ -231,6 +229,15 @@ def _finish(
         else:
             return
     store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)
+
+
+def waiting_of(event: Event, reply: AcquirerReply, now: datetime) -> Mapping[str, object] | None:
+    """How long a pending answer is waited for: half an hour for a shopper, weeks for a bank. None: nothing waits."""
+    if event is not Event.SUSPEND:
+        return None
+    away = reply.redirect is not None
+    within = timedelta(seconds=settings.GATEWAY_SHOPPER_DEADLINE_S if away else settings.GATEWAY_TRANSFER_DEADLINE_S)
+    return {"stage": Suspension.Stage.ELSEWHERE, "deadline": now + within}
 
 
 def event_of(reply: AcquirerReply) -> Event:

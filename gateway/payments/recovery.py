@@ -19,6 +19,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db import connection
 
 from gateway import clock
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
@@ -27,7 +28,7 @@ from gateway.masking import mask_text
 from gateway.models import Payment, Status
 from gateway.money import Money
 from gateway.payments import screening, store
-from gateway.payments.process import IN_DOUBT_CODE, event_of
+from gateway.payments.process import IN_DOUBT_CODE, event_of, waiting_of
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.risk.screening import Outcome
 from gateway.rows import execute
@@ -134,7 +135,7 @@ def _ask_about(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Fu
         if connector is None:
             log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
         elif doubt(payment):
-            asked[pool.submit(ask, connector, inquiry(payment), payment)] = payment
+            asked[pool.submit(ask_apart, connector, inquiry(payment), payment)] = payment
     return asked
 
 
@@ -211,6 +212,15 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
     return Finding(exchanges=[first, second], reply=replace(word, code=TIMEOUT_REVERSED, approved=None))
 
 
+def ask_apart(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:
+    """:func:`ask` in a thread of its own: the simulator's bank keeps its books in the database, and a thread that
+    ends leaves its connection behind."""
+    try:
+        return ask(connector, request, payment)
+    finally:
+        connection.close()
+
+
 def settle(payment: Payment, finding: Finding) -> bool:
     """Write what was found out: the answer, or when to ask again. False when there is none yet, or somebody else
     was faster."""
@@ -223,10 +233,12 @@ def settle(payment: Payment, finding: Finding) -> bool:
         again = clock.real() + pause(payment.open.inquiries)
         store.keep(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again)
         return False
+    event = event_of(finding.reply)
     try:
         store.complete(
-            payment, event_of(finding.reply), finding.reply, at=at, duration_ms=last.duration_ms, kind=last.kind
-        )
+            payment, event, finding.reply, at=at, duration_ms=last.duration_ms, kind=last.kind,
+            waiting=waiting_of(event, finding.reply, at),
+        )  # fmt: skip
     except ImpossibleMove:
         return False
     return True

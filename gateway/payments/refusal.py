@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.brands import BRANDS, detect_brand, is_card
+from gateway.brands import BRANDS, Brand, detect_brand, is_card
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.catalogue.suggest import closest
+from gateway.connectors.means import Card
 from gateway.models import Channel
+from gateway.payments.means import SENT
+from gateway.payments.methods import TYPE_NOT_WITH_METHOD, fits, takes, types_of
 from gateway.payments.operations import FIRST
 
 NOT_SUPPORTED: Final = "600.200.400"
@@ -46,10 +49,6 @@ class NotYet:
 
 
 NOT_YET: tuple[NotYet, ...] = (
-    NotYet(name="bankAccount", what="payments from bank accounts"),
-    NotYet(name="virtualAccount", what="payments from virtual accounts"),
-    NotYet(name="tokenAccount", what="payments with token accounts"),
-    NotYet(name="giftCard", what="gift cards"),
     NotYet(name="job", what="subscription jobs"),
     NotYet(name="recurringMigration", what="recurring migration"),
     NotYet(name="createRegistration", values=("true",), what="registrations"),
@@ -70,10 +69,6 @@ def refuse_what_is_not_built(parameters: Parameters, channel: Channel) -> None:
         for row in NOT_YET
         if row.applies(parameters, structures)
     ]
-    if not errors and "card.number" not in parameters:
-        message = "is understood, but only cards are offered as a means of payment yet"
-        brand = parameters.get("paymentBrand")
-        errors.append(ParameterError(name="paymentBrand", value=brand, message=message, code=NOT_SUPPORTED))
     if parameters["paymentType"] not in FIRST:
         errors.append(
             ParameterError(
@@ -97,10 +92,11 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
         )
     if brand not in BRANDS:
         meant = closest(brand.upper(), BRANDS)
-        hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, AMEX and other card brands"
+        hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, DIRECTDEBIT_SEPA and others"
         raise Refused(UNKNOWN_BRAND, [_brand_error(brand, f"is not a brand of this gateway{hint}", UNKNOWN_BRAND)])
-    if "card.number" in parameters and not is_card(brand) and BRANDS[brand].means not in _wallets(parameters):
-        raise Refused(WRONG_MEANS, [_brand_error(brand, "is no card brand, and a card was sent", WRONG_MEANS)])
+    for name, kind in SENT:
+        if name in parameters and not _pays_with(parameters, BRANDS[brand], kind):
+            raise Refused(WRONG_MEANS, [_brand_error(brand, f"is not paid with {name}, which was sent", WRONG_MEANS)])
     if channel.brands and brand not in channel.brands:
         allowed = ", ".join(channel.brands)
         raise Refused(
@@ -108,6 +104,20 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
             [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_SET_UP)],
         )
     return brand, detected
+
+
+def refuse_type(parameters: Parameters, brand: str) -> None:
+    """Raise Refused when payments of the brand cannot be of this type."""
+    kind = parameters["paymentType"]
+    if not takes(brand, kind):
+        message = f"does not go with {brand}, which takes {', '.join(types_of(brand))}"
+        error = ParameterError(name="paymentType", value=kind, message=message, code=TYPE_NOT_WITH_METHOD)
+        raise Refused(TYPE_NOT_WITH_METHOD, [error])
+
+
+def _pays_with(parameters: Parameters, brand: Brand, kind: str) -> bool:
+    """Whether a means of ``kind`` pays with ``brand``; with a wallet's brand, only what came out of that wallet."""
+    return fits(brand, kind) and (is_card(brand.code) or kind != Card.kind or brand.means in _wallets(parameters))
 
 
 def _wallets(parameters: Parameters) -> frozenset[str]:

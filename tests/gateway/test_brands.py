@@ -147,7 +147,7 @@ def test_every_brand_code_has_the_form_of_payment_brand() -> None:
         ("WEBWALLET", "VA", "virtualAccount", True),
         ("SHOPWALLET", "VA", "virtualAccount", True),
         ("ONLINETRANSFER", "OT", "bankAccount", True),
-        ("INVOICE", "IV", None, False),
+        ("INVOICE", "IV", None, True),
         ("PREPAYMENT", "PP", None, False),
         ("VISA", "CC", "card", False),
         ("MAESTRO", "DC", "card", False),

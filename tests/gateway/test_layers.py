@@ -24,7 +24,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications"),
     ("gateway.payments", "gateway.configuration"),
-    ("gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.tasks", "gateway.management"),
+    (
+        "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
+        "gateway.management",
+    ),
     ("chargebacks",),
     ("checkout", "reporting"),
     ("config",),

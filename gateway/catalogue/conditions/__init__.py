@@ -5,6 +5,7 @@ Each is a Rule with one example that keeps it and one that breaks it.
 
 from __future__ import annotations
 
+from gateway.catalogue.conditions.accounts import ACCOUNT_CHECKS, IBAN_CHECK
 from gateway.catalogue.conditions.amounts import AMOUNT_ZERO, CURRENCY_FITS, MARKETPLACE_SPLIT, ONE_PRIMARY
 from gateway.catalogue.conditions.authentication import (
     CB_USECASE,
@@ -64,6 +65,7 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
     *FOR_FOLLOW_UPS,
     *NUMBER_ONLY_ONCE,
     *CARD_CHECKS,
+    *ACCOUNT_CHECKS,
 )
 """Everything that is stated of a server-to-server payment."""
 
@@ -82,6 +84,7 @@ FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
 ALL_CONDITIONS = FOR_PAYMENTS
 
 __all__ = [
+    "ACCOUNT_CHECKS",
     "ALL_CONDITIONS",
     "AMOUNT_ZERO",
     "AT_MOST_ONE_MEANS",
@@ -98,6 +101,7 @@ __all__ = [
     "FOR_AUTHENTICATIONS",
     "FOR_FOLLOW_UPS",
     "FOR_PAYMENTS",
+    "IBAN_CHECK",
     "INSTALMENTS",
     "LUHN",
     "MARKETPLACE_SPLIT",

@@ -1,17 +1,22 @@
 """The simulator behind the connector port: INTERNAL payments end here, with no network at all.
 
-What it answers is data (cards.py). It takes the same three phases as any acquirer.
-Source: Part A, What the service does, 5; rulings D18 and section 5.
+What it answers is data: cards.py, accounts.py; where a shopper or a bank has to decide first, orders.py keeps the
+books of that bank. It takes the same three phases as any acquirer.
+Source: Part A, What the service does, 5 and 6; rulings D18 and section 5.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from gateway import results
 from gateway.connectors.message import masked_message
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.simulator import orders
+from gateway.connectors.simulator.accounts import CONFIRMED_LATER, account_answer, shown
 from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer_for
+from gateway.models import SimulatedOrder
 from gateway.money import Money
 
 UNKNOWN_OUTCOME: Final = "silence"
@@ -20,17 +25,22 @@ REVERSED: Final = "900.100.301"
 
 
 class Simulator:
-    """Answers at once and keeps nothing: the same question always gets the same answer."""
+    """Answers at once and keeps nothing, orders apart: the same question always gets the same answer."""
 
     name = "simulator"
     operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     required: frozenset[str] = frozenset()
+    redirects = True
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         sent = masked_message(request)
         if request.operation == "CB":
             reason = request.parameters.get("chargebackResultCode", NO_REASON)
             return _reply(request, sent, code=reason, approved=request.money, response="00")
+        if not request.reference and request.brand in orders.BY_BRAND:
+            return _order(request, orders.open_order(request, orders.BY_BRAND[request.brand]), sent)
+        if request.means is not None and request.card is None:
+            return _from_account(request, sent)
         if request.card is None:
             return _reply(request, sent, code=APPROVED, approved=request.money, response="00")
         answer = _answer(request)
@@ -42,14 +52,48 @@ class Simulator:
         )  # fmt: skip
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
-        """It keeps nothing, so it knows of nothing."""
-        return NeverArrived(sent={"inquiry": request.payment.hex}, received={"outcome": "unknown"})
+        """It knows of orders only."""
+        sent = {"inquiry": request.payment.hex}
+        order = orders.find(request.payment) if orders.may_have_order(request) else None
+        if order is None:
+            return NeverArrived(sent=sent, received={"outcome": "unknown"})
+        return _order(request, order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        return AcquirerReply(code=REVERSED, sent={"void": request.payment.hex}, received={"outcome": "voided"})
+        """An order that is still open ends here and can no longer be approved. Raises Silence for one that was."""
+        sent = {"void": request.payment.hex}
+        if not orders.may_have_order(request):
+            return AcquirerReply(code=REVERSED, sent=sent, received={"outcome": "voided"})
+        order = orders.take_back(request)
+        if order.state == SimulatedOrder.State.APPROVED:
+            raise Silence("the order was approved and is not taken back", sent)
+        return _order(request, order, sent)
 
 
 SIMULATOR: Final = Simulator()
+
+
+def _from_account(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
+    """The answer for a means that is no card."""
+    assert request.means is not None
+    answer = account_answer(shown(request.means), request.money, month=f"{request.at:%Y-%m}")
+    if answer.behaviour == UNKNOWN_OUTCOME:
+        raise Silence("the simulated acquirer gave no answer", sent)
+    if answer.code == CONFIRMED_LATER and not request.reference:
+        return _order(request, orders.open_order(request, orders.DEBIT), sent)
+    approved = answer.approved or (request.money if answer.code == CONFIRMED_LATER else None)
+    code = APPROVED if answer.code == CONFIRMED_LATER else answer.code
+    return _reply(request, sent, code=code, approved=approved, response=answer.response)
+
+
+def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]) -> AcquirerReply:
+    """What an order says by now: pending with the way to its page, or how it was decided."""
+    code = orders.KINDS[order.kind].code(order.state)
+    reply = _reply(request, sent, code=code, approved=Money(order.amount, order.currency), response=order.state)
+    told = {**reply.received, **orders.evidence(order)}
+    open_ = order.state == SimulatedOrder.State.OPEN
+    redirect = orders.redirect_of(order) if open_ else None
+    return replace(reply, facts=orders.facts_of(order), redirect=redirect, received=told)
 
 
 def _answer(request: AcquirerRequest) -> SimulatedAnswer:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from gateway import results
-from gateway.connectors.message import masked_message
+from gateway.connectors.message import account_of, masked_message, secrets_of
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
 from gateway.connectors.simulator.cards import APPROVED
 from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
@@ -33,6 +33,7 @@ class Stub:
     name = "stub"
     operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     required: frozenset[str] = frozenset()
+    redirects = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Without a line nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
@@ -62,13 +63,11 @@ STUB: Final = Stub()
 
 
 def submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> dict[str, Any]:
-    """The message itself: as it is kept, with the card in clear."""
-    if request.card is None:
+    """The message itself: as it is kept, with the account and its one-time secrets in clear."""
+    means = request.means
+    if means is None:
         return dict(masked)
-    card = {**masked["card"], "number": request.card.number.reveal()}
-    if request.card.cvv is not None:
-        card["cvv"] = request.card.cvv.reveal()
-    return {**masked, "card": card}
+    return {**masked, means.kind: {**masked[means.kind], **account_of(means, mask=False), **secrets_of(means)}}
 
 
 def masked_submission(request: AcquirerRequest) -> dict[str, Any]:

@@ -81,6 +81,10 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("test/clock", advance="60"),
         Naming(method="DELETE", what="", path="test/clock"),
     ),
+    "test/transfers/<str:target>": (
+        _posts("test/transfers/{payment}", outcome="arrived"),
+        _posts("test/transfers/{payment}", "not valid", outcome="lost"),
+    ),
     "test/acquirer/messages": (_reads("test/acquirer/messages", id="{payment}"),),
     "test/wallet-token": (_posts("test/wallet-token", wallet="wallet2", amount="92.00", currency="EUR"),),
 }  # fmt: skip
@@ -142,6 +146,9 @@ def told(answer: Answer, *ids: str) -> tuple[int, dict[str, str], str]:
     return answer.status, headers, json.dumps(body)
 
 
+CARD = ("card__number", "card__expiryMonth", "card__expiryYear", "card__cvv", "card__holder")
+
+
 def payments_of(shop: Shop) -> dict[str, str]:
     """One payment of each kind, so that what may follow may follow."""
     held = shop.api.pay(paymentType="PA", amount="50.00")
@@ -155,6 +162,7 @@ def payments_of(shop: Shop) -> dict[str, str]:
         "RF": shop.api.follow(paid.id, "RF", "1.00").id,
         "CB": shop.api.follow(disputed.id, "CB", "92.00").id,
         "declined": shop.api.pay(card__number="4000015500000005").id,
+        "prepayment": shop.api.pay(paymentBrand="PREPAYMENT", **dict.fromkeys(CARD, None)).id,
         "in doubt": shop.api.pay(card__number="4000090003000000").id,
     }
 

@@ -1,0 +1,28 @@
+"""Well-formed account data that is refused all the same (D10, D40).
+
+Source: Part A, Bank account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schwifty import IBAN
+
+from gateway.catalogue.rules import Breach, Rule, Sent, condition
+
+
+def _no_iban(sent: Sent) -> Iterator[Breach]:
+    iban = sent.get("bankAccount.iban")
+    if iban is not None and not IBAN(iban, allow_invalid=True).is_valid:
+        yield "bankAccount.iban", "is no IBAN: its check digits, its length or its country are wrong"
+
+
+IBAN_CHECK: tuple[Rule, ...] = (
+    condition(
+        "bankAccount.iban has the right check digits, and the length of its country", ("bankAccount.iban",), _no_iban,
+        code="100.100.101",
+        keeps={"bankAccount.iban": "DE23100000001234567890"}, breaks={"bankAccount.iban": "DE24100000001234567890"},
+    ),
+)  # fmt: skip
+ACCOUNT_CHECKS: tuple[Rule, ...] = (*IBAN_CHECK,)

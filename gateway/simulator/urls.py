@@ -1,0 +1,11 @@
+"""The simulator's routes, below /simulator/. The secret part of the address is what lets a shopper in."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from gateway.simulator import views
+
+urlpatterns = [
+    path("<str:handle>", views.order, name="simulated-order"),
+]

@@ -1,0 +1,92 @@
+"""What a shopper sees at the simulated bank, wallets and invoice house, and decides there: one click, one decision.
+
+The gateway hears of a decision as it would from a real bank: the shopper comes back, and it asks. Nothing here moves
+a payment. Source: Part A, What the service does, 6, Events, 1; docs/decisions/0011.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from gateway import identifiers, results
+from gateway.connectors.simulator import orders
+from gateway.models import Merchant, Payment, SimulatedOrder
+from gateway.money import amount_text
+from gateway.simulator.words import WORDS
+
+SELF: Final = "'self'"
+LEAVE: Final = "leave"
+
+
+# No cookie lets anybody in: the secret address does, so there is nothing that another site could borrow.
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST"])
+def order(request: HttpRequest, handle: str) -> HttpResponse:
+    """GET or POST /simulator/{handle}: the order's page. POST with ``outcome``: the decision, then back to the shop."""
+    found = _find(handle)
+    outcome = request.POST.get("outcome", "")
+    if outcome == LEAVE:
+        return _page(request, found, "simulator/left.html")
+    if outcome in orders.OUTCOMES:
+        # Whoever comes second finds the first decision; both go back, and the shop tells how it went.
+        orders.decide(found, orders.OUTCOMES[outcome])
+        return HttpResponse(status=303, headers={"Location": found.return_url, "Cache-Control": "no-store"})
+    if found.state != SimulatedOrder.State.OPEN:
+        return _page(request, found, "simulator/decided.html")
+    return _page(request, found, f"simulator/{found.kind}.html")
+
+
+def _find(handle: str) -> SimulatedOrder:
+    ident = identifiers.parse_id(handle)
+    if settings.IS_LIVE or ident is None:
+        raise Http404
+    found = SimulatedOrder.objects.filter(handle=ident).first()
+    if found is None or not orders.KINDS[found.kind].has_page:
+        raise Http404
+    return found
+
+
+def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpResponse:
+    kind = orders.KINDS[found.kind]
+    # A real bank has the merchant's name from its contract.
+    payment = Payment.objects.select_related("merchant").only("merchant__name", "request").get(pk=found.payment)
+    merchant: Merchant = payment.merchant
+    context: dict[str, Any] = {
+        "order": found,
+        "kind": kind,
+        "amount": amount_text(found.amount),
+        "shop": found.descriptor or merchant.name,
+        "declined": results.result(kind.declined),
+        "cancelled": results.result(orders.CANCELLED),
+        "ran_out": results.result(orders.RAN_OUT),
+        "approved": results.result(kind.code(SimulatedOrder.State.APPROVED)),
+    }
+    words = WORDS[found.language]
+    context |= {
+        "words": words,
+        "decided": words.get(f"decided_{found.state}", ""),
+        "at_deadline": words["at_deadline"] % (settings.GATEWAY_SHOPPER_DEADLINE_S // 60),
+    }
+    response = render(request, template, context)
+    response["Cache-Control"] = "no-store"
+    response["Referrer-Policy"] = "no-referrer"
+    # Browsers hold the whole way of a form against this: our return page, then the merchant's.
+    away = _source(str(payment.request.get("shopperResultUrl", "")))
+    response._csp_replace = {"form-action": [SELF, *([away] if away else [])]}  # type: ignore[attr-defined]
+    return response
+
+
+def _source(url: str) -> str:
+    """The origin of a web address, or the scheme of an app's, as a policy names it; empty for none."""
+    parts = urlsplit(url)
+    if parts.scheme in ("http", "https") and parts.hostname:
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname.encode("idna").decode()
+        return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+    return f"{parts.scheme}:" if parts.scheme.replace("+", "").replace("-", "").replace(".", "").isalnum() else ""
