@@ -28,9 +28,12 @@ log = structlog.get_logger(__name__)
 
 _LOAD: Final = """
 SELECT s.document::text, s.version, ARRAY(
-    SELECT l.name::text FROM unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value)
-    JOIN gateway_risklist l ON l.merchant_id = s.merchant_id AND l.field = k.field
-    JOIN gateway_risklistentry e ON e.list_id = l.id AND e.value = k.value
+    SELECT l.name::text FROM gateway_risklist l
+    JOIN unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value) ON l.field = k.field
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM gateway_risklistentry e WHERE e.list_id = l.id AND e.value = k.value LIMIT 1
+    ) found
+    WHERE l.merchant_id = s.merchant_id
     UNION
     SELECT l.name::text FROM gateway_risklistentry e JOIN gateway_risklist l ON l.id = e.list_id
     WHERE e.fingerprint = ANY (%(accounts)s::bytea[]) AND l.merchant_id = s.merchant_id

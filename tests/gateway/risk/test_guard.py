@@ -10,12 +10,13 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from gateway import clock, results, tasks
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
 from gateway.models import CardTestingCount, Channel, Merchant, RiskDecision
-from gateway.risk.guard import ADDRESS, BIN, CODES, DEVICE, Limits, network_of, weight
+from gateway.risk.guard import _LOOK, ADDRESS, BIN, CODES, DEVICE, Limits, network_of, weight
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -221,3 +222,20 @@ def test_failures_at_once_are_all_counted_and_do_not_wait_in_a_circle(committed:
     at_once(*[lambda n=n: committed.api.pay(card__number=BAD_CARDS[0], **sent[n % 3]).code for n in range(12)])
     counted = CardTestingCount.objects.filter(kind=BIN).values_list("failed", flat=True)
     assert sum(counted) == 12
+
+
+def test_the_look_reads_its_keys_and_no_others(shop: Shop) -> None:
+    """Goals, P6: a merchant with many failing addresses pays no more for the look."""
+    CardTestingCount.objects.bulk_create(
+        CardTestingCount(
+            merchant_id=shop.merchant.id, kind=ADDRESS, key=bytes([n % 256, n // 256]), bucket=1, shard=0, failed=1,
+            passed=0, at=clock.real(),
+        )
+        for n in range(3000)
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE gateway_cardtestingcount")
+        cursor.execute("EXPLAIN " + _LOOK, [[ADDRESS, BIN], [b"a", b"b"], shop.merchant.id, 0])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan
+    assert "(key = k.key)" in plan.split("Index Cond", 1)[1].splitlines()[0]
