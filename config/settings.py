@@ -62,7 +62,7 @@ GATEWAY_CARD_TESTING_GUARD: bool = env.bool("GATEWAY_CARD_TESTING_GUARD", defaul
 GATEWAY_CARD_TESTING_FAILURES: int = env.int("GATEWAY_CARD_TESTING_FAILURES", default=10)
 # The same for one BIN, which many shoppers share.
 GATEWAY_CARD_TESTING_BIN_FAILURES: int = env.int("GATEWAY_CARD_TESTING_BIN_FAILURES", default=60)
-# Within so many seconds.
+# Within so many seconds, 60 to 3,600.
 GATEWAY_CARD_TESTING_WINDOW_S: int = env.int("GATEWAY_CARD_TESTING_WINDOW_S", default=600)
 
 # --- shoppers ---------------------------------------------------------------------------------------------------

@@ -61,6 +61,8 @@ def configure(target: Target, document: Any, *, by: audit.Actor, dry_run: bool =
     """Apply a document and say what it changed; with ``dry_run`` nothing stays. Raises document.Unreadable."""
     changes = []
     with transaction.atomic():
+        # One document after the other: two at once would read lists that the other is writing.
+        Merchant.objects.select_for_update().get(pk=target.merchant.pk)
         subject = target.channel or target.merchant
         for section, value in read(target, document):
             before = section.told(target)

@@ -2,6 +2,7 @@
 
 import django.db.models.deletion
 import gateway.identifiers
+import gateway.models.entities
 from django.db import migrations, models
 
 
@@ -68,6 +69,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 default=dict,
                 help_text="The guard against card testing, where it differs from the settings.",
+                validators=[gateway.models.entities._card_testing],
             ),
         ),
         migrations.AddField(

@@ -77,6 +77,25 @@ def _limits(value: Any) -> None:
             raise ValidationError(f"{operation}: give limit (requests) and window_s (seconds), or null for no limit.")
 
 
+CARD_TESTING = {"failures": (0, 10_000), "binFailures": (0, 100_000), "windowSeconds": (60, 3600)}
+"""Keys of ``Channel.card_testing`` beside ``enabled``, and from where to where they go."""
+
+
+def _card_testing(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise ValidationError("Give an object: enabled, failures, binFailures, windowSeconds.")
+    for name, own in value.items():
+        if name == "enabled":
+            if not isinstance(own, bool):
+                raise ValidationError("enabled: give true or false.")
+        elif name not in CARD_TESTING:
+            raise ValidationError(f"{name} is not one of enabled, {', '.join(CARD_TESTING)}.")
+        else:
+            least, most = CARD_TESTING[name]
+            if not isinstance(own, int) or isinstance(own, bool) or not least <= own <= most:
+                raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
+
+
 THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "status", "test")
 """Keys of ``Channel.limits``: one operation, or ``*`` for every operation that is not named."""
 
@@ -108,8 +127,9 @@ class Channel(Entity):
         max_length=255, default="", blank=True, help_text="Key of the rule set that screens; risk.channelId goes first."
     )
     card_testing = models.JSONField(
-        default=dict, blank=True, help_text="The guard against card testing, where it differs from the settings."
-    )
+        default=dict, blank=True, validators=[_card_testing],
+        help_text="The guard against card testing, where it differs from the settings.",
+    )  # fmt: skip
 
     class Meta:
         ordering = ["merchant_id", "position", "created_at"]

@@ -127,7 +127,11 @@ def screen(payment: Payment, request: PaymentRequest, planned: Plan) -> Halt | N
         planned.loaded, planned.subject, merchant=payment.merchant_id, at=request.now, observed=not standalone
     )
     verdict = risk.screen(rules, planned.subject, found)
-    records.keep(payment, verdict, rules, answer=_answer(payment, verdict, rules), at=request.now)
+    for _ in range(2):
+        if records.keep(payment, verdict, rules, answer=_answer(payment, verdict, rules), at=request.now):
+            break
+        # Recovery thought the worker dead and asks already: what risk wants of the answer has to be there too.
+        payment.refresh_from_db()
     return Halt(code=verdict.code) if verdict.outcome is Outcome.DECLINE else None
 
 

@@ -24,6 +24,7 @@ from django.conf import settings
 from gateway import clock, results
 from gateway import document as d
 from gateway.models import CardTestingCount
+from gateway.models.entities import CARD_TESTING
 from gateway.results import Family
 from gateway.risk.screening import Outcome, Reason, Verdict
 from gateway.rows import Write
@@ -71,9 +72,8 @@ class Limits:
 
 
 SHAPE: Final = d.record(
-    enabled=d.may(d.flag), failures=d.may(d.whole(0, 10_000)), binFailures=d.may(d.whole(0, 100_000)),
-    windowSeconds=d.may(d.whole(60, 3600)),
-)  # fmt: skip
+    enabled=d.may(d.flag), **{name: d.may(d.whole(*limits)) for name, limits in CARD_TESTING.items()}
+)
 _NAMES: Final = {
     "enabled": "enabled", "failures": "failures", "binFailures": "bin_failures", "windowSeconds": "window_s",
 }  # fmt: skip
@@ -82,12 +82,13 @@ _NAMES: Final = {
 def limits_of(own: Mapping[str, Any]) -> Limits:
     """A channel's limits: its own, else the settings'. ``own`` as SHAPE reads it."""
     found = {ours: own[name] for name, ours in _NAMES.items() if own.get(name) is not None}
+    shortest, longest = CARD_TESTING["windowSeconds"]
     return Limits(
         **{
             "enabled": settings.GATEWAY_CARD_TESTING_GUARD,
             "failures": settings.GATEWAY_CARD_TESTING_FAILURES,
             "bin_failures": settings.GATEWAY_CARD_TESTING_BIN_FAILURES,
-            "window_s": settings.GATEWAY_CARD_TESTING_WINDOW_S,
+            "window_s": min(longest, max(shortest, settings.GATEWAY_CARD_TESTING_WINDOW_S)),
             **found,
         }
     )

@@ -232,8 +232,8 @@ def test_an_unknown_entity_is_refused(db: None, entity: str) -> None:
         run("--entity", entity, "--show")
 
 
-def test_listed_cards_follow_the_vaults_keys(shop: Shop, write: Any) -> None:
-    """Goals, R9: a listed card is found after its key was rotated and sealed anew."""
+def test_a_listed_card_is_sealed_for_its_entry(shop: Shop, write: Any) -> None:
+    """Goals, R9: so it is sealed and fingerprinted anew with everything else when the vault's keys rotate."""
     seen = shop.api.pay().id
     cards = {"name": "cards", "field": "account", "entries": [seen]}
     rule = {

@@ -10,13 +10,14 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import override_settings
 
 from gateway import clock, results, tasks
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
 from gateway.models import CardTestingCount, Channel, Merchant, RiskDecision
-from gateway.risk.guard import _LOOK, ADDRESS, BIN, CODES, DEVICE, Limits, network_of, weight
+from gateway.risk.guard import _LOOK, ADDRESS, BIN, CODES, DEVICE, Limits, limits_of, network_of, weight
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -239,3 +240,20 @@ def test_the_look_reads_its_keys_and_no_others(shop: Shop) -> None:
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan
     assert "(key = k.key)" in plan.split("Index Cond", 1)[1].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "own", [[], {"enabled": 1}, {"failures": -1}, {"failures": True}, {"windowSeconds": 10}, {"fails": 1}]
+)
+def test_limits_of_a_channel_that_mean_nothing_are_refused(shop: Shop, own: object) -> None:
+    """The back office shows a field of JSON: what is kept there must not stop payments."""
+    shop.channel.card_testing = own
+    with pytest.raises(ValidationError):
+        shop.channel.full_clean()
+
+
+@pytest.mark.parametrize(("seconds", "window"), [(0, 60), (600, 600), (99_999, 3600)])
+def test_a_window_has_its_limits(seconds: int, window: int) -> None:
+    """A limit on everything, with its unit."""
+    with override_settings(GATEWAY_CARD_TESTING_WINDOW_S=seconds):
+        assert limits_of({}).window_s == window
