@@ -1,6 +1,6 @@
 """The simulator's own books: orders that a bank, a wallet or a shopper decides about. Columns only.
 
-They stand for another party's memory: nothing of the gateway reads them but the simulator (docs/decisions/0011).
+They stand for another party's memory: nothing of the gateway reads them but the simulator (docs/decisions/0014).
 """
 
 from __future__ import annotations

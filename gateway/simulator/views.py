@@ -1,7 +1,7 @@
 """What a shopper sees at the simulated bank, wallets and invoice house, and decides there: one click, one decision.
 
 The gateway hears of a decision as it would from a real bank: the shopper comes back, and it asks. Nothing here moves
-a payment. Source: Part A, What the service does, 6, Events, 1; docs/decisions/0011.
+a payment. Source: Part A, What the service does, 6, Events, 1; docs/decisions/0014.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An order is decided by compare-and-set on its state: two tabs, a double click, the back button and the deadline make
 one decision. The kinds are data; the pages, the test-data page and the tests read the same table.
 Source: Part A, What the service does, 6; Part B, Asynchronous payment parameters, Payment response
-(merchant.bankAccount.*); decisions, section 5; docs/decisions/0011.
+(merchant.bankAccount.*); decisions, section 5; docs/decisions/0014.
 """
 
 from __future__ import annotations
