@@ -95,7 +95,7 @@ MENU: Final[tuple[MenuGroup, ...]] = (
             _guide("limits", "Limits", "How many requests, how large.", ("rates", "Requests per window"),
                    ("sizes", "Sizes"), keywords="throttling rate limit 429 Retry-After RateLimit 800.120.100"),
             _guide("test-tools", "Test tools", "Move the clock; see what the acquirer was told.",
-                   ("clock", "The movable clock"), ("messages", "Acquirer messages"),
+                   ("clock", "The movable clock"), ("messages", "Acquirer messages"), ("transfers", "Money that arrives"),
                    keywords="time travel clock simulator messages", test=True),
             _guide("versioning", "Versioning", "What may change, and what will not.",
                    ("path", "The version is in the path"), ("yours", "What your client must do"),
