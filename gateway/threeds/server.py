@@ -330,10 +330,12 @@ def _waits(row: Authentication, then: Then, configuration: ThreeDSecureConfigura
     if then is Then.DECOUPLED:
         row.step, row.flow = Step.DECOUPLED, "decoupled"
         row.due_at = now + timedelta(seconds=acs.DECOUPLED_AFTER_S)
-        row.deadline = now + DECOUPLED_TIME
+        longest = DECOUPLED_TIME
     else:
         row.step, row.flow = Step.CHALLENGE, "challenge"
-        row.deadline = now + timedelta(minutes=configuration.challenge_minutes)
+        longest = timedelta(minutes=configuration.challenge_minutes)
+    # After a method page the deadline stands already, with the payment.
+    row.deadline = row.deadline or now + longest
     return row
 
 

@@ -493,6 +493,15 @@ def test_a_page_opened_after_the_deadline_ends_the_payment_before_the_tick_does(
     assert api.read(answer.id).code == "100.380.501"
 
 
+def test_the_method_page_gives_no_more_time(api: Api) -> None:
+    """One deadline for the whole authentication."""
+    answer = buy(api, METHOD_CHALLENGE)
+    before = Authentication.objects.get().deadline
+    move_clock(api, 5 * 60)
+    Shopper.of(answer).post(completed="Y")
+    assert Authentication.objects.get().deadline == before == Suspension.objects.get().deadline
+
+
 def test_the_channel_says_how_long_the_shopper_may_take(api: Api, channel: Channel) -> None:
     """Per-channel configuration."""
     configure(channel, challenge_minutes=30)
