@@ -72,7 +72,7 @@ def plan(request: PaymentRequest) -> Plan:
     if card is not None and _is_fresh(request):
         watch = guard.watch(
             sent, merchant=request.merchant.id, payment=request.payment, card_bin=card_bin,
-            own=request.channel.card_testing, now=request.now,
+            own=request.channel.card_testing or {}, now=request.now,
         )  # fmt: skip
     key = sent.get("risk.channelId") or request.channel.risk_set
     standalone = request.payment_type == RISK_CHECK

@@ -246,9 +246,23 @@ def test_what_velocities_keep_names_nobody(shop: Shop) -> None:
 
 def test_mandate_and_due_date_change_nothing(shop: Shop) -> None:
     """A18.6: changing them leaves the score equal. (No rule can be written about them: tests/gateway/risk.)"""
-    api = screened(shop, a_rule({"score": 7}, kind="field", field="brand", **{"is": ["VISA"]}))
-    found = {score(api.pay(transactionDueDate=date)) for date in ("2026-12-01", "2027-12-01")}
-    assert found == {"+00007"}
+    rule = a_rule({"score": 7}, kind="field", field="bankAccount.country", **{"is": ["DE"]})
+    per_account = a_rule(
+        {"score": 10}, "account", kind="velocity", per="account", count="payments", over=9, within="1h"
+    )
+    api = screened(shop, rule, per_account)
+    bank = {
+        "paymentBrand": "DIRECTDEBIT_SEPA", "card__number": None, "card__expiryMonth": None, "card__expiryYear": None,
+        "card__cvv": None, "card__holder": None, "bankAccount__holder": "Jane Jones", "bankAccount__country": "DE",
+        "bankAccount__iban": "DE89370400440532013000", "bankAccount__bic": "COBADEFFXXX",
+    }  # fmt: skip
+    mandates = [
+        {},
+        {"transactionDueDate": "2099-12-01"},
+        {"bankAccount__mandate__id": "MANDATE-A", "bankAccount__mandate__dateOfSignature": "2026-01-01"},
+        {"bankAccount__mandate__id": "MANDATE-B", "bankAccount__mandate__dateOfSignature": "2026-02-02"},
+    ]
+    assert {score(api.pay(paymentType=kind, **bank | one)) for one in mandates for kind in ("DB", "RI")} == {"+00007"}
 
 
 def test_a_standalone_check_asks_nobody_and_answers_with_a_score(shop: Shop) -> None:

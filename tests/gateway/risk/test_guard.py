@@ -243,7 +243,7 @@ def test_the_look_reads_its_keys_and_no_others(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "own", [[], {"enabled": 1}, {"failures": -1}, {"failures": True}, {"windowSeconds": 10}, {"fails": 1}]
+    "own", ["off", {"enabled": 1}, {"failures": -1}, {"failures": True}, {"windowSeconds": 10}, {"fails": 1}]
 )
 def test_limits_of_a_channel_that_mean_nothing_are_refused(shop: Shop, own: object) -> None:
     """The back office shows a field of JSON: what is kept there must not stop payments."""
@@ -257,3 +257,9 @@ def test_a_window_has_its_limits(seconds: int, window: int) -> None:
     """A limit on everything, with its unit."""
     with override_settings(GATEWAY_CARD_TESTING_WINDOW_S=seconds):
         assert limits_of({}).window_s == window
+
+
+def test_an_empty_field_of_the_back_office_means_the_settings(shop: Shop) -> None:
+    """Any empty JSON is blank to a form."""
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing=[])
+    assert shop.api.pay(**IP).code == GOOD
