@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import connection, models
 
-from gateway.models import Authentication, Payment, RiskListEntry, Suspension, WalletKey
+from gateway.models import Authentication, Payment, Registration, RiskListEntry, Suspension, WalletKey
 from gateway.rows import execute
 from gateway.vault import PREFIX_BYTES, Vault, VaultError, key_of, prefix_of
 
@@ -37,6 +37,7 @@ class Sealed:
 SEALED: Final = (
     Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=RiskListEntry, sealed="account_sealed", fingerprint="fingerprint"),
+    Sealed(model=Registration, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=Suspension, sealed="secrets_sealed", key="payment_id"),
     Sealed(model=WalletKey, sealed="key_sealed"),
     Sealed(model=Authentication, sealed="number_sealed"),

@@ -19,7 +19,7 @@ from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.models import Payment
 from gateway.payments import kept
-from gateway.payments.answer import code_of
+from gateway.payments.answer import code_of, payment_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
 from gateway.payments.idempotency import HEADER, Claim, StoredAnswer, claim_of, in_progress, looked_up
@@ -31,35 +31,41 @@ from gateway.payments.store import KeyTaken
 
 NOT_FOUND = "700.400.580"
 REPLAYED = "Idempotent-Replayed"
+Telling = kept.Telling
 
 
-def answer_of(payment: Payment, visit: Visit) -> tuple[int, dict[str, Any]]:
+def answer_of(payment: Payment, visit: Visit, tell: Telling = payment_object) -> tuple[int, dict[str, Any]]:
     """A payment in the envelope, and 200 or 400 by the family of its code."""
     code = code_of(payment)
-    return results.http_status(code), kept.told(payment, shared_part(visit.trace.ndc), {})
+    return results.http_status(code), kept.told(payment, shared_part(visit.trace.ndc), {}, tell)
 
 
 class Answering:
     """How one request answers its payment. With an idempotency key the first answer is kept, and told again as it was:
     its names stand in the order in which the database keeps them."""
 
-    def __init__(self, visit: Visit, parameters: Parameters) -> None:
+    def __init__(self, visit: Visit, parameters: Parameters, tell: Telling = payment_object) -> None:
         self.visit = visit
         self.parameters = parameters
+        self.tell = tell
         self.made: tuple[int, str] | None = None
 
     def keep(self, payment: Payment) -> tuple[int, str]:
         """Answer ``payment``; the HTTP status, and what its idempotency key keeps of the answer."""
         payment.request, payment.answer = kept.in_stored_order(payment.request), kept.in_stored_order(payment.answer)
         shared, more = shared_part(self.visit.trace.ndc), self._more(payment)
-        status, text = results.http_status(code_of(payment)), to_json(kept.told(payment, shared, more)).decode()
+        status, text = (
+            results.http_status(code_of(payment)),
+            to_json(kept.told(payment, shared, more, self.tell)).decode(),
+        )
         self.made = status, text
-        return status, kept.keep(payment, shared, more, text)
+        # Only a payment stays as it is: what is told of a registration may change.
+        return status, kept.keep(payment, shared, more, text) if self.tell is payment_object else text
 
     def response(self, payment: Payment) -> HttpResponse:
         if self.made is not None:
             return _stored(*self.made, self.visit)
-        body = kept.told(payment, shared_part(self.visit.trace.ndc), self._more(payment))
+        body = kept.told(payment, shared_part(self.visit.trace.ndc), self._more(payment), self.tell)
         return Response(body, status=results.http_status(code_of(payment)), headers=self.visit.headers)
 
     def _more(self, payment: Payment) -> dict[str, Any]:
@@ -79,7 +85,7 @@ def _stored(status: int, body: str, visit: Visit, *, replayed: bool = False) -> 
     return HttpResponse(body, status=status, content_type="application/json; charset=utf-8", headers=headers)
 
 
-def replay(known: StoredAnswer, visit: Visit) -> HttpResponse:
+def replay(known: StoredAnswer, visit: Visit, tell: Telling) -> HttpResponse:
     """The answer that an idempotency key was given, once more."""
     if known.body is not None and kept.is_whole(known.body):
         return _stored(known.status, known.body, visit, replayed=True)
@@ -87,12 +93,14 @@ def replay(known: StoredAnswer, visit: Visit) -> HttpResponse:
     if known.body is not None:
         return _stored(known.status, to_json(kept.again(payment, known.body)).decode(), visit, replayed=True)
     # Its worker died before it could answer: what is true now is told.
-    status, body = answer_of(payment, visit)
+    status, body = answer_of(payment, visit, tell)
     return _stored(status, to_json(body).decode(), visit, replayed=True)
 
 
 class PaymentDoor(Door):
-    """What the two POSTs share: an idempotency key is looked up first and claimed with the payment."""
+    """What the POSTs share: an idempotency key is looked up first and claimed with the payment."""
+
+    tell: ClassVar[Telling] = staticmethod(payment_object)
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
         header, path = request.headers.get(HEADER), request.path
@@ -101,7 +109,7 @@ class PaymentDoor(Door):
         if claim is None:
             return self.pay(visit, target, None)
         if (known := claim.find(visit.admission.kept)) is not None:
-            return replay(known, visit)
+            return replay(known, visit, self.tell)
         try:
             return self.pay(visit, target, claim)
         except KeyTaken:
@@ -111,7 +119,7 @@ class PaymentDoor(Door):
         raise NotImplementedError
 
 
-def _idempotency(claim: Claim | None, answering: Answering) -> Idempotency | None:
+def idempotency_of(claim: Claim | None, answering: Answering) -> Idempotency | None:
     return None if claim is None else Idempotency(claim=claim, respond=answering.keep)
 
 
@@ -135,7 +143,7 @@ class PaymentsView(PaymentDoor):
         payment = process(
             first_payment(
                 parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
-                idempotency=_idempotency(claim, answering),
+                idempotency=idempotency_of(claim, answering),
             )
         )  # fmt: skip
         return answering.response(payment)
@@ -175,7 +183,7 @@ def follow_up(visit: Visit, target: str, parameters: Parameters, now: datetime, 
             parameters=parameters,
             now=now,
             trace=visit.trace,
-            idempotency=_idempotency(claim, answering),
+            idempotency=idempotency_of(claim, answering),
         )
     )
     return answering.response(payment)

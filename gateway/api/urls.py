@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.api import payments, resultcodes, testing, threeds
+from gateway.api import payments, registrations, resultcodes, testing, threeds
 
 urlpatterns = [
     path("payments", payments.PaymentsView.as_view()),
     path("payments/<str:target>", payments.PaymentView.as_view()),
     path("threeDSecure", threeds.ThreeDSecureView.as_view()),
     path("threeDSecure/<str:target>", threeds.OneThreeDSecureView.as_view()),
+    path("registrations", registrations.RegistrationsView.as_view()),
+    path("registrations/<str:target>", registrations.RegistrationView.as_view()),
+    path("registrations/<str:target>/extend", registrations.ExtendView.as_view()),
+    path("registrations/<str:target>/payments", registrations.OneClickView.as_view()),
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
     path("test/clock", testing.ClockView.as_view()),
     path("test/transfers/<str:target>", testing.TransferView.as_view()),

@@ -69,6 +69,16 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "customer.browser.javaEnabled": "false",
         "shopperResultUrl": "https://shop.example/result",
     },
+    "registration": {
+        "paymentBrand": "VISA",
+        "card.number": "4200000000000000",
+        "card.holder": "Jane Jones",
+        "card.expiryMonth": "05",
+        "card.expiryYear": "2034",
+    },
+    "update-registration": {"card.expiryMonth": "11", "card.expiryYear": "2036"},
+    "extend-registration": {},
+    "one-click": {"amount": "92.00", "currency": "EUR", "paymentType": "DB"},
     "move-clock": {"advance": "86400"},
     "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
     "decide-transfer": {"outcome": "arrived"},
@@ -192,7 +202,7 @@ def _form(endpoint: Endpoint) -> Json:
     if patterns:
         body["patternProperties"] = patterns
     content: Json = {"schema": body}
-    if fields := REQUEST_EXAMPLES.get(endpoint.name):
+    if (fields := REQUEST_EXAMPLES.get(endpoint.name)) is not None:
         entity = next(row.format.example for row in endpoint.structures[0].rows)
         content["example"] = {"entityId": entity, **fields}
     return content

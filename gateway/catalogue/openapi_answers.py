@@ -104,6 +104,8 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "brandResult": _map("The brand that was detected."),
             "risk": _map("As sent, with score where a rule set screened: a sign and five digits, -99999 to +99999."),
             "customParameters": _map("As sent.", {"type": "string"}),
+            "registrationId": _text("The registration that was paid with, or made.", _ID),
+            "registration": _map("Its id once more.", {"type": "string"}),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
             "ignoredParameters": {
                 "type": "array", "items": {"type": "string"},
@@ -131,6 +133,18 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         },
         ["id", "paymentType", "paymentBrand", "amount", "currency"],
         "An authentication without a payment.",
+    ),
+    "Registration": _enveloped(
+        {
+            "id": _text("The registration's id: one-click payments name it.", _ID),
+            "paymentBrand": _text("The brand, as sent or detected."),
+            "card": _ref("schemas", "Card"),
+            "bankAccount": _map("What is stored of a bank account; its number is masked."),
+            "virtualAccount": _map("What is stored of a virtual account."),
+            "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
+        },
+        ["id", "paymentBrand"],
+        "A stored means of payment. It has no paymentType.",
     ),
     "Clock": _enveloped(
         {
@@ -238,6 +252,12 @@ _BODIES: Final[Mapping[str, str]] = {
     "status": "Payment",
     "three-d-secure": "Authentication",
     "read-three-d-secure": "Authentication",
+    "one-click": "Payment",
+    "registration": "Registration",
+    "read-registration": "Registration",
+    "update-registration": "Registration",
+    "delete-registration": "Registration",
+    "extend-registration": "Registration",
     "acquirer-messages": "AcquirerMessages",
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",
@@ -247,9 +267,10 @@ _BODIES: Final[Mapping[str, str]] = {
 def responses_of(endpoint: Endpoint) -> Json:
     """Every status an endpoint may answer, 405 of its path included."""
     body = _BODIES.get(endpoint.name, "Clock")
-    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body == "Payment" else ()
+    pays = body in ("Payment", "Registration")
+    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and pays else ()
     found: Json = {"200": _response("Processed: success, review or pending.", body, headers=(*_RATES, *replays))}
-    if body in ("Payment", "Authentication"):
+    if pays or body == "Authentication":
         found["400"] = _response(
             "One that was declined, or a request that is not valid: parameterErrors names every fault.",
             body, "Error", "Throttled", headers=(*_RATES, *replays),

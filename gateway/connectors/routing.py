@@ -38,7 +38,9 @@ class Account:
     currencies: frozenset[str] = frozenset()
 
     def takes(self, brand: str, currency: str) -> bool:
-        return (not self.brands or brand in self.brands) and (not self.currencies or currency in self.currencies)
+        """Whether it takes the brand and the currency; '' stands for a request without money."""
+        fits = not currency or not self.currencies or currency in self.currencies
+        return fits and (not self.brands or brand in self.brands)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

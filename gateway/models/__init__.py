@@ -4,6 +4,7 @@ from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
+from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
 from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
@@ -15,6 +16,7 @@ __all__ = [
     "AccessToken",
     "AcquirerAccount",
     "AcquirerExchange",
+    "Agreement",
     "AuditEntry",
     "Authentication",
     "CardTestingCount",
@@ -27,6 +29,7 @@ __all__ = [
     "Payment",
     "PaymentEvent",
     "Psp",
+    "Registration",
     "RequestLog",
     "RiskDecision",
     "RiskList",

@@ -96,7 +96,7 @@ def _card_testing(value: Any) -> None:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
-THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "status", "test")
+THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "registration", "status", "test")
 """Keys of ``Channel.limits``: one operation, or ``*`` for every operation that is not named."""
 
 
@@ -112,6 +112,13 @@ class Channel(Entity):
         STRICT = "strict", "every unknown name is an error"
         LENIENT = "lenient", "no unknown name is an error"
 
+    class AgreementIds(models.TextChoices):
+        """Card on file: by which ids merchant-initiated payments name their agreement. Source: Part B, Card on file."""
+
+        NONE = "none", "initialTransactionId; an agreementId goes along when it is sent"
+        BOTH = "both", "transition: initialTransactionId and agreementId, both returned and both expected"
+        ONLY = "only", "agreementId alone"
+
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="channels")
     position = models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits.")
     brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
@@ -121,6 +128,14 @@ class Channel(Entity):
     cvv_required = models.BooleanField("CVV required", default=False)
     refuse_duplicates = models.BooleanField(
         default=False, help_text="Refuse a second payment with the same merchantTransactionId."
+    )
+    agreement_ids = models.CharField(max_length=4, choices=AgreementIds, default=AgreementIds.NONE)
+    strange_references = models.BooleanField(
+        default=False,
+        help_text="Accept an initialTransactionId that is not of this gateway: agreements made at another processor.",
+    )
+    registration_days = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="How long a registration is kept; empty keeps it until it is deleted."
     )
     limits = models.JSONField(default=dict, blank=True, validators=[_limits])
     risk_set = models.CharField(

@@ -30,7 +30,8 @@ class Payment(models.Model):
     are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
-    ``registration``: the stored means this payment used or made. ``account``: the merchant's id at the acquirer.
+    ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
+    this payment counts towards, also when it was declined. ``account``: the merchant's id at the acquirer.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
     event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
@@ -63,6 +64,7 @@ class Payment(models.Model):
     means_sealed = models.BinaryField(null=True)
     means_fingerprint = models.BinaryField(null=True)
     registration = models.UUIDField(null=True)
+    agreement = models.UUIDField(null=True)
     connector = models.CharField(max_length=32, default="")
     connector_tx_id = models.CharField(max_length=64, default="")
     account = models.CharField(max_length=64, default="")
@@ -83,6 +85,9 @@ class Payment(models.Model):
             models.Index(
                 fields=["merchant", "merchant_transaction_id"], name="payment_merchant_tx",
                 condition=~models.Q(merchant_transaction_id=""),
+            ),
+            models.Index(
+                fields=["agreement"], name="payment_agreement", condition=models.Q(agreement__isnull=False),
             ),
         ]  # fmt: skip
         constraints = [

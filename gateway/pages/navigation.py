@@ -89,6 +89,11 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    ("types", "Which types a brand takes"),
                    keywords="SEPA direct debit IBAN mandate redirect shopperResultUrl resourcePath wallet invoice "
                    "merchant.bankAccount network token cryptogram dtvc PIN asynchronous"),
+            _guide("registrations", "Registrations", "Store a means of payment, pay with it again.",
+                   ("store", "Store"), ("pay", "Pay by a click"), ("agree", "Payments of your own"),
+                   ("limits", "What an agreement limits"), ("end", "Change and forget"),
+                   keywords="createRegistration registrationId one-click card on file standingInstruction MIT CIT "
+                   "recurring instalment initialTransactionId agreementId overrideHolder recurringMigration"),
             _guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
                    ("key", "Send a key"), ("without", "Without a key"),
                    keywords="Idempotency-Key retry timeout duplicate"),
@@ -103,7 +108,7 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    keywords="backwards compatible new fields"),
             _guide("not-yet", "Not offered yet", "What is understood but answers 600.200.400.",
                    ("understood", "Understood, not built"), ("paths", "Paths that come later"),
-                   keywords="600.200.400 registrations checkouts widget webhooks"),
+                   keywords="600.200.400 checkouts widget webhooks"),
         ),
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from gateway.connectors.simulator.accounts import GOOD_CRYPTOGRAM, token_of
 
 ANSWERS: Final = Path(__file__).parent / "answers"
 TOKEN, ENTITY, PAYMENT, CAPTURE = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID", "$CAPTURE_ID"
+REGISTRATION: Final = "$REGISTRATION_ID"
 WRONG: Final = "not-a-token"
 BRIEF: Final = ("id", "amount", "currency", "result")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
@@ -98,6 +99,9 @@ _ACCOUNT: Final = {
     "bankAccount__holder": "Jane Jones", "bankAccount__iban": "DE23100000001234567890",
     "bankAccount__bic": "MARKDEF1100",
 }  # fmt: skip
+_STORED: Final = f"/v1/registrations/{REGISTRATION}"
+_INITIAL: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
+_REPEATED: Final = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 
 
 def _payment(name: str, title: str, status: int = 200, *, about: str = "", **changes: str | None) -> Sample:
@@ -202,6 +206,43 @@ _TABLE: Final = (
         name="read-authentication", title="Read it", method="GET", path=f"/v1/threeDSecure/{PAYMENT}", status=200,
         after="authenticate",
     ),
+    Sample(
+        name="register", title="Store a card", method="POST", path="/v1/registrations", status=200,
+        fields=REQUEST_EXAMPLES["registration"], about="Keep the id: payments name it.",
+    ),
+    Sample(
+        name="one-click", title="Pay with it", method="POST", path=f"{_STORED}/payments", status=200, after="register",
+        fields=REQUEST_EXAMPLES["one-click"], about="No card number is sent.",
+    ),
+    Sample(
+        name="agree", title="The shopper agrees to later payments", method="POST", path=f"{_STORED}/payments",
+        status=200, after="register",
+        fields={**REQUEST_EXAMPLES["one-click"], "standingInstruction.type": "RECURRING", **_INITIAL,
+                "standingInstruction.frequency": "28"},
+        about="The answer carries initialTransactionId.",
+    ),
+    Sample(
+        name="draw", title="Charge again, 28 days later", method="POST", path=f"{_STORED}/payments", status=400,
+        after="register",
+        fields={**REQUEST_EXAMPLES["one-click"], "standingInstruction.type": "RECURRING", **_REPEATED},
+        about="700.500.001: too early. Move the clock on by 28 days, and it is paid.",
+    ),
+    Sample(
+        name="read-registration", title="Read what is stored", method="GET", path=_STORED, status=200,
+        after="register",
+    ),
+    Sample(
+        name="update-registration", title="The card has a new expiry", method="POST", path=_STORED, status=200,
+        after="register", fields=REQUEST_EXAMPLES["update-registration"],
+    ),
+    Sample(
+        name="extend-registration", title="Keep it longer", method="POST", path=f"{_STORED}/extend", status=200,
+        after="register",
+    ),
+    Sample(
+        name="delete-registration", title="Forget the card", method="DELETE", path=_STORED, status=200,
+        after="register",
+    ),
     _clock("clock", "Read the clock", "GET"),
     _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
     _clock("reset-clock", "Put it back", "DELETE"),
@@ -219,6 +260,12 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "status": ("read",),
         "three-d-secure": ("authenticate", "challenge"),
         "read-three-d-secure": ("read-authentication",),
+        "registration": ("register",),
+        "read-registration": ("read-registration",),
+        "update-registration": ("update-registration",),
+        "delete-registration": ("delete-registration",),
+        "extend-registration": ("extend-registration",),
+        "one-click": ("one-click", "agree", "draw"),
         "read-clock": ("clock",),
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),

@@ -5,10 +5,10 @@ Source: Part B, Payment response; rulings D2, D5, D13, D17.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from gateway import brands, results
-from gateway.models import Payment
+from gateway.models import Payment, Registration
 from gateway.money import amount_text
 from gateway.payments import capability
 from gateway.payments.values import merged
@@ -42,6 +42,9 @@ def payment_object(payment: Payment) -> dict[str, Any]:
         body["resultDetails"] = details
     if facts := answer.get("card"):
         body["card"] = {**facts, **(card or {}), **issuer_facts(facts["bin"])}
+    for name in ("bankAccount", "virtualAccount"):
+        if stored := answer.get(name):
+            body[name] = merged(stored, body.get(name, {}))
     if told := answer.get("facts"):
         body = merged(body, told)
     if detected := answer.get("brandResult"):
@@ -52,6 +55,38 @@ def payment_object(payment: Payment) -> dict[str, Any]:
         body |= {"registrationId": payment.registration.hex, "registration": {"id": payment.registration.hex}}
     if payment.test_mode:
         body["testMode"] = payment.test_mode
+    return body
+
+
+_OF_PAYMENTS: Final = frozenset(
+    {
+        "paymentType",
+        "amount",
+        "currency",
+        "referencedId",
+        "registrationId",
+        "registration",
+        "createRegistration",
+        "transactionProcessingCode",
+    }
+)
+
+
+def registration_object(payment: Payment) -> dict[str, Any]:
+    """What a registration's own endpoints answer of the payment that made or changed it: no paymentType (D5)."""
+    body = {name: value for name, value in payment_object(payment).items() if name not in _OF_PAYMENTS}
+    return body | {"id": (payment.registration or payment.id).hex}
+
+
+def stored_object(registration: Registration, code: str) -> dict[str, Any]:
+    """A registration as it stands. ``code``: the result of reading it."""
+    body: dict[str, Any] = {"id": registration.id.hex, "paymentBrand": registration.brand, **registration.request}
+    body["result"] = {"code": code, "description": results.result(code).description}
+    body |= {name: value for name, value in registration.details.items() if not name.startswith("wallet")}
+    if card := registration.details.get("card"):
+        body["card"] = {**card, **issuer_facts(card["bin"])}
+    if registration.test_mode:
+        body["testMode"] = registration.test_mode
     return body
 
 

@@ -6,20 +6,28 @@ before a payment exists, the brand and the money are found the same way. Source:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 
 from gateway import identifiers
 from gateway.catalogue.parse import Parameters
-from gateway.connectors.means import Means
+from gateway.connectors.means import Card, Means
 from gateway.models import Channel, Merchant
 from gateway.money import Money
+from gateway.payments.agreements import standing_of
+from gateway.payments.endings import REGISTER
 from gateway.payments.means import means_of
 from gateway.payments.refusal import brand_of, refuse_currency, refuse_type, refuse_what_is_not_built
 from gateway.payments.request import Idempotency, PaymentRequest, Trace
 from gateway.payments.wallet import unwrap
+from gateway.secret import Secret
+
+_ANY_CURRENCY: Final = "EUR"
 
 
 def facts_of(channel: Channel | None, now: datetime) -> frozenset[str]:
@@ -34,6 +42,16 @@ def facts_of(channel: Channel | None, now: datetime) -> frozenset[str]:
     return frozenset(facts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A stored means that a payment is made with. ``details``: what is no secret of it."""
+
+    registration: UUID
+    brand: str
+    means: Means
+    details: Mapping[str, Any]
+
+
 def first_payment(
     parameters: Parameters,
     *,
@@ -42,32 +60,48 @@ def first_payment(
     now: datetime,
     trace: Trace,
     idempotency: Idempotency | None = None,
-    means: Means | None = None,
-    registration: UUID | None = None,
+    stored: Stored | None = None,
     resource_path: str = "",
 ) -> PaymentRequest:
-    """The request of a first payment. ``means``: a stored one that ``registration`` names; else it is in the
-    parameters. Raises Refused for what this channel or this gateway does not offer."""
-    token = unwrap(parameters, channel, facts_of(channel, now)) if means is None else None
-    refuse_what_is_not_built(parameters, channel)
+    """The request of a first payment, or of a registration where no paymentType is sent. ``stored``: the means, when
+    it is not in the parameters. Raises Refused for what this channel or this gateway does not offer."""
+    payment_type = parameters.get("paymentType") or REGISTER
+    token = unwrap(parameters, channel, facts_of(channel, now)) if stored is None else None
+    refuse_what_is_not_built(parameters, payment_type, stored=stored is not None)
     refuse_currency(parameters, channel)
-    brand, detected = brand_of(parameters, channel)
-    refuse_type(parameters, brand)
+    brand, detected = (stored.brand, False) if stored is not None else brand_of(parameters, channel)
+    refuse_type(payment_type, brand)
+    registration = stored.registration if stored is not None else None
     return PaymentRequest(
         payment=identifiers.row_id(),
         merchant=merchant,
         channel=channel,
-        payment_type=parameters["paymentType"],
-        money=Money.parse(parameters["amount"], parameters["currency"]),
+        payment_type=payment_type,
+        money=_no_money(parameters, channel)
+        if payment_type == REGISTER
+        else Money.parse(parameters["amount"], parameters["currency"]),
         brand=brand,
         detected=detected,
-        means=means or means_of(parameters.values),
+        means=_with_code(stored.means, parameters) if stored is not None else means_of(parameters.values),
         parameters=parameters,
         test_mode="" if settings.IS_LIVE else parameters.get("testMode") or "INTERNAL",
         now=now,
         trace=trace,
         idempotency=idempotency,
         registration=registration,
+        stored=stored.details if stored is not None else {},
         wallet_token=token,
+        standing=standing_of(parameters, payment_type, channel, registration),
         resource_path=resource_path,
     )
+
+
+def _no_money(parameters: Parameters, channel: Channel) -> Money:
+    """A registration moves nothing; the row of its payment has a currency all the same."""
+    return Money.zero(parameters.get("currency") or next(iter(channel.currencies), _ANY_CURRENCY))
+
+
+def _with_code(means: Means, parameters: Parameters) -> Means:
+    """A stored card with the security code that was sent beside it."""
+    cvv = parameters.get("card.cvv")
+    return replace(means, cvv=Secret(cvv)) if cvv is not None and isinstance(means, Card) else means

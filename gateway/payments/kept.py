@@ -8,7 +8,7 @@ Source: ruling D20; goals P4.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gateway import identifiers
@@ -20,10 +20,16 @@ _WHOLE: Final = "{"
 """How an answer that is kept whole begins; the others are a JSON list."""
 
 
-def told(payment: Payment, shared: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+Telling = Callable[[Payment], dict[str, Any]]
+"""How an endpoint tells of a payment, envelope apart."""
+
+
+def told(
+    payment: Payment, shared: Mapping[str, Any], more: Mapping[str, Any], tell: Telling = payment_object
+) -> dict[str, Any]:
     """The body of an answer: the payment; ``more``, which is parameterErrors (in the result) and ignoredParameters;
     and ``shared``, the envelope's buildNumber, timestamp and ndc."""
-    body = payment_object(payment)
+    body = tell(payment)
     if "parameterErrors" in more:
         body["result"]["parameterErrors"] = more["parameterErrors"]
     if "ignoredParameters" in more:

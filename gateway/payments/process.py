@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from django.conf import settings
@@ -23,14 +24,20 @@ from gateway.connectors.routing import NoRoute, Route, route
 from gateway.masking import mask_text
 from gateway.models import Payment, Status, Suspension
 from gateway.payments import capability, phases, refusal, screening, store
+from gateway.payments.agreements import again, is_limited, refusal_of
+from gateway.payments.endings import REGISTER
 from gateway.payments.means import one_time_secrets
 from gateway.payments.phases import Halt
 from gateway.payments.request import Asker, PaymentRequest
 from gateway.payments.screening import RISK_CHECK, Plan
 from gateway.payments.states import Event, ImpossibleMove
+from gateway.payments.values import merged
 from gateway.risk.screening import Outcome
 from gateway.vault import vault
 
+MAX_TRIES: Final = 100
+"""How often a payment reads its agreement again; each try lost means that another one won."""
+BUSY: Final = "800.120.402"
 IN_DOUBT_CODE: Final = "000.200.001"
 WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
@@ -44,20 +51,7 @@ def process(request: PaymentRequest) -> Payment:
     """
     way = way_of(request)
     plan = screening.plan(request)
-    payment = new_payment(request, way)
-    refused = request.parameters.refusals
-    code = refused[0].code if refused else ""
-    # A check takes no money: the token may still pay.
-    token = request.wallet_token if request.payment_type != RISK_CHECK else None
-    try:
-        store.begin(
-            payment, trace=request.trace, refusal=code, idempotency=request.idempotency, wallet_token=token, plan=plan
-        )
-    except store.Duplicate:
-        payment.duplicate_guard = None
-        store.begin(
-            payment, trace=request.trace, refusal=SENT_TWICE, idempotency=request.idempotency, wallet_token=token
-        )
+    payment = begin(request, way, plan)
     if payment.status == Status.STARTED:
         advance(payment, way.connector, request, plan)
     return payment
@@ -67,10 +61,39 @@ def way_of(request: PaymentRequest) -> Route:
     """The connector and account of a first payment; a standalone risk check asks nobody. Raises Refused."""
     if request.payment_type == RISK_CHECK:
         return Route(connector=NOBODY)
+    # A registration moves no money: whoever takes the brand takes it.
+    currency = "" if request.payment_type == REGISTER else request.money.currency
     try:
-        return route(request.test_mode, request.channel.id, brand=request.brand, currency=request.money.currency)
+        return route(request.test_mode, request.channel.id, brand=request.brand, currency=currency)
     except NoRoute:
         raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
+
+
+def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
+    """The payment, begun or refused. Under an agreement with limits it is decided anew when somebody else drew on the
+    agreement meanwhile."""
+    standing, refusals = request.standing, request.parameters.refusals
+    # A check takes no money: the token may still pay.
+    token = request.wallet_token if request.payment_type != RISK_CHECK else None
+    starting = partial(store.begin, trace=request.trace, idempotency=request.idempotency, wallet_token=token)
+    for _ in range(MAX_TRIES):
+        if not refusals and (error := refusal_of(standing, request.merchant, request.now)) is not None:
+            request.parameters.refusals = (error,)
+        payment = new_payment(request, way)
+        code = request.parameters.refusals[0].code if request.parameters.refusals else ""
+        agreement = standing.agreement if standing is not None and standing.counts and not code else None
+        payment.agreement = agreement.id if agreement is not None else None
+        raising = agreement if agreement is not None and is_limited(agreement) else None
+        try:
+            if starting(payment, refusal=code, raising=raising, plan=plan):
+                return payment
+        except store.Duplicate:
+            payment.duplicate_guard, payment.agreement = None, None
+            starting(payment, refusal=SENT_TWICE)
+            return payment
+        assert standing is not None  # only an agreement can have moved on
+        standing = again(standing)
+    raise refusal.Refused(BUSY)
 
 
 def advance(payment: Payment, connector: Connector, request: PaymentRequest, plan: Plan) -> None:
@@ -83,7 +106,9 @@ def advance(payment: Payment, connector: Connector, request: PaymentRequest, pla
     if halt is None:
         outcome = phases.authenticate(payment, request)
         if not isinstance(outcome, Halt):
-            submit(payment, connector, question(payment, request.means, {**values, **outcome}), request, plan=plan)
+            agreed = request.standing.onwards if request.standing is not None else {}
+            asked = question(payment, request.means, {**values, **agreed, **outcome})
+            submit(payment, connector, asked, request, plan=plan)
             return
         halt = outcome
     stop(payment, halt, request, request.means)
@@ -104,13 +129,14 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         fingerprint = keys.fingerprint(means.account.reveal())
         if not parameters.refusals:
             sealed = keys.seal(means.account, request.payment)
-        answer |= facts_of(means, stored=request.registration is not None or request.wallet_token is not None)
+        unsent = request.registration is not None or request.wallet_token is not None
+        answer |= merged(facts_of(means, stored=unsent), request.stored)
     if request.detected:
         answer["brandResult"] = request.brand
     return Payment(
         id=request.payment,
         merchant_id=request.merchant.id,
-        channel_id=request.channel.id,
+        channel=request.channel,
         chain=request.payment,
         referenced=None,
         payment_type=request.payment_type,

@@ -11,6 +11,7 @@ from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.catalogue.suggest import closest
 from gateway.connectors.means import Card
 from gateway.models import Channel
+from gateway.payments.endings import REGISTER
 from gateway.payments.means import SENT
 from gateway.payments.methods import TYPE_NOT_WITH_METHOD, fits, takes, types_of
 from gateway.payments.operations import FIRST
@@ -48,31 +49,24 @@ class NotYet:
         return parameters.get(self.name) in self.values if self.values else self.name in structures
 
 
-NOT_YET: tuple[NotYet, ...] = (
-    NotYet(name="job", what="subscription jobs"),
-    NotYet(name="recurringMigration", what="recurring migration"),
-    NotYet(name="createRegistration", values=("true",), what="registrations"),
-    NotYet(name="standingInstruction.mode", values=("REPEATED",), what="card on file"),
-    NotYet(name="standingInstruction.source", values=("MIT",), what="card on file"),
-    NotYet(
-        name="standingInstruction.industryPractice", what="these industry practices of card on file",
-        values=("RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW",),
-    ),
-)  # fmt: skip
+NOT_YET: tuple[NotYet, ...] = (NotYet(name="job", what="subscription jobs"),)
 
 
-def refuse_what_is_not_built(parameters: Parameters, channel: Channel) -> None:
-    """Raise Refused (600.200.400) for means and flows that are understood but not offered yet."""
+def refuse_what_is_not_built(parameters: Parameters, payment_type: str, *, stored: bool) -> None:
+    """Raise Refused (600.200.400) for flows that are understood but not offered yet, and types that begin no chain.
+
+    ``stored``: a stored means is paid with, which is not stored again.
+    """
     structures = frozenset(name.partition(".")[0] for name in parameters.values)
     errors = [
         ParameterError(name=row.name, message=f"is understood, but {row.what} are not offered yet", code=NOT_SUPPORTED)
         for row in NOT_YET
         if row.applies(parameters, structures)
     ]
-    if parameters["paymentType"] not in FIRST:
+    if payment_type not in FIRST and (stored or payment_type != REGISTER):
         errors.append(
             ParameterError(
-                name="paymentType", value=parameters["paymentType"], code=NOT_SUPPORTED,
+                name="paymentType", value=payment_type, code=NOT_SUPPORTED,
                 message=f"is not offered here; {', '.join(sorted(FIRST))} are",
             )
         )  # fmt: skip
@@ -106,10 +100,9 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
     return brand, detected
 
 
-def refuse_type(parameters: Parameters, brand: str) -> None:
-    """Raise Refused when payments of the brand cannot be of this type."""
-    kind = parameters["paymentType"]
-    if not takes(brand, kind):
+def refuse_type(kind: str, brand: str) -> None:
+    """Raise Refused when payments of the brand cannot be of this type. What may be stored is said by conditions."""
+    if kind != REGISTER and not takes(brand, kind):
         message = f"does not go with {brand}, which takes {', '.join(types_of(brand))}"
         error = ParameterError(name="paymentType", value=kind, message=message, code=TYPE_NOT_WITH_METHOD)
         raise Refused(TYPE_NOT_WITH_METHOD, [error])
@@ -127,12 +120,10 @@ def _wallets(parameters: Parameters) -> frozenset[str]:
 
 def refuse_currency(parameters: Parameters, channel: Channel) -> None:
     """Raise Refused when the channel does not take the currency."""
-    if channel.currencies and parameters["currency"] not in channel.currencies:
+    currency = parameters.get("currency")
+    if currency is not None and channel.currencies and currency not in channel.currencies:
         message = f"is not set up for this channel, which takes {', '.join(channel.currencies)}"
-        raise Refused(
-            NOT_SET_UP,
-            [ParameterError(name="currency", value=parameters["currency"], message=message, code=NOT_SET_UP)],
-        )
+        raise Refused(NOT_SET_UP, [ParameterError(name="currency", value=currency, message=message, code=NOT_SET_UP)])
 
 
 def _brand_error(brand: str, message: str, code: str) -> ParameterError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from gateway.catalogue.parse import Parameters
 from gateway.connectors.means import Means
 from gateway.models import Channel, Merchant, Payment
 from gateway.money import Money
+from gateway.payments.agreements import Standing
 from gateway.payments.idempotency import Claim
 from gateway.wallets.channels import Seen
 
@@ -77,8 +78,9 @@ class Asker(Protocol):
 class PaymentRequest:
     """A first payment: who, what, how much, with which means. Follow-ups are built in gateway.payments.follow_up.
 
-    ``registration``: the stored means that is used. ``wallet_token``: the wallet's token that the means came out of.
-    ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
+    ``registration``: the stored means that is used, ``stored`` what is no secret of it. ``wallet_token``: the wallet's
+    token that the means came out of. ``standing``: the agreement it is made under. ``resource_path``: where the
+    merchant fetches the result, when not under /v1/payments.
     """
 
     payment: UUID
@@ -96,4 +98,6 @@ class PaymentRequest:
     idempotency: Idempotency | None = None
     registration: UUID | None = None
     wallet_token: Seen | None = None
+    stored: Mapping[str, Any] = field(default_factory=dict)
+    standing: Standing | None = None
     resource_path: str = ""

@@ -16,6 +16,7 @@ from gateway.catalogue.parse import INVALID, ParameterError
 from gateway.connectors.means import Card
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector
 from gateway.models import Payment
+from gateway.payments.endings import REGISTER
 from gateway.payments.phases import Halt
 from gateway.payments.refusal import Refused
 from gateway.payments.request import PaymentRequest
@@ -65,6 +66,9 @@ class Plan:
 def plan(request: PaymentRequest) -> Plan:
     """What risk will look at. Raises Refused for a risk.channelId that names no rule set of this merchant, where the
     channel checks risk or nothing but a check was asked for."""
+    if request.payment_type == REGISTER:
+        # No money moves; what is stored is looked at when it pays.
+        return Plan()
     sent, means = request.parameters.values, request.means
     card = means if isinstance(means, Card) else None
     card_bin = card.number.reveal()[:6] if card is not None else ""

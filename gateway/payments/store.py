@@ -16,15 +16,18 @@ from gateway import clock, results
 from gateway.connectors.port import AcquirerReply
 from gateway.models import (
     AcquirerExchange,
+    Agreement,
     Notification,
     OpenPayment,
     Payment,
     PaymentEvent,
+    Registration,
     RequestLog,
     Status,
     Suspension,
 )
 from gateway.payments import wallet
+from gateway.payments.endings import NOTHING, REGISTER, ending_of, told
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.screening import Plan, under_review
 from gateway.payments.states import START, Event, ImpossibleMove, after
@@ -52,17 +55,17 @@ def begin(
     *,
     trace: Trace,
     refusal: str = "",
-    raising: Payment | None = None,
+    raising: Payment | Agreement | None = None,
     idempotency: Idempotency | None = None,
     wallet_token: Seen | None = None,
     plan: Plan | None = None,
 ) -> bool:
     """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
 
-    ``raising``: the first payment of the chain a follow-up joins; its count of follow-ups is raised by one. False
-    when somebody else raised it since it was read: then nothing was written, and the chain must be read again.
-    ``plan``: what risk looks at and observes as the payment begins. Raises KeyTaken, Duplicate, and Refused for a
-    ``wallet_token`` that began a payment already.
+    ``raising``: the first payment of the chain a follow-up joins, or the agreement a payment draws on; its count of
+    follow-ups is raised by one. False when somebody else raised it since it was read: then nothing was written, and
+    it must be read again. ``plan``: what risk looks at and observes as the payment begins. Raises KeyTaken, Duplicate,
+    and Refused for a ``wallet_token`` that began a payment already.
     """
     write = Write()
     if raising is not None:
@@ -88,7 +91,7 @@ def begin(
     try:
         begun = write.run()
     except IntegrityError as fault:
-        constraint = getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "")
+        constraint = _constraint(fault)
         if constraint == "gateway_idempotencykey_pkey":
             raise KeyTaken from None
         if constraint == "payment_duplicate":
@@ -99,6 +102,11 @@ def begin(
     if plan is not None:
         plan.begun(write)
     return begun
+
+
+def _constraint(fault: IntegrityError) -> str:
+    """The name of the constraint that said no."""
+    return getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") or ""
 
 
 def complete(
@@ -137,10 +145,15 @@ def complete(
         "sequence": sequence + 1,
         "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
     }
+    ending = ending_of(payment, status, reply, at=at, sequence=sequence + 1)
+    if ending is not NOTHING:
+        changes |= {**ending.changes, "answer": merged(changes["answer"], ending.answer)}
     write = Write()
     write.update(payment, changes, expecting={"status": before, "sequence": sequence})
     for name, value in changes.items():
         setattr(payment, name, value)
+    for model, row in ending.rows:
+        write.insert(model, **row)
     mine = {"payment_id": payment.id}
     if status == Status.IN_DOUBT and before != Status.PENDING:
         write.follow(OpenPayment, {"recover_at": recover_at or clock.real() + FIRST_INQUIRY}, mine)
@@ -157,13 +170,52 @@ def complete(
     _record(write, payment, event, at)
     if reply.sent:
         _exchange(write, payment, kind, reply.sent, reply.received, at=at, duration_ms=duration_ms)
-    _tell(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
+    if payment.payment_type != REGISTER or status != Status.APPROVED:
+        # A registration that was made tells of itself: see gateway.payments.endings.
+        _tell(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
     if trace is not None:
         write.insert(RequestLog, **trace.log_row(results.http_status(reply.code), reply.code, payment=payment.id))
     if idempotency is not None:
         idempotency.claim.answer(write, *idempotency.respond(payment))
     if not write.run():
         raise ImpossibleMove(f"payment {payment.id} was moved by somebody else")
+
+
+def record_change(
+    payment: Payment,
+    registration: Registration,
+    changes: Mapping[str, Any],
+    action: str,
+    *,
+    trace: Trace,
+    idempotency: Idempotency | None = None,
+) -> bool:
+    """Change ``registration``, if it still is as it was read, and insert ``payment`` as APPROVED: nobody has to be
+    asked for it. ``action``: what the notification calls it. False when somebody else changed it: nothing was written.
+
+    Raises KeyTaken.
+    """
+    write = Write()
+    write.update(registration, changes, expecting={"sequence": registration.sequence})
+    payment.status = after(after(START, Event.BEGIN), Event.APPROVE)
+    payment.sequence = 2
+    write.insert(Payment, **{name: getattr(payment, name) for name in _WRITTEN})
+    for sequence, event, status in ((1, Event.BEGIN, Status.STARTED), (2, Event.APPROVE, payment.status)):
+        write.insert(
+            PaymentEvent, payment_id=payment.id, sequence=sequence, event=event, status=status,
+            result_code=payment.result_code if sequence == 2 else "", at=payment.created_at,
+        )  # fmt: skip
+    write.insert(Notification, **told(payment, registration.id, action, 2, payment.created_at))
+    code = payment.result_code
+    write.insert(RequestLog, **trace.log_row(results.http_status(code), code, payment=payment.id))
+    if idempotency is not None:
+        idempotency.claim.insert(write, payment.id, idempotency.respond(payment))
+    try:
+        return write.run()
+    except IntegrityError as fault:
+        if _constraint(fault) == "gateway_idempotencykey_pkey":
+            raise KeyTaken from None
+        raise
 
 
 def keep(

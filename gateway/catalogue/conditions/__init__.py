@@ -14,6 +14,7 @@ from gateway.catalogue.conditions.authentication import (
     THREEDS_PROOF,
     THREEDS_RETURN_URL,
 )
+from gateway.catalogue.conditions.card_on_file import CARD_ON_FILE
 from gateway.catalogue.conditions.cards import (
     CARD_CHECKS,
     CARD_FITS_BRAND,
@@ -37,6 +38,7 @@ from gateway.catalogue.conditions.parties import (
     REFERENCE_UUID,
     SHOPPER_RESULT_URL,
 )
+from gateway.catalogue.conditions.registering import NOT_STORABLE, TO_STORE
 from gateway.catalogue.rules import Rule
 
 FOR_FOLLOW_UPS: tuple[Rule, ...] = (
@@ -59,6 +61,8 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
     *THREEDS_BROWSER,
     *THREEDS_RETURN_URL,
     *INSTALMENTS,
+    *CARD_ON_FILE,
+    *NOT_STORABLE,
     *CB_USECASE,
     *REFERENCE_UUID,
     *SHOPPER_RESULT_URL,
@@ -81,7 +85,30 @@ FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
 )
 """What is stated of an authentication without a payment."""
 
-ALL_CONDITIONS = FOR_PAYMENTS
+FOR_REGISTRATIONS: tuple[Rule, ...] = (
+    *TO_STORE,
+    *AT_MOST_ONE_MEANS,
+    *BRAND_NEEDED,
+    *CARD_ON_FILE[:2],
+    *CURRENCY_FITS,
+    *CUSTOMER_NAMES,
+    *NUMBER_ONLY_ONCE,
+    *CARD_CHECKS,
+    *ACCOUNT_CHECKS,
+)
+"""Everything that is stated of a direct registration."""
+
+FOR_ONE_CLICK: tuple[Rule, ...] = (
+    *THREEDS_PROOF,
+    *THREEDS_BROWSER,
+    *THREEDS_RETURN_URL,
+    *INSTALMENTS,
+    *CARD_ON_FILE[:2],
+    *FOR_FOLLOW_UPS,
+)
+"""Everything that is stated of a payment by a registration; the means itself was checked when it was stored."""
+
+ALL_CONDITIONS = (*FOR_PAYMENTS, *TO_STORE)
 
 __all__ = [
     "ACCOUNT_CHECKS",
@@ -92,6 +119,7 @@ __all__ = [
     "CARD_CHECKS",
     "CARD_FITS_BRAND",
     "CARD_NOT_EXPIRED",
+    "CARD_ON_FILE",
     "CB_USECASE",
     "CURRENCY_FITS",
     "CUSTOMER_NAMES",
@@ -100,13 +128,16 @@ __all__ = [
     "DPAN_PROOF",
     "FOR_AUTHENTICATIONS",
     "FOR_FOLLOW_UPS",
+    "FOR_ONE_CLICK",
     "FOR_PAYMENTS",
+    "FOR_REGISTRATIONS",
     "IBAN_CHECK",
     "INSTALMENTS",
     "LUHN",
     "MARKETPLACE_SPLIT",
     "MEANS_FOR_PAYMENT",
     "NETWORK_TOKEN_PROOF",
+    "NOT_STORABLE",
     "NUMBER_ONLY_ONCE",
     "ONE_PRIMARY",
     "PURPOSE_CODE",
@@ -115,5 +146,6 @@ __all__ = [
     "THREEDS_BROWSER",
     "THREEDS_PROOF",
     "THREEDS_RETURN_URL",
+    "TO_STORE",
     "WALLET_WAYS",
 ]

@@ -14,10 +14,20 @@ THREEDS = frozenset({"threeds"})
 """The fact that the channel authenticates cards."""
 
 
+MERCHANTS_PRACTICES = frozenset({"RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW"})
+"""Industry practices that only a merchant initiates, in a payment of their own."""
+
+STORED_CARD = "registration: card"
+"""The fact that a stored card is paid with; ``registration`` is told of any stored means."""
+
+
 def merchant_initiated(sent: Sent) -> bool:
-    """``source`` says so; where it is not sent, a repeated payment is the merchant's."""
+    """``source`` says so; where it is not sent, a repeated payment is the merchant's, and so are some practices."""
     source = sent.get("standingInstruction.source")
-    return source == "MIT" or (source is None and sent.get("standingInstruction.mode") == "REPEATED")
+    if source is not None:
+        return source == "MIT"
+    practice = sent.get("standingInstruction.industryPractice")
+    return sent.get("standingInstruction.mode") == "REPEATED" or practice in MERCHANTS_PRACTICES
 
 
 def authenticated(sent: Sent) -> bool:
@@ -29,7 +39,7 @@ def authentication_starts(sent: Sent) -> bool:
     """The channel will authenticate this card: the shopper pays, without proof, and nothing disables it."""
     return (
         "threeds" in sent.facts
-        and ("card.number" in sent or "stored-card" in sent.facts)
+        and ("card.number" in sent or STORED_CARD in sent.facts)
         and sent.get("threeDSecure.disable") != "true"
         and not authenticated(sent)
         and not merchant_initiated(sent)

@@ -28,7 +28,7 @@ class Simulator:
     """Answers at once and keeps nothing, orders apart: the same question always gets the same answer."""
 
     name = "simulator"
-    operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+    operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     required: frozenset[str] = frozenset()
     redirects = True
 
@@ -37,6 +37,8 @@ class Simulator:
         if request.operation == "CB":
             reason = request.parameters.get("chargebackResultCode", NO_REASON)
             return _reply(request, sent, code=reason, approved=request.money, response="00")
+        if request.operation == "RG" and request.card is None:
+            return _stored(request, sent)
         if not request.reference and request.brand in orders.BY_BRAND:
             return _order(request, orders.open_order(request, orders.BY_BRAND[request.brand]), sent)
         if request.means is not None and request.card is None:
@@ -84,6 +86,16 @@ def _from_account(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerRep
     approved = answer.approved or (request.money if answer.code == CONFIRMED_LATER else None)
     code = APPROVED if answer.code == CONFIRMED_LATER else answer.code
     return _reply(request, sent, code=code, approved=approved, response=answer.response)
+
+
+def _stored(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
+    """An account to be stored: what is confirmed later, or decided by the shopper, is so when it pays."""
+    code, response = APPROVED, "00"
+    if request.means is not None:
+        answer = account_answer(shown(request.means), request.money, month=f"{request.at:%Y-%m}")
+        if not results.is_approved(answer.code) and answer.code != CONFIRMED_LATER:
+            code, response = answer.code, answer.response
+    return _reply(request, sent, code=code, approved=request.money, response=response)
 
 
 def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]) -> AcquirerReply:

@@ -163,6 +163,8 @@ class Books:
         operation, amount = str(message["operation"]), Decimal(str(message["amount"]))
         reference = str(message.get("reference") or "")
         own = transaction_id(key)
+        if operation == "RG":
+            return _Booking()
         if not reference and operation not in FOLLOW_UPS:
             pool = f"hold:{own}" if operation == "PA" else f"taken:{own}"
             return _Booking(moves=((pool, amount),), account=pool)

@@ -31,7 +31,7 @@ class Stub:
     """Asks the process behind GATEWAY_STUB_ACQUIRER."""
 
     name = "stub"
-    operations = frozenset({"PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+    operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     required: frozenset[str] = frozenset()
     redirects = False
 

@@ -272,8 +272,8 @@ def test_no_means_of_payment_is_an_error(api: Api) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"createRegistration": "true"},
         {"job.name": "Monthly"},
+        {"job.expression": "0 0 12 1 * ? *"},
     ],
 )  # fmt: skip
 def test_what_is_understood_and_not_offered_yet_is_never_a_success(api: Api, fields: dict[str, str | None]) -> None:

@@ -29,6 +29,7 @@ def _throttled(api: Api) -> Answer:
     return api.pay()
 
 
+STORED = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
 CASES: dict[str, tuple[int, Callable[[Api], Answer]]] = {
     "a payment": (200, lambda api: api.pay()),
     "a read": (200, lambda api: api.read(api.pay().id)),
@@ -37,7 +38,12 @@ CASES: dict[str, tuple[int, Callable[[Api], Answer]]] = {
     "a refused value": (400, lambda api: api.pay(card__number="4444444444444444")),
     "a read of a decline": (400, lambda api: api.read(api.pay(card__number="4000015500000005").id)),
     "a validation error": (400, lambda api: api.pay(amount="92.1")),
-    "a means not offered": (400, lambda api: api.pay(createRegistration="true")),
+    "a registration": (200, lambda api: api.post("/v1/registrations", STORED)),
+    "a registration that is read": (
+        200,
+        lambda api: api.get(f"/v1/registrations/{api.pay(createRegistration='true').body['registrationId']}"),
+    ),
+    "a registration of nothing": (404, lambda api: api.get(f"/v1/registrations/{'0' * 32}")),
     "a form that cannot be read": (400, lambda api: api.send("/v1/payments", b"entityId=%ff")),
     "another content type": (400, lambda api: api.send("/v1/payments", b"{}", content_type="application/json")),
     "no token": (401, lambda api: api.with_token(None).pay()),

@@ -27,6 +27,13 @@ STATEMENTS = {
     "a stranger": (1, 0),
     "no token": (0, 0),
     "a wrong method": (0, 0),
+    "a registration": (3, 2),
+    "a payment that registers": (3, 2),
+    "a one-click payment": (4, 2),
+    "a draw on an agreement with limits": (6, 2),
+    "a registration that is read": (2, 0),
+    "a registration that is updated": (3, 1),
+    "a registration that is deleted": (3, 1),
 }
 
 
@@ -50,6 +57,11 @@ def test_an_answer_costs_what_it_is_known_to_cost(warm: Shop) -> None:
     api: Api = warm.api
     paid = api.pay().id
     limited = warm.api_of(warm.open_channel(limits={"*": {"limit": 100, "window_s": 1_000_000}}))
+    card = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    first = {"standingInstruction.mode": "INITIAL", "standingInstruction.numberOfInstallments": "99"}
+    stored = api.pay(createRegistration="true", **first).body["registrationId"]
+    path, click = f"/v1/registrations/{stored}", {"amount": "1.00", "currency": "EUR", "paymentType": "DB"}
+    again = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
     calls: dict[str, tuple[int, Callable[[], Answer]]] = {
         "a payment": (200, lambda: api.pay()),
         "a payment refused by our own rules": (400, lambda: api.pay(card__number="4444444444444444")),
@@ -62,6 +74,13 @@ def test_an_answer_costs_what_it_is_known_to_cost(warm: Shop) -> None:
         "a stranger": (403, lambda: api.with_token("x").pay()),
         "no token": (401, lambda: api.with_token(None).pay()),
         "a wrong method": (405, lambda: api.call("PUT", "/v1/payments")),
+        "a registration": (200, lambda: api.post("/v1/registrations", card)),
+        "a payment that registers": (200, lambda: api.pay(createRegistration="true")),
+        "a one-click payment": (200, lambda: api.post(f"{path}/payments", click)),
+        "a draw on an agreement with limits": (200, lambda: api.post(f"{path}/payments", click | again)),
+        "a registration that is read": (200, lambda: api.get(path)),
+        "a registration that is updated": (200, lambda: api.post(path, {"card.expiryYear": "2035"})),
+        "a registration that is deleted": (200, lambda: api.delete(path)),
     }
     assert set(calls) == set(STATEMENTS)
     found = {name: cost(call, status) for name, (status, call) in calls.items()}

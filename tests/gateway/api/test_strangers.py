@@ -46,6 +46,9 @@ def _posts(path: str, what: str = "", **fields: str) -> Naming:
 
 
 _PA_AGAIN = {"paymentType": "PA", "amount": "1.00", "currency": "EUR", "referenceUuid": "{payment}"}
+STORED = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
+_AGAIN = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+_REFERENCE = "standingInstruction.initialTransactionId"
 _MONEY = {"amount": "1.00", "currency": "EUR"}
 
 ROUTES: dict[str, tuple[Naming, ...]] = {
@@ -54,6 +57,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("payments", "increment", **_PA_AGAIN, standingInstruction__industryPractice="INCREMENTAL_AUTH"),
         _posts("payments", "renewal", **_PA_AGAIN, standingInstruction__industryPractice="REAUTHORIZATION"),
         _posts("payments", "reference without practice", **payment(referenceUuid="{payment}")),
+        _posts("payments", "an agreement", **payment(), **_AGAIN, **{_REFERENCE: "{payment}"}),
     ),
     "payments/<str:target>": (
         _reads("payments/{payment}"),
@@ -75,6 +79,18 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     ),
     "threeDSecure": (_posts("threeDSecure", "an authentication", **REQUEST_EXAMPLES["three-d-secure"]),),
     "threeDSecure/<str:target>": (_reads("threeDSecure/{payment}"),),
+    "registrations": (_posts("registrations", "a registration", **STORED),),
+    "registrations/<str:target>": (
+        _reads("registrations/{payment}"),
+        _posts("registrations/{payment}", "update", card__holder="Jane Jones"),
+        Naming(method="DELETE", what="", path="registrations/{payment}"),
+    ),
+    "registrations/<str:target>/extend": (_posts("registrations/{payment}/extend"),),
+    "registrations/<str:target>/payments": (
+        _posts("registrations/{payment}/payments", "a payment", paymentType="DB", **_MONEY),
+        _posts("registrations/{payment}/payments", "by an agreement", paymentType="DB", **_MONEY, **_AGAIN),
+        _posts("registrations/{payment}/payments", "not valid", paymentType="DB", amount="1", currency="EUR"),
+    ),
     "resultcodes": (),
     "test/clock": (
         _reads("test/clock"),
@@ -164,6 +180,8 @@ def payments_of(shop: Shop) -> dict[str, str]:
         "declined": shop.api.pay(card__number="4000015500000005").id,
         "prepayment": shop.api.pay(paymentBrand="PREPAYMENT", **dict.fromkeys(CARD, None)).id,
         "in doubt": shop.api.pay(card__number="4000090003000000").id,
+        "registration": shop.api.post("/v1/registrations", STORED).id,
+        "registration with a payment": shop.api.pay(createRegistration="true").body["registrationId"],
     }
 
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, Endpoint
+from gateway.catalogue.endpoints import FOLLOW_UP, ONE_CLICK, PAYMENTS, REGISTER, Endpoint
 from gateway.catalogue.parse import Invalid
 from gateway.catalogue.structure import Param, Structure
 from gateway.catalogue.structures import ALL_STRUCTURES, NETWORK_KEYS
@@ -129,7 +129,9 @@ def test_a_parameter_refuses_the_values_the_specification_does_not_allow(key: Ke
 
 # --- conditions ----------------------------------------------------------------------------------------------------
 
-ENDPOINTS: dict[str, Endpoint] = {"payments": PAYMENTS, "follow-up": FOLLOW_UP}
+ENDPOINTS: dict[str, Endpoint] = {
+    "payments": PAYMENTS, "follow-up": FOLLOW_UP, "registrations": REGISTER, "one-click": ONE_CLICK,
+}  # fmt: skip
 TODAY = "today:2026-07"
 ENTITY = ("entityId", "8a8294174b7ecb28014b9699220015ca")
 _REGIONAL_CARD = (
@@ -144,13 +146,12 @@ SET_UPS: dict[str, tuple[frozenset[str], tuple[tuple[str, str], ...]]] = {
     "a channel on which the security code is mandatory": (frozenset({"cvv"}), ()),
     "an earlier payment that the type may follow": (frozenset(), ()),
     "keeps: an earlier authorisation with that id": (frozenset(), ()),
+    "an existing registration": (frozenset({"registration"}), ()),
 }
 """What a row needs → facts of the channel and fields that make it so."""
 
 NOT_HERE = {
     "checkouts": "checkouts have no endpoint yet",
-    "registrations": "registrations have no endpoint yet",
-    "one-click": "registrations have no endpoint yet",
     "widget": "checkouts have no endpoint yet",
     "query": "the query has no endpoint yet",
     "reports": "reports have no endpoint yet",

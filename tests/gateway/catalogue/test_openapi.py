@@ -16,12 +16,12 @@ import pytest
 import schemathesis
 
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
-from gateway.catalogue.openapi import FORM, document, example_name, name_pattern
+from gateway.catalogue.openapi import FORM, REQUEST_EXAMPLES, document, example_name, name_pattern
 from tests.support.client import Api
 from tests.support.fixtures import Shop
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
-MOST_BYTES = 600_000
+MOST_BYTES = 800_000
 BASE = "https://pay.example"
 POSTS = [endpoint for endpoint in ENDPOINTS if endpoint.method == "POST"]
 
@@ -168,6 +168,14 @@ def test_answers_have_the_documented_shape(whole: dict[str, Any], shop: Shop, ap
     _answers_as_documented(whole, "get", "/v1/payments/{id}", api.read(paid.id))
     _answers_as_documented(whole, "get", "/v1/payments/{id}", api.read("0" * 32))
     _answers_as_documented(whole, "post", "/v1/payments", api.call("PUT", "/v1/payments"))
+    stored = api.post("/v1/registrations", REQUEST_EXAMPLES["registration"])
+    path = "/v1/registrations/{id}"
+    _answers_as_documented(whole, "post", "/v1/registrations", stored)
+    clicked = api.post(f"/v1/registrations/{stored.id}/payments", REQUEST_EXAMPLES["one-click"])
+    _answers_as_documented(whole, "post", f"{path}/payments", clicked)
+    _answers_as_documented(whole, "post", f"{path}/extend", api.post(f"/v1/registrations/{stored.id}/extend"))
+    for method, call in (("get", api.get), ("post", api.post), ("delete", api.delete), ("get", api.get)):
+        _answers_as_documented(whole, method, path, call(f"/v1/registrations/{stored.id}"))
     _answers_as_documented(whole, "get", "/v1/test/clock", api.get("/v1/test/clock"))
     messages = api.get("/v1/test/acquirer/messages", {"id": paid.id})
     _answers_as_documented(whole, "get", "/v1/test/acquirer/messages", messages)

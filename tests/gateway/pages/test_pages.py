@@ -237,9 +237,11 @@ class Reader:
         if sample.after:
             if sample.after not in self.ids:
                 self.run(SAMPLES[sample.after])
-            variables["PAYMENT_ID"] = variables["CAPTURE_ID"] = self.ids[sample.after]
+            ident = self.ids[sample.after]
+            variables |= dict.fromkeys(("PAYMENT_ID", "CAPTURE_ID", "REGISTRATION_ID"), ident)
         answer = self._curl(sample.curl(self.base), variables)
-        if answer.status_code == 200 and sample.path.startswith(("/v1/payments", "/v1/threeDSecure")):
+        kept = ("/v1/payments", "/v1/registrations", "/v1/threeDSecure")
+        if answer.status_code == 200 and sample.path.startswith(kept):
             self.ids[sample.name] = answer.json()["id"]
         return answer
 
@@ -297,7 +299,7 @@ class Reader:
             return 0
         if key == "ndc":
             return "8a8294174b7ecb28014b9699220015ca-01a1fe2c5f1e7c0b9d3a4e5f60718293"
-        if key == "transactionId":
+        if key in ("transactionId", "CardholderInitiatedTransactionID", "initialTransactionId"):
             return "SIM9D3A4E5F60718293A4B5"
         if key == "verificationId":
             return "AAACAgSRBklmQCFgMpEGAAAAAAA="

@@ -1,0 +1,48 @@
+"""Card on file: which mode, initiator and industry practice go together.
+
+Source: Part B, Card on file (standing instruction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.catalogue.conditions.situation import MERCHANTS_PRACTICES
+from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+
+_MODE, _SOURCE = "standingInstruction.mode", "standingInstruction.source"
+_PRACTICE = "standingInstruction.industryPractice"
+
+
+def _merchant_begins(sent: Sent) -> Iterator[Breach]:
+    if sent.get(_MODE) == "INITIAL" and sent.get(_SOURCE) == "MIT":
+        yield _SOURCE, "must be CIT with mode INITIAL: the cardholder begins an agreement"
+
+
+def _practice_of_the_merchant(sent: Sent) -> Iterator[Breach]:
+    practice = sent.get(_PRACTICE)
+    if practice not in MERCHANTS_PRACTICES:
+        return
+    if sent.get(_MODE) == "INITIAL":
+        yield _MODE, f"must be REPEATED with industryPractice {practice}, which follows an INITIAL payment"
+    if sent.get(_SOURCE) == "CIT":
+        yield _SOURCE, f"must be MIT with industryPractice {practice}: the merchant initiates it"
+
+
+CARD_ON_FILE: tuple[Rule, ...] = (
+    condition(
+        "standingInstruction.mode INITIAL is initiated by the cardholder (CIT)", (_MODE, _SOURCE), _merchant_begins,
+        keeps={_MODE: "INITIAL", _SOURCE: "CIT"}, breaks={_MODE: "INITIAL", _SOURCE: "MIT"},
+    ),
+    condition(
+        "industryPractice RESUBMISSION, DELAYED_CHARGES and NO_SHOW are REPEATED and initiated by the merchant (MIT)",
+        (_PRACTICE, _MODE, _SOURCE), _practice_of_the_merchant,
+        keeps={_PRACTICE: "NO_SHOW", _SOURCE: "MIT"}, breaks={_PRACTICE: "NO_SHOW", _SOURCE: "CIT"},
+    ),
+    required_when(
+        "with industryPractice INCREMENTAL_AUTH or REAUTHORIZATION, which follow an authorization",
+        lambda sent: sent.get(_PRACTICE) in ("INCREMENTAL_AUTH", "REAUTHORIZATION"), "referenceUuid",
+        keeps={_PRACTICE: "REAUTHORIZATION", "referenceUuid": "8a829449515d198b01517d5601df5584"},
+        breaks={_PRACTICE: "REAUTHORIZATION"},
+    ),
+)  # fmt: skip

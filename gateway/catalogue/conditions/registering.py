@@ -1,0 +1,60 @@
+"""Registrations: what can be stored, and what a direct registration needs.
+
+Source: Part B, Tokenization and registration, Recurring migration; ruling D29.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway import brands
+from gateway.catalogue.rules import Breach, Rule, Sent, condition
+
+STORABLE = ("card.number", "bankAccount.iban", "bankAccount.number", "virtualAccount.accountId")
+_MEANS_OF_BRANDS = {
+    "card": "card.number", "bankAccount": "bankAccount.iban", "virtualAccount": "virtualAccount.accountId",
+}  # fmt: skip
+_HALF = ("card.expiryMonth", "card.expiryYear", "bankAccount.bankCode", "bankAccount.bic", "bankAccount.country")
+"""Where one of these is sent, its own structure asks for the number."""
+_NOT_STORABLE = ("tokenAccount.number", "giftCard.number")
+_CARD = {"card.number": "4200000000000000"}
+
+
+def _nothing_to_store(sent: Sent) -> Iterator[Breach]:
+    if sent.any(*STORABLE, *_HALF):
+        return
+    brand = brands.brand(sent.get("paymentBrand") or "")
+    name = _MEANS_OF_BRANDS.get(brand.means or "", "card.number") if brand is not None else "card.number"
+    yield name, "is required: a registration stores a card, a bank account or a virtual account"
+
+
+def _only_registers(sent: Sent) -> Iterator[Breach]:
+    kind = sent.get("paymentType")
+    if kind not in (None, "RG"):
+        yield "paymentType", "must be RG or left out here; pay at POST /v1/payments with createRegistration=true"
+
+
+def _not_storable(sent: Sent) -> Iterator[Breach]:
+    if sent.get("createRegistration") == "true" or sent.get("paymentType") == "RG":
+        for name in _NOT_STORABLE:
+            if name in sent:
+                yield name, "cannot be registered: cards, bank accounts and virtual accounts can"
+
+
+TO_STORE: tuple[Rule, ...] = (
+    condition(
+        "A registration stores a card, a bank account or a virtual account", STORABLE, _nothing_to_store,
+        keeps=_CARD, breaks={"paymentBrand": "VISA"},
+    ),
+    condition(
+        "paymentType of a registration is RG, or left out", ("paymentType",), _only_registers,
+        keeps={"paymentType": "RG"}, breaks={"paymentType": "DB"},
+    ),
+)  # fmt: skip
+NOT_STORABLE: tuple[Rule, ...] = (
+    condition(
+        "Token accounts and gift cards cannot be registered", ("createRegistration", *_NOT_STORABLE), _not_storable,
+        keeps={"createRegistration": "true"} | _CARD,
+        breaks={"createRegistration": "true", "tokenAccount.number": "4200000000000000"},
+    ),
+)  # fmt: skip

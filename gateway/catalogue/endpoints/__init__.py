@@ -1,0 +1,37 @@
+"""Which structures each endpoint takes, and the conditions between them.
+
+One :class:`Endpoint` per method and path: the views parse with it, OpenAPI and the docs are made from it. Facts that
+conditions may ask for: ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV), ``live``
+(the live environment), ``alone`` (an authentication without a payment), ``registration`` and ``registration: card``
+(a stored means is paid with; it is a card), ``today:yyyy-MM`` (the month it is for the merchant).
+Source: Part A, Endpoints; ruling D16 for what is left off where.
+"""
+
+from __future__ import annotations
+
+from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
+from gateway.catalogue.endpoints.payments import FIRST_PAYMENT, FOLLOW_UP, PAYMENTS, STATUS
+from gateway.catalogue.endpoints.registrations import (
+    DELETE_REGISTRATION,
+    EXTEND_REGISTRATION,
+    ONE_CLICK,
+    READ_REGISTRATION,
+    REGISTER,
+    UPDATE_REGISTRATION,
+)
+from gateway.catalogue.endpoints.testing import MAKE_TOKEN, MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, TRANSFER
+from gateway.catalogue.endpoints.threeds import AUTHENTICATE, READ_AUTHENTICATION
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    PAYMENTS, FOLLOW_UP, STATUS,
+    REGISTER, READ_REGISTRATION, UPDATE_REGISTRATION, DELETE_REGISTRATION, EXTEND_REGISTRATION, ONE_CLICK,
+    AUTHENTICATE, READ_AUTHENTICATION,
+    READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, TRANSFER, MAKE_TOKEN,
+)  # fmt: skip
+
+__all__ = [
+    "AUTHENTICATE", "DELETE_REGISTRATION", "ENDPOINTS", "ENTITY", "EXTEND_REGISTRATION", "FIRST_PAYMENT", "FOLLOW_UP",
+    "MAKE_TOKEN", "MESSAGES", "MOVE_CLOCK", "NO_TEST_MODE_IN_LIVE", "ONE_CLICK", "PAYMENTS", "READ_AUTHENTICATION",
+    "READ_CLOCK", "READ_REGISTRATION", "REGISTER", "RESET_CLOCK", "STATUS", "TRANSFER", "UPDATE_REGISTRATION",
+    "Endpoint",
+]  # fmt: skip

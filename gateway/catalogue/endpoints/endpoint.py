@@ -1,0 +1,53 @@
+"""One method of one path, and what every endpoint shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gateway.catalogue import structures as s
+from gateway.catalogue.parse import Catalogue
+from gateway.catalogue.rules import Breach, Rule, Sent, condition
+from gateway.catalogue.structure import ALWAYS, R, Structure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One method of one path. ``operation`` is what throttling counts; ``scope`` what the token must have."""
+
+    name: str
+    method: str
+    path: str
+    title: str
+    about: str
+    operation: str
+    scope: str
+    structures: tuple[Structure, ...]
+    rules: tuple[Rule, ...] = ()
+    answers: tuple[int, ...] = (200, 400, 401, 403, 404, 429)
+    test_only: bool = False
+    catalogue: Catalogue = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        catalogue = Catalogue(
+            self.structures, self.rules, elsewhere=s.ALL_STRUCTURES, aliases={"authentication.entityId": "entityId"}
+        )
+        object.__setattr__(self, "catalogue", catalogue)
+
+
+ENTITY = s.ENTITY.needing(entityId=R).demanding(ALWAYS)
+
+
+def _live_has_no_test_mode(sent: Sent) -> Iterator[Breach]:
+    if "live" in sent.facts and "testMode" in sent:
+        yield "testMode", "is not allowed in the live environment"
+
+
+NO_TEST_MODE_IN_LIVE = condition(
+    "testMode is refused in the live environment",
+    ("testMode",),
+    _live_has_no_test_mode,
+    keeps={"amount": "92.00"},
+    breaks={"testMode": "INTERNAL"},
+    facts=frozenset({"live"}),
+)

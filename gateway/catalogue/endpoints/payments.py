@@ -1,0 +1,89 @@
+"""First payments, follow-ups, and reading one. Source: Part A, Endpoints; rulings D2, D12."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.catalogue import conditions as c
+from gateway.catalogue import structures as s
+from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
+from gateway.catalogue.rules import Breach, Sent, condition
+from gateway.catalogue.structure import ALWAYS, C, O
+
+_FIRST_TYPES = frozenset({"CP", "RV", "RF", "RB", "RC", "CB", "CR"})
+
+
+def _follow_ups_need_an_id(sent: Sent) -> Iterator[Breach]:
+    if sent.get("paymentType") in _FIRST_TYPES:
+        yield "paymentType", f"{sent['paymentType']} follows an earlier payment: send it to POST /v1/payments/{{id}}"
+
+
+FIRST_PAYMENT = condition(
+    "CP, RV, RF, RB, RC, CB and CR follow an earlier payment and are sent to POST /v1/payments/{id}",
+    ("paymentType",),
+    _follow_ups_need_an_id,
+    keeps={"paymentType": "DB"},
+    breaks={"paymentType": "CP"},
+)
+
+
+def _amount_unless_reversal(sent: Sent) -> Iterator[Breach]:
+    kind = sent.get("paymentType")
+    if kind is not None and kind != "RV" and "amount" not in sent:
+        yield "amount", f"is required with paymentType {kind}, e.g. 92.00"
+
+
+FOLLOW_UP_AMOUNT = condition(
+    "amount is required, except with RV, which then reverses all that remains",
+    ("amount", "paymentType"),
+    _amount_unless_reversal,
+    keeps={"paymentType": "RV"},
+    breaks={"paymentType": "CP"},
+)
+
+PAYMENTS = Endpoint(
+    name="payment",
+    method="POST",
+    path="/v1/payments",
+    title="Make a payment",
+    about="Pay (DB), authorise (PA) or credit (CD) in one request, or check the risk alone (RI).",
+    operation="payment",
+    scope="payments",
+    structures=(
+        ENTITY,
+        s.BASIC_PAYMENT.without("overridePaymentType[brand]").demanding(ALWAYS),
+        s.TEST_MODE,
+        *s.REQUEST_STRUCTURES_OF_PAYMENTS,
+    ),
+    rules=(NO_TEST_MODE_IN_LIVE, FIRST_PAYMENT, *c.FOR_PAYMENTS),
+)
+
+FOLLOW_UP = Endpoint(
+    name="follow-up",
+    method="POST",
+    path="/v1/payments/{id}",
+    title="Follow up on a payment",
+    about="Capture (CP), refund (RF) or reverse (RV) an earlier payment; brand, means and currency come from it.",
+    operation="follow-up",
+    scope="payments",
+    structures=(
+        ENTITY,
+        s.BASIC_PAYMENT.without("overridePaymentType[brand]")
+        .needing(amount=C, currency=C, paymentBrand=O)
+        .demanding(ALWAYS),
+        s.TEST_MODE,
+        *s.REQUEST_STRUCTURES_OF_FOLLOW_UPS,
+    ),
+    rules=(NO_TEST_MODE_IN_LIVE, FOLLOW_UP_AMOUNT, *c.FOR_FOLLOW_UPS),
+)
+
+STATUS = Endpoint(
+    name="status",
+    method="GET",
+    path="/v1/payments/{id}",
+    title="Read a payment",
+    about="The payment object as it stands. A declined payment answers 400 with the same object.",
+    operation="status",
+    scope="read",
+    structures=(ENTITY,),
+)

@@ -1,0 +1,108 @@
+"""Stored means of payment, and paying with one. Source: Part A, Endpoints; rulings D5, D29."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.catalogue import conditions as c
+from gateway.catalogue import structures as s
+from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
+from gateway.catalogue.endpoints.payments import FIRST_PAYMENT
+from gateway.catalogue.structure import ALWAYS, NEVER, C, structure
+
+_REGISTERED = (s.CARD, s.BANK_ACCOUNT, s.VIRTUAL_ACCOUNT)
+_NOT_REGISTERED = (*s.WALLETS, s.TOKEN_ACCOUNT, s.GIFT_CARD, s.JOB, s.CHARGEBACK)
+_HOLDERS = (
+    s.CARD.without("number", "expiryMonth", "expiryYear", "numberType").demanding(NEVER),
+    s.BANK_ACCOUNT.without(*(row.name for row in s.BANK_ACCOUNT.rows if row.name != "holder")).demanding(NEVER),
+)
+"""What may stand beside a registration that is the means itself (D29)."""
+
+REGISTER = Endpoint(
+    name="registration",
+    method="POST",
+    path="/v1/registrations",
+    title="Store a means of payment",
+    about="Store a card, a bank account or a virtual account; payments name it by the id of the answer.",
+    operation="registration",
+    scope="payments",
+    structures=(
+        ENTITY,
+        s.BASIC_PAYMENT.without("overridePaymentType[brand]", "referenceUuid")
+        .needing(amount=C, currency=C, paymentType=C)
+        .demanding(ALWAYS),
+        s.TEST_MODE,
+        s.TOKENIZATION.without("overrideHolder"),
+        *(one for one in s.REQUEST_STRUCTURES_OF_PAYMENTS if one not in _NOT_REGISTERED and one is not s.TOKENIZATION),
+    ),
+    rules=(NO_TEST_MODE_IN_LIVE, *c.FOR_REGISTRATIONS),
+)
+READ_REGISTRATION = Endpoint(
+    name="read-registration",
+    method="GET",
+    path="/v1/registrations/{id}",
+    title="Read a registration",
+    about="What is stored, without numbers. A deleted one answers 100.150.202.",
+    operation="status",
+    scope="read",
+    structures=(ENTITY,),
+)
+UPDATE_REGISTRATION = Endpoint(
+    name="update-registration",
+    method="POST",
+    path="/v1/registrations/{id}",
+    title="Update a registration",
+    about="Change what is stored, e.g. a card's expiry. What is not sent stays.",
+    operation="registration",
+    scope="payments",
+    structures=(
+        ENTITY,
+        structure("Basic payment", "Part A", "", s.BASIC_PAYMENT.names["paymentBrand"], demand=NEVER),
+        # What is stored already need not be sent again, so nothing is demanded beside anything.
+        *(replace(one.demanding(NEVER), rules=()) for one in _REGISTERED),
+        s.CUSTOMER,
+        s.BILLING,
+        s.CUSTOM_PARAMETERS,
+    ),
+    rules=(*c.CARD_CHECKS, *c.NUMBER_ONLY_ONCE),
+)
+DELETE_REGISTRATION = Endpoint(
+    name="delete-registration",
+    method="DELETE",
+    path="/v1/registrations/{id}",
+    title="Delete a registration",
+    about="Erase the stored number for good; payments made with it stay.",
+    operation="registration",
+    scope="payments",
+    structures=(ENTITY,),
+)
+EXTEND_REGISTRATION = Endpoint(
+    name="extend-registration",
+    method="POST",
+    path="/v1/registrations/{id}/extend",
+    title="Extend a registration",
+    about="Begin the channel's retention period anew. Without one there is nothing to extend, and it succeeds.",
+    operation="registration",
+    scope="payments",
+    structures=(ENTITY,),
+)
+ONE_CLICK = Endpoint(
+    name="one-click",
+    method="POST",
+    path="/v1/registrations/{id}/payments",
+    title="Pay with a registration",
+    about="A payment (DB, PA, CD) by what is stored; no number is sent, and a CVV only if you have one.",
+    operation="payment",
+    scope="payments",
+    structures=(
+        ENTITY,
+        s.BASIC_PAYMENT.without("overridePaymentType[brand]", "referenceUuid").demanding(ALWAYS),
+        s.TEST_MODE,
+        s.TOKENIZATION.without("createRegistration"),
+        *_HOLDERS,
+        *s.THREE_D_SECURE,
+        s.SCHEME_DATA,
+        *s.REQUEST_STRUCTURES_OF_FOLLOW_UPS,
+    ),
+    rules=(NO_TEST_MODE_IN_LIVE, FIRST_PAYMENT, *c.FOR_ONE_CLICK),
+)

@@ -1,0 +1,96 @@
+"""Stored means of payment and the agreements under which merchants charge them. Columns; verbs live elsewhere."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Merchant
+
+
+class Registration(models.Model):
+    """A means of payment that a merchant may use again. Source: Part B, Tokenization and registration.
+
+    ``means``: the kind (gateway.connectors.means); its account is sealed for this row, and erased with the
+    registration. ``details``: what is no secret of the means, by structure, as answers carry it. ``request``: what
+    else a direct registration was sent with. ``payment``: the payment that made it (its own id for a direct one).
+    ``sequence`` counts its changes: each expects the number it read. ``retain_until``: past it the registration
+    cannot be used; None keeps it for good. Times are the merchant's clock.
+    """
+
+    class Status(models.TextChoices):
+        ACTIVE = "ACTIVE"
+        DELETED = "DELETED"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    status = models.CharField(max_length=8, choices=Status, default=Status.ACTIVE)
+    brand = models.CharField(max_length=32)
+    method = models.CharField(max_length=2)
+    means = models.CharField(max_length=16)
+    means_sealed = models.BinaryField(null=True)
+    means_fingerprint = models.BinaryField(null=True)
+    details = models.JSONField(default=dict)
+    request = models.JSONField(default=dict)
+    payment = models.UUIDField()
+    test_mode = models.CharField(max_length=8, default="")
+    sequence = models.IntegerField(default=1)
+    retain_until = models.DateTimeField(null=True, db_index=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")]
+        constraints = [
+            models.CheckConstraint(
+                condition=~models.Q(status="DELETED") | models.Q(means_sealed__isnull=True),
+                name="registration_deleted_holds_nothing",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.brand} ({self.status})"
+
+
+class Agreement(models.Model):
+    """What a shopper agreed to with an INITIAL payment; payments of the merchant's own draw on it. Its id is that
+    payment's. Source: Part B, Card on file.
+
+    ``reference``: the scheme's id of the initial transaction; ``agreement_id``: the one network's linking id, or
+    empty. ``registration``: the stored means it was made with. ``expiry``: no authorization after that day.
+    ``frequency``: fewest days between two. ``most``: most authorizations. ``first_at``: when the initial payment took
+    or reserved money (None: it did not, and counts for nothing). ``follow_ups``: how many payments were begun under
+    it; each begins by raising it, so that two that read the same count cannot both begin.
+    """
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    reference = models.CharField(max_length=255)
+    agreement_id = models.CharField(max_length=35, default="")
+    registration = models.UUIDField(null=True)
+    type = models.CharField(max_length=11, default="")
+    expiry = models.DateField(null=True)
+    frequency = models.SmallIntegerField(null=True)
+    most = models.SmallIntegerField(null=True)
+    first_at = models.DateTimeField(null=True)
+    follow_ups = models.IntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["channel", "reference"], name="agreement_reference"),
+            models.Index(
+                fields=["channel", "agreement_id"], name="agreement_network_id",
+                condition=~models.Q(agreement_id=""),
+            ),
+            models.Index(
+                fields=["registration"], name="agreement_registration",
+                condition=models.Q(registration__isnull=False),
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.type or 'agreement'} {self.reference}"

@@ -1,0 +1,201 @@
+"""What the end of a payment makes beside itself: a registration, an agreement. Written in the statement that ends it.
+
+A payment may end in many ways: answered at once, after its shopper came back, by recovery hours later. All of them go
+through gateway.payments.store, which asks here what else to write; a payment that is not approved makes nothing.
+Source: Part B, Tokenization and registration, Recurring migration, Card on file; decisions, section 4, D38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import models
+
+from gateway import identifiers
+from gateway.connectors.port import AcquirerReply
+from gateway.models import Agreement, Channel, Notification, Payment, Registration, Status
+from gateway.payments.values import merged
+from gateway.vault import VaultError, vault
+
+REGISTER: Final = "RG"
+STORABLE: Final = frozenset({"card", "bankAccount", "virtualAccount"})
+"""The kinds of means that a registration can hold."""
+TOLD: Final = ("card", "bankAccount", "virtualAccount")
+INITIAL: Final = "INITIAL"
+_AGREED_BY: Final = frozenset({"PA", "DB", REGISTER})
+_REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """``changes``: columns of the payment itself; ``answer``: what its answer gains; ``rows``: what is inserted."""
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    rows: Sequence[tuple[type[models.Model], Mapping[str, Any]]] = ()
+
+
+NOTHING: Final = Ending()
+
+
+def ending_of(payment: Payment, status: Status, reply: AcquirerReply, *, at: datetime, sequence: int) -> Ending:
+    """What comes with the move of ``payment`` to ``status``. ``sequence``: the number of that move."""
+    final = status in (Status.APPROVED, Status.DECLINED)
+    # The number of a direct registration stands in the registration alone, or nowhere.
+    changes: dict[str, Any] = {"means_sealed": None} if final and payment.payment_type == REGISTER else {}
+    if status != Status.APPROVED:
+        return Ending(changes=changes) if changes else NOTHING
+    rows: list[tuple[type[models.Model], Mapping[str, Any]]] = []
+    registered = _registration(payment, at)
+    registration = payment.registration
+    if registered is not None:
+        registration = registered["id"]
+        changes["registration"] = registration
+        rows += [(Registration, registered), (Notification, told(payment, registration, "CREATED", sequence, at))]
+    answer: dict[str, Any] = {}
+    agreed = _agreement(payment, reply, registration, at)
+    if agreed is not None:
+        rows.append((Agreement, agreed))
+        answer = _reference(payment, agreed)
+    return Ending(changes=changes, answer=answer, rows=rows) if changes or rows else NOTHING
+
+
+def told(payment: Payment, registration: UUID, action: str, sequence: int, at: datetime) -> dict[str, Any]:
+    """The columns of a registration's notification, written with a move of ``payment``."""
+    return {
+        "merchant_id": payment.merchant_id, "channel_id": payment.channel_id, "kind": "REGISTRATION", "action": action,
+        "payment_id": payment.id, "registration": registration, "sequence": sequence, "created_at": at,
+    }  # fmt: skip
+
+
+def registers(payment: Payment) -> bool:
+    """Whether the payment makes a registration when it is approved."""
+    if payment.payment_type == REGISTER:
+        return True
+    return payment.registration is None and payment.request.get("createRegistration") == "true"
+
+
+def _registration(payment: Payment, at: datetime) -> dict[str, Any] | None:
+    """The columns of the registration that an approved payment makes, or None."""
+    if not registers(payment) or payment.means not in STORABLE or payment.means_sealed is None:
+        return None
+    direct = payment.payment_type == REGISTER
+    ident = payment.id if direct else identifiers.row_id()
+    keys = vault()
+    try:
+        account = keys.open(payment.means_sealed, payment.id)
+    except VaultError as fault:
+        # The money has moved: that must be written, whatever became of the number.
+        log.error("registration_not_made", payment=payment.id.hex, why=str(fault))
+        return None
+    return {
+        "id": ident,
+        "merchant_id": payment.merchant_id,
+        "channel_id": payment.channel_id,
+        "status": Registration.Status.ACTIVE,
+        "brand": payment.brand,
+        "method": payment.method,
+        "means": payment.means,
+        "means_sealed": keys.seal(account, ident),
+        "means_fingerprint": keys.fingerprint(account.reveal()),
+        "details": details_of(payment),
+        "request": rest_of(payment.request) if direct else {},
+        "payment": payment.id,
+        "test_mode": payment.test_mode,
+        "sequence": 1,
+        "retain_until": retained_until(payment.channel, at),
+        "created_at": at,
+    }
+
+
+def details_of(payment: Payment) -> dict[str, Any]:
+    """What is no secret of a payment's means, by structure; a wallet's card remembers the wallet."""
+    both = {name: merged(payment.answer.get(name, {}), payment.request.get(name, {})) for name in TOLD}
+    wallets = {name: payment.request[name] for name in ("wallet1", "wallet2", "wallet3") if name in payment.request}
+    return {name: value for name, value in {**both, **wallets}.items() if value}
+
+
+_NOT_KEPT: Final = frozenset(
+    {
+        *TOLD,
+        "paymentType",
+        "paymentBrand",
+        "amount",
+        "currency",
+        "testMode",
+        "createRegistration",
+        "transactionProcessingCode",
+    }
+)
+
+
+def rest_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A direct registration's echo without its means and without what is no part of it."""
+    return {name: value for name, value in request.items() if name not in _NOT_KEPT}
+
+
+def retained_until(channel: Channel, at: datetime) -> datetime | None:
+    """When a registration that is made or extended at ``at`` may no longer be used."""
+    return None if channel.registration_days is None else at + timedelta(days=channel.registration_days)
+
+
+def _agreement(
+    payment: Payment, reply: AcquirerReply, registration: UUID | None, at: datetime
+) -> dict[str, Any] | None:
+    """The columns of the agreement that an approved payment makes: an INITIAL one, or a migrated registration."""
+    instruction: Mapping[str, str] = payment.request.get("standingInstruction", {})
+    migration: Mapping[str, str] = payment.request.get("recurringMigration", {}) if registration is not None else {}
+    initial = instruction.get("mode") == INITIAL and instruction.get("source") != "MIT"
+    if payment.payment_type not in _AGREED_BY or payment.referenced is not None or not (initial or migration):
+        return None
+    brought = next((migration[name] for name in _BROUGHT if name in migration), "")
+    expiry, frequency, most = (instruction.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
+    first_at = at if payment.amount > 0 and payment.payment_type != REGISTER else None
+    if migration:
+        asked = migration.get("requestTimestamp")
+        first_at = datetime.strptime(asked, _REQUEST_TIME).replace(tzinfo=UTC) if asked else first_at
+    return {
+        "id": payment.id,
+        "merchant_id": payment.merchant_id,
+        "channel_id": payment.channel_id,
+        "reference": brought or reply.connector_tx_id or payment.id.hex,
+        "agreement_id": _agreement_id(payment, instruction),
+        "registration": registration,
+        "type": instruction.get("type", ""),
+        "expiry": date.fromisoformat(expiry) if expiry else None,
+        "frequency": int(frequency or 0) or None,
+        "most": int(most or 0) or None,
+        "first_at": first_at,
+        "follow_ups": 0,
+        "created_at": at,
+    }
+
+
+_BROUGHT: Final = ("connectorTxId1", "connectorTxId2", "connectorTxId3")
+
+
+def _agreement_id(payment: Payment, instruction: Mapping[str, str]) -> str:
+    """The linking id: the one that was sent, or on channels that use them one of our own (AN35)."""
+    if sent := instruction.get("agreementId"):
+        return sent
+    return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else f"A{payment.id.hex.upper()}"
+
+
+def _reference(payment: Payment, agreed: Mapping[str, Any]) -> dict[str, Any]:
+    """What an INITIAL payment's answer carries for the payments to come (D38); by the channel's switch."""
+    ids = Channel.AgreementIds(payment.channel.agreement_ids)
+    instruction: dict[str, str] = {}
+    details: dict[str, str] = {}
+    if ids != Channel.AgreementIds.ONLY:
+        instruction["initialTransactionId"] = agreed["reference"]
+        details["CardholderInitiatedTransactionID"] = agreed["reference"]
+    if agreed["agreement_id"]:
+        instruction["agreementId"] = agreed["agreement_id"]
+    return {"resultDetails": details, "facts": {"standingInstruction": instruction}}

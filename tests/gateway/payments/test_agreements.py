@@ -1,0 +1,347 @@
+"""Card on file: every type × mode × initiator × practice, and what an agreement limits.
+
+Source: Part B, Card on file; ruling D38; checklist B20.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from gateway.models import AcquirerExchange, Agreement, Channel, Payment, Registration
+from gateway.payments.agreements import USES, Use
+from tests.support.client import Answer, Api
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db
+
+TYPES = ("", "UNSCHEDULED", "INSTALLMENT", "RECURRING")
+MODES = ("", "INITIAL", "REPEATED")
+SOURCES = ("", "CIT", "MIT")
+PRACTICES = ("", "RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW", "INCREMENTAL_AUTH", "REAUTHORIZATION")
+CELLS = list(itertools.product(MODES, SOURCES, PRACTICES))
+NEEDS_A_LINK = (Use.DRAW, Use.EXTRA)
+
+
+def instruction(**words: str) -> dict[str, str]:
+    return {f"standingInstruction.{name}": value for name, value in words.items() if value}
+
+
+def initial(api: Api, **words: str) -> Answer:
+    """A cardholder's first payment, which agrees."""
+    sent = instruction(**{"mode": "INITIAL", "source": "CIT", "type": "UNSCHEDULED", **words})
+    answer = api.pay(createRegistration="true", **sent)
+    assert answer.status == 200, answer
+    return answer
+
+
+def draw(api: Api, reference: str | None = None, **words: str) -> Answer:
+    """A payment of the merchant's own, without a CVV."""
+    named = {"initialTransactionId": reference} if reference is not None else {}
+    sent = {"mode": "REPEATED", "source": "MIT", "type": "UNSCHEDULED", **named, **words}
+    return api.pay(card__cvv=None, card__holder=None, **instruction(**sent))
+
+
+def click(api: Api, registration: str, **words: str) -> Answer:
+    sent = instruction(**{"mode": "REPEATED", "source": "MIT", "type": "UNSCHEDULED", **words})
+    fields = {"amount": "9.00", "currency": "EUR", "paymentType": "DB", **sent}
+    return api.post(f"/v1/registrations/{registration}/payments", fields)
+
+
+def forward(api: Api, days: float) -> None:
+    assert api.post("/v1/test/clock", {"advance": str(int(days * 86400))}).status == 200
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("mode, source, practice", CELLS)
+def test_every_cell_of_the_table_is_taken_or_told_why_not(
+    api: Api, kind: str, mode: str, source: str, practice: str
+) -> None:
+    """B20.1, B20.2: the spec's words in every combination, without and with the initial transaction."""
+    first = initial(api).body["standingInstruction"]["initialTransactionId"]
+    words = instruction(type=kind, mode=mode, source=source, industryPractice=practice)
+    use = USES.get((mode, source, practice))
+    alone = api.pay(paymentType="PA", **words)
+    linked = api.pay(paymentType="PA", **words, **instruction(initialTransactionId=first))
+    if practice in ("INCREMENTAL_AUTH", "REAUTHORIZATION"):
+        # They follow an authorization.
+        assert "referenceUuid" in alone.errors
+        held = api.pay(paymentType="PA")
+        again = api.pay(paymentType="PA", amount="5.00", referenceUuid=held.id, **words)
+        if (mode, source) != ("INITIAL", "MIT"):
+            assert again.status == 200, again
+    elif use is None:
+        assert alone.status == linked.status == 400
+        assert alone.errors.keys() <= {"standingInstruction.mode", "standingInstruction.source"}
+        assert alone.errors
+    elif use in NEEDS_A_LINK:
+        assert (alone.status, alone.errors.keys()) == (400, {"standingInstruction.initialTransactionId"})
+        assert linked.status == 200
+    else:
+        assert alone.status == linked.status == 200
+    made = Agreement.objects.count()
+    assert made == 1 + (2 if use is Use.INITIAL and practice == "" else 0)
+
+
+def test_the_initial_payment_answers_the_reference_and_a_later_one_gives_it_back(api: Api) -> None:
+    """B20.3, D38: initialTransactionId both ways; an MIT needs no CVV."""
+    first = initial(api)
+    reference = first.body["standingInstruction"]["initialTransactionId"]
+    assert first.body["resultDetails"]["CardholderInitiatedTransactionID"] == reference
+    assert first.body["standingInstruction"]["mode"] == "INITIAL"
+    later = draw(api, reference)
+    assert (later.status, later.code) == (200, "000.100.110")
+    assert later.body["standingInstruction"]["initialTransactionId"] == reference
+    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+    assert sent["standingInstruction"]["initialTransactionId"] == reference
+
+
+def test_our_own_payment_id_names_the_agreement(api: Api) -> None:
+    """D38; the acquirer gets the scheme's reference all the same."""
+    first = initial(api)
+    later = draw(api, first.id)
+    assert later.status == 200
+    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+    assert (
+        sent["standingInstruction"]["initialTransactionId"]
+        == (first.body["resultDetails"]["CardholderInitiatedTransactionID"])
+    )
+
+
+def test_the_registration_knows_the_agreement(api: Api) -> None:
+    """B20.3: made with the first payment, with a later click, or with the registration itself."""
+    assert click(api, initial(api).body["registrationId"]).status == 200
+    card = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    bare = api.post("/v1/registrations", card)
+    refused = click(api, bare.id)
+    assert (refused.status, refused.errors.keys()) == (400, {"standingInstruction.initialTransactionId"})
+    assert click(api, bare.id, mode="INITIAL", source="CIT").status == 200
+    assert click(api, bare.id).status == 200
+    agreed = api.post("/v1/registrations", card | instruction(mode="INITIAL", source="CIT", type="RECURRING"))
+    assert agreed.body["standingInstruction"]["initialTransactionId"]
+    assert click(api, agreed.id, type="RECURRING").status == 200
+
+
+def test_a_payment_of_the_merchants_own_without_an_initial_one_is_refused(api: Api, stranger: Shop) -> None:
+    """A7.7; an unknown and another merchant's reference look the same."""
+    assert draw(api).errors.keys() == {"standingInstruction.initialTransactionId"}
+    theirs = initial(stranger.api)
+    reference = theirs.body["standingInstruction"]["initialTransactionId"]
+    for unknown in ("020123456789012", reference, theirs.id, "0" * 32):
+        answer = draw(api, unknown)
+        assert (answer.status, answer.code) == (400, "700.100.100")
+        assert answer.errors.keys() == {"standingInstruction.initialTransactionId"}
+    plain = api.pay()
+    assert draw(api, plain.id).code == "700.400.590"
+    declined = api.pay(card__number="4000015500000005", **instruction(mode="INITIAL", source="CIT"))
+    assert draw(api, declined.id).code == "700.400.590"
+    assert Payment.objects.filter(merchant=stranger.merchant).count() == 1
+
+
+def test_a_channel_may_take_references_of_another_processor(shop: Shop) -> None:
+    """D38: agreements that were made elsewhere; an id that looks like ours must be ours."""
+    api = shop.api_of(shop.open_channel(strange_references=True))
+    assert draw(api, "020123456789012").status == 200
+    past = draw(api, "020123456789012", expiry="2020-01-01")
+    assert (past.code, past.errors.keys()) == ("700.500.002", {"standingInstruction.expiry"})
+
+
+def test_no_authorization_is_made_after_the_agreements_expiry(api: Api) -> None:
+    """Part B, Card on file (expiry): the day itself still counts."""
+    api.post("/v1/test/clock", {"now": "2035-03-01T12:00:00Z"})
+    agreed = {"card__expiryYear": "2040", **instruction(mode="INITIAL", source="CIT", expiry="2035-03-11")}
+    first = api.pay(createRegistration="true", **agreed).body["registrationId"]
+    forward(api, 10)
+    assert click(api, first).status == 200
+    forward(api, 1)
+    late = click(api, first)
+    assert (late.status, late.code, late.errors.keys()) == (400, "700.500.002", {"standingInstruction.expiry"})
+    assert api.read(late.id).code == "700.500.002"
+    assert click(api, first, industryPractice="NO_SHOW").code == "700.500.002"
+
+
+def test_authorizations_keep_their_distance_in_days(api: Api) -> None:
+    """Part B, Card on file (frequency): minimum days between authorizations, the first among them."""
+    api.post("/v1/test/clock", {"now": "2033-01-01T12:00:00Z"})
+    first = initial(api, frequency="30").body["registrationId"]
+    forward(api, 29)
+    early = click(api, first)
+    assert (early.status, early.code, early.errors.keys()) == (400, "700.500.001", {"standingInstruction.frequency"})
+    assert "29 have passed" in early.errors["standingInstruction.frequency"]
+    forward(api, 1)
+    assert click(api, first).status == 200
+    assert click(api, first).code == "700.500.001"
+    # A charge beside the agreement is not one of its authorizations.
+    assert click(api, first, industryPractice="DELAYED_CHARGES").status == 200
+    forward(api, 30)
+    assert click(api, first).status == 200
+
+
+def test_days_are_those_of_the_merchants_own_zone(shop: Shop) -> None:
+    """Part B, Card on file (frequency)."""
+    type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(time_zone="Asia/Tokyo")
+    api = shop.api
+    api.post("/v1/test/clock", {"now": "2033-01-01T14:30:00Z"})
+    first = initial(api, frequency="1").body["registrationId"]
+    assert click(api, first).code == "700.500.001"
+    forward(api, 1 / 24)  # midnight has passed in Tokyo
+    assert click(api, first).status == 200
+
+
+def test_no_more_instalments_are_taken_than_agreed(api: Api) -> None:
+    """Part B, Card on file (numberOfInstallments): a declined one does not count, its resubmission does."""
+    first = initial(api, type="INSTALLMENT", numberOfInstallments="3")
+    reference = first.body["standingInstruction"]["initialTransactionId"]
+    declined = api.pay(
+        card__number="4000015500000005", card__cvv=None,
+        **instruction(mode="REPEATED", source="MIT", initialTransactionId=reference),
+    )  # fmt: skip
+    assert declined.code == "800.100.155"
+    assert draw(api, reference, industryPractice="RESUBMISSION").status == 200
+    assert draw(api, reference).status == 200
+    over = draw(api, reference)
+    assert (over.status, over.code) == (400, "700.500.001")
+    assert over.errors.keys() == {"standingInstruction.numberOfInstallments"}
+    assert Payment.objects.get(pk=over.id).means_sealed is None
+
+
+def test_a_check_without_money_is_no_instalment(api: Api) -> None:
+    """D27: PA with amount 0 agrees, and counts for nothing."""
+    sent = instruction(mode="INITIAL", source="CIT", type="INSTALLMENT", numberOfInstallments="1")
+    checked = api.pay(paymentType="PA", amount="0.00", createRegistration="true", **sent)
+    assert click(api, checked.body["registrationId"]).status == 200
+    assert click(api, checked.body["registrationId"]).code == "700.500.001"
+
+
+def test_the_shopper_is_not_held_to_what_limits_the_merchant(api: Api) -> None:
+    """Part B, Card on file (source): REPEATED by the cardholder."""
+    first = initial(api, frequency="30", numberOfInstallments="1").body["registrationId"]
+    assert click(api, first, source="CIT").status == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_want_the_last_instalment_exactly_one_gets_it(committed: Shop) -> None:
+    """House: two at once can never both pass."""
+    for _ in range(3):
+        first = initial(committed.api, type="INSTALLMENT", numberOfInstallments="2").body["registrationId"]
+        answers = at_once(
+            *[lambda first=first: click(Api(token=committed.api.token, entity=committed.api.entity), first)] * 2
+        )
+        assert Counter(answer.code for answer in answers) == {"000.100.110": 1, "700.500.001": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_six_at_once_take_what_is_left_and_no_more(committed: Shop) -> None:
+    """House: exact under concurrency."""
+    first = initial(committed.api, numberOfInstallments="4").body["registrationId"]
+    answers = at_once(*[lambda: click(Api(token=committed.api.token, entity=committed.api.entity), first)] * 6)
+    assert Counter(answer.code for answer in answers) == {"000.100.110": 3, "700.500.001": 3}
+    assert Agreement.objects.get().follow_ups == 3
+
+
+def test_a_silent_acquirer_keeps_its_instalment(api: Api) -> None:
+    """House 4: what is in doubt counts until the acquirer knows."""
+    sent = instruction(mode="INITIAL", source="CIT", numberOfInstallments="2")
+    first = api.pay(**sent).body["standingInstruction"]["initialTransactionId"]
+    lost = api.pay(
+        card__number="4000090003000000", **instruction(mode="REPEATED", source="MIT", initialTransactionId=first)
+    )
+    assert lost.code == "000.200.001"
+    assert draw(api, first).code == "700.500.001"
+
+
+# --- the linking id of one network --------------------------------------------------------------------------------
+
+
+def of(shop: Shop, ids: str) -> Api:
+    return shop.api_of(shop.open_channel(agreement_ids=ids))
+
+
+def test_in_the_transition_both_ids_are_returned_and_expected(shop: Shop) -> None:
+    """B20.5."""
+    api = of(shop, Channel.AgreementIds.BOTH)
+    told = initial(api).body["standingInstruction"]
+    reference, linking = told["initialTransactionId"], told["agreementId"]
+    assert 0 < len(linking) <= 35
+    assert draw(api, reference, agreementId=linking).status == 200
+    assert draw(api, reference).errors.keys() == {"standingInstruction.agreementId"}
+    assert draw(api, agreementId=linking).errors.keys() == {"standingInstruction.initialTransactionId"}
+    assert len(draw(api).errors) == 2
+    other = initial(api).body["standingInstruction"]["agreementId"]
+    mixed = draw(api, reference, agreementId=other)
+    assert (mixed.code, mixed.errors.keys()) == ("700.100.100", {"standingInstruction.agreementId"})
+
+
+def test_after_the_transition_the_agreement_id_is_enough(shop: Shop) -> None:
+    """B20.5."""
+    api = of(shop, Channel.AgreementIds.ONLY)
+    first = initial(api)
+    told = first.body["standingInstruction"]
+    assert "initialTransactionId" not in told
+    assert "CardholderInitiatedTransactionID" not in first.body["resultDetails"]
+    later = draw(api, agreementId=told["agreementId"])
+    assert later.status == 200
+    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+    assert "initialTransactionId" not in sent["standingInstruction"]
+    assert sent["standingInstruction"]["agreementId"] == told["agreementId"]
+    assert draw(api, "anything").errors.keys() == {"standingInstruction.agreementId"}
+    assert draw(api, agreementId="UNKNOWN1").code == "700.100.100"
+
+
+def test_a_sent_agreement_id_is_kept_and_names_the_agreement(api: Api) -> None:
+    """Part B, Card on file (agreementId, optional)."""
+    assert "agreementId" not in initial(api).body["standingInstruction"]
+    told = initial(api, agreementId="AGREEMENT1").body["standingInstruction"]
+    assert (told["agreementId"], bool(told["initialTransactionId"])) == ("AGREEMENT1", True)
+    assert draw(api, agreementId="AGREEMENT1").status == 200
+
+
+# --- migration ----------------------------------------------------------------------------------------------------
+
+MIGRATED = {
+    "paymentBrand": "VISA", "card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034",
+    "recurringMigration.paymentType": "DB", "recurringMigration.amount": "92.00",
+    "recurringMigration.requestTimestamp": "2026-01-01 10:00:00",
+    "recurringMigration.connectorTxId1": "380912345678901",
+}  # fmt: skip
+
+
+def test_an_agreement_of_another_processor_comes_along_with_its_registration(api: Api) -> None:
+    """B10.1: RG + recurringMigration.*, then an MIT uses connectorTxId1."""
+    moved = api.post("/v1/registrations", MIGRATED)
+    assert moved.status == 200, moved
+    assert moved.body["recurringMigration"]["connectorTxId1"] == "380912345678901"
+    later = click(api, moved.id, type="RECURRING")
+    assert later.status == 200, later
+    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+    assert sent["standingInstruction"]["initialTransactionId"] == "380912345678901"
+    assert draw(api, "380912345678901").status == 200
+
+
+def test_a_migrated_agreement_begins_where_it_began(api: Api) -> None:
+    """B10.2: requestTimestamp is the time of the initial request."""
+    api.post("/v1/test/clock", {"now": "2032-01-20T12:00:00Z"})
+    body = MIGRATED | instruction(frequency="30") | {"recurringMigration.requestTimestamp": "2032-01-01 10:00:00"}
+    moved = api.post("/v1/registrations", body)
+    assert click(api, moved.id).code == "700.500.001"
+    forward(api, 11)
+    assert click(api, moved.id).status == 200
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("paymentType", "RF"), ("paymentType", None), ("amount", "123456789"), ("requestTimestamp", "2026-01-01"),
+        ("connectorTxId1", "x" * 129), ("connectorTxId2", "x" * 129), ("connectorTxId3", "x" * 129),
+    ],
+)  # fmt: skip
+def test_a_migration_is_checked_like_everything(api: Api, name: str, value: str | None) -> None:
+    """B10.2."""
+    full = f"recurringMigration.{name}"
+    body = {key: text for key, text in (MIGRATED | {full: value}).items() if text is not None}
+    answer = api.post("/v1/registrations", body)
+    assert (answer.status, answer.errors.keys()) == (400, {full})
+    assert not Registration.objects.exists()

@@ -1,0 +1,113 @@
+"""What a registration leaves in the database, and how it comes about when its payment is answered late.
+
+Source: Part B, Tokenization and registration; decisions, sections 4 and 6; goals R1, R8.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from gateway import clock
+from gateway.connectors.means import Card
+from gateway.models import Agreement, Notification, Payment, Registration, Status
+from gateway.payments import recovery, registrations
+from gateway.vault import vault
+from tests.support.client import Api
+from tests.support.database import places_of
+from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db
+
+PAN = "4222220000012342"
+CARD = {"paymentBrand": "VISA", "card.number": PAN, "card.expiryMonth": "05", "card.expiryYear": "2034"}
+CLICK = {"amount": "92.00", "currency": "EUR", "paymentType": "DB"}
+INITIAL = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
+
+
+def test_a_direct_registration_holds_the_number_once_and_sealed(api: Api) -> None:
+    """R8: the payment that made it keeps none."""
+    stored = api.post("/v1/registrations", CARD)
+    assert stored.status == 200, stored
+    assert places_of(PAN) == set()
+    row, made = Registration.objects.get(), Payment.objects.get()
+    assert (made.id, made.payment_type, made.means_sealed, made.registration) == (row.id, "RG", None, row.id)
+    means = registrations.opened(row, {})
+    assert isinstance(means, Card)
+    assert means.number.reveal() == PAN
+    assert vault().matches(PAN, row.means_fingerprint or b"")
+    assert PAN not in repr(means)
+
+
+def test_a_declined_registration_keeps_no_number(api: Api) -> None:
+    """Decisions, section 4; R8."""
+    assert api.post("/v1/registrations", CARD | {"card.number": "4000015500000005"}).code == "800.100.155"
+    assert Payment.objects.get().means_sealed is None
+
+
+def test_the_number_of_a_payment_is_sealed_anew_for_its_registration(api: Api) -> None:
+    """R8: a sealed value opens for its own row only."""
+    paid = api.pay(**{name.replace(".", "__"): value for name, value in CARD.items()}, createRegistration="true")
+    row = Registration.objects.get()
+    assert vault().open(row.means_sealed or b"", row.id).reveal() == PAN
+    assert row.payment.hex == paid.id
+    assert places_of(PAN) == set()
+    api.delete(f"/v1/registrations/{row.id.hex}")
+    # The payment itself can still be followed up.
+    assert api.follow(paid.id, "RB", "5.00").status == 200
+
+
+def test_what_happens_to_a_registration_is_told(api: Api) -> None:
+    """Decisions, section 6: type REGISTRATION."""
+    stored = api.post("/v1/registrations", CARD)
+    path = f"/v1/registrations/{stored.id}"
+    api.post(path, {"card.expiryYear": "2036"})
+    api.post(f"{path}/extend")
+    api.delete(path)
+    api.post("/v1/registrations", CARD | {"card.number": "4000015500000005"})
+    api.pay(createRegistration="true")
+    rows = Counter(Notification.objects.values_list("kind", "action"))
+    assert rows == {
+        ("REGISTRATION", "CREATED"): 2, ("REGISTRATION", "UPDATED"): 2, ("REGISTRATION", "DELETED"): 1,
+        ("PAYMENT", "CREATED"): 2,
+    }  # fmt: skip
+    kinds = Payment.objects.filter(registration=stored.id).order_by("id").values_list("payment_type", "status")
+    assert list(kinds) == [(kind, Status.APPROVED) for kind in ("RG", "RR", "TE", "DR")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_payment_that_is_answered_late_registers_then(committed: Shop, acquirer: StubProcess) -> None:
+    """R1: the same end, whoever writes it; by recovery here. EXTERNAL takes registrations, too."""
+    account_at_stub(committed.channel)
+    api, lost = committed.api, {"customParameters[STUB_behaviour]": "silent_after"}
+    paid = api.pay(testMode="EXTERNAL", createRegistration="true", **lost, **INITIAL)
+    direct = api.post("/v1/registrations", CARD | {"testMode": "EXTERNAL"} | lost)
+    assert (paid.code, direct.code) == ("000.200.001", "000.200.001")
+    assert not Registration.objects.exists()
+    assert api.get(f"/v1/registrations/{direct.id}").code == "100.150.201"
+    recovery.recover_due(now=clock.real() + timedelta(minutes=1))
+    found = api.read(paid.id)
+    assert found.code == "000.100.112"
+    assert Registration.objects.count() == 2
+    assert api.get(f"/v1/registrations/{direct.id}").status == 200
+    click = CLICK | {"testMode": "EXTERNAL", "standingInstruction.mode": "REPEATED"}
+    assert api.post(f"/v1/registrations/{found.body['registrationId']}/payments", click).code == "000.100.112"
+    assert Agreement.objects.get().reference == found.body["standingInstruction"]["initialTransactionId"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_delete_at_once_one_is_told_that_the_other_was_faster(committed: Shop) -> None:
+    """House: compare-and-set."""
+    path = f"/v1/registrations/{committed.api.post('/v1/registrations', CARD).id}"
+
+    def delete() -> str:
+        return Api(token=committed.api.token, entity=committed.api.entity).delete(path).code
+
+    codes = Counter(at_once(delete, delete, delete))
+    assert codes["000.100.110"] == 1
+    assert codes.keys() <= {"000.100.110", "800.120.402", "100.150.202"}
+    assert Payment.objects.filter(payment_type="DR").count() == 1
