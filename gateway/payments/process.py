@@ -41,6 +41,8 @@ BUSY: Final = "800.120.402"
 IN_DOUBT_CODE: Final = "000.200.001"
 WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
+AGREED: Final = "agreed"
+"""In a payment's answer, for ourselves: references of its agreement that go onwards once its shopper is back."""
 _PASSED: Final[Mapping[str, str]] = {"INTERNAL": "000.100.110", "EXTERNAL": "000.100.112", "": "000.000.000"}
 
 
@@ -99,6 +101,7 @@ def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
 def advance(payment: Payment, connector: Connector, request: PaymentRequest, plan: Plan) -> None:
     """Screen, authenticate and submit a payment that has begun; stop where a phase says so."""
     values = request.parameters.values
+    agreed = request.standing.onwards if request.standing is not None else {}
     halt = screening.screen(payment, request, plan)
     if halt is None and payment.payment_type == RISK_CHECK:
         _finish(payment, Event.APPROVE, passed(payment), request, duration_ms=0)
@@ -106,11 +109,12 @@ def advance(payment: Payment, connector: Connector, request: PaymentRequest, pla
     if halt is None:
         outcome = phases.authenticate(payment, request)
         if not isinstance(outcome, Halt):
-            agreed = request.standing.onwards if request.standing is not None else {}
             asked = question(payment, request.means, {**values, **agreed, **outcome})
             submit(payment, connector, asked, request, plan=plan)
             return
         halt = outcome
+    if halt.deadline is not None and agreed:
+        payment.answer[AGREED] = dict(agreed)
     stop(payment, halt, request, request.means)
 
 

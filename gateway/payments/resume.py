@@ -24,9 +24,9 @@ from gateway.connectors.port import AcquirerReply, Connector, NeverArrived, Sile
 from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
 from gateway.models import Merchant, Payment, Status, Step, Suspension
-from gateway.payments import capability, store
+from gateway.payments import capability, screening, store
 from gateway.payments.means import means_of_payment, with_secrets
-from gateway.payments.process import event_of, question, submit
+from gateway.payments.process import AGREED, event_of, question, submit
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.payments.values import merged
@@ -93,8 +93,9 @@ def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | Non
     asker = Returning(merchant=payment.merchant, trace=trace)
     if not store.resume(payment, at=clock.now(payment.merchant)):
         return _again(payment)
-    values = {**flat(payment.request), **proof}
-    submit(payment, CONNECTORS[payment.connector], question(payment, means, values), asker)
+    sent = flat(payment.request)
+    asked = question(payment, means, {**sent, **payment.answer.get(AGREED, {}), **proof})
+    submit(payment, CONNECTORS[payment.connector], asked, asker, plan=screening.plan_of_waiting(payment, sent))
     return payment
 
 
@@ -129,8 +130,10 @@ def refused(payment: Payment, code: str, trace: Trace | None, facts: Mapping[str
     if payment.status != Status.PENDING:
         return payment
     reply = AcquirerReply(code=code, facts=facts or {})
+    plan = screening.plan_of_waiting(payment, flat(payment.request))
+    at = clock.now(payment.merchant)
     try:
-        store.complete(payment, Event.DECLINE, reply, at=clock.now(payment.merchant), duration_ms=0, trace=trace)
+        store.complete(payment, Event.DECLINE, reply, at=at, duration_ms=0, trace=trace, plan=plan)
     except ImpossibleMove:
         return _again(payment)
     return payment

@@ -8,6 +8,7 @@ Source: Part B, Risk, Payment response; Part A, Customer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -97,6 +98,20 @@ def plan(request: PaymentRequest) -> Plan:
             return Plan(watch=watch)
         raise _unknown(key, fault, named="risk.channelId" in sent) from None
     return Plan(loaded=loaded, subject=subject, watch=watch)
+
+
+def plan_of_waiting(payment: Payment, sent: Mapping[str, str]) -> Plan:
+    """What the guard counts when a payment ends whose shopper was away. ``sent``: its request by full name."""
+    stored = payment.registration is not None or sent.get("standingInstruction.source") == "MIT"
+    if payment.means != Card.kind or stored:
+        return Plan()
+    card_bin = payment.answer.get("card", {}).get("bin", "")
+    own = payment.channel.card_testing or {}
+    return Plan(
+        watch=guard.watch(
+            sent, merchant=payment.merchant_id, payment=payment.id, card_bin=card_bin, own=own, now=payment.created_at
+        )
+    )
 
 
 def _is_fresh(request: PaymentRequest) -> bool:
