@@ -1,0 +1,61 @@
+"""3-D Secure and what is kept: a card stored by a challenged payment, and a stored card that is challenged."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.models import Registration, Suspension
+from tests.support.client import Answer, Api
+from tests.support.fixtures import Shop
+from tests.support.threeds import BILLING, BROWSER, FAIL, PASS, RESULT_URL, Shopper, buy
+
+pytestmark = pytest.mark.django_db
+AGREES = {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "UNSCHEDULED",
+          "standingInstruction.source": "CIT"}  # fmt: skip
+AGAIN = {**AGREES, "standingInstruction.mode": "REPEATED"}
+
+
+@pytest.fixture
+def api(shop: Shop) -> Api:
+    return shop.api_of(shop.open_channel(three_d_secure=True))
+
+
+def passed(api: Api, answer: Answer) -> Answer:
+    """The payment after its shopper entered the code."""
+    shopper = Shopper.of(answer)
+    shopper.follow(shopper.enter())
+    return api.get(f"/v1/payments/{answer.id}")
+
+
+def test_a_challenged_payment_stores_its_card_once_it_is_paid(api: Api) -> None:
+    """B9; decisions, section 4."""
+    answer = buy(api, PASS, createRegistration="true")
+    assert "registrationId" not in answer.body
+    assert not Registration.objects.exists()
+    paid = passed(api, answer)
+    stored = Registration.objects.get()
+    assert paid.body["registrationId"] == paid.body["registration"]["id"] == stored.id.hex
+    failed = buy(api, FAIL, createRegistration="true")
+    assert "registrationId" not in passed(api, failed).body
+    assert Registration.objects.count() == 1
+
+
+def test_a_stored_card_is_authenticated_and_its_agreement_goes_onwards(api: Api) -> None:
+    """D34, D38: the shopper clicks, the bank asks, the acquirer gets proof, code and reference."""
+    first = passed(api, buy(api, PASS, createRegistration="true", **AGREES))
+    reference = first.body["standingInstruction"]["initialTransactionId"]
+    click = f"/v1/registrations/{first.body['registrationId']}/payments"
+    sent = {"amount": "12.00", "currency": "EUR", "paymentType": "DB", "shopperResultUrl": RESULT_URL,
+            "card.cvv": "999", "standingInstruction.initialTransactionId": first.id, **AGAIN}  # fmt: skip
+    bare = api.post(click, sent)
+    assert {*BROWSER, *BILLING} <= set(bare.errors)
+    waiting = api.post(click, sent | BROWSER | BILLING)
+    assert (waiting.status, waiting.code) == (200, "000.200.000")
+    assert Suspension.objects.get().secrets_sealed is not None
+    paid = passed(api, waiting)
+    assert (paid.status, paid.body["result"]["cvvResponse"]) == (200, "N")
+    assert not Suspension.objects.exists()
+    (message,) = api.get("/v1/test/acquirer/messages", {"id": paid.id}).body["messages"]
+    assert message["sent"]["standingInstruction"]["initialTransactionId"] == reference
+    assert message["sent"]["threeDSecure"]["authenticationStatus"] == "Y"
+    assert message["sent"]["card"]["cvvPresent"] is True
