@@ -5,3 +5,15 @@ class CheckoutConfig(AppConfig):
     """Checkouts and the hosted widget."""
 
     name = "checkout"
+
+    def ready(self) -> None:
+        """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
+        from checkout.configuration import BRANDS_SECTION
+        from checkout.models import Checkout
+        from gateway.configuration import sections
+        from gateway.vault_rows import SEALED, Sealed
+
+        sections.add(BRANDS_SECTION)
+        column = Sealed(model=Checkout, sealed="sealed")
+        if column not in SEALED:
+            SEALED.append(column)

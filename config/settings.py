@@ -71,6 +71,16 @@ GATEWAY_SHOPPER_DEADLINE_S: int = env.int("GATEWAY_SHOPPER_DEADLINE_S", default=
 # How long money is waited for that a bank has not confirmed: a prepayment, a debit that may be sent back.
 GATEWAY_TRANSFER_DEADLINE_S: int = env.int("GATEWAY_TRANSFER_DEADLINE_S", default=1_209_600)
 
+# Where the built widget script lies, and the builds before it.
+GATEWAY_WIDGET_DIST: str = env.str("GATEWAY_WIDGET_DIST", default=str(BASE_DIR / "checkout" / "widget" / "dist"))
+# What seed_demo wrote: the demo shop at /demo/ is that merchant's (test environment).
+GATEWAY_DEMO_FILE: str = env.str("GATEWAY_DEMO_FILE", default=str(BASE_DIR / "var" / "demo.json"))
+# Origins of real wallet providers by brand, JSON: {"WALLET2": ["https://pay.provider.example"]}. Without one the form
+# opens our own simulated sheet (test environment).
+GATEWAY_WALLET_ORIGINS: dict[str, list[str]] = env.json("GATEWAY_WALLET_ORIGINS", default={})
+# The name of this node in checkout ids: 1 to 15 letters and digits.
+GATEWAY_NODE: str = env.str("GATEWAY_NODE", default="node01")
+
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
@@ -117,6 +127,7 @@ CELERY_BEAT_SCHEDULE = {
     # A tick that waited too long is not worth doing: the next one finds the same rows.
     "tick": {"task": "gateway.tasks.tick", "schedule": 1.0, "options": {"expires": 5.0}},
     "sweep": {"task": "gateway.tasks.sweep", "schedule": 60.0},
+    "checkout sweep": {"task": "checkout.tasks.sweep", "schedule": 60.0},
 }
 CELERY_TIMEZONE = "UTC"
 

@@ -4,11 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from checkout.pages import widget_guide
 from gateway.api import health
 from gateway.api.figures import figures
 
 urlpatterns = [
     path("v1/", include("gateway.api.urls")),
+    path("v1/", include("checkout.urls")),
     path("health/live", health.live),
     path("health/ready", health.ready),
     path("metrics", figures),
@@ -16,6 +18,9 @@ urlpatterns = [
     path("simulator/", include("gateway.simulator.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),
     path("admin/", admin.site.urls),
+    path("demo", RedirectView.as_view(url="/demo/")),
+    path("demo/", include("checkout.demo.urls")),
+    path("docs/widget", widget_guide, name="widget-guide"),
     path("", include("gateway.pages.urls")),
 ]
 handler400 = "gateway.api.missing.bad_request"

@@ -34,7 +34,7 @@ class Sealed:
     key: str = "id"
 
 
-SEALED: Final = (
+SEALED: Final = [
     Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=RiskListEntry, sealed="account_sealed", fingerprint="fingerprint"),
     Sealed(model=Registration, sealed="means_sealed", fingerprint="means_fingerprint"),
@@ -42,7 +42,8 @@ SEALED: Final = (
     Sealed(model=WalletKey, sealed="key_sealed"),
     Sealed(model=Authentication, sealed="number_sealed"),
     Sealed(model=Authentication, sealed="proof_sealed"),
-)
+]
+"""Every such column; an app above this one adds its own when it is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

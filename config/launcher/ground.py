@@ -67,6 +67,7 @@ class Ground:
             "PYTHONUNBUFFERED": "1",
         }
         if own["GATEWAY_ENVIRONMENT"] == "test":
+            own["GATEWAY_DEMO_FILE"] = given("GATEWAY_DEMO_FILE") or str(self.var / "demo.json")
             own["GATEWAY_STUB_ACQUIRER"] = given("GATEWAY_STUB_ACQUIRER") or self._acquirer_address()
         if not given("DJANGO_ALLOWED_HOSTS") and own["GATEWAY_ENVIRONMENT"] == "test":
             own["DJANGO_ALLOWED_HOSTS"] = _allowed_hosts(web, own["GATEWAY_BASE_URL"])

@@ -135,8 +135,8 @@ class Door(APIView):
         policy = channel.parameters if channel is not None else Policy.NORMAL
         return endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
 
-    def _body(self, http: HttpRequest) -> tuple[list[tuple[str, str]], Exception | None]:
-        limit = settings.GATEWAY_MAX_BODY_BYTES
+    def _body(self, http: HttpRequest, most: int | None = None) -> tuple[list[tuple[str, str]], Exception | None]:
+        limit = most or settings.GATEWAY_MAX_BODY_BYTES
         if _length(http) > limit:
             return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
         try:

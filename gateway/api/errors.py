@@ -55,7 +55,8 @@ def answer_exception(exception: Exception, context: dict[str, Any]) -> Response:
     if isinstance(exception, Invalid):
         return Response(envelope(INVALID, ndc, errors=exception.errors, docs=docs), status=400)
     if isinstance(exception, Refused):
-        return Response(envelope(exception.code, ndc, errors=exception.errors, docs=docs), status=exception.status)
+        body = envelope(exception.code, ndc, errors=exception.errors, more=exception.more, docs=docs)
+        return Response(body, status=exception.status)
     if isinstance(exception, MethodNotAllowed):
         allowed = ", ".join(door.allowed_methods)
         return Response(

@@ -26,15 +26,25 @@ PRINTABLE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u20
 _NEEDS: Final = {Need.REQUIRED: "Required", Need.CONDITIONAL: "Conditional", Need.OPTIONAL: "Optional"}
 _TAGS: Final = (
     ("Payments", "Pay, authorise, credit; capture, refund and reverse."),
+    (answers.CHECKOUTS, "Payments that the shopper makes in the hosted widget."),
     ("Test environment", "Tools that exist in the test environment only."),
     ("Service", "The tables of this gateway, and its health."),
 )
+_TEST: Final = "Test environment"
 _ABOUT: Final = (
     "Parameters are sent as form fields in UTF-8: dotted names (`customer.givenName`), indexes from 0 "
     "(`cart.items[0].name`), bracket keys for maps (`customParameters[name]`). An empty value counts as not sent. "
     "Answers are JSON and may gain fields at any time: ignore what you do not know."
 )
 
+_FORM: Final = {
+    "paymentBrand": "VISA",
+    "card.number": "4200000000000000",
+    "card.holder": "Jane Jones",
+    "card.expiryMonth": "05",
+    "card.expiryYear": "2034",
+    "card.cvv": "123",
+}
 REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "payment": {
         "amount": "92.00",
@@ -47,6 +57,17 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "card.expiryYear": "2034",
         "card.cvv": "123",
     },
+    "checkout": {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "merchantTransactionId": "order-4711",
+        "shopperResultUrl": "https://shop.example/result",
+        "integrity": "true",
+    },
+    "update-checkout": {"amount": "80.00"},
+    "pay-checkout": _FORM,
+    "store-checkout": _FORM,
     "follow-up": {"paymentType": "RF", "amount": "10.00", "currency": "EUR"},
     "three-d-secure": {
         "amount": "92.00",
@@ -106,7 +127,7 @@ def document(base_url: str, environment: str) -> Json:
         },
         "servers": [{"url": base_url, "description": f"The {environment} environment"}],
         "externalDocs": {"url": f"{base_url}/docs/", "description": "Guides and the parameter reference"},
-        "tags": [{"name": name, "description": about} for name, about in _TAGS if not (live and name == _TAGS[1][0])],
+        "tags": [{"name": name, "description": about} for name, about in _TAGS if not (live and name == _TEST)],
         "security": [{"bearer": []}],
         "paths": paths,
         "components": {
@@ -136,9 +157,9 @@ def _operation(endpoint: Endpoint) -> Json:
         "operationId": endpoint.name,
         "summary": endpoint.title,
         "description": _with_conditions(endpoint.about, endpoint_rules(endpoint)),
-        "tags": [_TAGS[0][0] if payments else _TAGS[1][0]],
+        "tags": [_tag(endpoint)],
     }
-    parameters = [_path_id()] if "{id}" in endpoint.path else []
+    parameters = [_path_id(endpoint)] if "{id}" in endpoint.path else []
     if posts:
         if payments:
             parameters.append(_IDEMPOTENCY_KEY)
@@ -160,7 +181,15 @@ _IDEMPOTENCY_KEY: Final[Json] = {
 }
 
 
-def _path_id() -> Json:
+def _tag(endpoint: Endpoint) -> str:
+    if endpoint.scope == "test":
+        return _TEST
+    return answers.CHECKOUTS if endpoint.path.startswith("/v1/checkouts") else _TAGS[0][0]
+
+
+def _path_id(endpoint: Endpoint) -> Json:
+    if _tag(endpoint) == answers.CHECKOUTS:
+        return answers.CHECKOUT_ID
     return {
         "name": "id", "in": "path", "required": True, "schema": ID_SCHEMA,
         "description": "The payment's id, 32 letters and digits.",

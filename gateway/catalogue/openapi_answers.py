@@ -5,12 +5,15 @@ Source: Part A, Errors; Part B, Payment response; rulings D9, D11, D13, D17.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.catalogue.endpoints import Endpoint
 
 Json = dict[str, Any]
+
+CHECKOUTS: Final = "Checkouts"
+"""The tag of the endpoints that checkouts and the widget use."""
 
 
 def _text(description: str, pattern: str = "", **more: Any) -> Json:
@@ -27,6 +30,7 @@ def _ref(kind: str, name: str) -> Json:
 
 
 _ID = "^[0-9a-f]{32}$"
+_CHECKOUT = "^[0-9A-F]{32}-[0-9A-Za-z]{1,15}$"
 _AMOUNT = r"^[0-9]{1,12}\.[0-9]{2}$"
 _ENVELOPE: Final[Json] = {
     "result": _ref("schemas", "Result"),
@@ -146,6 +150,49 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["id", "paymentBrand"],
         "A stored means of payment. It has no paymentType.",
     ),
+    "Checkout": _enveloped(
+        {
+            "id": _text("The checkout's id, for the widget and for what follows.", _CHECKOUT),
+            "integrity": _text("The script's hash, when integrity=true was sent.", "^sha384-[A-Za-z0-9+/]+=*$"),
+        },
+        ["id"],
+        "A checkout that was created or updated. Its ndc is its id.",
+    ),
+    "CheckoutResult": _enveloped(
+        {"id": _text("The payment's or registration's id; missing until the shopper has paid.", _ID)},
+        [],
+        "The payment object (see Payment) or the registration, once there is one; the envelope alone until then.",
+    ),
+    "Submitted": _enveloped(
+        {
+            "state": _text("open, processing, action, done or expired; a browser's answer."),
+            "redirect": {"type": ["object", "null"], "description": "Where the shopper has to go.",
+                         "additionalProperties": True},
+            "returnTo": {"type": ["string", "null"], "description": "The shop's address, with id and resourcePath."},
+        },
+        [],
+        "What a browser learns: the result's code and words, the state. A merchant's token gets the payment object.",
+    ),
+    "CheckoutState": _enveloped(
+        {
+            "state": _text("open, processing, action, done or expired."),
+            "secondsLeft": {"type": "integer", "description": "Until the checkout ends."},
+            "redirect": {"type": ["object", "null"], "additionalProperties": True},
+            "returnTo": {"type": ["string", "null"]},
+        },
+        ["state", "secondsLeft"],
+        "How a checkout stands. No payment object.",
+    ),
+    "WidgetConfig": _enveloped(
+        {
+            "checkout": _map("Id, kind, amount, currency, secondsLeft."),
+            "brands": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+            "texts": _map("Every text of the form.", {"type": "string"}),
+        },
+        ["checkout", "brands", "texts"],
+        "How to draw the form.",
+    ),
+    "Integrity": _object({"integrity": _text("For the script tag.", "^sha384-[A-Za-z0-9+/]+=*$")}, ["integrity"]),
     "Clock": _enveloped(
         {
             "now": _text("The merchant's time."),
@@ -250,6 +297,12 @@ _BODIES: Final[Mapping[str, str]] = {
     "payment": "Payment",
     "follow-up": "Payment",
     "status": "Payment",
+    "checkout": "Checkout",
+    "update-checkout": "Checkout",
+    "pay-checkout": "Submitted",
+    "checkout-status": "CheckoutResult",
+    "store-checkout": "Submitted",
+    "checkout-registration": "CheckoutResult",
     "three-d-secure": "Authentication",
     "read-three-d-secure": "Authentication",
     "one-click": "Payment",
@@ -262,15 +315,16 @@ _BODIES: Final[Mapping[str, str]] = {
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",
 }
+_REPLAYED: Final = ("Payment", "Registration", "Checkout", "Submitted")
+_MAY_DECLINE: Final = ("Payment", "Registration", "Authentication", "Submitted", "CheckoutResult")
 
 
 def responses_of(endpoint: Endpoint) -> Json:
     """Every status an endpoint may answer, 405 of its path included."""
     body = _BODIES.get(endpoint.name, "Clock")
-    pays = body in ("Payment", "Registration")
-    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and pays else ()
+    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body in _REPLAYED else ()
     found: Json = {"200": _response("Processed: success, review or pending.", body, headers=(*_RATES, *replays))}
-    if pays or body == "Authentication":
+    if body in _MAY_DECLINE:
         found["400"] = _response(
             "One that was declined, or a request that is not valid: parameterErrors names every fault.",
             body, "Error", "Throttled", headers=(*_RATES, *replays),
@@ -283,13 +337,24 @@ def responses_of(endpoint: Endpoint) -> Json:
     return found
 
 
-def _public(operation: str, summary: str, about: str, responses: Json) -> Json:
-    return {
-        "get": {
-            "operationId": operation, "summary": summary, "description": about, "tags": ["Service"], "security": [],
-            "responses": responses,
-        }
+def _public(
+    operation: str, summary: str, about: str, responses: Json, *, tag: str = "Service", parameters: Sequence[Json] = ()
+) -> Json:
+    found: Json = {
+        "operationId": operation, "summary": summary, "description": about, "tags": [tag], "security": [],
+        "responses": responses,
     }  # fmt: skip
+    return {"get": {**found, "parameters": list(parameters)} if parameters else found}
+
+
+def _asked(name: str, where: str, about: str, **schema: Any) -> Json:
+    return {
+        "name": name, "in": where, "required": where == "path", "description": about,
+        "schema": {"type": "string", **schema},
+    }  # fmt: skip
+
+
+CHECKOUT_ID: Final = _asked("id", "path", "The checkout's id.", pattern=_CHECKOUT)
 
 
 _WRONG_METHOD: Final = {"405": _ref("responses", "405")}
@@ -306,6 +371,27 @@ PUBLIC_PATHS: Final[Mapping[str, Json]] = {
     "/v1/openapi.json": _public(
         "openapi", "Read this document", "The API as OpenAPI 3.1. Public.",
         {"200": _OPENAPI_BODY, "304": {"description": "It has not changed since the ETag you sent."}, **_WRONG_METHOD},
+    ),
+    "/v1/checkouts/{id}/config": _public(
+        "checkout-config", "Read how to draw the form", "For the widget: brands, texts, stored cards. Public.",
+        {"200": _response("The configuration.", "WidgetConfig", headers=_RATES), "404": _ref("responses", "404"),
+         "429": _ref("responses", "429"), **_WRONG_METHOD},
+        tag=CHECKOUTS,
+        parameters=[
+            CHECKOUT_ID,
+            _asked("brands", "query", "Brand codes separated by spaces, in the order of the page.", maxLength=2000),
+            _asked("locale", "query", "A language, e.g. de.", maxLength=10),
+        ],
+    ),
+    "/v1/checkouts/{id}/state": _public(
+        "checkout-state", "Read how a checkout stands", "For the widget. Public.",
+        {"200": _response("The state.", "CheckoutState", headers=_RATES), "404": _ref("responses", "404"),
+         "429": _ref("responses", "429"), **_WRONG_METHOD},
+        tag=CHECKOUTS, parameters=[CHECKOUT_ID],
+    ),
+    "/v1/fastcheckout/integrity": _public(
+        "integrity", "Read the script's hash", "For the integrity attribute of the script tag. Public, one field.",
+        {"200": _response("The hash.", "Integrity"), **_WRONG_METHOD}, tag=CHECKOUTS,
     ),
     "/health/live": _public(
         "health-live", "Is the process alive?", "Public.", {"200": _response("It is.", "Health")}

@@ -12,6 +12,12 @@ from gateway.configuration.section import Section
 from gateway.configuration.threeds import THREE_D_SECURE
 from gateway.configuration.wallets import WALLET_KEYS
 
-SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(
-    {section.name: section for section in (CHANNEL, LIMITS, THREE_D_SECURE, WALLET_KEYS, CARD_TESTING, RISK)}
-)
+_SECTIONS: Final = {
+    section.name: section for section in (CHANNEL, LIMITS, THREE_D_SECURE, WALLET_KEYS, CARD_TESTING, RISK)
+}
+SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(_SECTIONS)
+
+
+def add(section: Section) -> None:
+    """A section of an app above this one; it says so when it is loaded."""
+    _SECTIONS[section.name] = section

@@ -96,7 +96,7 @@ def _card_testing(value: Any) -> None:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
-THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "registration", "status", "test")
+THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "registration", "status", "checkout", "widget", "test")
 """Keys of ``Channel.limits``: one operation, or ``*`` for every operation that is not named."""
 
 

@@ -19,7 +19,7 @@ from gateway.catalogue.openapi import REQUEST_EXAMPLES
 from gateway.connectors.simulator.accounts import GOOD_CRYPTOGRAM, token_of
 
 ANSWERS: Final = Path(__file__).parent / "answers"
-TOKEN, ENTITY, PAYMENT, CAPTURE = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID", "$CAPTURE_ID"
+TOKEN, ENTITY, PAYMENT, CAPTURE, CHECKOUT = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID", "$CAPTURE_ID", "$CHECKOUT_ID"
 REGISTRATION: Final = "$REGISTRATION_ID"
 WRONG: Final = "not-a-token"
 BRIEF: Final = ("id", "amount", "currency", "result")
@@ -251,13 +251,44 @@ _TABLE: Final = (
         status=200, fields={"id": PAYMENT}, after="pay",
     ),
 )  # fmt: skip
-SAMPLES: Final[Mapping[str, Sample]] = MappingProxyType({sample.name: sample for sample in _TABLE})
+_OPEN: Final = f"/v1/checkouts/{CHECKOUT}"
+
+
+def _checkout(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> Sample:
+    method = "GET" if name.endswith(("status", "registration")) else "POST"
+    fields = REQUEST_EXAMPLES.get(name, {})
+    return Sample(name=name, title=title, method=method, path=path, status=200, after=after, about=about,
+                  **{"fields": fields, **more})  # fmt: skip
+
+
+_CHECKOUTS: Final = (
+    _checkout("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
+    _checkout("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
+              after="checkout"),
+    _checkout("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
+              after="checkout"),
+    _checkout("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
+              after="pay-checkout"),
+    _checkout("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
+              fields={"createRegistration": "true", "shopperResultUrl": "https://shop.example/cards"}),
+    _checkout("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
+              after="register-checkout"),
+    _checkout("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
+              after="store-checkout"),
+)  # fmt: skip
+SAMPLES: Final[Mapping[str, Sample]] = MappingProxyType({sample.name: sample for sample in (*_TABLE, *_CHECKOUTS)})
 
 OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "payment": ("pay", "declined", "faults"),
         "follow-up": ("refund", "capture", "reverse"),
         "status": ("read",),
+        "checkout": ("checkout", "register-checkout"),
+        "update-checkout": ("update-checkout",),
+        "pay-checkout": ("pay-checkout",),
+        "checkout-status": ("checkout-status",),
+        "store-checkout": ("store-checkout",),
+        "checkout-registration": ("checkout-registration",),
         "three-d-secure": ("authenticate", "challenge"),
         "read-three-d-secure": ("read-authentication",),
         "registration": ("register",),

@@ -48,7 +48,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
     if page is None or not page.template or (settings.IS_LIVE and page.test_only):
         raise Http404
     samples = {key.replace("-", "_"): shown(sample) for key, sample in SAMPLES.items()}
-    return _docs(
+    return docs_page(
         request, page.template, page.name, page=page, samples=samples,
         operations=[(operation, sorted(operation.follows)) for operation in OPERATIONS.values() if operation.follows],
         methods=[(brand, types_of(brand.code)) for brand in BRANDS.values()],
@@ -67,7 +67,7 @@ def endpoint(request: HttpRequest, name: str) -> HttpResponse:
     wanted = request.GET.get("q", "")
     doc = reference.filtered(whole, wanted) if wanted else whole
     samples = [shown(SAMPLES[sample]) for sample in OF_ENDPOINTS[name]]
-    return _docs(
+    return docs_page(
         request, "docs/endpoint.html", name, groups=whole.groups, doc=doc, endpoint=doc.endpoint, wanted=wanted,
         statuses=sorted({*doc.endpoint.answers, 405}),
         samples=samples, brands=list(BRANDS.values()) if name == "payment" else [],
@@ -79,7 +79,7 @@ def result_codes(request: HttpRequest) -> HttpResponse:
     """Every result code. ``?q=`` keeps only those that speak of it."""
     wanted = request.GET.get("q", "")
     families = tuple(codes.matching(wanted)) if wanted else codes.families()
-    return _docs(
+    return docs_page(
         request, "docs/result-codes.html", navigation.CODES.name, page=navigation.CODES, families=families,
         wanted=wanted, all_families=codes.families(),
     )  # fmt: skip
@@ -89,7 +89,7 @@ def result_codes(request: HttpRequest) -> HttpResponse:
 def find(request: HttpRequest) -> HttpResponse:
     """The search as a page."""
     query = request.GET.get("q", "")
-    return _docs(request, "docs/search.html", "search", query=query, found=search(query, live=settings.IS_LIVE))
+    return docs_page(request, "docs/search.html", "search", query=query, found=search(query, live=settings.IS_LIVE))
 
 
 @require_safe
@@ -109,7 +109,7 @@ def test_data(request: HttpRequest) -> HttpResponse:
         {"group": group, "cards": [testdata.card_row(card) for card in group.cards]} for group in testdata.card_groups()
     ]
     rows = testdata.rows()
-    return _docs(
+    return docs_page(
         request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], tables=tables,
         accounts=testdata.account_groups(), redirects=testdata.redirect_rows(), transfers=testdata.transfer_rows(),
         cvv=rows["cvv"], postcodes=rows["postcodes"], avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
@@ -166,10 +166,11 @@ def shown(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _docs(
+def docs_page(
     request: HttpRequest, template: str, current: str, *, groups: tuple[reference.Group, ...] = (),
     **context: Any,
 ) -> HttpResponse:  # fmt: skip
+    """A page of the docs with its menu; ``current`` names it there."""
     menu = navigation.menu(current, live=settings.IS_LIVE, groups=groups)
     return _page(request, template, menu=menu, section="docs", **context)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gateway import brands, results
+from gateway import brands, results, widget_hash
 from gateway.models import Payment, Registration
 from gateway.money import amount_text
 from gateway.payments import capability
@@ -35,6 +35,8 @@ def payment_object(payment: Payment) -> dict[str, Any]:
     }
     if descriptor := echo.pop("descriptor", None):
         body["descriptor"] = descriptor
+    if echo.pop("integrity", None) == "true":
+        body["integrity"] = widget_hash.integrity()
     card = echo.pop("card", None)
     body |= echo
     body["result"] = result_of(payment)

@@ -38,6 +38,8 @@ from gateway.vault import vault
 MAX_TRIES: Final = 100
 """How often a payment reads its agreement again; each try lost means that another one won."""
 BUSY: Final = "800.120.402"
+LIMITED: Final = "600.200.501"
+"""A payment whose door has a guard of its own cannot draw on an agreement with limits."""
 IN_DOUBT_CODE: Final = "000.200.001"
 WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
@@ -46,10 +48,14 @@ AGREED: Final = "agreed"
 _PASSED: Final[Mapping[str, str]] = {"INTERNAL": "000.100.110", "EXTERNAL": "000.100.112", "": "000.000.000"}
 
 
+class Overtaken(Exception):
+    """The door's own guard no longer held when the payment was to begin: nothing was written."""
+
+
 def process(request: PaymentRequest) -> Payment:
     """Make one first payment and return it as it then stands.
 
-    Raises Refused when none is made: a means or mode that is not set up.
+    Raises Refused when none is made (a means or mode that is not set up), and Overtaken.
     """
     way = way_of(request)
     plan = screening.plan(request)
@@ -77,7 +83,8 @@ def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
     standing, refusals = request.standing, request.parameters.refusals
     # A check takes no money: the token may still pay.
     token = request.wallet_token if request.payment_type != RISK_CHECK else None
-    starting = partial(store.begin, trace=request.trace, idempotency=request.idempotency, wallet_token=token)
+    starting = partial(store.begin, trace=request.trace, idempotency=request.idempotency, wallet_token=token,
+                       alongside=request.alongside)  # fmt: skip
     for _ in range(MAX_TRIES):
         if not refusals and (error := refusal_of(standing, request.merchant, request.now)) is not None:
             request.parameters.refusals = (error,)
@@ -86,13 +93,18 @@ def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
         agreement = standing.agreement if standing is not None and standing.counts and not code else None
         payment.agreement = agreement.id if agreement is not None else None
         raising = agreement if agreement is not None and is_limited(agreement) else None
+        if raising is not None and request.alongside is not None:
+            # Both would guard the statement, and one guard is all it has.
+            raise refusal.Refused(LIMITED, more="draw on it by POST /v1/registrations/{id}/payments")
         try:
             if starting(payment, refusal=code, raising=raising, plan=plan):
                 return payment
         except store.Duplicate:
             payment.duplicate_guard, payment.agreement = None, None
-            starting(payment, refusal=SENT_TWICE)
-            return payment
+            if starting(payment, refusal=SENT_TWICE):
+                return payment
+        if request.alongside is not None:
+            raise Overtaken
         assert standing is not None  # only an agreement can have moved on
         standing = again(standing)
     raise refusal.Refused(BUSY)

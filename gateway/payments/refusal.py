@@ -25,10 +25,12 @@ MODE_NOT_SET_UP: Final = "600.200.700"
 
 
 class Refused(Exception):
-    """No payment is made. ``code`` answers; ``errors`` name the parameters at fault; ``status`` is HTTP's."""
+    """No payment is made. ``code`` answers; ``errors`` name the parameters at fault; ``status`` is HTTP's; ``more``
+    is added to the code's text."""
 
-    def __init__(self, code: str, errors: Sequence[ParameterError] = (), *, status: int = 400) -> None:
+    def __init__(self, code: str, errors: Sequence[ParameterError] = (), *, status: int = 400, more: str = "") -> None:
         super().__init__(code)
+        self.more = more
         self.code = code
         self.errors = tuple(errors)
         self.status = status

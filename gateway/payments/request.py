@@ -16,6 +16,7 @@ from gateway.models import Channel, Merchant, Payment
 from gateway.money import Money
 from gateway.payments.agreements import Standing
 from gateway.payments.idempotency import Claim
+from gateway.rows import Write
 from gateway.wallets.channels import Seen
 
 
@@ -80,7 +81,8 @@ class PaymentRequest:
 
     ``registration``: the stored means that is used, ``stored`` what is no secret of it. ``wallet_token``: the wallet's
     token that the means came out of. ``standing``: the agreement it is made under. ``resource_path``: where the
-    merchant fetches the result, when not under /v1/payments.
+    merchant fetches the result, when not under /v1/payments. ``alongside``: what the door writes in the statement that
+    begins the payment; with a guard in it that no longer holds, there is no payment (Overtaken).
     """
 
     payment: UUID
@@ -101,3 +103,4 @@ class PaymentRequest:
     stored: Mapping[str, Any] = field(default_factory=dict)
     standing: Standing | None = None
     resource_path: str = ""
+    alongside: Callable[[Write], None] | None = None

@@ -37,6 +37,8 @@ from gateway.vault import vault
 
 TIMED_OUT: Final = "100.396.103"
 """A bank or wallet that never heard the shopper's yes, and took the order back."""
+CANCELLED: Final = "100.396.101"
+"""The shopper went another way."""
 NOT_AUTHENTICATED: Final = "100.380.501"
 AT_ONCE: Final = 100
 
@@ -182,20 +184,41 @@ def _expire(payment: Payment) -> bool:
         if row is None:
             return refused(payment, NOT_AUTHENTICATED, None).status == Status.DECLINED
         return take_on(payment, server.timed_out(row.id), None).status != Status.PENDING
-    if returned(payment, None).status != Status.PENDING:
-        return True
+    return _taken_back(payment, TIMED_OUT, None).status != Status.PENDING
+
+
+def withdraw(payment: Payment, trace: Trace | None) -> Payment:
+    """The shopper gave this way up for another one: end the waiting payment, on the word of whoever they were sent to.
+
+    An authentication that did not happen ends it at once. A bank or wallet is asked first: what it accepted meanwhile
+    counts, and what it did not is taken back there. Without its word the payment is still PENDING.
+    """
+    if payment.status != Status.PENDING:
+        return payment
+    waiting = Suspension.objects.filter(pk=payment.pk).first()
+    if waiting is None:
+        return _again(payment)
+    if waiting.stage == Suspension.Stage.AUTHENTICATE:
+        return refused(payment, CANCELLED, trace)
+    return _taken_back(payment, CANCELLED, trace)
+
+
+def _taken_back(payment: Payment, code: str, trace: Trace | None) -> Payment:
+    """Ask a bank or wallet for the last time; what is still open there is taken back and declined with ``code``."""
+    payment = returned(payment, trace)
+    if payment.status != Status.PENDING:
+        return payment
     connector: Connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
         word = connector.void(question(payment, None, {}))
     except Silence as silence:
-        _keep(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)
-        return False
+        return _keep(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)
     reply = AcquirerReply(
-        code=TIMED_OUT, connector_tx_id=word.connector_tx_id, details=word.details, sent=word.sent,
+        code=code, connector_tx_id=word.connector_tx_id, details=word.details, sent=word.sent,
         received=word.received,
     )  # fmt: skip
-    return _answered(payment, reply, "void", started, None).status == Status.DECLINED
+    return _answered(payment, reply, "void", started, trace)
 
 
 def _answered(payment: Payment, reply: AcquirerReply, kind: str, started: float, trace: Trace | None) -> Payment:
@@ -225,10 +248,12 @@ def resource_path(payment: Payment) -> str:
 
 
 def result_url(payment: Payment) -> str | None:
-    """``shopperResultUrl?id=…&resourcePath=…``, its own query kept; None when the merchant sent none."""
+    """``shopperResultUrl?id=…&resourcePath=…``, its own query kept; None when the merchant sent none. ``id`` is the one
+    in the path: the checkout's where there is one."""
     url: str = payment.request.get("shopperResultUrl", "")
     if not url:
         return None
     parts = urlsplit(url)
-    told = f"id={payment.id.hex}&resourcePath={quote(resource_path(payment), safe='')}"
+    path = resource_path(payment)
+    told = f"id={path.split('/')[3]}&resourcePath={quote(path, safe='')}"
     return urlunsplit(parts._replace(query=f"{parts.query}&{told}" if parts.query else told))

@@ -5,7 +5,7 @@ No transaction is open while an acquirer thinks: ``begin`` has committed before,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -59,15 +59,19 @@ def begin(
     idempotency: Idempotency | None = None,
     wallet_token: Seen | None = None,
     plan: Plan | None = None,
+    alongside: Callable[[Write], None] | None = None,
 ) -> bool:
     """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
 
     ``raising``: the first payment of the chain a follow-up joins, or the agreement a payment draws on; its count of
     follow-ups is raised by one. False when somebody else raised it since it was read: then nothing was written, and
-    it must be read again. ``plan``: what risk looks at and observes as the payment begins. Raises KeyTaken, Duplicate,
+    it must be read again. ``alongside``: what the door writes in the same statement; a guard of its own counts like
+    ``raising``, and there is one guard at most. ``plan``: what risk looks at and observes as the payment begins. Raises KeyTaken, Duplicate,
     and Refused for a ``wallet_token`` that began a payment already.
     """
     write = Write()
+    if alongside is not None:
+        alongside(write)
     if raising is not None:
         write.update(raising, {"follow_ups": raising.follow_ups + 1}, expecting={"follow_ups": raising.follow_ups})
     event = Event.REFUSE if refusal else Event.BEGIN

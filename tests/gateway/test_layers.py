@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("gateway.models", "gateway.migrations"),
     (
         "gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens",
-        "gateway.outbound", "gateway.metrics", "gateway.apps",
+        "gateway.outbound", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
     ),
     ("gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications"),
     ("gateway.payments", "gateway.configuration"),

@@ -85,6 +85,16 @@ FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
 )
 """What is stated of an authentication without a payment."""
 
+FOR_CHECKOUTS: tuple[Rule, ...] = (
+    *THREEDS_PROOF,
+    *INSTALMENTS,
+    *(rule for rule in FOR_FOLLOW_UPS if rule not in CUSTOMER_NAMES),
+)
+"""What is stated of a payment before its means is known; a name is not demanded of a customer (D28)."""
+
+FOR_CHECKOUT_PAYMENTS: tuple[Rule, ...] = tuple(rule for rule in FOR_PAYMENTS if rule not in CUSTOMER_NAMES)
+"""What is stated of the payment that a checkout makes."""
+
 FOR_REGISTRATIONS: tuple[Rule, ...] = (
     *TO_STORE,
     *AT_MOST_ONE_MEANS,
@@ -127,6 +137,8 @@ __all__ = [
     "CVV_FITS_BRAND",
     "DPAN_PROOF",
     "FOR_AUTHENTICATIONS",
+    "FOR_CHECKOUTS",
+    "FOR_CHECKOUT_PAYMENTS",
     "FOR_FOLLOW_UPS",
     "FOR_ONE_CLICK",
     "FOR_PAYMENTS",

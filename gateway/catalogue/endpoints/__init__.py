@@ -9,6 +9,14 @@ Source: Part A, Endpoints; ruling D16 for what is left off where.
 
 from __future__ import annotations
 
+from gateway.catalogue.endpoints.checkouts import (
+    CHECKOUT,
+    CHECKOUT_REGISTRATION,
+    CHECKOUT_STATUS,
+    PAY_CHECKOUT,
+    STORE_CHECKOUT,
+    UPDATE_CHECKOUT,
+)
 from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
 from gateway.catalogue.endpoints.payments import FIRST_PAYMENT, FOLLOW_UP, PAYMENTS, STATUS
 from gateway.catalogue.endpoints.registrations import (
@@ -24,14 +32,39 @@ from gateway.catalogue.endpoints.threeds import AUTHENTICATE, READ_AUTHENTICATIO
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     PAYMENTS, FOLLOW_UP, STATUS,
+    CHECKOUT, UPDATE_CHECKOUT, PAY_CHECKOUT, CHECKOUT_STATUS, STORE_CHECKOUT, CHECKOUT_REGISTRATION,
     REGISTER, READ_REGISTRATION, UPDATE_REGISTRATION, DELETE_REGISTRATION, EXTEND_REGISTRATION, ONE_CLICK,
     AUTHENTICATE, READ_AUTHENTICATION,
     READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, TRANSFER, MAKE_TOKEN,
 )  # fmt: skip
 
 __all__ = [
-    "AUTHENTICATE", "DELETE_REGISTRATION", "ENDPOINTS", "ENTITY", "EXTEND_REGISTRATION", "FIRST_PAYMENT", "FOLLOW_UP",
-    "MAKE_TOKEN", "MESSAGES", "MOVE_CLOCK", "NO_TEST_MODE_IN_LIVE", "ONE_CLICK", "PAYMENTS", "READ_AUTHENTICATION",
-    "READ_CLOCK", "READ_REGISTRATION", "REGISTER", "RESET_CLOCK", "STATUS", "TRANSFER", "UPDATE_REGISTRATION",
+    "AUTHENTICATE",
+    "CHECKOUT",
+    "CHECKOUT_REGISTRATION",
+    "CHECKOUT_STATUS",
+    "DELETE_REGISTRATION",
+    "ENDPOINTS",
+    "ENTITY",
+    "EXTEND_REGISTRATION",
+    "FIRST_PAYMENT",
+    "FOLLOW_UP",
+    "MAKE_TOKEN",
+    "MESSAGES",
+    "MOVE_CLOCK",
+    "NO_TEST_MODE_IN_LIVE",
+    "ONE_CLICK",
+    "PAYMENTS",
+    "PAY_CHECKOUT",
+    "READ_AUTHENTICATION",
+    "READ_CLOCK",
+    "READ_REGISTRATION",
+    "REGISTER",
+    "RESET_CLOCK",
+    "STATUS",
+    "STORE_CHECKOUT",
+    "TRANSFER",
+    "UPDATE_CHECKOUT",
+    "UPDATE_REGISTRATION",
     "Endpoint",
 ]  # fmt: skip

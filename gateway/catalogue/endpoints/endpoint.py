@@ -30,7 +30,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         catalogue = Catalogue(
-            self.structures, self.rules, elsewhere=s.ALL_STRUCTURES, aliases={"authentication.entityId": "entityId"}
+            self.structures, self.rules, elsewhere=s.KNOWN_STRUCTURES, aliases={"authentication.entityId": "entityId"}
         )
         object.__setattr__(self, "catalogue", catalogue)
 

@@ -10,11 +10,11 @@ from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, E
 from gateway.catalogue.rules import Breach, Sent, condition
 from gateway.catalogue.structure import ALWAYS, C, O
 
-_FIRST_TYPES = frozenset({"CP", "RV", "RF", "RB", "RC", "CB", "CR"})
+FOLLOWING = frozenset({"CP", "RV", "RF", "RB", "RC", "CB", "CR"})
 
 
 def _follow_ups_need_an_id(sent: Sent) -> Iterator[Breach]:
-    if sent.get("paymentType") in _FIRST_TYPES:
+    if sent.get("paymentType") in FOLLOWING:
         yield "paymentType", f"{sent['paymentType']} follows an earlier payment: send it to POST /v1/payments/{{id}}"
 
 

@@ -18,6 +18,7 @@ from gateway.catalogue.structures.basic import (
 )
 from gateway.catalogue.structures.card_on_file import STANDING_INSTRUCTION
 from gateway.catalogue.structures.cart import CART_ITEMS, CART_PAYMENTS, MARKETPLACE
+from gateway.catalogue.structures.checkout import ACCOUNTS, CHOSEN, FROM_BROWSER, OFFERED
 from gateway.catalogue.structures.means import (
     BANK_ACCOUNT,
     CARD,
@@ -100,6 +101,16 @@ REQUEST_STRUCTURES_OF_FOLLOW_UPS = tuple(
 )
 """Means, authentication, registration and schedule belong to the first payment of a chain (D2)."""
 
+REQUEST_STRUCTURES_OF_CHECKOUTS = (
+    *ACCOUNTS,
+    *(one for one in REQUEST_STRUCTURES_OF_PAYMENTS if one not in _MEANS),
+    OFFERED,
+)
+"""The shopper brings the means (D29); what else is known beforehand may be told."""
+
+KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED, CHOSEN)
+"""The specification's tables, and ours: a name of one of these is known, if perhaps not here."""
+
 __all__ = [
     "AIRLINE",
     "ALL_STRUCTURES",
@@ -111,6 +122,7 @@ __all__ = [
     "CART_ITEMS",
     "CART_PAYMENTS",
     "CHARGEBACK",
+    "CHOSEN",
     "CORPORATE",
     "CUSTOMER",
     "CUSTOM_PARAMETERS",
@@ -118,8 +130,10 @@ __all__ = [
     "ENTITY",
     "EXEMPTION",
     "FOREX",
+    "FROM_BROWSER",
     "GIFT_CARD",
     "JOB",
+    "KNOWN_STRUCTURES",
     "LEGS",
     "MARKETPLACE",
     "MERCHANT",
@@ -127,6 +141,7 @@ __all__ = [
     "MERCHANT_SHIPPING",
     "MIGRATION",
     "NETWORK_KEYS",
+    "OFFERED",
     "PASSENGERS",
     "PAYMENT_METHOD_CODES",
     "PAYMENT_TYPE_CODES",
@@ -135,6 +150,7 @@ __all__ = [
     "RECIPIENT",
     "REPORTING",
     "REQUEST_STRUCTURES",
+    "REQUEST_STRUCTURES_OF_CHECKOUTS",
     "REQUEST_STRUCTURES_OF_FOLLOW_UPS",
     "REQUEST_STRUCTURES_OF_PAYMENTS",
     "RISK",

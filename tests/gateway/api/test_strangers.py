@@ -92,6 +92,27 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("registrations/{payment}/payments", "not valid", paymentType="DB", amount="1", currency="EUR"),
     ),
     "resultcodes": (),
+    "checkouts": (
+        _posts("checkouts", "a checkout", **_MONEY, paymentType="DB"),
+        _posts("checkouts", "not valid", amount="1"),
+    ),
+    "checkouts/<str:target>": (_posts("checkouts/{payment}", "an update", amount="2.00"),),
+    "checkouts/<str:target>/payment": (
+        _reads("checkouts/{payment}/payment"),
+        _posts("checkouts/{payment}/payment", "a form", paymentBrand="VISA"),
+    ),
+    "checkouts/<str:target>/registration": (
+        _reads("checkouts/{payment}/registration"),
+        _posts("checkouts/{payment}/registration", "a form", paymentBrand="VISA"),
+    ),
+    "checkouts/<str:target>/config": (),
+    "checkouts/<str:target>/state": (),
+    "paymentWidgets.js": (),
+    "paymentWidgets/<str:digest>.js": (),
+    "fastcheckout/integrity": (),
+    "widget/texts/<str:locale>.json": (),
+    "widget/brands.json": (),
+    "widget/frame.html": (),
     "test/clock": (
         _reads("test/clock"),
         _posts("test/clock", advance="60"),
@@ -105,6 +126,9 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     "test/wallet-token": (_posts("test/wallet-token", wallet="wallet2", amount="92.00", currency="EUR"),),
 }  # fmt: skip
 """Route → requests that name ids; none for a route that is the same for everybody."""
+
+FILES = ("fastcheckout/integrity", "widget/brands.json", "paymentWidgets.js")
+"""The same bytes for everybody, without an envelope."""
 
 CASES = [
     pytest.param(naming, id=f"{naming.method} {naming.path} {naming.what}")
@@ -251,8 +275,8 @@ def test_no_method_tells_another_merchants_payment_from_none(
     def call(ident: str) -> tuple[int, dict[str, str], str]:
         fields = {"entityId": shop.channel.entity_id, "id": ident, "referenceUuid": ident}
         answer = shop.api.call(method, "/v1/" + route.replace("<str:target>", ident), fields)
-        if not answer.http.content:
-            return answer.status, dict(answer.headers), ""
+        if not answer.http.content or (route in FILES and answer.status == 200):
+            return answer.status, dict(answer.headers), answer.text
         return told(answer, ident)
 
     assert call(theirs) == call(nothing)

@@ -1,0 +1,132 @@
+"""Which brands a checkout offers its shopper, and why not the others.
+
+What the page asks for, what the channel takes, what an acquirer is there for, and the merchant's offer rules.
+Source: Part A, What the service does, 8 (Active Payment Method Selection).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Q
+
+from checkout import score, session
+from checkout.models import Checkout, OfferRule
+from checkout.offers import Offer, Rule, Shopper, offer
+from gateway import brands
+from gateway.brands import Brand
+from gateway.catalogue.parse import ParameterError
+from gateway.connectors.routing import INTERNAL, accounts_of
+from gateway.payments.refusal import BRAND_NOT_SET_UP, Refused
+from gateway.payments.request import PaymentRequest
+
+KINDS: Final[Mapping[str | None, str]] = {
+    "card": "card",
+    "bankAccount": "bank",
+    "virtualAccount": "virtual",
+    "wallet1": "wallet1",
+    "wallet2": "wallet2",
+    "wallet3": "wallet3",
+}
+_BY_SCORE: Final = ("scoreAtLeast", "scoreBelow")
+STORABLE: Final = frozenset({"card", "bank", "virtual"})
+NOT_OF_CHANNEL: Final = "The channel does not take this brand."
+NOT_HERE: Final = "The form cannot take this brand."
+NO_ACCOUNT: Final = "No acquirer account takes this brand in this currency."
+NOT_STORED: Final = "Accounts of this brand cannot be stored."
+UNKNOWN: Final = "No such brand."
+ONLY: Final = "The checkout was created for another brand."
+
+
+def kind_of(brand: Brand) -> str:
+    """How the form shows a brand: card, bank, virtual, redirect, wallet1 … wallet3; '' for one it cannot take."""
+    if brand.redirect:
+        return "redirect"
+    return KINDS.get(brand.means, "")
+
+
+def choose(row: Checkout, wanted: Sequence[str]) -> Offer:
+    """What is offered of ``wanted`` (a page's data-brands, in order); a brand nobody knows is hidden, too."""
+    prepared = session.values_of(row)
+    asked = list(dict.fromkeys(wanted))
+    hidden = {code: why for code in asked if (why := _shut(row, prepared, code))}
+    rest = [code for code in asked if code not in hidden]
+    if rest and _needs_account(prepared):
+        accounts = accounts_of(row.channel_id)
+        currency = prepared.get("currency", "")
+        for code in rest:
+            if not any(account.takes(code, currency) for account in accounts):
+                hidden[code] = NO_ACCOUNT
+        rest = [code for code in rest if code not in hidden]
+    rules = rules_of(row) if rest else []
+    found = offer(rest, rules, shopper_of(row, prepared, rules))
+    _remember(row, found.hidden)
+    return Offer(brands=found.brands, hidden={**hidden, **found.hidden})
+
+
+def _shut(row: Checkout, prepared: Mapping[str, str], code: str) -> str:
+    """Why a brand cannot be paid with here, whoever the shopper is; '' when it can."""
+    brand = brands.brand(code)
+    if brand is None:
+        return UNKNOWN
+    if row.channel.brands and code not in row.channel.brands:
+        return NOT_OF_CHANNEL
+    kind = kind_of(brand)
+    if not kind:
+        return NOT_HERE
+    if row.kind == Checkout.Kind.REGISTRATION and kind not in STORABLE:
+        return NOT_STORED
+    return ONLY if prepared.get("paymentBrand", code) != code else ""
+
+
+def _needs_account(prepared: Mapping[str, str]) -> bool:
+    return settings.IS_LIVE or prepared.get("testMode", INTERNAL) != INTERNAL
+
+
+def rules_of(row: Checkout) -> list[Rule]:
+    """The offer rules of the checkout's channel and merchant, in their order."""
+    rows = OfferRule.objects.filter(Q(channel=row.channel_id) | Q(channel=None), merchant=row.merchant_id, active=True)
+    return [
+        Rule(
+            name=one.name, hides=one.action == OfferRule.Action.HIDE, brands=frozenset(one.brands),
+            conditions=one.conditions, reason=one.reason,
+        )
+        for one in rows.order_by("position", "id")
+    ]  # fmt: skip
+
+
+def _remember(row: Checkout, hidden: Mapping[str, str]) -> None:
+    """Keep with the checkout what the rules hid and why, for the clerk who is asked."""
+    if dict(hidden) != row.hidden:
+        row.hidden = dict(hidden)
+        Checkout.objects.filter(pk=row.pk).update(hidden=row.hidden)
+
+
+def shopper_of(row: Checkout, prepared: Mapping[str, str], rules: Sequence[Rule]) -> Shopper:
+    """What the merchant told of the shopper, and the risk score of the checkout if one of ``rules`` asks for it."""
+    scored = any(name in _BY_SCORE for rule in rules for name in rule.conditions)
+    amount = prepared.get("amount")
+    return Shopper(
+        amount=Decimal(amount) if amount else None,
+        currency=prepared.get("currency", ""),
+        country=prepared.get("billing.country") or prepared.get("shipping.country") or "",
+        email=prepared.get("customer.email", ""),
+        status=prepared.get("customer.status", ""),
+        score=score.of(row, prepared) if scored else None,
+    )
+
+
+def refuse_what_is_not_offered(row: Checkout, request: PaymentRequest) -> None:
+    """Raise Refused (600.200.201) for a brand that a rule hides from this shopper, whatever the page drew."""
+    rules = rules_of(row)
+    if not rules:
+        return
+    hidden = offer([request.brand], rules, shopper_of(row, session.values_of(row), rules)).hidden
+    if hidden:
+        error = ParameterError(
+            name="paymentBrand", value=request.brand, message="is not offered in this checkout", code=BRAND_NOT_SET_UP
+        )
+        raise Refused(BRAND_NOT_SET_UP, [error])

@@ -1,0 +1,1 @@
+"""The demo shop: a merchant like any other, in the test environment only."""

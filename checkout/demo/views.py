@@ -1,0 +1,162 @@
+"""The demo shop's pages and the two things its server does: prepare a checkout, read a result. Not in live."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from csp.constants import SELF
+from csp.decorators import csp_update
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST, require_safe
+
+from checkout import languages
+from checkout.choice import kind_of
+from checkout.demo import goods, merchant
+from checkout.demo.page import LANGUAGE_NAMES, source
+from gateway import brands, widget_hash
+
+COOKIE: Final = "demo_cards"
+"""The returning shopper's registrations, signed: the demo shop has no accounts."""
+COOKIE_S: Final = 30 * 24 * 3600
+MOST_CARDS: Final = 6
+SHOPPER: Final = {
+    "customer.merchantCustomerId": "demo-shopper",
+    "customer.givenName": "Jane",
+    "customer.surname": "Jones",
+    "customer.email": "jane@mail.example",
+    "customer.status": "EXISTING",
+}
+BRANDS: Final = (
+    "VISA", "MASTER", "AMEX", "DIRECTDEBIT_SEPA", "ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "VIRTUALACCOUNT",
+    "WALLET1", "WALLET2", "WALLET3",
+)  # fmt: skip
+FAST: Final = ("WALLET1", "WALLET2", "SHOPWALLET", "WEBWALLET")
+_CHECKOUT: Final = re.compile(r"/v1/checkouts/[0-9A-F]{32}-[0-9A-Za-z]{1,15}/(?:payment|registration)")
+_REGISTRATION: Final = re.compile("[0-9a-f]{32}")
+_STATIC: Final = Path(__file__).resolve().parents[2] / "static"
+
+
+def _shop() -> merchant.Shop:
+    found = merchant.shop()
+    if found is None:
+        raise Http404("the demo shop is for a seeded test environment")
+    return found
+
+
+@require_safe
+@csp_update({"frame-src": [SELF]})
+def start(request: HttpRequest) -> HttpResponse:
+    """GET /demo/: the shop."""
+    _shop()
+    return _page(
+        request, "demo/shop.html",
+        settings_of_page={
+            "base": f"{settings.GATEWAY_BASE_URL}/", "brands": list(BRANDS), "fast": list(FAST),
+            "products": {product.sku: [product.name, product.cents] for product in goods.PRODUCTS},
+            "currency": goods.CURRENCY, "source": source(settings.GATEWAY_BASE_URL),
+        },
+        products=goods.PRODUCTS, languages=[(code, languages.iso(code), LANGUAGE_NAMES[code])
+                                            for code in languages.LOCALES],
+        brands=[(code, brands.BRANDS[code].label, kind_of(brands.BRANDS[code])) for code in BRANDS],
+    )  # fmt: skip
+
+
+@csrf_exempt
+@require_POST
+def prepare(request: HttpRequest) -> HttpResponse:
+    """POST /demo/checkout: what a merchant's server does when the shopper goes to pay. It changes nothing of anybody's:
+    a checkout costs nothing until it is paid."""
+    shop = _shop()
+    sent = request.POST
+    channel = "3ds" if sent.get("secure") == "1" else "plain"
+    fields = {"entityId": shop.channels[channel], "paymentType": "DB", "integrity": "true"}
+    fields |= goods.checkout_fields(goods.cart_of({name: sent.get(name, "") for name in goods.BY_SKU}))
+    fields["shopperResultUrl"] = f"{settings.GATEWAY_BASE_URL}/demo/result?channel={channel}"
+    if sent.get("returning") == "1":
+        fields |= SHOPPER
+        for at, card in enumerate(_cards(request)):
+            fields[f"registrations[{at}].id"] = card
+    exchange = merchant.call(shop, "POST", "/v1/checkouts", fields)
+    return _told({"exchange": exchange.as_json(), "id": exchange.body.get("id"),
+                  "integrity": exchange.body.get("integrity")})  # fmt: skip
+
+
+@require_safe
+def result(request: HttpRequest) -> HttpResponse:
+    """GET /demo/result: where the shopper returns to. The shop's server fetches the result."""
+    shop = _shop()
+    path = request.GET.get("resourcePath", "")
+    if not _CHECKOUT.fullmatch(path):
+        raise Http404("no such checkout")
+    channel = request.GET.get("channel", "plain")
+    entity = shop.channels.get(channel) or shop.channels["plain"]
+    exchange = merchant.call(shop, "GET", path, {"entityId": entity})
+    body = exchange.body
+    code = body["result"]["code"]
+    outcome = "paid" if exchange.status == 200 and "id" in body and not code.startswith("000.200") else (
+        "pending" if exchange.status == 200 else "failed")  # fmt: skip
+    answer = _page(
+        request, "demo/result.html", settings_of_page={"exchange": exchange.as_json()}, outcome=outcome, body=body
+    )
+    stored = body.get("registrationId", "")
+    if outcome == "paid" and _REGISTRATION.fullmatch(str(stored)):
+        cards = list(dict.fromkeys([str(stored), *_cards(request)]))[:MOST_CARDS]
+        answer.set_signed_cookie(COOKIE, ".".join(cards), max_age=COOKIE_S, httponly=True, samesite="Lax", path="/demo")
+    return answer
+
+
+@csrf_exempt
+@require_POST
+def forget(request: HttpRequest) -> HttpResponse:
+    """POST /demo/forget: the returning shopper's cards are offered no more."""
+    _shop()
+    answer = _told({"forgotten": len(_cards(request))})
+    answer.delete_cookie(COOKIE, path="/demo")
+    return answer
+
+
+def _cards(request: HttpRequest) -> list[str]:
+    text = request.get_signed_cookie(COOKIE, default="") or ""
+    return [one for one in text.split(".") if _REGISTRATION.fullmatch(one)][:MOST_CARDS]
+
+
+def _told(body: dict[str, Any]) -> HttpResponse:
+    answer = JsonResponse(body)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    build = settings.GATEWAY_BUILD_NUMBER
+    response = render(
+        request, template,
+        {
+            "base_url": settings.GATEWAY_BASE_URL, "environment": settings.GATEWAY_ENVIRONMENT,
+            "live": settings.IS_LIVE, "build": build, "commit": build[:7], "section": "demo",
+            "integrity": widget_hash.integrity(),
+            "assets": {name: asset(path) for name, path in _ASSETS.items()},
+            **context,
+        },
+    )  # fmt: skip
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+_ASSETS: Final = {
+    "tollhouse_css": "tollhouse.css", "docs_js": "docs.js", "demo_css": "demo/demo.css", "demo_js": "demo/demo.js",
+}  # fmt: skip
+
+
+@cache
+def asset(name: str) -> str:
+    """A static file's address with a mark of its content."""
+    mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
+    return f"{static(name)}?v={mark}"

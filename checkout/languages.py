@@ -1,0 +1,61 @@
+"""The form's 25 languages: the spec's codes, their ISO names, and the texts of each.
+
+Source: Part A, What the service does, 8; decisions, section 7.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+LOCALES: Final = (
+    "en", "de", "fr", "es", "it", "nl", "dk", "fi", "se", "tr", "ja", "sl", "pt",
+    "pl", "cz", "hu", "bg", "ro", "ru", "cn", "gr", "no", "sk", "ar", "ko",
+)  # fmt: skip
+DEFAULT: Final = "en"
+RIGHT_TO_LEFT: Final = frozenset({"ar"})
+ISO: Final[Mapping[str, str]] = {"dk": "da", "se": "sv", "cz": "cs", "cn": "zh", "gr": "el", "no": "nb"}
+"""Spec code → ISO 639-1, where they differ: what a page's ``lang`` attribute says."""
+ALIASES: Final[Mapping[str, str]] = {iso: code for code, iso in ISO.items()} | {"nn": "no"}
+_FOLDER: Final = Path(__file__).parent / "widget" / "locales"
+
+
+def known(text: str) -> str | None:
+    """The spec's code for what was asked for (``da``, ``de_AT``, ``zh-CN`` …), None for a language there is not."""
+    code = text.replace("_", "-").partition("-")[0].lower()
+    code = ALIASES.get(code, code)
+    return code if code in LOCALES else None
+
+
+def of_header(accept_language: str) -> str:
+    """The first language of an Accept-Language header that there is; English otherwise. Weights come in order."""
+    for part in accept_language[:500].split(","):
+        if (code := known(part.partition(";")[0].strip())) is not None:
+            return code
+    return DEFAULT
+
+
+def iso(code: str) -> str:
+    return ISO.get(code, code)
+
+
+def direction(code: str) -> str:
+    return "rtl" if code in RIGHT_TO_LEFT else "ltr"
+
+
+@lru_cache(maxsize=len(LOCALES))
+def texts(code: str) -> Mapping[str, str]:
+    """Every text of a language, by key; English ones where a language has none."""
+    found = _read(code)
+    return {**texts(DEFAULT), **found} if code != DEFAULT else found
+
+
+def _read(code: str) -> dict[str, str]:
+    try:
+        found: dict[str, str] = json.loads((_FOLDER / f"{code}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found

@@ -1,0 +1,128 @@
+"""Checkouts, the calls they owe, and which brands they offer. Columns and constraints; verbs live elsewhere.
+
+Source: Part A, What the service does, 8; States and transitions; Events, 2; decisions, section 7.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from checkout import offers
+from gateway.models import Channel, Merchant, Payment
+
+
+def random_id() -> UUID:
+    """A checkout's id is a capability: 128 random bits (D14)."""
+    return UUID(bytes=secrets.token_bytes(16))
+
+
+def node() -> str:
+    return str(settings.GATEWAY_NODE)
+
+
+class Checkout(models.Model):
+    """What a merchant prepared and a shopper pays. Times are the merchant's clock.
+
+    ``request``: the merchant's parameters by full name; those that are secret are in ``sealed`` (JSON), if any.
+    ``payment``: the payment of the last attempt; whether another may follow is told by that payment alone.
+    ``version`` is raised by every change, so that of two that read the same checkout one changes it: an attempt
+    begins in the statement that raises it. ``hidden``: brands that were not offered, code → why. ``fetched_at``: when
+    the merchant read the result of the last attempt.
+    """
+
+    class Kind(models.TextChoices):
+        PAYMENT = "payment"
+        REGISTRATION = "registration"
+
+    id = models.UUIDField(primary_key=True, default=random_id, editable=False)
+    node = models.CharField(max_length=15, default=node, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    kind = models.CharField(max_length=12, choices=Kind)
+    request = models.JSONField(default=dict)
+    sealed = models.BinaryField(null=True)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_constraint=False)
+    attempts = models.SmallIntegerField(default=0)
+    version = models.IntegerField(default=1)
+    hidden = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    fetched_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-created_at"], name="checkout_merchant_time"),
+            models.Index(fields=["expires_at"], name="checkout_sealed", condition=models.Q(sealed__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def public_id(self) -> str:
+        """32 upper-case hex digits, a hyphen, the node (D14)."""
+        return f"{self.id.hex.upper()}-{self.node}"
+
+
+class ResultCall(models.Model):
+    """A merchant has to be called: a payment was started and its result was not fetched.
+
+    The row is written with the payment it speaks of and goes when the merchant fetches the result; a later attempt of
+    the same checkout replaces it, so a checkout owes one call at most. ``due_at`` is the merchant's clock.
+    Source: Part A, Events, 2.
+    """
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="result_call", db_constraint=False
+    )
+    checkout = models.ForeignKey(Checkout, on_delete=models.CASCADE, related_name="result_calls", db_constraint=False)
+    due_at = models.DateTimeField(db_index=True)
+    called_at = models.DateTimeField(null=True)
+
+
+MOST_CONDITIONS: Final = 20
+
+
+def _conditions(value: Any) -> None:
+    if faults := offers.faults_of(value):
+        raise ValidationError("; ".join(faults))
+
+
+class OfferRule(models.Model):
+    """When which brands are offered in a checkout: the first rule by ``position`` that speaks of a brand decides.
+
+    ``conditions``: all of them must hold (checkout.offers). ``brands``: empty means every brand. ``reason`` is what a
+    clerk reads beside the checkout. Without a channel it is for all channels of the merchant.
+    Source: Part A, What the service does, 8 (Active Payment Method Selection).
+    """
+
+    class Action(models.TextChoices):
+        HIDE = "hide", "do not offer"
+        SHOW = "show", "offer"
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, related_name="offer_rules")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, null=True, blank=True, related_name="offer_rules")
+    position = models.PositiveSmallIntegerField(default=100)
+    name = models.CharField(max_length=64)
+    action = models.CharField(max_length=4, choices=Action, default=Action.HIDE)
+    brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    conditions = models.JSONField(default=dict, blank=True, validators=[_conditions])
+    reason = models.CharField(max_length=200, blank=True)
+    active = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["merchant_id", "position", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["merchant", "name"], name="offer_rule_name"),
+            models.CheckConstraint(condition=models.Q(action__in=["hide", "show"]), name="offer_rule_action_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,151 @@
+"""Active Payment Method Selection: which brands a checkout offers, by rules about who pays how much from where.
+
+Pure: rules and facts in, offered brands and reasons out. A rule's conditions are a JSON object; each name is one row
+of CONDITIONS. Source: Part A, What the service does, 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+MOST_VALUES: Final = 1_000
+"""Entries of one list in one condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shopper:
+    """What is known of who pays when the form is drawn. ``score``: risk, 0 to 100; None when nothing was scored."""
+
+    amount: Decimal | None
+    currency: str
+    country: str
+    email: str
+    status: str
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """``brands``: empty means every brand. ``hides``: what it does to them when all ``conditions`` hold."""
+
+    name: str
+    hides: bool
+    brands: frozenset[str]
+    conditions: Mapping[str, Any]
+    reason: str = ""
+
+    @property
+    def why(self) -> str:
+        return self.reason or self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """``brands`` in the order they were asked for; ``hidden``: code → why it is not offered."""
+
+    brands: tuple[str, ...]
+    hidden: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One kind of condition: ``check`` says what is wrong with a value ('' for nothing), ``holds`` whether it holds."""
+
+    words: str
+    check: Callable[[Any], str]
+    holds: Callable[[Any, Shopper], bool]
+
+
+def offer(brands: Sequence[str], rules: Iterable[Rule], shopper: Shopper) -> Offer:
+    """``brands`` without those that a rule hides. The first rule that speaks of a brand and holds decides."""
+    holding = [rule for rule in rules if holds(rule.conditions, shopper)]
+    hidden: dict[str, str] = {}
+    for brand in brands:
+        deciding = next((rule for rule in holding if not rule.brands or brand in rule.brands), None)
+        if deciding is not None and deciding.hides:
+            hidden[brand] = deciding.why
+    return Offer(brands=tuple(brand for brand in brands if brand not in hidden), hidden=hidden)
+
+
+def holds(conditions: Mapping[str, Any], shopper: Shopper) -> bool:
+    """Whether every condition holds; without any, always."""
+    return all(CONDITIONS[name].holds(value, shopper) for name, value in conditions.items())
+
+
+def faults_of(conditions: Any) -> list[str]:
+    """What is wrong with a rule's conditions, as sentences; empty when nothing is."""
+    if not isinstance(conditions, dict):
+        return ["conditions must be an object"]
+    faults = []
+    for name, value in conditions.items():
+        if name not in CONDITIONS:
+            faults.append(f"{name} is not a condition; allowed are {', '.join(CONDITIONS)}")
+        elif fault := CONDITIONS[name].check(value):
+            faults.append(f"{name} {fault}")
+    return faults
+
+
+def _a_score(value: Any) -> str:
+    return "" if type(value) is int and 0 <= value <= 100 else "must be a whole number from 0 to 100"
+
+
+def _an_amount(value: Any) -> str:
+    try:
+        fine = isinstance(value, str) and Decimal(value).is_finite() and Decimal(value) >= 0
+    except InvalidOperation:
+        fine = False
+    return "" if fine else "must be an amount as text, e.g. 92.00"
+
+
+def _a_list(value: Any) -> str:
+    fine = isinstance(value, list) and 0 < len(value) <= MOST_VALUES and all(isinstance(v, str) and v for v in value)
+    return "" if fine else f"must be a list of 1 to {MOST_VALUES:,} texts"
+
+
+def _email_matches(patterns: list[str], shopper: Shopper) -> bool:
+    email = shopper.email.lower()
+    return bool(email) and any(fnmatchcase(email, pattern.lower()) for pattern in patterns)
+
+
+CONDITIONS: Final[Mapping[str, Condition]] = {
+    "scoreAtLeast": Condition(
+        words="the risk score (0 to 100) is at least this", check=_a_score,
+        holds=lambda value, shopper: shopper.score is not None and shopper.score >= value,
+    ),
+    "scoreBelow": Condition(
+        words="the risk score (0 to 100) is lower than this, or nothing was scored", check=_a_score,
+        holds=lambda value, shopper: shopper.score is None or shopper.score < value,
+    ),
+    "emails": Condition(
+        words="customer.email is one of these; * stands for anything, e.g. *@mail.example", check=_a_list,
+        holds=_email_matches,
+    ),
+    "countries": Condition(
+        words="billing.country, else shipping.country, is one of these", check=_a_list,
+        holds=lambda value, shopper: shopper.country in value,
+    ),
+    "notCountries": Condition(
+        words="the country is known and none of these", check=_a_list,
+        holds=lambda value, shopper: bool(shopper.country) and shopper.country not in value,
+    ),
+    "currencies": Condition(
+        words="the currency is one of these", check=_a_list,
+        holds=lambda value, shopper: shopper.currency in value,
+    ),
+    "amountAtLeast": Condition(
+        words="the amount is at least this", check=_an_amount,
+        holds=lambda value, shopper: shopper.amount is not None and shopper.amount >= Decimal(value),
+    ),
+    "amountBelow": Condition(
+        words="the amount is lower than this", check=_an_amount,
+        holds=lambda value, shopper: shopper.amount is not None and shopper.amount < Decimal(value),
+    ),
+    "customerStatus": Condition(
+        words="customer.status is one of these", check=_a_list,
+        holds=lambda value, shopper: shopper.status in value,
+    ),
+}  # fmt: skip

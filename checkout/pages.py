@@ -1,0 +1,69 @@
+"""The docs' page about the widget, with a generator for the content security policy of the page around it."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from checkout import csp, languages
+from checkout.choice import kind_of
+from checkout.demo.page import LANGUAGE_NAMES, source
+from gateway import brands, widget_hash
+from gateway.pages import navigation
+from gateway.pages.samples import SAMPLES
+from gateway.pages.views import docs_page, shown
+
+OPTIONS: Final = (
+    ("style", "text", "card, logos, none or plain: how the form looks."),
+    ("locale", "text", "The language: one of the 25 codes, or its ISO name. The page's lang attribute counts else."),
+    ("labels", "object", "Your own words: key → text."),
+    ("errorMessages", "object", "Your own words for errors: key → text."),
+    ("inlineFlow", "list", "Brands that run without leaving the page."),
+    ("registrations", "object", "requireCvv: ask for the code of a stored card; hideInitialPaymentForms: only those."),
+    ("brandDetection", "true/false", "Find the brand by the first digits."),
+    ("maskCvv", "true/false", "Show dots for the security code."),
+    ("requireCvv", "true/false", "Demand the security code."),
+    ("billingAddress", "object", "Ask for the address; values fill it in."),
+    ("onReady", "function", "The form stands."),
+    ("onBeforeSubmitCard", "function", "Your own checks: false, or a promise of false, stops the submission."),
+    ("onAfterSubmit", "function", "The form was sent."),
+    ("onError", "function", "Something failed: {name, message}."),
+    ("onChangeBrand", "function", "Another brand was chosen or found."),
+    ("createCheckout", "function", "Fast checkout: called once per click with {brand}; returns an id or a promise."),
+    ("checkout.amount", "text", "Shown on the buttons before there is a checkout."),
+    ("wallet1, wallet2, wallet3", "object", "What a wallet's sheet shows and asks; see fast checkout."),
+    ("baseUrl", "text", "Where the gateway is, when the script came from elsewhere. It ends with a slash."),
+)
+FAULTS: Final = (
+    ("Failed to find a valid digest in the 'integrity' attribute",
+     "The script is not the one the hash belongs to. Read the hash anew, or load the build that has it: "
+     "/v1/paymentWidgets/{sha384 in hex}.js is served for ever."),
+    ("Refused to frame … because it violates … frame-src",
+     "The page's policy lacks this gateway's host: take the header from the generator above."),
+    ("No payment session found", "The checkout has ended (30 minutes) or there is none of that id: create another."),
+    ("paymentWidgets stands inside another form",
+     "A form inside a form is no HTML; browsers drop the inner one. Take the outer form away."),
+    ("baseUrl must end with a slash", "https://pay.example/, not https://pay.example."),
+)  # fmt: skip
+
+
+@require_safe
+def widget_guide(request: HttpRequest) -> HttpResponse:
+    """GET /docs/widget: how to put the form into a page. ``?brand=…`` chooses brands for the policy."""
+    offered = [brand for brand in brands.BRANDS.values() if kind_of(brand)]
+    codes = [brand.code for brand in offered]
+    chosen = [code for code in request.GET.getlist("brand") if code in codes] or ["VISA", "MASTER"]
+    base = urlsplit(settings.GATEWAY_BASE_URL)
+    directives = csp.policy(f"{base.scheme}://{base.netloc}", chosen, settings.GATEWAY_WALLET_ORIGINS)
+    return docs_page(
+        request, "docs/widget.html", "widget", page=navigation.PAGES["widget"],
+        source=source(settings.GATEWAY_BASE_URL), csp=csp.header(directives), chosen=chosen, offered=offered,
+        options=OPTIONS, faults=FAULTS, integrity=widget_hash.integrity(),
+        languages=[(code, languages.iso(code), LANGUAGE_NAMES[code]) for code in languages.LOCALES],
+        samples={name.replace("-", "_"): shown(SAMPLES[name]) for name in (
+            "checkout", "update-checkout", "checkout-status", "register-checkout")},
+    )  # fmt: skip

@@ -1,0 +1,177 @@
+"""The widget's public files: the script and its builds, its hash, the hosted fields' document, texts and brands.
+
+The script's bytes are the same for everyone, with a checkout in the address or without.
+Source: Part A, What the service does, 8 and 10; rulings D13, D19; decisions, section 7.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.utils.http import parse_etags, quote_etag
+
+from checkout import languages
+from checkout.choice import kind_of
+from checkout.describe import brand_facts
+from gateway import brands, widget_hash
+from gateway.api.envelope import plain_answer
+from gateway.api.errors import WRONG_METHOD
+
+JAVASCRIPT: Final = "application/javascript; charset=utf-8"
+JSON: Final = "application/json; charset=utf-8"
+ASKED_AGAIN: Final = "public, no-cache"
+"""Kept, and asked about with its ETag each time: a page's new hash must never meet an old script."""
+FOR_EVER: Final = "public, max-age=31536000, immutable"
+_DIGEST: Final = re.compile(r"[0-9a-f]{96}")
+_ORIGIN: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_FRAME: Final = Path(__file__).parent / "widget" / "frame" / "frame.html"
+_INLINE: Final = {name: re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL) for name in ("script", "style")}
+
+
+def script(request: HttpRequest) -> HttpResponse:
+    """GET /v1/paymentWidgets.js: the script as it is built now."""
+    build = widget_hash.current()
+    if not build.script:
+        return plain_answer(404, "200.300.404", "no widget is built: run manage.py widget_build")
+    return _file(request, build.script, JAVASCRIPT, etag=build.digest.hex(), caching=ASKED_AGAIN)
+
+
+def build(request: HttpRequest, digest: str) -> HttpResponse:
+    """GET /v1/paymentWidgets/{sha384}.js: any build there ever was."""
+    script = _built(digest)
+    if script is None:
+        return plain_answer(404, "200.300.404", "no such build")
+    return _file(request, script, JAVASCRIPT, etag=digest, caching=FOR_EVER)
+
+
+def integrity(request: HttpRequest) -> HttpResponse:
+    """GET /v1/fastcheckout/integrity: one field, and no envelope (D13)."""
+    return _json(request, {"integrity": widget_hash.integrity()}, "no-store")
+
+
+def texts(request: HttpRequest, locale: str) -> HttpResponse:
+    """GET /v1/widget/texts/{locale}.json: a language without a checkout."""
+    code = languages.known(locale)
+    if code is None:
+        return plain_answer(404, "200.300.404", "no such language")
+    body = {
+        "locale": code, "lang": languages.iso(code), "dir": languages.direction(code),
+        "texts": dict(languages.texts(code)),
+    }  # fmt: skip
+    return _json(request, body, "public, max-age=300")
+
+
+def brand_table(request: HttpRequest) -> HttpResponse:
+    """GET /v1/widget/brands.json: every brand a form can take."""
+    rows = [brand_facts(brand) for brand in brands.BRANDS.values() if kind_of(brand)]
+    return _json(request, {"brands": rows}, "public, max-age=300")
+
+
+def frame(request: HttpRequest) -> HttpResponse:
+    """GET /v1/widget/frame.html: the document of a hosted field. Only the page that names itself may frame it."""
+    if wrong := _wrong_method(request):
+        return wrong
+    parent = request.GET.get("parent", "")
+    ancestors = _ancestors(parent)
+    if ancestors is None:
+        return plain_answer(400, "200.300.404", "parent must be the origin of the page, e.g. https://shop.example")
+    document = _frame_document()
+    if not document:
+        return plain_answer(404, "200.300.404", "no widget is built")
+    own = {name: own_hash(document, name) for name in _INLINE}
+    answer = HttpResponse(document, content_type="text/html; charset=utf-8")
+    answer["Content-Security-Policy"] = (
+        f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; connect-src 'self'; "
+        f"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
+    )
+    answer["Cache-Control"] = "no-store"
+    answer["Referrer-Policy"] = "no-referrer"
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Permissions-Policy"] = "camera=(), microphone=(), geolocation=()"
+    return answer
+
+
+def own_hash(document: str, element: str) -> str:
+    """The source that lets exactly this document's own inline ``script`` or ``style`` run."""
+    found = _INLINE[element].search(document)
+    content = found[1] if found else ""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _ancestors(parent: str) -> str | None:
+    """The frame-ancestors of a page's origin; None for what is none. A page opened from disk has the origin "null":
+    it may try the test environment."""
+    if _ORIGIN.fullmatch(parent):
+        # A source list knows no IPv6 hosts: the scheme and port are as near as it gets.
+        parts = urlsplit(parent)
+        return f"{parts.scheme}:" if "[" in parent else parent
+    return "file:" if parent in ("null", "file://") and not settings.IS_LIVE else None
+
+
+def _frame_document() -> str:
+    try:
+        return _FRAME.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _built(digest: str) -> bytes | None:
+    if not _DIGEST.fullmatch(digest):
+        return None
+    now = widget_hash.current()
+    if now.script and now.digest.hex() == digest:
+        return now.script
+    try:
+        return (Path(settings.GATEWAY_WIDGET_DIST) / "builds" / f"{digest}.js").read_bytes()
+    except OSError:
+        return None
+
+
+def _json(request: HttpRequest, body: dict[str, Any], caching: str) -> HttpResponse:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return _file(request, text, JSON, etag=widget_hash.digest_of(text), caching=caching)
+
+
+def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching: str) -> HttpResponse:
+    """The same bytes for everybody, readable from any page."""
+    if wrong := _wrong_method(request):
+        return wrong
+    quoted = quote_etag(etag)
+    known = parse_etags(request.headers.get("If-None-Match", ""))
+    zipped = "gzip" in request.headers.get("Accept-Encoding", "") and len(content) > 1_000
+    if quoted in known or f"W/{quoted}" in known or "*" in known:
+        answer: HttpResponse = HttpResponseNotModified()
+    else:
+        answer = HttpResponse(_zipped(content) if zipped else content, content_type=kind)
+        if zipped:
+            answer["Content-Encoding"] = "gzip"
+    answer["ETag"] = quoted
+    answer["Vary"] = "Accept-Encoding"
+    answer["Cache-Control"] = caching
+    answer["Access-Control-Allow-Origin"] = "*"
+    answer["Cross-Origin-Resource-Policy"] = "cross-origin"
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer
+
+
+@lru_cache(maxsize=64)
+def _zipped(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def _wrong_method(request: HttpRequest) -> HttpResponse | None:
+    if request.method in ("GET", "HEAD"):
+        return None
+    answer = plain_answer(405, WRONG_METHOD, "this path takes GET")
+    answer["Allow"] = "GET"
+    return answer

@@ -1,0 +1,57 @@
+"""The hash of the widget script that is served now, for the ``integrity`` attribute of a page's script tag.
+
+The script itself belongs to the checkout app; only its built file is read here. Source: Part A, What the service
+does, 10.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from django.conf import settings
+
+ALGORITHM: Final = "sha384"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """One built script. ``digest`` is SHA-384: the name a build keeps when the next one is served."""
+
+    script: bytes
+    digest: bytes
+
+    @property
+    def integrity(self) -> str:
+        """As the ``integrity`` attribute wants it: ``sha384-`` and base64."""
+        return f"{ALGORITHM}-{base64.b64encode(self.digest).decode()}"
+
+
+def current() -> Build:
+    """The script as it is served now; an empty one where none is built."""
+    path = Path(settings.GATEWAY_WIDGET_DIST) / "paymentWidgets.js"
+    try:
+        found = path.stat()
+    except OSError:
+        return _read(str(path), 0, 0)
+    return _read(str(path), found.st_mtime_ns, found.st_size)
+
+
+def integrity() -> str:
+    """The hash of the script that is served now."""
+    return current().integrity
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, modified_ns: int, size: int) -> Build:
+    script = Path(path).read_bytes() if modified_ns else b""
+    return Build(script=script, digest=hashlib.new(ALGORITHM, script).digest())
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-384 of anything, hexadecimal: an ETag."""
+    return hashlib.new(ALGORITHM, content).hexdigest()

@@ -1,0 +1,206 @@
+// The demo shop's page: a cart, the form, and a panel that shows each request and its answer.
+const facts = JSON.parse(document.getElementById("demo-settings").textContent);
+const $ = (id) => document.getElementById(id);
+const make = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") node.textContent = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+};
+
+// --- the panel -----------------------------------------------------------------------------------------------------
+let shown = 0;
+function tell({ who, method, path, sent, status, answer }) {
+  shown += 1;
+  $("count").textContent = String(shown);
+  if ($("empty")) $("empty").hidden = true;
+  const bad = status >= 400 || !status;
+  const summary = make("summary", {},
+    make("span", { class: "method", text: method }),
+    make("span", { class: "path", text: path, title: path }, make("span", { class: "who", text: who })),
+    make("span", { class: bad ? "bad-status" : "good-status", text: status ? String(status) : "—" }));
+  const fold = make("details", {}, summary);
+  if (sent && sent.length) {
+    fold.append(make("h3", { text: "Sent" }), make("pre", { text: sent.map(([name, value]) => `${name} = ${value}`).join("\n") }));
+  }
+  fold.append(make("h3", { text: "Answer" }), make("pre", { text: JSON.stringify(shorter(answer), null, 2) }));
+  $("log").prepend(make("li", {}, fold));
+}
+
+// The texts of a form and its brand table fill pages: only their number is shown.
+function shorter(answer) {
+  if (!answer || typeof answer !== "object") return answer;
+  const found = { ...answer };
+  if (found.texts) found.texts = `… ${Object.keys(found.texts).length} texts`;
+  if (Array.isArray(found.brands)) found.brands = found.brands.map((brand) => brand.code);
+  return found;
+}
+
+if (facts.exchange) tell({ who: "the shop's server", ...facts.exchange });
+
+// What the form asks from this page. Card data go out of a frame of the gateway and are never seen here.
+const plainFetch = window.fetch.bind(window);
+const SECRET = /number|cvv|token|iban/i;
+window.fetch = async (target, init = {}) => {
+  const url = new URL(typeof target === "string" ? target : target.url, location.href);
+  const watched = url.pathname.startsWith("/v1/");
+  let response;
+  try {
+    response = await plainFetch(target, init);
+  } catch (fault) {
+    if (watched) tell({ who: "the form", method: init.method || "GET", path: url.pathname, status: 0, answer: String(fault) });
+    throw fault;
+  }
+  if (watched) {
+    const sent = init.body instanceof URLSearchParams ? [...init.body].map(([name, value]) => [name, SECRET.test(name) ? "•••" : value]) : [];
+    response.clone().json().then(
+      (answer) => tell({ who: "the form", method: init.method || "GET", path: url.pathname + url.search, sent, status: response.status, answer }),
+      () => {});
+  }
+  return response;
+};
+
+// --- the cart ------------------------------------------------------------------------------------------------------
+if ($("go")) {
+  const KEPT = "tollhouse-demo-cart";
+  let cart = { mug: 1 };
+  try {
+    cart = JSON.parse(localStorage.getItem(KEPT)) || cart;
+  } catch { /* a cart that cannot be read is a new one */ }
+  const money = (cents) => `€${(cents / 100).toFixed(2)}`;
+  const cents = () => Object.entries(facts.products).reduce((sum, [sku, [, price]]) => sum + price * (cart[sku] || 0), 0);
+
+  function drawCart() {
+    const items = Object.values(cart).reduce((sum, number) => sum + number, 0);
+    for (const sku of Object.keys(facts.products)) document.querySelector(`[data-count="${sku}"]`).textContent = String(cart[sku] || 0);
+    $("items").textContent = items === 1 ? "1 item" : `${items} items`;
+    $("total").textContent = money(cents());
+    $("go").disabled = $("try-fast").disabled = items === 0;
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(cart));
+    } catch { /* nothing is kept */ }
+  }
+
+  function change(sku, by) {
+    cart[sku] = Math.min(9, Math.max(0, (cart[sku] || 0) + by));
+    drawCart();
+    clearForm();
+  }
+  document.querySelectorAll("[data-more]").forEach((one) => one.addEventListener("click", () => change(one.dataset.more, 1)));
+  document.querySelectorAll("[data-less]").forEach((one) => one.addEventListener("click", () => change(one.dataset.less, -1)));
+
+  // --- the form ----------------------------------------------------------------------------------------------------
+  const trouble = (text) => {
+    $("trouble").textContent = text || "";
+    $("trouble").hidden = !text;
+  };
+
+  async function prepare(more = {}) {
+    const body = new URLSearchParams({ returning: $("returning").checked ? "1" : "0", secure: $("secure").checked ? "1" : "0", ...more });
+    for (const [sku, number] of Object.entries(cart)) body.set(sku, String(number));
+    const answer = await (await plainFetch("/demo/checkout", { method: "POST", body })).json();
+    tell({ who: "the shop's server", ...answer.exchange });
+    if (!answer.id) throw new Error(answer.exchange.answer.result.description);
+    return answer;
+  }
+
+  function clearForm() {
+    if (window.wpwl) window.wpwl.unload();
+    document.querySelectorAll("script[data-widget]").forEach((one) => one.remove());
+    $("place").replaceChildren();
+    $("fast-place").replaceChildren();
+    $("fast").hidden = true;
+  }
+
+  function load(query, integrity) {
+    const attributes = { src: `${facts.base}v1/paymentWidgets.js${query}`, crossorigin: "anonymous", "data-widget": "" };
+    if (integrity) attributes.integrity = integrity;
+    const script = make("script", attributes);
+    script.addEventListener("error", () => trouble("The form's script could not be loaded."));
+    document.head.append(script);
+  }
+
+  const chosen = () => [...document.querySelectorAll("input[name=brand]:checked")].map((one) => one.value);
+  const words = () => ({ locale: $("locale").value, style: "card" });
+
+  let open = null;
+  async function draw(checkout) {
+    clearForm();
+    open = checkout;
+    window.widgetOptions = words();
+    $("place").append(make("form", { class: "paymentWidgets", action: `${facts.base}demo/result`, "data-brands": chosen().join(" ") }));
+    $("source").textContent = facts.source.replace("{checkout id}", checkout.id).replace("{integrity}", checkout.integrity || "");
+    load(`?checkoutId=${encodeURIComponent(checkout.id)}`, checkout.integrity);
+    $("place").scrollIntoView({ block: "nearest" });
+  }
+
+  async function pay() {
+    trouble("");
+    $("go").disabled = true;
+    try {
+      await draw(await prepare());
+    } catch (fault) {
+      trouble(`The checkout could not be made: ${fault.message}`);
+    } finally {
+      drawCart();
+    }
+  }
+
+  function fast() {
+    trouble("");
+    clearForm();
+    open = null;
+    $("fast").hidden = false;
+    window.widgetOptions = {
+      ...words(),
+      checkout: { amount: (cents() / 100).toFixed(2) },
+      createCheckout: ({ brand }) => prepare({ brand }).then((checkout) => checkout.id),
+      wallet2: {
+        merchantName: "Kiln & Canvas", currencyCode: facts.currency, amount: (cents() / 100).toFixed(2),
+        displayItems: Object.entries(facts.products).filter(([sku]) => cart[sku]).map(([sku, [name, price]]) => (
+          { label: `${name} × ${cart[sku]}`, type: "LINE_ITEM", price: ((price * cart[sku]) / 100).toFixed(2) })),
+      },
+    };
+    $("fast-place").append(make("form", { class: "paymentWidgets", action: `${facts.base}demo/result`, "data-brands": facts.fast.join(" ") }));
+    load("");
+  }
+
+  $("go").addEventListener("click", pay);
+  $("try-fast").addEventListener("click", fast);
+  const again = () => open && draw(open);
+  $("locale").addEventListener("change", again);
+  document.querySelectorAll("input[name=brand]").forEach((one) => one.addEventListener("change", again));
+  $("returning").addEventListener("change", () => open && pay());
+  $("secure").addEventListener("change", () => open && pay());
+
+  // --- tabs --------------------------------------------------------------------------------------------------------
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  function select(tab) {
+    tabs.forEach((one) => {
+      const mine = one === tab;
+      one.setAttribute("aria-selected", String(mine));
+      one.tabIndex = mine ? 0 : -1;
+      $(one.getAttribute("aria-controls")).hidden = !mine;
+    });
+  }
+  tabs.forEach((tab, at) => {
+    tab.addEventListener("click", () => select(tab));
+    tab.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by) return;
+      const next = tabs[(at + by + tabs.length) % tabs.length];
+      select(next);
+      next.focus();
+    });
+  });
+  $("copy").addEventListener("click", async () => {
+    await navigator.clipboard.writeText($("source").textContent);
+    $("copy").textContent = "Copied";
+    setTimeout(() => ($("copy").textContent = "Copy"), 2000);
+  });
+  drawCart();
+}
+if (matchMedia("(max-width: 960px)").matches) $("watch-fold").open = false;

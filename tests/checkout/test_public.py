@@ -1,0 +1,171 @@
+"""The widget's public files, the demo shop and the docs' page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from checkout import csp, languages
+from tests.support.fixtures import Shop
+from tests.support.shopper import Browser
+
+SCRIPT = b"(() => { 'use strict'; })();\n" * 100
+
+
+@pytest.fixture
+def dist(tmp_path: Path) -> Any:
+    """A built script, and a build before it."""
+    (tmp_path / "builds").mkdir()
+    (tmp_path / "paymentWidgets.js").write_bytes(SCRIPT)
+    (tmp_path / "builds" / f"{hashlib.sha384(b'old').hexdigest()}.js").write_bytes(b"old")
+    with override_settings(GATEWAY_WIDGET_DIST=str(tmp_path)):
+        yield tmp_path
+
+
+def test_the_script_is_the_same_with_and_without_a_checkout(dist: Path) -> None:
+    """A8.1, A9.2, A10.3, A10.4."""
+    client = Client()
+    plain, bound = client.get("/v1/paymentWidgets.js"), client.get("/v1/paymentWidgets.js?checkoutId=ABC")
+    assert plain.content == bound.content == SCRIPT
+    assert plain["Content-Type"].startswith("application/javascript")
+    assert plain["Access-Control-Allow-Origin"] == "*"
+    told = client.get("/v1/fastcheckout/integrity").json()
+    assert list(told) == ["integrity"]
+    assert re.fullmatch(r"sha384-[A-Za-z0-9+/]+=*", told["integrity"])
+    assert told["integrity"] == "sha384-" + base64.b64encode(hashlib.sha384(SCRIPT).digest()).decode()
+
+
+def test_the_script_is_not_sent_twice(dist: Path) -> None:
+    client = Client()
+    first = client.get("/v1/paymentWidgets.js")
+    again = client.get("/v1/paymentWidgets.js", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    zipped = client.get("/v1/paymentWidgets.js", headers={"Accept-Encoding": "gzip, br"})
+    assert zipped["Content-Encoding"] == "gzip"
+    assert len(zipped.content) < len(SCRIPT)
+    assert client.head("/v1/paymentWidgets.js").status_code == 200
+    assert client.post("/v1/paymentWidgets.js").status_code == 405
+
+
+def test_every_build_there_was_is_served_by_its_hash(dist: Path) -> None:
+    """Issue: old builds still served."""
+    client = Client()
+    for content in (SCRIPT, b"old"):
+        answer = client.get(f"/v1/paymentWidgets/{hashlib.sha384(content).hexdigest()}.js")
+        assert answer.content == content
+        assert "immutable" in answer["Cache-Control"]
+    for wrong in ("0" * 96, "..%2f..%2fetc%2fpasswd", "x"):
+        assert client.get(f"/v1/paymentWidgets/{wrong}.js").status_code == 404
+
+
+@pytest.mark.parametrize("code", languages.LOCALES)
+def test_texts_come_without_a_checkout(code: str) -> None:
+    answer = Client().get(f"/v1/widget/texts/{code}.json")
+    assert answer.status_code == 200
+    assert answer.json()["locale"] == code
+    assert answer["Access-Control-Allow-Origin"] == "*"
+
+
+def test_a_language_there_is_not_is_not_found() -> None:
+    assert Client().get("/v1/widget/texts/xx.json").status_code == 404
+
+
+def test_the_brand_table_is_public() -> None:
+    rows = Client().get("/v1/widget/brands.json").json()["brands"]
+    assert {"code": "VISA", "kind": "card"}.items() <= next(row for row in rows if row["code"] == "VISA").items()
+
+
+def test_the_hosted_field_names_its_page_and_its_own_script_only() -> None:
+    """Decisions, section 7: a strict policy and frame-ancestors."""
+    client = Client()
+    answer = client.get("/v1/widget/frame.html", {"checkout": "x", "parent": "https://shop.example:8443"})
+    if answer.status_code == 404:
+        pytest.skip("no widget is built")
+    policy = answer["Content-Security-Policy"]
+    assert "frame-ancestors https://shop.example:8443" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    script = re.search("<script>(.*?)</script>", answer.content.decode(), re.DOTALL)
+    assert script is not None
+    assert base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode() in policy
+    assert answer["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("parent", ["", "*", "https://a.example; script-src *", "javascript:alert(1)", "https://a b"])
+def test_a_page_that_is_no_origin_frames_nothing(parent: str) -> None:
+    assert Client().get("/v1/widget/frame.html", {"parent": parent}).status_code == 400
+
+
+def test_the_policy_of_a_page_names_hosts_and_providers() -> None:
+    """A8.23 to A8.28."""
+    found = csp.policy("https://pay.example", ["VISA", "WALLET2"], {"WALLET2": ["https://wallet.example"]})
+    assert found["style-src"] == ["'self'", "https://pay.example", "'unsafe-inline'"]
+    for name in ("frame-src", "script-src", "connect-src", "img-src"):
+        assert found[name][-1] == "https://wallet.example"
+        assert {"'self'", "https://pay.example"} <= set(found[name])
+    assert "https://wallet.example" not in found["style-src"]
+    assert any(source.startswith("'nonce-") for source in found["script-src"])
+
+
+def test_the_docs_page_makes_the_policy() -> None:
+    """J2.8."""
+    with override_settings(GATEWAY_WALLET_ORIGINS={"WALLET1": ["https://wallet.example"]}):
+        page = Client().get("/docs/widget?brand=VISA&brand=WALLET1").content.decode()
+    assert "https://wallet.example" in page
+    assert "paymentWidgets.js?checkoutId=" in page
+
+
+# --- the demo shop -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def demo(shop: Shop, tmp_path: Path) -> Any:
+    secure = shop.open_channel("3ds", three_d_secure=True)
+    facts = {
+        "access_token": shop.api.token,
+        "channels": {"plain": shop.channel.entity_id, "3ds": secure.entity_id},
+    }
+    file = tmp_path / "demo.json"
+    file.write_text(json.dumps(facts))
+    with override_settings(GATEWAY_DEMO_FILE=str(file)):
+        yield shop
+
+
+@pytest.mark.django_db
+def test_the_demo_shop_makes_a_checkout_and_reads_its_result(demo: Shop) -> None:
+    """J2; the panel shows each request without the token."""
+    client = Client()
+    page = client.get("/demo/")
+    assert page.status_code == 200
+    assert "frame-src 'self'" in page["Content-Security-Policy"]
+    assert "unsafe" not in page["Content-Security-Policy"]
+    made = client.post("/demo/checkout", {"mug": "2", "tote": "1"})
+    body = made.json()
+    assert body["exchange"]["status"] == 200
+    assert ["amount", "60.00"] in body["exchange"]["sent"]
+    assert str(demo.api.token) not in made.content.decode()
+    assert Browser(body["id"]).pay().status == 200
+    path = f"/v1/checkouts/{body['id']}/payment"
+    end = client.get("/demo/result", {"id": body["id"], "resourcePath": path, "channel": "plain"})
+    assert "Thank you" in end.content.decode()
+    assert "000.100.110" in end.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["", "/v1/payments", "/admin/", "https://evil.example/", "/v1/checkouts/x/payment"])
+def test_the_demo_shop_asks_checkouts_only(demo: Shop, path: str) -> None:
+    assert Client().get("/demo/result", {"resourcePath": path}).status_code == 404
+
+
+@pytest.mark.django_db
+def test_there_is_no_demo_shop_in_live(demo: Shop, live: None) -> None:
+    client = Client()
+    for call in (client.get("/demo/", secure=True), client.post("/demo/checkout", secure=True)):
+        assert call.status_code == 404

@@ -1,0 +1,116 @@
+"""However often and from however many tabs: one payment. Real threads, real connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from checkout.models import Checkout, ResultCall
+from gateway.models import Payment, Status, Suspension
+from tests.support.client import Answer
+from tests.support.fixtures import Shop
+from tests.support.shopper import DECLINED, Browser, open_checkout, result_of
+from tests.support.threads import at_once
+
+CHALLENGED = {"card__number": "4200000000000042", "customer__browser__language": "en",
+              "customer__browser__screenHeight": "900", "customer__browser__screenWidth": "1440",
+              "customer__browser__timezone": "-60", "customer__browser__javaEnabled": "false",
+              "billing__street1": "Main street 1", "billing__city": "Munich", "billing__postcode": "80331",
+              "billing__country": "DE"}  # fmt: skip
+"""A card whose bank asks its holder, with what a browser adds."""
+
+
+def tab(browser: Browser, **changes: str) -> Callable[[], Answer]:
+    """The same checkout in another tab: a client of its own."""
+    return lambda: Browser(browser.checkout).pay(**changes)
+
+
+def approved() -> int:
+    return Payment.objects.filter(status=Status.APPROVED).count()
+
+
+@pytest.mark.parametrize("tabs", [2, 6])
+def test_a_form_sent_from_several_tabs_at_once_pays_once(committed: Shop, tabs: int) -> None:
+    """Part A, What the service does, 8."""
+    for _ in range(3):
+        before = Payment.objects.count()
+        browser = open_checkout(committed.api)
+        answers = at_once(*[tab(browser)] * tabs)
+        assert {answer.status for answer in answers} == {200}
+        assert Payment.objects.count() == before + 1
+        assert "done" in {answer.body["state"] for answer in answers}
+        assert {answer.body["state"] for answer in answers} <= {"done", "processing"}
+        assert result_of(committed.api, browser).code == "000.100.110"
+
+
+def test_of_a_good_card_and_bad_ones_at_once_one_payment_is_approved(committed: Shop) -> None:
+    """A declined attempt frees the checkout; whatever the order, money moves once."""
+    for _ in range(3):
+        before = approved()
+        browser = open_checkout(committed.api)
+        at_once(tab(browser, card__number=DECLINED), tab(browser), tab(browser, card__number=DECLINED), tab(browser))
+        if approved() == before:
+            assert browser.pay().status == 200
+        assert approved() == before + 1
+        assert browser.state().body["state"] == "done"
+        assert ResultCall.objects.filter(checkout=Checkout.objects.order_by("-created_at").first()).count() == 1
+
+
+def test_an_update_and_a_payment_at_once_agree_on_the_amount(committed: Shop) -> None:
+    """The payment has the amount that the checkout has, whichever came first."""
+    for _ in range(3):
+        browser = open_checkout(committed.api)
+        update = partial(committed.api.post, f"/v1/checkouts/{browser.checkout}", {"amount": "50.00"})
+        at_once(tab(browser), update)
+        row = Checkout.objects.select_related("payment").get(pk=browser.checkout[:32].lower())
+        assert row.payment is not None
+        assert f"{row.payment.amount:.2f}" == row.request["amount"]
+
+
+# --- a card whose bank asks ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asking(committed: Shop) -> Shop:
+    """A shop whose channel authenticates cards."""
+    type(committed.channel).objects.filter(pk=committed.channel.pk).update(three_d_secure=True)
+    return committed
+
+
+def test_the_shopper_is_sent_to_the_bank_and_a_double_click_sends_to_the_same(asking: Shop) -> None:
+    """A8.6; the second tap changes nothing."""
+    browser = open_checkout(asking.api)
+    first, second = browser.pay(**CHALLENGED), browser.pay(**CHALLENGED)
+    assert (first.status, first.code, first.body["state"]) == (200, "000.200.000", "action")
+    assert first.body["redirect"]["url"].startswith("http://testserver/shopper/")
+    assert second.body["redirect"] == first.body["redirect"]
+    assert browser.state().body["redirect"] == first.body["redirect"]
+    assert Payment.objects.count() == 1
+    told = result_of(asking.api, browser)
+    assert (told.status, told.code) == (200, "000.200.000")
+
+
+def test_who_closes_the_challenge_and_takes_another_card_pays_once(asking: Shop) -> None:
+    """A8.5: the earlier attempt is ended before the next begins."""
+    browser = open_checkout(asking.api)
+    browser.pay(**CHALLENGED)
+    paid = browser.pay(**{**CHALLENGED, "card__number": "4200000000000091"})
+    assert (paid.status, paid.body["state"]) == (200, "done")
+    first, second = Payment.objects.order_by("id")
+    assert (first.status, first.result_code, second.status) == (Status.DECLINED, "100.396.101", Status.APPROVED)
+    assert not Suspension.objects.exists()
+
+
+def test_a_tab_in_a_challenge_and_others_with_cards_pay_once(asking: Shop) -> None:
+    """A8.5 from several tabs."""
+    for _ in range(3):
+        before = approved()
+        browser = open_checkout(asking.api)
+        browser.pay(**CHALLENGED)
+        other = {**CHALLENGED, "card__number": "4200000000000091"}
+        at_once(tab(browser, **other), tab(browser, **other), tab(browser, **other))
+        assert approved() == before + 1
+        assert browser.state().body["state"] == "done"
+        assert Payment.objects.filter(status=Status.PENDING).count() == 0

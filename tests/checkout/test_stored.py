@@ -1,0 +1,96 @@
+"""Stored cards: kept by a checkout, beside a payment or alone, and offered in the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.models import Payment
+from tests.support.client import Api
+from tests.support.fixtures import Shop
+from tests.support.shopper import DECLINED, Browser, create, open_checkout, result_of
+
+pytestmark = pytest.mark.django_db
+KNOWN = {"customer__merchantCustomerId": "17", "customer__givenName": "Jane", "customer__surname": "Jones"}
+
+
+def stored_card(api: Api, **more: str) -> str:
+    """A registration, by a checkout that only stores."""
+    made = create(api, amount=None, currency=None, paymentType=None, createRegistration="true", **more)
+    browser = Browser(made.id, kind="registration")
+    answer = browser.pay()
+    assert (answer.status, answer.body["state"]) == (200, "done"), answer
+    assert answer.body["returnTo"].endswith("%2Fregistration")
+    return result_of(api, browser).id
+
+
+def test_a_checkout_stores_a_card_and_moves_no_money(api: Api) -> None:
+    """A29.3; D5: the answer has no paymentType."""
+    made = create(api, amount=None, currency=None, paymentType=None, createRegistration="true")
+    browser = Browser(made.id, kind="registration")
+    before = result_of(api, browser)
+    assert (before.status, before.code) == (200, "000.200.000")
+    assert browser.config("VISA WALLET1").body["checkout"]["kind"] == "registration"
+    assert [brand["code"] for brand in browser.config("VISA WALLET1").body["brands"]] == ["VISA"]
+    assert browser.pay().status == 200
+    told = result_of(api, browser)
+    assert (told.status, told.code) == (200, "000.100.110")
+    assert "paymentType" not in told.body
+    assert told.body["card"]["last4Digits"] == "0000"
+    assert api.get(f"/v1/registrations/{told.id}").status == 200
+
+
+def test_the_other_path_says_which_is_right(api: Api) -> None:
+    paid = open_checkout(api)
+    wrong = Browser(paid.checkout, kind="registration").pay()
+    assert wrong.status == 400
+    assert "/payment" in wrong.description
+    assert api.get(f"/v1/checkouts/{paid.checkout}/registration").status == 400
+
+
+def test_a_shopper_may_keep_the_card_and_pays_with_it_next_time(api: Api) -> None:
+    """J10."""
+    first = open_checkout(api, **KNOWN)
+    assert first.pay(createRegistration="true").status == 200
+    registration = result_of(api, first).body["registrationId"]
+    second = open_checkout(api, **KNOWN, **{"registrations[0].id": registration})
+    [shown] = second.config().body["registrations"]
+    assert shown["id"] == registration
+    assert (shown["brand"], shown["last4"], shown["expiryMonth"], shown["expired"]) == ("VISA", "0000", "05", False)
+    assert "4200000000000000" not in second.config().text
+    assert second.submit({"registrationId": registration}).body["state"] == "done"
+    paid = result_of(api, second)
+    assert paid.body["registrationId"] == registration
+    assert paid.body["card"]["last4Digits"] == "0000"
+
+
+def test_createregistration_of_the_merchant_stores_without_asking(api: Api) -> None:
+    browser = open_checkout(api, createRegistration="true")
+    assert browser.config().body["createRegistration"] is False
+    browser.pay()
+    assert result_of(api, browser).body["registrationId"]
+
+
+def test_a_declined_card_is_not_kept(api: Api) -> None:
+    browser = open_checkout(api, **KNOWN)
+    browser.pay(createRegistration="true", card__number=DECLINED)
+    assert "registrationId" not in result_of(api, browser).body
+
+
+def test_a_card_that_is_not_offered_is_refused_and_another_merchants_is_not_shown(shop: Shop, stranger: Shop) -> None:
+    """R11."""
+    theirs, own = stored_card(stranger.api), stored_card(shop.api)
+    browser = open_checkout(shop.api, **{"registrations[0].id": theirs})
+    assert browser.config().body["registrations"] == []
+    assert browser.submit({"registrationId": theirs}).status in (400, 404)
+    assert "registrationId" in browser.submit({"registrationId": own}).errors
+    assert Payment.objects.filter(merchant=shop.merchant, payment_type="DB").count() == 0
+
+
+def test_an_expired_card_is_shown_as_such(shop: Shop) -> None:
+    """J10.4."""
+    registration = stored_card(shop.api)
+    shop.api.post("/v1/test/clock", {"advance": str(9 * 366 * 86_400)})
+    browser = open_checkout(shop.api, **{"registrations[0].id": registration})
+    [shown] = browser.config().body["registrations"]
+    assert shown["expired"] is True
+    assert browser.submit({"registrationId": registration}).code == "100.100.303"
