@@ -14,6 +14,6 @@ class CheckoutConfig(AppConfig):
         from gateway.vault_rows import SEALED, Sealed
 
         sections.add(BRANDS_SECTION)
-        column = Sealed(model=Checkout, sealed="sealed")
+        column = Sealed(model=Checkout, sealed="request_sealed")
         if column not in SEALED:
             SEALED.append(column)

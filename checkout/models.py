@@ -30,7 +30,7 @@ def node() -> str:
 class Checkout(models.Model):
     """What a merchant prepared and a shopper pays. Times are the merchant's clock.
 
-    ``request``: the merchant's parameters by full name; those that are secret are in ``sealed`` (JSON), if any.
+    ``request``: the merchant's parameters by full name; those that are secret are in ``request_sealed`` (JSON), if any.
     ``payment``: the payment of the last attempt; whether another may follow is told by that payment alone.
     ``version`` is raised by every change, so that of two that read the same checkout one changes it: an attempt
     begins in the statement that raises it. ``hidden``: brands that were not offered, code → why. ``fetched_at``: when
@@ -47,7 +47,7 @@ class Checkout(models.Model):
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
     kind = models.CharField(max_length=12, choices=Kind)
     request = models.JSONField(default=dict)
-    sealed = models.BinaryField(null=True)
+    request_sealed = models.BinaryField(null=True)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_constraint=False)
     attempts = models.SmallIntegerField(default=0)
     version = models.IntegerField(default=1)
@@ -59,7 +59,9 @@ class Checkout(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["merchant", "-created_at"], name="checkout_merchant_time"),
-            models.Index(fields=["expires_at"], name="checkout_sealed", condition=models.Q(sealed__isnull=False)),
+            models.Index(
+                fields=["expires_at"], name="checkout_sealed", condition=models.Q(request_sealed__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

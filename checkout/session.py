@@ -41,7 +41,7 @@ def create(parameters: Parameters, *, merchant: Merchant, channel: Channel, now:
         merchant=merchant, channel=channel, kind=kind_of(parameters.values), request=plain,
         created_at=now, expires_at=now + LIFETIME,
     )  # fmt: skip
-    row.sealed = _sealed(secret, row.id)
+    row.request_sealed = _sealed(secret, row.id)
     write = Write()
     write.insert(Checkout, **{field.attname: getattr(row, field.attname) for field in Checkout._meta.concrete_fields})
     return row, write
@@ -60,7 +60,7 @@ def update(row: Checkout, parameters: Parameters) -> bool:
     write = Write()
     write.update(
         row,
-        {"request": plain, "sealed": _sealed(secret, row.id), "kind": kind_of(parameters.values),
+        {"request": plain, "request_sealed": _sealed(secret, row.id), "kind": kind_of(parameters.values),
          "version": row.version + 1},
         expecting={"version": row.version},
     )  # fmt: skip
@@ -105,8 +105,8 @@ def seconds_left(row: Checkout) -> int:
 def values_of(row: Checkout) -> dict[str, str]:
     """The merchant's parameters by full name, the sealed ones opened."""
     values: dict[str, str] = dict(row.request)
-    if row.sealed is not None:
-        values |= json.loads(vault().open(row.sealed, row.id).reveal())
+    if row.request_sealed is not None:
+        values |= json.loads(vault().open(row.request_sealed, row.id).reveal())
     return values
 
 

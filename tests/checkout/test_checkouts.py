@@ -367,7 +367,7 @@ def test_neither_number_nor_security_code_nor_the_checkouts_id_is_in_a_log(api: 
     result_of(api, browser)
     assert not places_of("4200000000000000")
     assert not places_of("C01X00T471111")
-    assert Checkout.objects.get().sealed is not None
+    assert Checkout.objects.get().request_sealed is not None
     paths = list(RequestLog.objects.values_list("path", flat=True))
     assert len(paths) == 3
     assert not [path for path in paths if browser.checkout[:32] in path]

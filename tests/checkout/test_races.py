@@ -114,3 +114,34 @@ def test_a_tab_in_a_challenge_and_others_with_cards_pay_once(asking: Shop) -> No
         assert approved() == before + 1
         assert browser.state().body["state"] == "done"
         assert Payment.objects.filter(status=Status.PENDING).count() == 0
+
+
+# --- a wallet in another window ------------------------------------------------------------------------------------
+
+ELSEWHERE = {"paymentBrand": "WEBWALLET", "shopperResultUrl": "https://shop.example/result"}
+
+
+def test_who_closes_a_wallets_window_and_takes_a_card_pays_once(committed: Shop) -> None:
+    """A8.5: open brand A's popup, close it, pay by VISA with the same checkout: one captured payment only."""
+    browser = open_checkout(committed.api)
+    away = browser.submit(ELSEWHERE)
+    assert (away.status, away.body["state"]) == (200, "action"), away
+    again = browser.submit(ELSEWHERE)
+    assert again.body["redirect"] == away.body["redirect"]
+    assert Payment.objects.count() == 1
+    assert browser.pay().body["state"] == "done"
+    first, second = Payment.objects.order_by("id")
+    assert (first.status, first.result_code, second.status) == (Status.DECLINED, "100.396.101", Status.APPROVED)
+    assert result_of(committed.api, browser).body["paymentBrand"] == "VISA"
+
+
+def test_a_wallet_in_one_tab_and_cards_in_others_pay_once(committed: Shop) -> None:
+    """A8.5 from several tabs."""
+    for _ in range(3):
+        before = approved()
+        browser = open_checkout(committed.api)
+        browser.submit(ELSEWHERE)
+        at_once(tab(browser), lambda here=browser: Browser(here.checkout).submit(ELSEWHERE), tab(browser))
+        if approved() == before:  # the wallet's tab came last
+            assert browser.pay().status == 200
+        assert approved() == before + 1
