@@ -9,6 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, datetime
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from gateway.catalogue import iso
@@ -182,6 +183,22 @@ def _is_absolute_url(value: str) -> bool:
     return bool(re.fullmatch("[A-Za-z][A-Za-z0-9+.-]*", parts.scheme)) and bool(parts.netloc or parts.path)
 
 
+def _is_web_host(value: str) -> bool:
+    """Whether a web address names a host that browsers can look up, and a port there is."""
+    parts = urlsplit(value)
+    host = parts.hostname or ""
+    try:
+        if parts.netloc.rpartition("@")[2].startswith("["):
+            ip_address(host)
+            return parts.port != 0
+        return bool(_HOST.fullmatch(host.encode("idna").decode())) and parts.port != 0
+    except ValueError:  # no such port, a label that is empty or too long, no address between the brackets
+        return False
+
+
+_HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
+
+
 def url(low: int, high: int, *, words: str, web_only: bool = False) -> Format:
     """An absolute address; ``javascript:``, ``data:``, ``file:`` are refused, app schemes pass unless ``web_only``."""
     printable = re.compile(f"[^\\s{UNPRINTABLE}]{{{low},{high}}}").fullmatch
@@ -192,7 +209,7 @@ def url(low: int, high: int, *, words: str, web_only: bool = False) -> Format:
             return False
         scheme = value.split(":", 1)[0].lower()
         if scheme in ("http", "https"):
-            return bool(urlsplit(value).hostname)
+            return _is_web_host(value)
         return not web_only and scheme not in refused
 
     return Format(

@@ -17,6 +17,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.utils.encoding import iri_to_uri
 
 from gateway import clock
 from gateway.connectors.message import flat
@@ -251,9 +252,17 @@ def result_url(payment: Payment) -> str | None:
     """``shopperResultUrl?id=…&resourcePath=…``, its own query kept; None when the merchant sent none. ``id`` is the one
     in the path: the checkout's where there is one."""
     url: str = payment.request.get("shopperResultUrl", "")
-    if not url:
-        return None
+    return back_to(url, resource_path(payment)) if url else None
+
+
+def back_to(url: str, path: str) -> str:
+    """The merchant's address with the id and where the result is fetched, in the characters that a header can carry:
+    a name in another script as IDNA, anything else percent-encoded."""
     parts = urlsplit(url)
-    path = resource_path(payment)
     told = f"id={path.split('/')[3]}&resourcePath={quote(path, safe='')}"
-    return urlunsplit(parts._replace(query=f"{parts.query}&{told}" if parts.query else told))
+    netloc = parts.netloc
+    if parts.scheme in ("http", "https") and not netloc.isascii():
+        user, at, host = netloc.rpartition("@")
+        netloc = f"{user}{at}{host.encode('idna').decode()}"
+    query = f"{parts.query}&{told}" if parts.query else told
+    return iri_to_uri(urlunsplit(parts._replace(netloc=netloc, query=query)))

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -178,10 +178,7 @@ def _return_url(visit: Visit) -> str:
     if visit.payment is not None:
         url = resume.result_url(visit.payment) or ""
     elif visit.row.return_url:
-        parts = urlsplit(visit.row.return_url)
-        path = quote(f"/v1/threeDSecure/{visit.row.id.hex}", safe="")
-        told = f"id={visit.row.id.hex}&resourcePath={path}"
-        url = urlunsplit(parts._replace(query=f"{parts.query}&{told}" if parts.query else told))
+        url = resume.back_to(visit.row.return_url, visit.row.id, f"/v1/threeDSecure/{visit.row.id.hex}")
     else:
         url = ""
     return "" if url.lower().startswith(UNSAFE) else url
@@ -213,7 +210,10 @@ def _framed(response: HttpResponse, form_target: str = "") -> HttpResponse:
     if form_target:
         parts = urlsplit(form_target)
         web = parts.scheme in ("http", "https")
-        csp["form-action"] = ["'self'", f"{parts.scheme}://{parts.netloc}" if web else f"{parts.scheme}:"]
+        csp["form-action"] = [
+            "'self'",
+            f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if web else f"{parts.scheme}:",
+        ]
     response._csp_config = _POLICY | csp  # type: ignore[attr-defined]
     return _no_store(response)
 

@@ -93,6 +93,27 @@ def test_an_app_gets_its_shopper_back_by_its_own_scheme(api: Api) -> None:
     assert follow(browse(page_of(answer), "approve")).startswith(f"shopapp://paid/now?id={answer.id}&")
 
 
+def test_an_address_in_any_script_is_come_back_to_in_the_characters_of_a_header(api: Api) -> None:
+    """A29.1: the host as IDNA, the rest percent-encoded; what was encoded already stays as it is."""
+    answer = pay(api, "WEBWALLET", shopperResultUrl="https://例え.jp/戻る?name=J%C3%BCrgen+é#oben")
+    page = browse(page_of(answer))
+    assert "form-action 'self' https://xn--r8jz45g.jp" in page.headers["Content-Security-Policy"]
+    back = follow(browse(page_of(answer), "approve"))
+    assert back.startswith(f"https://xn--r8jz45g.jp/%E6%88%BB%E3%82%8B?name=J%C3%BCrgen+%C3%A9&id={answer.id}&")
+    assert back.endswith("#oben")
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a..b/", "https://shop.example:99999/", "https://shop.example;frame-ancestors/"]
+)
+def test_an_address_no_browser_can_open_is_refused_before_anybody_pays(api: Api, url: str) -> None:
+    """A29.1: a page that names it in its policy would fail, and the shopper could not come back."""
+    answer = pay(api, "WEBWALLET", shopperResultUrl=url)
+    assert answer.status == 400
+    assert "shopperResultUrl" in answer.errors
+    assert not SimulatedOrder.objects.exists()
+
+
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "/result"])
 def test_addresses_that_run_or_read_something_are_refused(api: Api, url: str) -> None:
     """A29.1; decisions, section 7."""
