@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from types import MappingProxyType
 from typing import Final
 
@@ -44,11 +44,18 @@ def _phone(value: str) -> str:
     return digits.removeprefix("00")
 
 
-def _ip(value: str) -> str:
+def address_of(value: str) -> IPv4Address | IPv6Address | None:
+    """The address that ``value`` is, None for anything else. An IPv4 address in the clothes of IPv6 (::ffff:192.0.2.7),
+    as servers hear it that listen for both, is that IPv4 address."""
     try:
-        return str(ip_address(value.strip()))
+        address = ip_address(value.strip())
     except ValueError:
-        return value.strip().lower()
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _ip(value: str) -> str:
+    return str(address_of(value) or value.strip().lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +229,9 @@ def _network(value: str) -> str | None:
         network = ip_network(value, strict=False)
     except ValueError:
         return None
-    return str(network if network.num_addresses > 1 else network.network_address)
+    if network.num_addresses == 1:
+        return str(address_of(str(network.network_address)))
+    return str(network)
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -26,6 +26,7 @@ from gateway import document as d
 from gateway.models import CardTestingCount
 from gateway.models.entities import CARD_TESTING
 from gateway.results import Family
+from gateway.risk.fields import address_of
 from gateway.risk.screening import Outcome, Reason, Verdict
 from gateway.rows import Write
 from gateway.vault import vault
@@ -181,8 +182,7 @@ def watch(
 
 def network_of(address: str) -> str:
     """What one shopper has: an IPv4 address, or the /64 of an IPv6 one, whose every address is theirs."""
-    try:
-        ip = ip_address(address.strip())
-    except ValueError:
+    ip = address_of(address)
+    if ip is None:
         return address.strip().lower()
     return str(ip if ip.version == 4 else ip_network((ip, 64), strict=False))

@@ -87,6 +87,7 @@ def test_what_says_nothing_about_the_card_is_no_failure_but_a_listed_card_is(cod
         (" 192.0.2.7 ", "192.0.2.7"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
         ("not an address", "not an address"),
     ],
 )

@@ -79,6 +79,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"kind": "list", "field": "customer.emailDomain", "values": ["mail.example"]}, "800.300.200"),
     ({"kind": "list", "field": "customer.ip", "values": ["192.0.2.0/24"]}, "800.300.301"),
     ({"kind": "list", "field": "customer.ip", "values": ["192.0.2.7/32"]}, "800.300.301"),
+    ({"kind": "list", "field": "customer.ip", "values": ["::ffff:192.0.2.7"]}, "800.300.301"),
     ({"kind": "list", "field": "customer.ip", "values": ["198.51.100.0/24", "2001:db8::/32"]}, ""),
     ({"kind": "list", "field": "customer.phone", "values": ["+49 170-1"]}, "800.300.101"),
     ({"kind": "list", "field": "customer.phone", "values": ["170"]}, ""),
