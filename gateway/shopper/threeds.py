@@ -178,7 +178,7 @@ def _return_url(visit: Visit) -> str:
     if visit.payment is not None:
         url = resume.result_url(visit.payment) or ""
     elif visit.row.return_url:
-        url = resume.back_to(visit.row.return_url, visit.row.id, f"/v1/threeDSecure/{visit.row.id.hex}")
+        url = resume.back_to(visit.row.return_url, f"/v1/threeDSecure/{visit.row.id.hex}")
     else:
         url = ""
     return "" if url.lower().startswith(UNSAFE) else url
