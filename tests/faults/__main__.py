@@ -16,14 +16,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults import audit, books, phases, races, report, timing
-from tests.faults.client import Client, Journal
-from tests.faults.faults import BACK_WITHIN_S, FAULTS, GROUPS, Fault, Stage, Strike
+from tests.faults import audit, books, phases, races, report, shoppers, timing
+from tests.faults import faults as on_parts
+from tests.faults.client import Journal
+from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
+from tests.faults.faults_away import AWAY
 from tests.faults.load import CLIENTS, Load
 from tests.faults.processes import eventually
 from tests.faults.report import say
 from tests.faults.stack import NotUp, Stack
 
+FAULTS: Final = (*on_parts.FAULTS, *AWAY)
+GROUPS: Final = tuple(dict.fromkeys(fault.group for fault in FAULTS))
 ACQUIRER_TIMEOUT_S: Final = 2
 """The product's default is 10: with 2 there are more payments in doubt in the same time."""
 LATE_MS: Final = 3_500
@@ -47,7 +51,10 @@ def main(arguments: list[str]) -> int:
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
     faults = [fault for fault in FAULTS if fault.group in groups]
     # The load's declines all come from one test card: the guard would rightly stop them before the acquirer.
-    stack = Stack(GATEWAY_ACQUIRER_TIMEOUT_S=str(ACQUIRER_TIMEOUT_S), GATEWAY_CARD_TESTING_GUARD="false")
+    stack = Stack(
+        GATEWAY_ACQUIRER_TIMEOUT_S=str(ACQUIRER_TIMEOUT_S), GATEWAY_CARD_TESTING_GUARD="false",
+        GATEWAY_SHOPPER_DEADLINE_S=str(shoppers.SHOPPER_DEADLINE_S),
+    )  # fmt: skip
     code = 1
     try:
         code = run(stack, faults, seconds=0.0 if options.quick else options.seconds, seed=seed)
@@ -63,15 +70,14 @@ def main(arguments: list[str]) -> int:
 def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> int:
     """One run on a fresh installation; the exit code."""
     stack.start()
-    demo = stack.facts("demo.json")
-    shop = races.Shop(port=stack.port, entity=demo["entity_id"], token=demo["access_token"])
+    shop = shop_of(stack)
     say(f"seed {seed}; the product runs on port {stack.port}")
     raced = races.run(shop, RACES)
     stage = Stage(stack=stack, shop=shop, late_ms=LATE_MS, dice=random.Random(seed))
     stage.steer()
     if not stage.recovers():
         raise NotUp("payments in doubt are not asked about, before anything was done to the product")
-    load = Load(stack.folder, port=shop.port, entity=shop.entity, token=shop.token, seed=seed)
+    load = Load(stack.folder, shop=shop, seed=seed)
     began = time.time()
     load.start()
     try:
@@ -81,6 +87,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     took_s = time.time() - began
     stage.quiet()
     say("load and faults have stopped; waiting until no payment is open")
+    shoppers.move_clock(shop.late_client())  # nobody comes any more
     waited = time.monotonic()
     eventually(lambda: _open(stack) == 0, SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
@@ -89,6 +96,17 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     return judge(
         stack, faults, strikes, hurt, raced, journal, replays, seed=seed, began=began, took_s=took_s, waited_s=waited_s,
         broken=[*load.broken, *([] if ended else ["a client did not end"])],
+    )  # fmt: skip
+
+
+def shop_of(stack: Stack) -> races.Shop:
+    """The demo merchant, and the other one, whose channel is made to authenticate, too."""
+    demo = stack.facts("demo.json")
+    other = demo["other"]["entity_id"]
+    stack.configure(other, {"threeDSecure": {"enabled": True}})
+    return races.Shop(
+        port=stack.port, entity=demo["entity_id"], token=demo["access_token"],
+        authenticating=demo["channels"]["3ds"], other_entity=other, other_token=demo["other"]["access_token"],
     )  # fmt: skip
 
 
@@ -124,10 +142,12 @@ def replay(shop: races.Shop, folder: Path, journal: Sequence[Mapping[str, Any]])
     files = [folder / f"replay-{number}.jsonl" for number in range(CLIENTS)]
 
     def work(number: int) -> None:
-        client = Client(port=shop.port, entity=shop.entity, token=shop.token, journal=Journal(path=files[number]))
+        note = Journal(path=files[number])
+        clients = {one.name: one for one in (shop.client(note), shop.late_client(note))}
         for line in todo[number::CLIENTS]:
-            client.pay(line["key"], line["fields"], line["target"])
-        client.close()
+            clients[line["shop"]].pay(line["key"], line["fields"], path=line["path"])
+        for client in clients.values():
+            client.close()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(CLIENTS)]
     for thread in threads:
@@ -139,7 +159,9 @@ def replay(shop: races.Shop, folder: Path, journal: Sequence[Mapping[str, Any]])
 
 def _open(stack: Stack) -> int:
     with stack.connect() as connection:
-        row = connection.execute("SELECT count(*) FROM gateway_openpayment").fetchone()
+        row = connection.execute(
+            "SELECT (SELECT count(*) FROM gateway_openpayment) + (SELECT count(*) FROM gateway_suspension)"
+        ).fetchone()
     return int(row[0]) if row else -1
 
 
@@ -166,9 +188,10 @@ def judge(
 ) -> int:  # fmt: skip
     """Compare, print and write down."""
     with stack.connect() as connection:
-        payments, keys = books.ours(connection), books.keys(connection)
+        payments, keys, aside = books.ours(connection), books.keys(connection), books.aside(connection)
     acquirer = books.acquirer(stack.acquirer_log())
-    findings = audit.find_all(payments, acquirer, journal, keys, replays)
+    findings = audit.find_all(payments, acquirer, journal, keys, replays, aside)
+    visits = shoppers.done(journal)
     down, away = windows(faults, strikes, began)
     first, settled = timing.first_inquiries(payments, down), timing.settlements(payments, away)
     tries = [line for line in journal if line["kind"] in ("POST", "GET")]
@@ -183,24 +206,28 @@ def judge(
         "standing at the acquirer": len(acquirer.standing),
         "once in doubt": sum(timing.in_doubt_at(one) is not None for one in payments.values()),
         "taken back at the acquirer": f"{len(acquirer.voided)} booked, {len(acquirer.refused_later)} not yet",
+        "3-D Secure, at a bank, registrations": f"{len(aside.authentications)}, {len(aside.orders)}, "
+        f"{sum(len(made) for made in aside.registrations.values())}",
         "keys asked, replayed": f"{len(audit.last_answers(journal))}, {len(replays)}",
         "tries by HTTP status": ", ".join(f"{name}: {statuses[name]}" for name in sorted(statuses)),
         "requests in killed web workers": phases.told(killed),
     }
-    say("\n" + report.table(faults, strikes, hurt, acquirer.faults, raced, findings, first, settled, counts) + "\n")
+    say("\n" + report.table(
+        faults, strikes, hurt, acquirer.faults, visits, raced, findings, first, settled, counts
+    ) + "\n")  # fmt: skip
     odd = [line for race in raced for line in race.odd]
     for text in [*(f"{one.kind}: {one.what} {one.payment}" for one in findings), *odd, *broken, *first.worst][:40]:
         say(f"  ! {text}")
     path = report.write(
-        seed=seed, strikes=strikes, hurt=hurt, races=raced, findings=findings, first_inquiry=first, settled=settled,
-        counts=counts, broken=broken,
+        seed=seed, strikes=strikes, hurt=hurt, shoppers=visits, races=raced, findings=findings,
+        first_inquiry=first, settled=settled, counts=counts, broken=broken,
     )  # fmt: skip
     say(f"The raw facts are in {path}")
     late = first.over + settled.over + sum(one.back is None for one in strikes)
     if findings or odd or broken or late or any(race.over for race in raced):
         return 1
     fired = {one.fault for one in strikes if one.fired}
-    return 2 if any(fault.name not in fired for fault in faults) else 0
+    return 2 if any(fault.name not in fired for fault in faults) or not all(visits.values()) else 0
 
 
 if __name__ == "__main__":

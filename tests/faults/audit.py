@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from tests.faults.books import ZERO, Acquirer, Exchange, Payment
+from tests.faults import audit_shoppers
+from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment
 from tests.faults.client import is_approved
+from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, UNANSWERED, Finding
 
-LOST: Final = "lost"
-DOUBLED: Final = "doubled"
-OVER: Final = "over a limit"
-NO_EVIDENCE: Final = "declined without evidence"
-OPEN: Final = "still open"
-REPLAY: Final = "replayed differently"
-UNANSWERED: Final = "never answered"
-KINDS: Final = (LOST, DOUBLED, OVER, NO_EVIDENCE, OPEN, REPLAY, UNANSWERED)
 STUB: Final = "stub"
 UNREACHABLE: Final = "900.100.600"
 
@@ -26,28 +19,22 @@ Books = Mapping[str, Payment]
 Lines = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that must not be. ``payment``: the id, where there is one."""
-
-    kind: str
-    what: str
-    payment: str = ""
-
-
 def find_all(
-    books: Books, acquirer: Acquirer, journal: Lines, keys: Iterable[tuple[str, str]], replays: Lines
-) -> list[Finding]:
+    books: Books, acquirer: Acquirer, journal: Lines, keys: Iterable[tuple[str, str]], replays: Lines,
+    aside: Aside | None = None,
+) -> list[Finding]:  # fmt: skip
     """Every finding of every check."""
+    keys, aside = list(keys), aside or Aside()
     return [
         *against_acquirer(books, acquirer),
         *against_journal(books, journal),
         *doubles(books, acquirer, keys),
         *limits(books, acquirer),
-        *unfounded(books, acquirer),
+        *unfounded(books, acquirer, aside),
         *still_open(books),
         *replayed(replays, last_answers(journal)),
         *unanswered(journal),
+        *audit_shoppers.find_all(books, acquirer, journal, keys, aside),
     ]
 
 
@@ -61,7 +48,7 @@ def against_acquirer(books: Books, acquirer: Acquirer) -> list[Finding]:
         elif payment.status != "APPROVED":
             what = f"the acquirer booked {amount}, here it is {payment.status} {payment.code}"
             found.append(Finding(kind=LOST, what=what, payment=key))
-        elif payment.approved != amount:
+        elif payment.approved != amount and payment.kind not in NO_MONEY:
             what = f"the acquirer booked {amount}, here it is {payment.approved}"
             found.append(Finding(kind=LOST, what=what, payment=key))
     for payment in books.values():
@@ -83,7 +70,7 @@ def against_journal(books: Books, journal: Lines) -> list[Finding]:
             what = f"the client was told {code}, we know nothing of it"
         elif told and payment.status != "APPROVED":
             what = f"the client was told {code}, here it is {payment.status} {payment.code}"
-        elif told and payment.approved != Decimal(line["amount"]):
+        elif told and payment.kind not in NO_MONEY and payment.approved != Decimal(line["amount"]):
             what = f"the client was told {line['amount']}, here it is {payment.approved}"
         elif not told and payment.status != "DECLINED":
             what = f"the client was told {code}, here it is {payment.status}"
@@ -126,24 +113,29 @@ def limits(books: Books, acquirer: Acquirer) -> list[Finding]:
     return found
 
 
-def unfounded(books: Books, acquirer: Acquirer) -> list[Finding]:
+def unfounded(books: Books, acquirer: Acquirer, aside: Aside) -> list[Finding]:
     """Each decline has its evidence: a rule of ours, an answer, a void, or certain non-delivery. Believed only when
     the acquirer's log says the same."""
     found = []
     for payment in books.values():
-        if payment.status == "DECLINED" and (what := _unfounded(payment, acquirer)):
+        if payment.status == "DECLINED" and (what := _unfounded(payment, acquirer, aside)):
             found.append(Finding(kind=NO_EVIDENCE, what=f"{payment.code}: {what}", payment=payment.id))
     return found
 
 
-def _unfounded(payment: Payment, acquirer: Acquirer) -> str:
+def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
     ident = payment.id
     taken_back = ident in acquirer.voided or ident in acquirer.refused_later
     if payment.moves and payment.moves[-1].event == "refuse":
         return "refused by our rules, yet the acquirer was asked" if ident in acquirer.first_seen else ""
     last = _last_word(payment.exchanges)
+    if last is None and (rejected := aside.authentications.get(ident)) is not None:
+        step, _, code = rejected
+        return "" if step == "done" and code == payment.code else f"the authentication says {step} {code or 'go on'}"
     if last is None:
         return "no exchange with an answer"
+    if (order := aside.orders.get(ident)) is not None:
+        return "" if order[0] in ("DECLINED", "CANCELLED", "EXPIRED") else f"the bank says {order[0]}"
     if payment.connector != STUB:
         return ""
     if "unreachable" in last.received:

@@ -16,6 +16,9 @@ from typing import Any
 import psycopg
 
 ZERO = Decimal(0)
+NO_MONEY = frozenset({"RG", "RR", "TE", "DR", "RI"})
+"""Payment types that move none: registrations and what becomes of them, risk checks."""
+REDIRECTED = frozenset({"ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "INVOICE"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """One payment of our books. ``order``: the merchantTransactionId, which the clients use once for each intent."""
+    """One payment of our books. ``order``: the merchantTransactionId, which the clients use once for each intent.
+    ``keeps_number``: its sealed account is still there. ``clock_moved``: its times are not those of the world."""
 
     id: str
     order: str
@@ -57,16 +61,40 @@ class Payment:
     is_due: bool
     moves: tuple[Move, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
+    brand: str = ""
+    keeps_number: bool = False
+    clock_moved: bool = False
 
     @property
     def is_open(self) -> bool:
         return self.status in ("STARTED", "PENDING", "IN_DOUBT")
 
+    @property
+    def is_redirected(self) -> bool:
+        """Its shopper decides at a bank or wallet."""
+        return self.brand in REDIRECTED and not self.referenced
+
+
+@dataclass(slots=True, kw_only=True)
+class Aside:
+    """What stands beside the payments, by payment id. ``orders``: the simulated bank's own state and amount;
+    ``authentications``: step, transStatus and the code that ended the payment ('' where it goes on);
+    ``registrations``: those that the payment made; ``waiting``: suspensions, ``secrets``: those that hold a sealed
+    security code; ``numbers``: authentications that hold a sealed card number."""
+
+    orders: dict[str, tuple[str, Decimal]] = field(default_factory=dict)
+    authentications: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    registrations: dict[str, list[str]] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    secrets: set[str] = field(default_factory=set)
+    numbers: set[str] = field(default_factory=set)
+
 
 @dataclass(slots=True, kw_only=True)
 class Acquirer:
     """The acquirer's side by payment id. ``standing``: approved and not voided, with the amount; ``twice``: booked
-    more than once; ``short``: pools that went below zero; ``first_seen``: when its first submission came."""
+    more than once; ``short``: pools that went below zero; ``first_seen``: when its first submission came;
+    ``submissions``: how many were sent, those that got lost among them."""
 
     standing: dict[str, Decimal] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
@@ -76,6 +104,7 @@ class Acquirer:
     twice: list[str] = field(default_factory=list)
     short: list[str] = field(default_factory=list)
     first_seen: dict[str, float] = field(default_factory=dict)
+    submissions: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
 
 
@@ -95,6 +124,9 @@ def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
         kind, outcome, key = entry["kind"], entry.get("outcome"), str(entry.get("key"))
         if fault := entry.get("fault"):
             books.faults[fault] = books.faults.get(fault, 0) + 1
+        # The fault "duplicate" is the network's: one message, which comes twice.
+        if kind == "submit" and not (fault == "duplicate" and outcome == "duplicate"):
+            books.submissions[key] = books.submissions.get(key, 0) + 1
         if kind == "submit" and outcome != "lost":
             books.first_seen.setdefault(key, datetime.fromisoformat(entry["at"]).timestamp())
         if (kind, outcome) == ("submit", "approved"):
@@ -135,19 +167,43 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
         exchange = Exchange(kind=kind, received=received or {}, asked=asked, answered=answered, written=at.timestamp())
         later.insert(0, exchange)
     rows = connection.execute(
-        "SELECT id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
-        " result_code, created_at, completed_at, EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id)"
-        " FROM gateway_payment p"
+        "SELECT p.id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
+        " result_code, p.created_at, completed_at, EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id)"
+        ", brand, means_sealed IS NOT NULL, clock_offset <> interval '0'"
+        " FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id"
     )
     return {
         row[0].hex: Payment(
             id=row[0].hex, order=row[1], chain=row[2].hex, referenced=row[3].hex if row[3] else "", kind=row[4],
             status=row[5], amount=row[6], approved=row[7], connector=row[8], code=row[9], created=row[10].timestamp(),
-            completed=row[11].timestamp() if row[11] else None, is_due=row[12],
+            completed=row[11].timestamp() if row[11] else None, is_due=row[12], brand=row[13], keeps_number=row[14],
+            clock_moved=row[15],
             moves=tuple(moves.get(row[0].hex, ())), exchanges=tuple(exchanges.get(row[0].hex, ())),
         )
         for row in rows
     }  # fmt: skip
+
+
+def aside(connection: psycopg.Connection[Any]) -> Aside:
+    """What stands beside the payments."""
+    found = Aside()
+    run = connection.execute
+    for payment, state, amount in run("SELECT payment, state, amount FROM gateway_simulatedorder"):
+        found.orders[payment.hex] = (state, amount)
+    for payment, step, status, code, holds in run(
+        "SELECT payment, step, trans_status, code, number_sealed IS NOT NULL FROM gateway_authentication"
+        " WHERE payment IS NOT NULL"
+    ):
+        found.authentications[payment.hex] = (step, status, code)
+        if holds:
+            found.numbers.add(payment.hex)
+    for payment, ident in run("SELECT payment, id FROM gateway_registration"):
+        found.registrations.setdefault(payment.hex, []).append(ident.hex)
+    for payment, holds in run("SELECT payment_id, secrets_sealed IS NOT NULL FROM gateway_suspension"):
+        found.waiting.add(payment.hex)
+        if holds:
+            found.secrets.add(payment.hex)
+    return found
 
 
 def keys(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:

@@ -73,19 +73,22 @@ class Client:
     port: int
     entity: str
     token: str
+    name: str = "demo"
     journal: Journal | None = None
     hurt: int = 0
     """Tries that got no answer or a 5xx."""
     _line: http.client.HTTPConnection | None = field(default=None)
 
-    def pay(self, key: str, fields: Mapping[str, str], target: str = "") -> Answer | None:
-        """A payment, or a follow-up of ``target``, under the idempotency key ``key``, repeated until it is answered.
+    def pay(self, key: str, fields: Mapping[str, str], target: str = "", path: str = "") -> Answer | None:
+        """A payment, or a follow-up of ``target``, or a POST to another ``path``, under the idempotency key ``key``,
+        repeated until it is answered.
 
         None when there is no answer after TRY_FOR_S.
         """
-        path = f"/v1/payments/{target}" if target else "/v1/payments"
+        path = path or (f"/v1/payments/{target}" if target else "/v1/payments")
         if self.journal is not None:
-            self.journal.write(kind="asks", key=key, target=target, fields=dict(fields), at=time.time())
+            shop = {"shop": self.name, "path": path}
+            self.journal.write(kind="asks", key=key, target=target, fields=dict(fields), at=time.time(), **shop)
         end, pause_s = time.monotonic() + TRY_FOR_S, 0.05
         while time.monotonic() < end:
             answer = self._try("POST", path, fields, key=key)
@@ -95,9 +98,9 @@ class Client:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return None
 
-    def read(self, payment: str) -> Answer | None:
-        """What became of a payment, asked once."""
-        return self._try("GET", f"/v1/payments/{payment}", {}, key="")
+    def read(self, payment: str, entity: str = "") -> Answer | None:
+        """What became of a payment, asked once; ``entity``: of another channel."""
+        return self._try("GET", f"/v1/payments/{payment}", {"entityId": entity} if entity else {}, key="")
 
     def once(self, path: str, fields: Mapping[str, str], key: str = "") -> Answer | None:
         """One try of a POST; None without an answer."""

@@ -127,7 +127,7 @@ class Fault:
         return Strike(fault=self.name, at=seen.moment or at, fired=seen.fired, back=back, note=seen.note)
 
 
-def _kill(one: Process) -> bool:
+def kill(one: Process) -> bool:
     """kill -9; whether it is gone."""
     with contextlib.suppress(OSError):
         os.kill(one.pid, signal.SIGKILL)
@@ -147,7 +147,7 @@ def _another(stage: Stage, role: str, old: Process) -> bool:
 def _kill_role(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
     old = stage.stack.must_find(role)
     moment = time.time()
-    fired = _kill(old)
+    fired = kill(old)
     return Seen(fired, _another(stage, role, old) and works(stage), f"pid {old.pid}", moment)
 
 
@@ -157,7 +157,7 @@ def _kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen
     eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
     old = stage.dice.choice(stage.stack.below(role))
     moment = time.time()
-    fired = _kill(old)
+    fired = kill(old)
     whole = eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
     return Seen(fired and is_alive(parent), whole and works(stage), f"pid {old.pid}", moment)
 
@@ -172,13 +172,13 @@ def _kill_slowly(stage: Stage, strike: Callable[[Stage], Seen]) -> Seen:
         _accepts(stage)
 
 
-def _serves(stage: Stage) -> bool:
+def serves(stage: Stage) -> bool:
     return eventually(lambda: len(stage.stack.below("web")) >= 2 and stage.stack.is_ready(), BACK_WITHIN_S, 0.1)
 
 
 def _keeps(stage: Stage) -> bool:
     """The database answers, the web server too, and payments in doubt are asked about."""
-    return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and _serves(stage) and stage.recovers()
+    return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and serves(stage) and stage.recovers()
 
 
 def _kill_backend(stage: Stage) -> Seen:
@@ -188,7 +188,7 @@ def _kill_backend(stage: Stage) -> Seen:
     if not sessions:
         return Seen(False, True, "nobody was connected")
     old = stage.dice.choice(sessions)
-    gone = _kill(old)
+    gone = kill(old)
 
     def ended() -> bool:
         try:
@@ -275,11 +275,11 @@ def _ticks(stage: Stage) -> bool:
 
 
 FAULTS: Final = (
-    Fault(name="web worker: kill -9", group="web", strike=partial(_kill_child, role="web", works=_serves)),
+    Fault(name="web worker: kill -9", group="web", strike=partial(_kill_child, role="web", works=serves)),
     Fault(name="web worker, acquirer slow: kill -9", group="web",
-          strike=partial(_kill_slowly, strike=partial(_kill_child, role="web", works=_serves))),
+          strike=partial(_kill_slowly, strike=partial(_kill_child, role="web", works=serves))),
     Fault(name="web server, acquirer slow: kill -9", group="web",
-          strike=partial(_kill_slowly, strike=partial(_kill_role, role="web", works=_serves))),
+          strike=partial(_kill_slowly, strike=partial(_kill_role, role="web", works=serves))),
     Fault(name="Celery pool child: kill -9", group="worker", stops_ticks=True,
           strike=partial(_kill_child, role="worker", works=_ticks)),
     Fault(name="Celery worker: kill -9", group="worker", stops_ticks=True,
@@ -303,4 +303,3 @@ FAULTS: Final = (
     Fault(name="everything: kill -9 of the launcher", group="launcher", stops_ticks=True, stops_acquirer=True,
           strike=_kill_launcher),
 )  # fmt: skip
-GROUPS: Final = tuple(dict.fromkeys(fault.group for fault in FAULTS))

@@ -1,4 +1,4 @@
-"""Bounded load: a few clients, each with chains of its own, until they are told to stop."""
+"""Bounded load: clients with chains of their own, and shops whose shoppers are sent away, until they are told to stop."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import random
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from tests.faults import shoppers
+from tests.faults.browser import Browser
 from tests.faults.client import Answer, Client, Journal, follow_up, payment
+from tests.faults.races import Shop
 
 CLIENTS: Final = 8
+SHOPS: Final = 6
+"""Clients whose payments wait for shoppers."""
 PAUSE_S: Final = (0.01, 0.06)
 """Between two requests of a client, from and to: the load is bounded whatever the machine can do."""
 SETTLED_WITHIN_S: Final = 25.0
@@ -26,22 +32,23 @@ CENT: Final = Decimal("0.01")
 class Load:
     """``start()``, ``stop()``; ``hurt`` counts tries without an answer or with a 5xx, as it goes."""
 
-    def __init__(self, folder: Path, *, port: int, entity: str, token: str, seed: int, clients: int = CLIENTS) -> None:
+    def __init__(self, folder: Path, *, shop: Shop, seed: int) -> None:
         self.run = secrets.token_hex(4)
-        self.journals = [folder / f"journal-{number}.jsonl" for number in range(clients)]
-        self._clients = [
-            Client(port=port, entity=entity, token=token, journal=Journal(path=path)) for path in self.journals
-        ]
+        self.journals = [folder / f"journal-{number}.jsonl" for number in range(CLIENTS + SHOPS)]
+        self._shop = shop
+        self._clients = [shop.client(Journal(path=path)) for path in self.journals]
+        self._browsers = [Browser(port=shop.port) for _ in range(SHOPS)]
         self._ended = threading.Event()
+        works = [self._work] * CLIENTS + [self._serve] * SHOPS
         self._threads = [
-            threading.Thread(target=self._work, args=(number, random.Random(seed + number)), daemon=True)
-            for number in range(clients)
+            threading.Thread(target=work, args=(number, random.Random(seed + number)), daemon=True)
+            for number, work in enumerate(works)
         ]
         self.broken: list[str] = []
 
     @property
     def hurt(self) -> int:
-        return sum(client.hurt for client in self._clients)
+        return sum(one.hurt for one in (*self._clients, *self._browsers))
 
     def start(self) -> None:
         for thread in self._threads:
@@ -65,6 +72,32 @@ class Load:
             self.broken.append(f"client {number}: {type(fault).__name__}: {fault}")
         finally:
             client.close()
+
+    def _serve(self, number: int, dice: random.Random) -> None:
+        """Shoppers, one after the other; those who come back later are seen to when their time has come."""
+        client, count = self._clients[number], 0
+        late = self._shop.late_client(client.journal)
+        later: list[tuple[float, Callable[[], object]]] = []
+        try:
+            while not self._ended.is_set():
+                count += 1
+                shoppers.act(
+                    shoppers.Visit(
+                        client=client, late=late, entity=self._shop.authenticating, dice=dice, later=later,
+                        browser=self._browsers[number - CLIENTS], order=f"shopper-{self.run}-{number}-{count}",
+                    )
+                )  # fmt: skip
+                for due in [one for one in later if one[0] <= time.monotonic()]:
+                    later.remove(due)
+                    due[1]()
+            for at, come in later:
+                time.sleep(max(0.0, at - time.monotonic()))
+                come()
+        except Exception as fault:
+            self.broken.append(f"shop {number}: {type(fault).__name__}: {fault}")
+        finally:
+            client.close()
+            late.close()
 
     def _chain(self, client: Client, dice: random.Random, order: str) -> None:
         kind = dice.choice(("DB", "PA"))

@@ -33,7 +33,7 @@ def of_kills(
 
 
 def _phase(payment: Payment | None, acquirer: Acquirer, at: float) -> str:
-    if payment is None or payment.created > at:
+    if payment is None or (payment.created > at and not payment.clock_moved):
         return PHASES[0]
     if any(move.event in ("approve", "decline", "refuse", "suspend") and move.at <= at for move in payment.moves):
         return PHASES[3]

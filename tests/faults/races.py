@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from tests.faults.client import Answer, Client, follow_up, payment
+from tests.faults.client import Answer, Client, Journal, follow_up, payment
 
 RACERS: Final = 8
 BUSY: Final = "800.120.402"
@@ -41,14 +41,24 @@ class RaceResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """Where and as whom to pay."""
+    """Where and as whom to pay. ``authenticating``: the merchant's channel with 3-D Secure; ``other_…``: another
+    merchant, whose channel authenticates, too."""
 
     port: int
     entity: str
     token: str
+    authenticating: str = ""
+    other_entity: str = ""
+    other_token: str = field(default="", repr=False)
 
-    def client(self) -> Client:
-        return Client(port=self.port, entity=self.entity, token=self.token)
+    def client(self, journal: Journal | None = None) -> Client:
+        return Client(port=self.port, entity=self.entity, token=self.token, journal=journal)
+
+    def late_client(self, journal: Journal | None = None) -> Client:
+        """Of the other merchant, whose clock is moved on."""
+        return Client(
+            port=self.port, entity=self.other_entity, token=self.other_token, name="other", journal=journal
+        )  # fmt: skip
 
 
 def together(shop: Shop, asks: Sequence[Ask]) -> list[Answer | None]:

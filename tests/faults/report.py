@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from config.launcher.var import ROOT
-from tests.faults.audit import KINDS, Finding
 from tests.faults.faults import Fault, Strike
+from tests.faults.finding import KINDS, Finding
 from tests.faults.races import RaceResult
 from tests.faults.timing import Spread
 
@@ -26,9 +26,10 @@ def say(text: str) -> None:
 
 def table(
     faults: Sequence[Fault], strikes: Sequence[Strike], hurt: Mapping[str, int], seen: Mapping[str, int],
-    races: Sequence[RaceResult], findings: Sequence[Finding], first: Spread, settled: Spread, counts: Mapping[str, Any],
+    shoppers: Mapping[str, int], races: Sequence[RaceResult], findings: Sequence[Finding], first: Spread,
+    settled: Spread, counts: Mapping[str, Any],
 ) -> str:  # fmt: skip
-    """Faults, then races, then what must be nought, then R3. ``hurt``: fault → requests that got no answer or a 5xx
+    """Faults, what shoppers did, races, what must be nought, R3. ``hurt``: fault → requests without an answer, or a 5xx,
     meanwhile; ``seen``: what each misbehaviour of the acquirer did, counted in its log over the whole run."""
     rows = [f"{'fault':<38}{'fired':>8}{'seen':>7}{'requests hurt':>15}{'back after, most':>18}"]
     for fault in faults:
@@ -43,6 +44,8 @@ def table(
         back = "" if name else f"{max(backs):.1f} s{never}" if backs else "never"
         count = seen.get(name, 0) if name else fired
         rows.append(f"{fault.name:<38}{fired:>8}{count:>7}{hurt.get(fault.name, 0):>15}{back:>18}")
+    rows += ["", f"{'shopper':<44}{'done':>9}"]
+    rows += [f"{name:<44}{count or NOT_TESTED:>9}" for name, count in shoppers.items()]
     rows += ["", f"{'race':<38}{'rounds':>8}{'won':>7}{'refused':>15}{'over a limit':>18}{'odd':>6}"]
     for race in races:
         rows.append(f"{race.name:<38}{race.rounds:>8}{race.won:>7}{race.refused:>15}{race.over:>18}{len(race.odd):>6}")

@@ -170,6 +170,16 @@ class Stack:
         except (psycopg.Error, KeyError):
             return False
 
+    def configure(self, entity: str, document: Mapping[str, Any]) -> None:
+        """Configure a channel by the product's own command. Raises NotUp when it is refused."""
+        command = [sys.executable, "manage.py", "configure", "--entity", entity, "-"]
+        environment = self.environment | self.facts("run.json")["environment"]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, input=json.dumps(document), capture_output=True, text=True, check=False
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise NotUp(done.stderr[-1_000:])
+
     @property
     def acquirer(self) -> StubControl:
         return StubControl(self.facts("run.json")["environment"]["GATEWAY_STUB_ACQUIRER"])

@@ -32,7 +32,7 @@ def first_inquiries(books: Mapping[str, Payment], down: Sequence[Window]) -> Spr
     exempt = 0
     for payment in books.values():
         doubt = in_doubt_at(payment)
-        if doubt is None:
+        if doubt is None or payment.clock_moved:
             continue
         asked = [one.asked for one in payment.exchanges if one.kind == "inquire" and one.answered >= doubt]
         if overlap(doubt, doubt + FIRST_INQUIRY_S, down) > 0:
@@ -49,7 +49,7 @@ def settlements(books: Mapping[str, Payment], away: Sequence[Window]) -> Spread:
     waits = []
     for payment in books.values():
         doubt = in_doubt_at(payment)
-        if doubt is not None:
+        if doubt is not None and not payment.clock_moved:
             end = payment.completed if payment.completed is not None else float("inf")
             waits.append((max(0.0, end - doubt - overlap(doubt, end, away)), payment.id))
     return spread(waits, SETTLED_S, 0)

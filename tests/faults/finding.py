@@ -1,0 +1,30 @@
+"""Something that must not be, and the kinds of it that a run's table counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+LOST: Final = "lost"
+DOUBLED: Final = "doubled"
+TWICE: Final = "submitted or ended twice"
+OVER: Final = "over a limit"
+NO_EVIDENCE: Final = "declined without evidence"
+DECIDED: Final = "not as the shopper decided"
+REGISTRATION: Final = "registration missing or too many"
+SECRET: Final = "secret kept"
+OPEN: Final = "still open"
+REPLAY: Final = "replayed differently"
+UNANSWERED: Final = "never answered"
+KINDS: Final = (
+    LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that must not be. ``payment``: the id, where there is one."""
+
+    kind: str
+    what: str
+    payment: str = ""
