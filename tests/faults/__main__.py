@@ -20,7 +20,7 @@ from tests.faults import audit, books, phases, races, report, shoppers, timing
 from tests.faults import faults as on_parts
 from tests.faults.client import Journal
 from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
-from tests.faults.faults_away import AWAY
+from tests.faults.faults_away import AWAY, JOURNAL
 from tests.faults.load import CLIENTS, Load
 from tests.faults.processes import eventually
 from tests.faults.report import say
@@ -91,7 +91,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     waited = time.monotonic()
     eventually(lambda: _open(stack) == 0, SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
-    journal = books.journal(load.journals)
+    journal = books.journal([*load.journals, stack.folder / JOURNAL])
     replays = replay(shop, stack.folder, journal)
     return judge(
         stack, faults, strikes, hurt, raced, journal, replays, seed=seed, began=began, took_s=took_s, waited_s=waited_s,

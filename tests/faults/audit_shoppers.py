@@ -117,7 +117,7 @@ def registered(books: Books, journal: Lines, payment_of: Mapping[str, str], asid
         payment_of.get(line["key"], "")
         for line in journal
         if line["kind"] == "asks"
-        and (line["fields"].get("createRegistration") == "true" or line.get("path") == "/v1/registrations")
+        and (line.get("fields", {}).get("createRegistration") == "true" or line.get("path") == "/v1/registrations")
     }
     found = []
     for payment in books.values():

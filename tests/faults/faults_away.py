@@ -9,19 +9,20 @@ from functools import partial
 from typing import Any, Final
 
 from tests.faults.browser import PASS, RESULT_URL, Browser
-from tests.faults.client import Answer, Client, payment
+from tests.faults.client import Answer, Client, Journal, payment
 from tests.faults.faults import BACK_WITHIN_S, Fault, Seen, Stage, is_settled, kill, serves
 from tests.faults.processes import eventually
 from tests.faults.shoppers import CHALLENGED, PAGE
 
 ACQUIRER_THINKS_MS: Final = 1_500
 RESUMED_WITHIN_S: Final = 5.0
+JOURNAL: Final = "journal-away.jsonl"
 
 
 def _kill_while_away(stage: Stage, *, everything: bool = False) -> Seen:
     """Two shoppers are away, one at the challenge, one at a bank. All web workers (or everything) die; both come back
-    to new ones and pay, and what was sealed for the first is still opened."""
-    client = stage.shop.client()
+    to new ones and go on, and what was sealed for the first is still opened."""
+    client = _merchant(stage)
     challenged, banked = _challenged(stage, client), _at_bank(client)
     if challenged is None or banked is None:
         return Seen(False, True, "nobody was sent away")
@@ -31,22 +32,23 @@ def _kill_while_away(stage: Stage, *, everything: bool = False) -> Seen:
         stage.stack.start()
         stage.steers_again()
     else:
-        fired = all([kill(one) for one in stage.stack.below("web")])
+        fired = _kill_all_workers(stage)
     whole = serves(stage)
     browser = Browser(port=stage.shop.port)
     browser.answer(challenged.body["redirect"], PASS)
     browser.follow(browser.decide(banked.body["redirect"], "approve"))
     paid = [
-        eventually(partial(_is_approved, client, banked.id, ""), BACK_WITHIN_S, 0.2),
+        eventually(partial(_is_settled, client, banked.id, ""), BACK_WITHIN_S, 0.2),
         eventually(partial(_is_settled, client, challenged.id, stage.shop.authenticating), BACK_WITHIN_S, 0.2),
     ]
+    ends = [_events(stage, ident)[-1:] for ident in (challenged.id, banked.id)]
     client.close()
-    return Seen(fired, whole and all(paid), "" if all(paid) else f"{challenged.id} {banked.id}", moment)
+    return Seen(fired, whole and all(paid), f"challenge and bank: {', '.join(end[0] for end in ends if end)}", moment)
 
 
 def _kill_when_resumed(stage: Stage) -> Seen:
     """The shopper has answered and the acquirer is asked, slowly: all web workers die before its answer comes."""
-    client = stage.shop.client()
+    client = _merchant(stage)
     stage.slow_down(ACQUIRER_THINKS_MS)
     told = _challenged(stage, client)
     if told is None:
@@ -56,7 +58,7 @@ def _kill_when_resumed(stage: Stage) -> Seen:
     shopper.start()
     resumed = eventually(lambda: _events(stage, told.id)[-1:] == ["resume"], RESUMED_WITHIN_S, 0.01)
     moment = time.time()
-    gone = all([kill(one) for one in stage.stack.below("web")])
+    gone = _kill_all_workers(stage)
     # Its submission is cut off: nothing but recovery can end it now.
     fired = resumed and gone and _events(stage, told.id)[-1:] == ["resume"]
     eventually(stage.steers_again, BACK_WITHIN_S, 0.1)
@@ -67,12 +69,20 @@ def _kill_when_resumed(stage: Stage) -> Seen:
     return Seen(fired, whole and ended, f"{', '.join(_events(stage, told.id))}", moment)
 
 
+def _kill_all_workers(stage: Stage) -> bool:
+    gone = [kill(one) for one in stage.stack.below("web")]
+    return bool(gone) and all(gone)
+
+
+def _merchant(stage: Stage) -> Client:
+    return stage.shop.client(Journal(path=stage.stack.folder / JOURNAL))
+
+
 def _challenged(stage: Stage, client: Client) -> Answer | None:
     order = f"away-{secrets.token_hex(6)}"
     fields = payment("DB", "12.00", mode="EXTERNAL", order=order, card=CHALLENGED) | PAGE
-    return _redirected(
-        client.pay(order, fields | {"entityId": stage.shop.authenticating, "createRegistration": "true"})
-    )
+    fields |= {"entityId": stage.shop.authenticating, "createRegistration": "true"}
+    return _redirected(client.pay(order, fields))
 
 
 def _at_bank(client: Client) -> Answer | None:
@@ -88,11 +98,6 @@ def _redirected(told: Answer | None) -> Answer | None:
 
 def _is_settled(client: Client, ident: str, entity: str) -> bool:
     return is_settled(client.read(ident, entity))
-
-
-def _is_approved(client: Client, ident: str, entity: str) -> bool:
-    told = client.read(ident, entity)
-    return told is not None and told.is_approved
 
 
 def _events(stage: Stage, ident: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Bounded load: clients with chains of their own, and shops whose shoppers are sent away, until they are told to stop."""
+"""Bounded load until it is told to stop: clients with chains of their own, shops whose shoppers are sent away."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def table(
     shoppers: Mapping[str, int], races: Sequence[RaceResult], findings: Sequence[Finding], first: Spread,
     settled: Spread, counts: Mapping[str, Any],
 ) -> str:  # fmt: skip
-    """Faults, what shoppers did, races, what must be nought, R3. ``hurt``: fault → requests without an answer, or a 5xx,
+    """Faults, what shoppers did, races, what must be nought, R3. ``hurt``: fault → requests without an answer, or 5xx,
     meanwhile; ``seen``: what each misbehaviour of the acquirer did, counted in its log over the whole run."""
     rows = [f"{'fault':<38}{'fired':>8}{'seen':>7}{'requests hurt':>15}{'back after, most':>18}"]
     for fault in faults:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults import audit, books, timing
 from tests.faults.books import Exchange, Move, Payment
+from tests.faults.finding import TWICE
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 APPROVED, DECLINED = "000.100.112", "800.100.155"
@@ -92,7 +93,7 @@ def test_two_payments_of_one_key_or_one_order_and_two_bookings_of_one_payment_ar
     twins = [ours(A), ours(B, order="order-a")]
     assert found(twins, log) == [audit.DOUBLED]
     assert found([ours(A), ours(B)], log, keys=[("k", A), ("k", B)]) == [audit.DOUBLED]
-    assert found([ours(A)], [booked(A), booked(A)]) == [audit.DOUBLED]
+    assert found([ours(A)], [booked(A), booked(A)]) == [audit.DOUBLED, TWICE]
 
 
 def test_follow_ups_of_more_than_there_is_are_over_a_limit() -> None:

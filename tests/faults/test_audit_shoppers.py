@@ -1,0 +1,102 @@
+"""The comparison of what shoppers decided: each thing that must not be is found where it is planted. Source: goals R1,
+R2, R8; decisions, section 5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.faults import audit, books
+from tests.faults.books import Aside, Payment
+from tests.faults.finding import DECIDED, NO_EVIDENCE, REGISTRATION, SECRET, TWICE
+from tests.faults.test_audit import A, asked, booked, move, ours
+
+TIMED_OUT = "100.380.501"
+PASSED, FAILED = ("done", "Y", ""), ("done", "N", TIMED_OUT)
+TEN = Decimal(10)
+
+
+def bank(status: str = "APPROVED", **changes: Any) -> Payment:
+    """A payment that its shopper decided about at the simulated bank."""
+    told = {"order": "approved" if status == "APPROVED" else "declined"}
+    return replace(ours(A, status), connector="simulator", brand="ONLINETRANSFER",
+                   exchanges=(asked("inquire", told),), **changes)  # fmt: skip
+
+
+def kinds(
+    payment: Payment, log: list[dict[str, Any]], journal: list[dict[str, Any]] | None = None,
+    keys: list[tuple[str, str]] | None = None, **beside: Any,
+) -> set[str]:  # fmt: skip
+    found = audit.find_all({A: payment}, books.acquirer(log), journal or [], keys or [], [], Aside(**beside))
+    return {one.kind for one in found} - {"never answered"}
+
+
+def did(what: str) -> list[dict[str, Any]]:
+    return [{"kind": "shopper", "what": what, "id": A, "landed": True}]
+
+
+def test_what_agrees_has_no_finding() -> None:
+    assert kinds(ours(A), [booked(A)], did("challenge: passed"), authentications={A: PASSED}) == set()
+    refused = replace(ours(A, "DECLINED"), code=TIMED_OUT, exchanges=())
+    assert kinds(refused, [], did("challenge: left"), authentications={A: FAILED}) == set()
+    assert kinds(bank(), [], orders={A: ("APPROVED", TEN)}) == set()
+    assert kinds(bank("DECLINED"), [], orders={A: ("EXPIRED", TEN)}) == set()
+
+
+@pytest.mark.parametrize(
+    ("payment", "order"),
+    [
+        (bank("DECLINED"), ("APPROVED", TEN)),
+        (bank(), ("DECLINED", TEN)),
+        (bank(), ("APPROVED", Decimal(11))),
+        (bank("DECLINED"), ("OPEN", TEN)),
+    ],
+)
+def test_an_order_that_the_bank_tells_otherwise_is_found(payment: Payment, order: tuple[str, Decimal]) -> None:
+    assert DECIDED in kinds(payment, [], orders={A: order})
+
+
+def test_money_without_an_order_at_the_bank_is_found() -> None:
+    assert kinds(bank(), []) == {DECIDED}
+
+
+def test_an_acquirer_that_was_asked_without_a_proof_is_found() -> None:
+    assert DECIDED in kinds(ours(A), [booked(A)], authentications={A: FAILED})
+    assert DECIDED in kinds(ours(A), [booked(A)], authentications={A: ("challenge", "", "")})
+    assert DECIDED in kinds(ours(A), [booked(A)], did("challenge: failed"), authentications={A: PASSED})
+
+
+def test_a_shopper_who_authenticated_and_was_turned_away_is_found() -> None:
+    turned = replace(ours(A, "DECLINED"), code=TIMED_OUT, exchanges=())
+    assert kinds(turned, [], did("challenge: passed"), authentications={A: PASSED}) == {DECIDED, NO_EVIDENCE}
+
+
+def test_a_payment_that_is_submitted_or_ends_twice_is_found() -> None:
+    again = booked(A, outcome="duplicate")
+    assert kinds(ours(A), [booked(A), again]) == {TWICE}
+    assert kinds(ours(A), [booked(A), {"kind": "submit", "key": A, "outcome": "lost"}]) == {TWICE}
+    doubled = {"fault": "duplicate"}
+    assert kinds(ours(A), [booked(A, **doubled), again | doubled]) == set()
+    assert kinds(replace(ours(A), moves=(move("APPROVED"), move("DECLINED"))), [booked(A)]) == {TWICE}
+
+
+@pytest.mark.parametrize(("status", "made"), [("APPROVED", 0), ("APPROVED", 2), ("DECLINED", 1)])
+def test_a_registration_too_many_or_too_few_is_found(status: str, made: int) -> None:
+    journal = [{"kind": "asks", "key": "k", "fields": {"createRegistration": "true"}}]
+    log = [booked(A, outcome=status.lower())]
+    registrations = {A: ["r"] * made} if made else {}
+    assert kinds(ours(A, status), log, journal, [("k", A)], registrations=registrations) == {REGISTRATION}
+
+
+def test_a_registration_that_nobody_asked_for_is_found() -> None:
+    assert kinds(ours(A), [booked(A)], registrations={A: ["r"]}) == {REGISTRATION}
+
+
+def test_a_secret_that_outlives_its_payment_is_found() -> None:
+    assert kinds(ours(A), [booked(A)], waiting={A}, secrets={A}) == {SECRET}
+    assert kinds(ours(A), [booked(A)], authentications={A: PASSED}, numbers={A}) == {SECRET}
+    kept = replace(ours(A), kind="RG", keeps_number=True)
+    assert kinds(kept, [booked(A)]) == {SECRET}
