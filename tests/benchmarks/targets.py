@@ -82,4 +82,9 @@ TARGETS: Final = _rows(
     ("P6.get.cpu", "CPU of GET by id, most rows ÷ fewest",                       "×",    1.15,  1.05),
     ("P6.get.p99", "p99 of GET by id, most rows ÷ fewest",                       "×",    1.15,  1.05),
     ("P6.scans",   "sequential scans in the plans of the hot statements",        "",     0.0,   0.0),
+    ("P7.plain",   "CPU of a card payment with key, one after the other",        "ms"),
+    ("P7.threeds", "of a 3-D Secure payment without a challenge",                "ms"),
+    ("P7.oneclick", "of a one-click payment",                                    "ms"),
+    ("P7.redirect", "of a redirect payment, from its beginning to the return",   "ms"),
+    ("P7.rules",   "of a card payment screened by a rule set",                   "ms"),
 )  # fmt: skip

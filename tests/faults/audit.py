@@ -164,7 +164,7 @@ def last_answers(journal: Lines) -> dict[str, Mapping[str, Any]]:
     return {
         line["key"]: line
         for line in journal
-        if line["kind"] == "POST" and line.get("status", 500) < 500 and line["status"] != 409
+        if line["kind"] == "POST" and line["key"] and line.get("status", 500) < 500 and line["status"] != 409
     }
 
 

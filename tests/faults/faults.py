@@ -176,7 +176,7 @@ def serves(stage: Stage) -> bool:
     return eventually(lambda: len(stage.stack.below("web")) >= 2 and stage.stack.is_ready(), BACK_WITHIN_S, 0.1)
 
 
-def _keeps(stage: Stage) -> bool:
+def keeps(stage: Stage) -> bool:
     """The database answers, the web server too, and payments in doubt are asked about."""
     return eventually(stage.stack.answers, BACK_WITHIN_S, 0.1) and serves(stage) and stage.recovers()
 
@@ -199,7 +199,7 @@ def _kill_backend(stage: Stage) -> Seen:
 
     fired = gone and eventually(ended, GONE_WITHIN_S, 0.1)
     probe.close()
-    return Seen(fired, _keeps(stage), f"pid {old.pid} of {len(sessions)} sessions")
+    return Seen(fired, keeps(stage), f"pid {old.pid} of {len(sessions)} sessions")
 
 
 def _terminate(stage: Stage) -> Seen:
@@ -210,7 +210,7 @@ def _terminate(stage: Stage) -> Seen:
     )
     with stage.stack.connect() as connection:
         ended = sum(bool(row[0]) for row in connection.execute(statement))
-    return Seen(ended > 0, _keeps(stage), f"{ended} sessions")
+    return Seen(ended > 0, keeps(stage), f"{ended} sessions")
 
 
 def _hold(stage: Stage, family: Callable[[], list[Process]], works: Callable[[Stage], bool]) -> Seen:
@@ -230,7 +230,7 @@ def _hold(stage: Stage, family: Callable[[], list[Process]], works: Callable[[St
 
 
 def _hold_postgres(stage: Stage) -> Seen:
-    return _hold(stage, lambda: [stage.stack.must_find("postgres"), *stage.stack.below("postgres")], _keeps)
+    return _hold(stage, lambda: [stage.stack.must_find("postgres"), *stage.stack.below("postgres")], keeps)
 
 
 def _hold_acquirer(stage: Stage) -> Seen:
@@ -263,7 +263,7 @@ def _kill_launcher(stage: Stage) -> Seen:
     fired = stack.kill()
     stack.start()
     same = stack.facts("demo.json").get("access_token") == known
-    return Seen(fired, same and _accepts(stage) and _keeps(stage), "" if same else "the access token is another one")
+    return Seen(fired, same and _accepts(stage) and keeps(stage), "" if same else "the access token is another one")
 
 
 def is_settled(told: Answer | None) -> bool:
@@ -290,7 +290,7 @@ FAULTS: Final = (
           strike=partial(_kill_role, role="broker", works=_ticks)),
     Fault(name="PostgreSQL session: kill -9", group="postgres", stops_ticks=True, strike=_kill_backend),
     Fault(name="PostgreSQL server: kill -9", group="postgres", stops_ticks=True,
-          strike=partial(_kill_role, role="postgres", works=_keeps)),
+          strike=partial(_kill_role, role="postgres", works=keeps)),
     Fault(name="PostgreSQL: SIGSTOP 3 s", group="postgres", stops_ticks=True, strike=_hold_postgres),
     Fault(name="PostgreSQL: all sessions ended", group="postgres", stops_ticks=True, strike=_terminate),
     Fault(name="acquirer: kill -9", group="acquirer", stops_acquirer=True,

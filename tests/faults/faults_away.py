@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.faults.browser import PASS, RESULT_URL, Browser
 from tests.faults.client import Answer, Client, Journal, payment
-from tests.faults.faults import BACK_WITHIN_S, Fault, Seen, Stage, is_settled, kill, serves
+from tests.faults.faults import BACK_WITHIN_S, Fault, Seen, Stage, is_settled, keeps, kill, serves
 from tests.faults.processes import eventually
 from tests.faults.shoppers import CHALLENGED, PAGE
 
@@ -41,6 +41,7 @@ def _kill_while_away(stage: Stage, *, everything: bool = False) -> Seen:
         eventually(partial(_is_settled, client, banked.id, ""), BACK_WITHIN_S, 0.2),
         eventually(partial(_is_settled, client, challenged.id, stage.shop.authenticating), BACK_WITHIN_S, 0.2),
     ]
+    whole = whole and (not everything or keeps(stage))
     ends = [_events(stage, ident)[-1:] for ident in (challenged.id, banked.id)]
     client.close()
     return Seen(fired, whole and all(paid), f"challenge and bank: {', '.join(end[0] for end in ends if end)}", moment)
