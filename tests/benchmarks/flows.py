@@ -47,7 +47,7 @@ class Till:
         """A request with a key of its own. Raises RuntimeError for anything but a success or a pending answer."""
         sent = {"entityId": self.channels[channel], **fields}
         order = sent.get("merchantTransactionId", path)
-        headers = {"Authorization": f"Bearer {self.shop.token}", "Idempotency-Key": f"key-{order}",
+        headers = {"Authorization": f"Bearer {self.shop.token}", "Idempotency-Key": f"key-for-{order}",
                    "Content-Type": "application/x-www-form-urlencoded"}  # fmt: skip
         self.line.request("POST", path, urlencode(sent), headers)
         got = self.line.getresponse()
@@ -103,7 +103,7 @@ def _flows(till: Till) -> dict[str, Flow]:
 
     def fields(number: int, name: str, **more: str) -> dict[str, str]:
         changed = {key.replace("__", "."): value for key, value in more.items()}
-        mark = f"{name}-{number}"
+        mark = f"{name}-{number:08}"
         return {key: value.replace(f"order-{NUMBER_MARK}", mark) for key, value in (card | changed).items()}
 
     def plain(number: int) -> None:
@@ -122,11 +122,11 @@ def _flows(till: Till) -> dict[str, Flow]:
     money = {"amount": "92.00", "currency": "EUR", "paymentType": "DB"}
 
     def oneclick(number: int) -> None:
-        sent = money | {"merchantTransactionId": f"click-{number}"}
+        sent = money | {"merchantTransactionId": f"click-{number:08}"}
         _must(till.post(f"/v1/registrations/{made['id']}/payments", sent, "plain"), "000.100.110")
 
     def redirect(number: int) -> None:
-        more = {"paymentBrand": "ONLINETRANSFER", "merchantTransactionId": f"away-{number}"}
+        more = {"paymentBrand": "ONLINETRANSFER", "merchantTransactionId": f"away-{number:08}"}
         told = till.post("/v1/payments", money | more | {"shopperResultUrl": BROWSER["shopperResultUrl"]}, "plain")
         back = till.browse(told["redirect"]["url"], {"outcome": "approve"})
         if not till.browse(back).startswith(BROWSER["shopperResultUrl"]):
