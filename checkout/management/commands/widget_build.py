@@ -1,0 +1,40 @@
+"""manage.py widget_build [--check]: build the widget's script and its frame document from checkout/widget/src.
+
+The build that was served before moves to dist/builds/, so pages that name its hash keep working.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from checkout.widget import build
+
+
+class Command(BaseCommand):
+    help = "Build the widget's script and the document of its hosted fields."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--check", action="store_true", help="write nothing; fail if the committed files are old")
+        parser.add_argument(
+            "--release", action="store_true", help="keep the script that is replaced in dist/builds/, by its hash"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        built = build.build()
+        wanted = {build.SCRIPT: built.script, build.FRAME: built.frame}
+        stale = [path for path, content in wanted.items() if not path.exists() or path.read_bytes() != content]
+        if options["check"]:
+            if stale:
+                raise CommandError("run manage.py widget_build: " + ", ".join(path.name for path in stale))
+            return
+        if options["release"] and build.SCRIPT in stale and build.SCRIPT.exists():
+            before = build.SCRIPT.read_bytes()
+            build.BUILDS.mkdir(parents=True, exist_ok=True)
+            (build.BUILDS / f"{hashlib.sha384(before).hexdigest()}.js").write_bytes(before)
+        for path in stale:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(wanted[path])
+        self.stdout.write(f"{len(built.script)} bytes, sha384 {built.digest[:16]}…, {len(stale)} file(s) written")

@@ -1,0 +1,79 @@
+"""The widget's built files, made from `src/`: one script, and one document for the hosted fields.
+
+No bundler: the parts are put one behind the other, in a fixed order, inside one function; comments, indentation and
+empty lines go. The same sources always give the same bytes, so a page's `integrity` attribute holds.
+Source: Part A, What the service does, 8 and 10.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+SOURCES: Final = HERE / "src"
+SCRIPT: Final = HERE / "dist" / "paymentWidgets.js"
+BUILDS: Final = HERE / "dist" / "builds"
+FRAME: Final = HERE / "frame" / "frame.html"
+ORDER: Final = (
+    "start", "options", "dom", "marks", "texts", "server", "frames", "fields", "sheet", "view", "follow", "card",
+    "saved", "means", "wallets", "fast", "main",
+)  # fmt: skip
+"""Parts of the script; a part may use the names of those before it while it is read, of all when it runs."""
+
+_CSS_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_CSS_GAPS: Final = re.compile(r"\s*([{};,>])\s*")
+_INLINE: Final = {"script": re.compile(r"<script>(.*?)</script>", re.DOTALL), "style": re.compile(r"<style>(.*?)</style>", re.DOTALL)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build gives. `script`: bytes of paymentWidgets.js; `frame`: the document of a hosted field."""
+
+    script: bytes
+    frame: bytes
+
+    @property
+    def digest(self) -> str:
+        """SHA-384 of the script, hexadecimal: the name it keeps when the next one is served."""
+        return hashlib.sha384(self.script).hexdigest()
+
+
+def build() -> Built:
+    """Build from the sources as they stand."""
+    rules = shorter_css((SOURCES / "widget.css").read_text(encoding="utf-8"))
+    parts = [f"const RULES = {json.dumps(rules, ensure_ascii=False)};"]
+    parts += [(SOURCES / f"{name}.js").read_text(encoding="utf-8") for name in ORDER]
+    body = shorter_js("\n".join(parts))
+    script = f'(() => {{\n"use strict";\n{body}\n}})();\n'
+    frame = SOURCES / "frame"
+    document = (frame / "frame.html").read_text(encoding="utf-8")
+    document = document.replace("/*STYLE*/", shorter_css((frame / "frame.css").read_text(encoding="utf-8")))
+    document = document.replace("/*SCRIPT*/", shorter_js((frame / "frame.js").read_text(encoding="utf-8")))
+    return Built(script=script.encode(), frame=document.encode())
+
+
+def shorter_js(source: str) -> str:
+    """Lines without indentation, empty ones and those that are a comment. A `//` behind code stays: none is written."""
+    lines = (line.strip() for line in source.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def shorter_css(source: str) -> str:
+    """Rules without comments and needless white space."""
+    return _CSS_GAPS.sub(r"\1", _CSS_COMMENT.sub("", source)).replace(": ", ":").strip().replace("\n", " ")
+
+
+def inline_hashes(document: str) -> dict[str, str]:
+    """"script" and "style" → the hash source that lets exactly this document's own run, for its policy."""
+    found = {}
+    for kind, pattern in _INLINE.items():
+        match = pattern.search(document)
+        content = match.group(1) if match else ""
+        found[kind] = f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    return found

@@ -1,0 +1,214 @@
+// The card form: number and security code in frames of the gateway, the rest in the page.
+function frameBox(view, name, field, group, on) {
+  const box = h("div", { class: `wpwl-control wpwl-control-${name} wpwl-control-iframe wpwl-loading` });
+  const one = hostedField(view.base, view.checkout.id, field, group, {
+    ...on,
+    hello: () => {
+      box.classList.remove("wpwl-loading");
+      if (on.hello) on.hello();
+    },
+    focus: () => box.classList.add("wpwl-focused"),
+    blur: () => {
+      box.classList.remove("wpwl-focused");
+      if (on.blur) on.blur();
+    },
+  });
+  box.append(one.frame);
+  view.frames.push(one);
+  return { box, one };
+}
+
+// A name that no other copy of this script gives to its own pair of frames.
+const secretName = () => Math.random().toString(36).slice(2);
+
+// Both kinds of framed field know how to be judged, told and focused.
+function framedField(view, field, one, texts) {
+  const fail = field.fail;
+  return Object.assign(field, {
+    frame: one,
+    judge: () => (one.state.valid ? "" : texts(one.state.reason, one.state)),
+    fail: (text) => {
+      fail(text);
+      one.send({ t: "describe", error: text || "" });
+    },
+    focus: () => {
+      one.frame.focus();
+      one.send({ t: "focus" });
+    },
+    dress: (title, placeholder, more) => {
+      one.frame.title = title;
+      one.send({
+        t: "init", label: title, placeholder, lang: view.words.iso, rtl: view.words.dir === "rtl", style: lookOf(field.control), ...more,
+      });
+    },
+  });
+}
+
+function cvvField(view, groupName, on) {
+  const { box, one } = frameBox(view, "cvv", "cvv", groupName, on);
+  const field = group(view, "cvv", box, { label: view.t("cvv") });
+  let digits = 3;
+  framedField(view, field, one, (reason) => view.t("cvvError", { n: digits }));
+  field.want = (lengths, required) => {
+    digits = Math.max(3, ...lengths);
+    one.send({ t: "want", lengths, required, placeholder: "•".repeat(digits) });
+    field.node.title = view.t(digits === 4 ? "cvvHelp4" : "cvvHelp");
+  };
+  return field;
+}
+
+const cvvWanted = (view) => {
+  const { requireCvv } = pageOptions();
+  return view.config.cvvRequired || requireCvv !== false;
+};
+
+// Names of parameters and the fields they belong to, for what the server refuses.
+function refuseFields(view, fields, wrong) {
+  const names = {
+    "card.number": "cardNumber", "card.cvv": "cvv", "card.holder": "cardHolder", "card.expiryMonth": "expiry", "card.expiryYear": "expiry",
+    "bankAccount.iban": "iban", "bankAccount.holder": "accountHolder", "virtualAccount.accountId": "accountId",
+  };
+  const texts = { cardNumber: "cardNumberError", expiry: "expiryError", cardHolder: "cardHolderError", iban: "ibanError", accountHolder: "accountHolderError", accountId: "accountIdError" };
+  let first = null;
+  for (const { name } of wrong) {
+    const known = names[name] || name.replace(/^billing\./, "");
+    const field = fields.find((one) => one.name === known);
+    if (!field) return false;
+    field.fail(known === "cvv" ? field.frame ? view.t("cvvError", { n: 3 }) : "" : view.t(texts[known] || "fieldError"));
+    first = first || field;
+  }
+  if (first) first.focus();
+  return Boolean(first);
+}
+
+// The skeleton and the form are one: it is laid out at once, the words come with the configuration.
+function cardPart(view, codes) {
+  const groupName = secretName();
+  let chosen = null; // what the shopper picked of a co-badged card, or from the list
+  let detected = [];
+  let brands = [];
+  const part = { kind: "card", fields: [], shown: () => !part.body.hidden };
+
+  const marks = h("div", { class: "wpwl-marks" });
+  const choice = h("div", { class: "wpwl-group wpwl-group-brand wpwl-cobadge", hidden: true });
+  const number = frameBox(view, "cardNumber", "number", groupName, {
+    change: (state) => {
+      setDetected(state.codes);
+      if (state.valid || state.empty) part.number.fail("");
+    },
+    blur: () => !part.number.frame.state.empty && part.number.fail(part.number.judge()),
+    enter: () => part.form.requestSubmit(),
+    fill: (message) => {
+      if (message.expiry && !part.expiry.input.value) {
+        part.expiry.input.value = message.expiry;
+        tidyExpiry(part.expiry.input, null);
+      }
+      if (message.holder && !part.holder.input.value) part.holder.input.value = message.holder;
+    },
+  });
+  const badge = h("div", { class: "wpwl-badge", "aria-hidden": "true" });
+  number.box.append(badge);
+  part.number = framedField(view, group(view, "cardNumber", number.box, { label: view.t("cardNumber") }), number.one, (reason) =>
+    view.t({ missing: "cardNumberMissing", brand: "cardNumberBrand" }[reason] || "cardNumberError"));
+  part.expiry = expiryField(view);
+  part.cvv = cvvField(view, groupName, {
+    change: (state) => (state.valid || state.empty) && part.cvv.fail(""),
+    enter: () => part.form.requestSubmit(),
+  });
+  part.holder = holderField(view);
+  const more = h("div", { class: "wpwl-more" });
+  part.button = payButton(view, " ");
+  part.form = h("form", { class: "wpwl-form wpwl-form-card", novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
+    marks, part.number.node, choice, h("div", { class: "wpwl-row" }, part.expiry.node, part.cvv.node), part.holder.node, more,
+    h("div", { class: "wpwl-group wpwl-group-submit" }, part.button));
+  part.body = part.form;
+  part.node = part.form;
+
+  const current = () => chosen || detected.find((code) => codes.includes(code)) || (brands.length === 1 ? brands[0].code : null);
+  const factsOf = (code) => brands.find((one) => one.code === code);
+  let told = null;
+  function brandChanged() {
+    const code = current();
+    const facts = factsOf(code);
+    const known = detected.length > 0 || chosen;
+    badge.replaceChildren(...(known && facts ? [mark(code, view.words.label(facts))] : []));
+    marks.querySelectorAll(".wpwl-mark").forEach((one) => one.classList.toggle("wpwl-dim", Boolean(known) && !one.classList.contains(`wpwl-brand-${code}`)));
+    part.cvv.want(facts && known ? facts.cvv : [3, 4], cvvWanted(view) && !(facts && known && facts.cvvOptional));
+    if (code !== told && known) callPage("onChangeBrand", (told = code));
+  }
+  function setDetected(found) {
+    const same = found.join() === detected.join();
+    detected = found;
+    if (same) return;
+    if (pageOptions().brandDetection !== false) {
+      chosen = null;
+      offerChoice(found);
+    }
+    brandChanged();
+  }
+  // A card that carries two brands: the shopper has the choice, the first is chosen.
+  function offerChoice(found) {
+    const group = freshId("brand");
+    choice.hidden = found.length < 2;
+    choice.replaceChildren(...(found.length < 2 ? [] : [
+      h("fieldset", { class: "wpwl-choices" }, h("legend", { class: "wpwl-label" }, view.t("coBadge")),
+        found.map((code, at) => h("label", { class: "wpwl-choice" },
+          h("input", { type: "radio", name: group, value: code, checked: at === 0, onchange: () => { chosen = code; number.one.send({ t: "only", code }); brandChanged(); } }),
+          mark(code, "", true), view.words.label(factsOf(code)))))]));
+  }
+
+  // The configuration has come: words, brands, what else is asked.
+  part.configure = (config, own) => {
+    brands = own;
+    const { t } = view;
+    const options = pageOptions();
+    part.number.rename(t("cardNumber"));
+    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code, ranges, detect, lengths, luhn, beside, afterScheme }) => ({ code, ranges, detect, lengths, luhn, beside, afterScheme })) });
+    part.expiry.rename(t("expiryDate"));
+    part.expiry.input.placeholder = t("expiryHint");
+    part.cvv.rename(t("cvv"));
+    part.cvv.dress(t("cvv"), "•••", { mask: options.maskCvv === true });
+    part.holder.rename(t("cardHolder"));
+    part.holder.node.querySelector(".wpwl-label").replaceChildren(t("cardHolder"), h("span", { class: "wpwl-optional" }, t("optional")));
+    marks.replaceChildren(...own.map((one) => mark(one.code, view.words.label(one))));
+    if (options.brandDetection === false && own.length > 1) {
+      const select = h("select", { class: "wpwl-control wpwl-control-brand", onchange: () => { chosen = select.value; number.one.send({ t: "only", code: chosen }); brandChanged(); } },
+        own.map((one) => h("option", { value: one.code }, view.words.label(one))));
+      chosen = own[0].code;
+      part.form.insertBefore(group(view, "brand", select, { label: t("brand") }).node, part.number.node);
+      number.one.send({ t: "only", code: chosen });
+    }
+    const billing = billingFields(view, config.billing || []);
+    const keep = h("input", { type: "checkbox", class: "wpwl-control wpwl-control-createRegistration" });
+    more.replaceChildren(...[billingSet(view, billing),
+      config.createRegistration && !view.checkout.registration && h("label", { class: "wpwl-check wpwl-group-createRegistration" }, keep, t("saveCard"))].filter(Boolean));
+    part.fields = [part.number, part.expiry, part.cvv, part.holder, ...billing];
+    part.billing = billing;
+    part.keep = keep;
+    part.button.querySelector(".wpwl-button-text").textContent = payWords(view);
+    // Some channels take a card without its code, and the page may not want it either.
+    part.cvv.node.hidden = !config.cvvRequired && options.requireCvv === false;
+    brandChanged();
+  };
+  part.press = () => part.form.requestSubmit();
+  part.remove = () => {
+    [part.number, part.cvv].forEach((field) => field.frame.remove());
+    part.container.remove();
+  };
+  part.look = () => [part.number, part.cvv].forEach((field) => field.frame.send({ t: "style", style: lookOf(field.control) }));
+  part.brand = () => current() || "";
+  part.check = () => part.fields
+    .filter((field) => !field.node.hidden)
+    .map((field) => [field, field.frame ? field.judge() : view.t2(field.judge())])
+    .filter(([field, text]) => { if (!text) field.fail(""); return text; });
+  part.send = (common) => {
+    const fields = { ...common, ...part.expiry.values(), ...part.holder.values() };
+    part.billing.forEach((field) => Object.assign(fields, field.values()));
+    if (current()) fields.paymentBrand = current();
+    if (part.keep.checked) fields.createRegistration = "true";
+    return number.one.post(view.gateway.path, fields);
+  };
+  part.clearCvv = () => part.cvv.frame.send({ t: "clear" });
+  part.refuse = (wrong) => refuseFields(view, part.fields, wrong);
+  return part;
+}

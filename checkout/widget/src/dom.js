@@ -1,0 +1,58 @@
+// Small tools for the document. Nothing here writes HTML text or style attributes: a strict Content-Security-Policy
+// (Trusted Types too) has nothing to object to.
+function h(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value == null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child != null && child !== false));
+  return node;
+}
+
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+const icon = (path, classes) =>
+  svg("svg", { viewBox: "0 0 20 20", class: `wpwl-icon ${classes || ""}`, "aria-hidden": "true", focusable: "false" },
+    svg("path", { d: path }));
+const ICONS = {
+  alert: "M10 1.7a8.3 8.3 0 1 0 0 16.6 8.3 8.3 0 0 0 0-16.6Zm-.9 4.1h1.8v5.4H9.1Zm0 7h1.8v1.7H9.1Z",
+  done: "M10 1.7a8.3 8.3 0 1 0 0 16.6 8.3 8.3 0 0 0 0-16.6Zm-1.3 12-3.4-3.4 1.3-1.3 2.1 2.1 4.7-4.7 1.3 1.3Z",
+  close: "m5.6 4.2 4.4 4.4 4.4-4.4 1.4 1.4-4.4 4.4 4.4 4.4-1.4 1.4-4.4-4.4-4.4 4.4-1.4-1.4L8.6 10 4.2 5.6Z",
+  lock: "M6 8V6a4 4 0 0 1 8 0v2h1v9H5V8Zm1.7 0h4.6V6a2.3 2.3 0 0 0-4.6 0Z",
+};
+
+let counter = 0;
+const freshId = (name) => `wpwl-${name}-${++counter}`;
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// One sheet of rules for all widgets of a page. Constructed sheets need no 'unsafe-inline'.
+let sheetOfRules = null;
+function addRules(on) {
+  if (sheetOfRules === null) {
+    sheetOfRules = new CSSStyleSheet();
+    sheetOfRules.replaceSync(RULES);
+  }
+  const others = Array.from(document.adoptedStyleSheets).filter((one) => one !== sheetOfRules);
+  // First, so that a page's own constructed sheets win.
+  document.adoptedStyleSheets = on ? [sheetOfRules, ...others] : others;
+}
+
+// True when what lies behind `node` is dark: the widget then wears its dark colours.
+function isDarkBehind(node) {
+  if (/dark/.test(getComputedStyle(node).colorScheme)) {
+    return /^(?!.*light)/.test(getComputedStyle(node).colorScheme) || matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+  for (let at = node; at; at = at.parentElement) {
+    const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g) || [];
+    if (parts.length === 3 || Number(parts[3]) > 0.5) return 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] < 110;
+  }
+  return false;
+}

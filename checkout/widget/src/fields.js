@@ -1,0 +1,155 @@
+// One field with its label, its hint for errors, and the ties between them that a screen reader follows.
+function group(view, name, control, { label, hint, optional }) {
+  const hintId = freshId(`${name}-hint`);
+  const labelId = freshId(`${name}-label`);
+  const words = h("span", { class: "wpwl-hint-text" });
+  const fault = h("div", { class: `wpwl-hint wpwl-hint-${name}Error`, id: hintId, hidden: true }, icon(ICONS.alert), words);
+  const isFrame = control.tagName === "DIV";
+  const controlId = freshId(name);
+  if (!isFrame) {
+    control.id = controlId;
+    control.setAttribute("aria-describedby", hintId);
+  }
+  const title = h(isFrame ? "div" : "label", { class: `wpwl-label wpwl-label-${name}`, id: labelId, for: isFrame ? null : controlId });
+  const rename = (text) => title.replaceChildren(text, ...(optional ? [h("span", { class: "wpwl-optional" }, optional)] : []));
+  rename(label);
+  const wrapper = h("div", { class: `wpwl-wrapper wpwl-wrapper-${name}` }, control);
+  const node = h("div", { class: `wpwl-group wpwl-group-${name}` }, title, wrapper, hint && h("div", { class: "wpwl-help" }, hint), fault);
+  return {
+    node, name, control, wrapper, rename,
+    fail: (text) => {
+      words.textContent = text || "";
+      fault.hidden = !text;
+      node.classList.toggle("wpwl-has-error", Boolean(text));
+      control.classList.toggle("wpwl-has-error", Boolean(text));
+      if (!isFrame) text ? control.setAttribute("aria-invalid", "true") : control.removeAttribute("aria-invalid");
+    },
+    focus: () => control.focus(),
+  };
+}
+
+const control = (name, attributes) =>
+  h("input", { class: `wpwl-control wpwl-control-${name}`, type: "text", autocapitalize: "off", spellcheck: "false", ...attributes });
+
+// A text field whose value `check` judges: it answers the key of an error text, or "".
+function textField(view, name, { label, autocomplete, check, parameter, value, optional, inputmode, placeholder, dir, maxlength, tidy }) {
+  const input = control(name, { autocomplete, inputmode, placeholder, dir, maxlength, value });
+  const field = group(view, name, input, { label, optional });
+  const judge = () => (input.value.trim() === "" && optional ? "" : check(input.value.trim()));
+  input.addEventListener("input", (event) => {
+    if (tidy && !event.isComposing) tidy(input, event);
+    if (field.node.classList.contains("wpwl-has-error") && !judge()) field.fail("");
+  });
+  input.addEventListener("compositionend", (event) => tidy && tidy(input, event));
+  input.addEventListener("blur", () => input.value.trim() && field.fail(view.t2(judge())));
+  return Object.assign(field, {
+    judge,
+    values: () => (input.value.trim() ? { [parameter]: input.value.trim() } : {}),
+    input,
+  });
+}
+
+// Digits of every script people type in: full-width ones from an IME, Arabic-Indic, Persian, Devanagari.
+function plainDigits(text) {
+  return text.normalize("NFKC").replace(/[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g, (one) => String(one.charCodeAt(0) & 15 - (one >= "\u0966" ? 6 : 0)));
+}
+
+// "MM / YY", put right while it is typed: 5 becomes 05, a pasted 2029-05 or 05/2029 is understood.
+function tidyExpiry(input, event) {
+  const raw = plainDigits(input.value);
+  const deleting = event && /^delete/.test(event.inputType || "");
+  const long = raw.match(/^\s*(?:(\d{1,2})\s*[/.\- ]\s*(?:20)(\d{2})|(?:20)(\d{2})\s*[/.\-]\s*(\d{1,2}))\s*$/);
+  let digits = long ? (long[1] || long[4]).padStart(2, "0") + (long[2] || long[3]) : raw.replace(/\D/g, "");
+  if (!long && digits.length === 6 && digits.slice(2, 4) === "20") digits = digits.slice(0, 2) + digits.slice(4);
+  if (!deleting && (/^[2-9]/.test(digits) || /^\d\s*[/.]/.test(raw.trim()))) digits = `0${digits}`;
+  digits = digits.slice(0, 4);
+  const atEnd = input.selectionStart === input.value.length;
+  let shown = digits;
+  if (digits.length > 2 || (digits.length === 2 && !deleting)) shown = `${digits.slice(0, 2)} / ${digits.slice(2)}`;
+  if (deleting && raw.endsWith("/") && digits.length === 2) shown = digits.slice(0, 1);
+  if (shown === input.value) return;
+  const before = plainDigits(input.value.slice(0, input.selectionStart)).replace(/\D/g, "").length;
+  input.value = shown;
+  const place = atEnd ? shown.length : before > 2 ? before + 3 : before;
+  input.setSelectionRange(place, place);
+}
+
+function expiryOf(text) {
+  const [, month, year] = text.match(/^(\d\d) \/ (\d\d)$/) || [];
+  return month ? { month, year: `20${year}` } : null;
+}
+
+function checkExpiry(text) {
+  const given = expiryOf(text);
+  if (!given || given.month < "01" || given.month > "12") return "expiryError";
+  const now = new Date();
+  const ended = Number(given.year) * 12 + Number(given.month) <= now.getFullYear() * 12 + now.getMonth();
+  return ended ? "expiryPast" : Number(given.year) > now.getFullYear() + 30 ? "expiryError" : "";
+}
+
+const expiryField = (view) => {
+  const field = textField(view, "expiry", {
+    label: view.t("expiryDate"), autocomplete: "cc-exp", inputmode: "numeric", placeholder: view.t("expiryHint"),
+    dir: "ltr", maxlength: 9, check: checkExpiry, tidy: tidyExpiry,
+  });
+  field.values = () => {
+    const { month, year } = expiryOf(field.input.value);
+    return { "card.expiryMonth": month, "card.expiryYear": year };
+  };
+  return field;
+};
+
+const holderField = (view, value) =>
+  textField(view, "cardHolder", {
+    label: view.t("cardHolder"), autocomplete: "cc-name", parameter: "card.holder", optional: view.t("optional"), maxlength: 128, value,
+    check: (text) => (/\d{6}/.test(text) || text.length < 3 ? "cardHolderError" : ""),
+  });
+
+const REGIONS =
+  "AD AE AF AG AI AL AM AO AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GT GU GW GY HK HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW";
+
+function countryField(view, value) {
+  const names = new Intl.DisplayNames([view.words.iso, "en"], { type: "region" });
+  const order = new Intl.Collator(view.words.iso);
+  const all = REGIONS.split(" ").map((code) => [code, names.of(code)]).sort((a, b) => order.compare(a[1], b[1]));
+  const home = value || (navigator.language.match(/-([A-Z]{2})$/) || [])[1] || "";
+  const select = h("select", { class: "wpwl-control wpwl-control-country", autocomplete: "country" },
+    h("option", { value: "" }, "–"), all.map(([code, name]) => h("option", { value: code, selected: code === home }, name)));
+  const field = group(view, "country", select, { label: view.t("country") });
+  field.judge = () => (select.value ? "" : "fieldError");
+  field.values = () => ({ "billing.country": select.value });
+  select.addEventListener("change", () => field.fail(view.t2(field.judge())));
+  return field;
+}
+
+const AUTOCOMPLETE = {
+  street1: "address-line1", street2: "address-line2", city: "address-level2", postcode: "postal-code", state: "address-level1",
+};
+
+// The billing fields the gateway asks for, filled with what the page knows already.
+function billingFields(view, names) {
+  const known = pageOptions().billingAddress;
+  const values = known && typeof known === "object" ? known : {};
+  return names.map((name) =>
+    name === "country"
+      ? countryField(view, values.country)
+      : textField(view, name, {
+          label: view.t(name), autocomplete: `billing ${AUTOCOMPLETE[name] || "off"}`, parameter: `billing.${name}`, maxlength: 100,
+          value: values[name], check: (text) => (text ? "" : "fieldError"),
+        }));
+}
+
+const billingSet = (view, fields) =>
+  fields.length > 0 &&
+  h("fieldset", { class: "wpwl-billing" }, h("legend", { class: "wpwl-legend" }, view.t("billingAddress")), fields.map((one) => one.node));
+
+// SHOPPER_ parameters that the page sends along; others are not a browser's to set.
+function shopperParameters() {
+  const given = pageOptions().customParameters || {};
+  const fields = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (name.startsWith("SHOPPER_")) fields[`customParameters[${name}]`] = String(value);
+    else warn(`widgetOptions.customParameters.${name}: names sent from a page must start with SHOPPER_. Left out.`);
+  }
+  return fields;
+}

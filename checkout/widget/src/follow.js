@@ -1,0 +1,174 @@
+// From "Pay" to the answer. Results come from the server only: from its answers and its state.
+async function submit(view, part) {
+  if (view.busy || view.over) return;
+  const faults = part.check();
+  if (faults.length) {
+    faults.forEach(([field, text]) => field.fail(text));
+    view.announce(faults.map(([, text]) => text).join(" "));
+    faults[0][0].focus();
+    return;
+  }
+  view.setBusy(part, true);
+  if (part.kind === "card" || part.kind === "saved") {
+    let go;
+    try {
+      go = await callPage("onBeforeSubmitCard", { brand: part.brand(), container: part.node.id });
+    } catch (fault) {
+      complain(`widgetOptions.onBeforeSubmitCard was rejected: ${fault}`);
+      go = false;
+    }
+    if (go === false) return view.setBusy(null, false);
+  }
+  if (part.opensWindow) part.popup = window.open("about:blank", freshId("window"), "popup,width=480,height=720");
+  const sending = part.send({ ...commonFields(view), ...shopperParameters() });
+  callPage("onAfterSubmit", { brand: part.brand() });
+  await follow(view, part, sending);
+}
+
+function commonFields(view) {
+  const action = view.place.getAttribute("action");
+  const fields = browserFacts();
+  if (action) fields.shopperResultUrl = new URL(action, document.baseURI).href;
+  return fields;
+}
+
+async function follow(view, part, sending) {
+  let answer;
+  try {
+    answer = await sending;
+  } catch (fault) {
+    if (!(fault instanceof Lost)) throw fault;
+    answer = await whatHappened(view);
+    if (!answer) return back(view, part, "error", view.t("offline"), "network");
+  }
+  if (view.over) return;
+  const { status, body } = answer;
+  const code = (body.result && body.result.code) || "";
+  if (status === 404) return closeWindow(part), view.expire();
+  if (body.redirect) return redirected(view, part, body.redirect);
+  if (body.state === "processing") return follow(view, part, settled(view));
+  if (body.state === "expired") return closeWindow(part), view.expire();
+  if (body.returnTo && body.state !== "open") return closeWindow(part), view.leave(body.returnTo);
+  const wrong = body.parameterErrors || (body.result && body.result.parameterErrors) || [];
+  if (wrong.length && part.refuse && part.refuse(wrong)) return view.setBusy(null, false);
+  if (body.state === "done" && SUCCESS.test(code)) return view.end("done", view.t(view.checkout.registration ? "saved" : "paid"));
+  if (body.state === "open" && !code) return back(view, part, "error", view.t("stopped"), "stopped");
+  wrong.forEach((one) => complain(`${one.name}: ${one.message}`));
+  if (part.clear) part.clear();
+  back(view, part, "error", view.t(declineKey(code)), "declined", { code });
+}
+
+const closeWindow = (part) => part.popup && part.popup.close();
+
+// Back to the form, which keeps what was filled in (never the security code).
+function back(view, part, kind, text, name, more) {
+  closeWindow(part);
+  if (part.clearCvv) part.clearCvv();
+  view.setBusy(null, false);
+  view.say(kind, text);
+  view.error(name, text, more);
+}
+
+// The answer got lost: money may have moved. Ask the state until it can be told; null: nothing was sent.
+async function whatHappened(view) {
+  for (let tries = 0; !view.over; tries++) {
+    const state = await view.gateway.state().catch(() => null);
+    if (state && state.body.state === "open") return null;
+    if (state && (state.status === 404 || state.body.state)) return state;
+    let checkNow;
+    const asked = new Promise((resolve) => (checkNow = resolve));
+    view.say("info", view.t("unsure"), { label: view.t("checkAgain"), run: checkNow }, tries > 0);
+    addEventListener("online", checkNow, { once: true });
+    await Promise.race([asked, wait(Math.min(1000 * 2 ** tries, 8000))]);
+    removeEventListener("online", checkNow);
+  }
+  return null;
+}
+
+// Wait until the payment that is under way has ended.
+async function settled(view) {
+  for (let tries = 0; !view.over; tries++) {
+    await wait(Math.min(500 + 250 * tries, 3000));
+    const state = await view.gateway.state().catch(() => null);
+    if (state && state.body.state !== "processing") return state;
+  }
+  return { status: 0, body: {} };
+}
+
+const withParameters = (redirect) => {
+  const url = new URL(redirect.url);
+  (redirect.parameters || []).forEach(({ name, value }) => url.searchParams.append(name, value));
+  return url.href;
+};
+
+// Send a window (or this page) where the bank wants the shopper.
+function go(redirect, target) {
+  if (NO_ADDRESS.test(redirect.url)) return complain(`Not going to ${redirect.url}`);
+  if (redirect.method !== "POST") {
+    if (target) target.location.replace(withParameters(redirect));
+    else location.assign(withParameters(redirect));
+    return;
+  }
+  const form = h("form", { action: redirect.url, method: "post", hidden: true, target: target ? target.name : null },
+    (redirect.parameters || []).map(({ name, value }) => h("input", { type: "hidden", name, value })));
+  document.body.append(form);
+  form.submit();
+  form.remove();
+}
+
+async function redirected(view, part, redirect) {
+  const ours = new URL(redirect.url).origin === new URL(view.base).origin;
+  // The authentication of a card stays inside the page; so does whatever the page wants inline.
+  if (ours && redirect.method !== "POST" && (part.kind === "card" || part.kind === "saved" || part.kind === "wallet")) {
+    const how = await frameSheet(view, withParameters(redirect), view.t("challenge"));
+    if (view.over) return;
+    return ended(view, part, how);
+  }
+  if (!part.popup || part.popup.closed) {
+    part.popup = null;
+    view.leaving = true;
+    return go(redirect, null);
+  }
+  go(redirect, part.popup);
+  ended(view, part, await windowClosed(view, part.popup));
+}
+
+// While another window is open: say so, and watch both the window and the state.
+async function windowClosed(view, popup) {
+  const sheet = openSheet(view, {
+    name: "window", title: view.t("windowOpen"), onClose: () => popup.close(),
+    content: h("div", { class: "wpwl-stack" },
+      h("button", { type: "button", class: "wpwl-button wpwl-button-pay", onclick: () => popup.focus() }, view.t("windowShow")),
+      h("button", { type: "button", class: "wpwl-button wpwl-button-plain", onclick: () => popup.close() }, view.t("cancel"))),
+  });
+  let how = "closed";
+  for (let looks = 1; !popup.closed && !view.over; looks++) {
+    await wait(300);
+    if (looks % 4) continue;
+    const state = await view.gateway.state().catch(() => null);
+    if (state && state.body.state && !["action", "processing"].includes(state.body.state)) {
+      how = "done";
+      break;
+    }
+  }
+  popup.close();
+  sheet.close("done");
+  return how;
+}
+
+// After a sheet or window: the server says how it went. One that was left early leads back to the filled form.
+async function ended(view, part, how) {
+  part.popup = null;
+  let state = await view.gateway.state().catch(() => null);
+  for (let tries = 0; how === "done" && tries < 8 && (!state || state.body.state === "action"); tries++) {
+    await wait(400);
+    state = await view.gateway.state().catch(() => null);
+  }
+  if (!state) state = (await whatHappened(view)) || { status: 200, body: { state: "open" } };
+  if (state.body.state === "action") return back(view, part, "info", view.t("stopped"), "closed");
+  if (state.body.state === "open" && !state.body.result) {
+    return back(view, part, how === "done" && part.kind !== "redirect" ? "error" : "info",
+      view.t(how === "done" && part.kind !== "redirect" ? "declinedThreeds" : "stopped"), how === "done" ? "declined" : "closed");
+  }
+  return follow(view, part, Promise.resolve(state));
+}

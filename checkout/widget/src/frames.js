@@ -1,0 +1,73 @@
+// The page's side of the two hosted fields. They live in frames of the gateway's origin; only what is no secret goes
+// between: labels and colours in; "filled", "valid", brand codes and the gateway's answer out.
+const hostedFields = new Set();
+
+addEventListener("message", (event) => {
+  for (const one of hostedFields) {
+    if (event.source === one.frame.contentWindow && event.origin === one.origin && event.data && event.data.tollhouse) {
+      one.hear(event.data);
+    }
+  }
+});
+
+// field: "number" or "cvv". `on` maps what the frame tells to functions.
+function hostedField(base, checkoutId, field, group, on) {
+  const origin = new URL(base).origin;
+  const parent = location.origin;
+  // One address for both fields (the fragment tells them apart): the browser fetches it once.
+  const address = `${base}v1/widget/frame.html?checkout=${encodeURIComponent(checkoutId)}&parent=${encodeURIComponent(parent)}`;
+  const frame = h("iframe", {
+    src: `${address}#${field}.${group}`, class: "wpwl-frame", scrolling: "no", title: "\u00a0",
+  });
+  const waiting = new Map();
+  let asked = 0;
+  let ready = false;
+  let queue = [];
+  const send = (message) => {
+    if (!ready) queue.push(message);
+    else if (frame.contentWindow) frame.contentWindow.postMessage({ tollhouse: group, ...message }, origin);
+  };
+  const one = {
+    frame, origin, field,
+    state: { empty: true, valid: false, reason: "missing", codes: [] },
+    send,
+    post: (path, fields) =>
+      new Promise((resolve, reject) => {
+        waiting.set(++asked, (answer) =>
+          answer.lost ? reject(new Lost(answer.lost)) : resolve({ status: answer.status, body: answer.body || {} }));
+        send({ t: "post", n: asked, path, fields });
+      }),
+    hear: (message) => {
+      if (message.tollhouse !== group) return;
+      if (message.t === "hello") {
+        ready = true;
+        const held = queue;
+        queue = [];
+        held.forEach(send);
+      } else if (message.t === "answer") {
+        const then = waiting.get(message.n);
+        waiting.delete(message.n);
+        if (then) then(message);
+      } else if (message.t === "change") {
+        one.state = message;
+      }
+      if (on[message.t]) on[message.t](message);
+    },
+    remove: () => {
+      hostedFields.delete(one);
+      frame.remove();
+    },
+  };
+  hostedFields.add(one);
+  return one;
+}
+
+// The look of the page's own fields, for the frame to wear.
+function lookOf(control) {
+  const style = getComputedStyle(control);
+  const quiet = getComputedStyle(control).getPropertyValue("--wpwl-soft").trim();
+  return {
+    color: style.color, fontFamily: style.fontFamily, fontSize: style.fontSize, fontWeight: style.fontWeight,
+    letterSpacing: style.letterSpacing, placeholder: quiet || style.color, scheme: style.colorScheme,
+  };
+}

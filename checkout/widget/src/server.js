@@ -1,0 +1,50 @@
+// Talking to the gateway: configuration, state, and the posts of everything that is no card number.
+class Lost extends Error {}
+
+async function ask(url, init) {
+  let response;
+  try {
+    response = await fetch(url, { credentials: "omit", cache: "no-store", ...init });
+  } catch {
+    throw new Lost("network");
+  }
+  let body = null;
+  try {
+    body = await response.json();
+  } catch {
+    if (response.ok || response.status >= 500) throw new Lost("answer");
+  }
+  // A 5xx says nothing about the payment: the state will.
+  if (response.status >= 500) throw new Lost("server");
+  return { status: response.status, body: body || {} };
+}
+
+function gateway(base, checkout) {
+  const at = (path) => `${base}v1/checkouts/${encodeURIComponent(checkout.id)}${path}`;
+  const doing = checkout.registration ? "/registration" : "/payment";
+  return {
+    config: (brands, locale) =>
+      ask(`${at("/config")}?brands=${encodeURIComponent(brands.join(" "))}&locale=${encodeURIComponent(locale)}` +
+        (checkout.registration ? "&kind=registration" : "")),
+    state: () => ask(at("/state")),
+    path: `v1/checkouts/${encodeURIComponent(checkout.id)}${doing}`,
+    post: (fields) => ask(at(doing), { method: "POST", body: new URLSearchParams(fields) }),
+    forget: (id) => ask(at(`/registrations/${encodeURIComponent(id)}`), { method: "DELETE" }),
+  };
+}
+
+const textsWithout = (base, locale) => ask(`${base}v1/widget/texts/${locale}.json`, { cache: "default" });
+
+// What a 3-D Secure server wants to know of the browser (Part A, Customer); the headers it wants, the gateway sees.
+function browserFacts() {
+  const small = Math.min(innerWidth, innerHeight) < 600;
+  return {
+    "customer.browser.language": (navigator.language || "en").slice(0, 8),
+    "customer.browser.screenHeight": String(screen.height),
+    "customer.browser.screenWidth": String(screen.width),
+    "customer.browser.screenColorDepth": String(screen.colorDepth),
+    "customer.browser.timezone": String(new Date().getTimezoneOffset()),
+    "customer.browser.javaEnabled": "false",
+    "customer.browser.challengeWindow": small ? "5" : "3",
+  };
+}

@@ -1,0 +1,149 @@
+// One widget: what stands in the place of one <form class="paymentWidgets">.
+const DECLINES = [
+  ["declinedCvv", /^(800\.100\.153|100\.100\.60)/],
+  ["declinedExpired", /^(100\.100\.(2|30)|800\.100\.157)/],
+  ["declinedFunds", /^800\.100\.(155|162|163|179|203)/],
+  ["declinedThreeds", /^(100\.39|100\.380|000\.400\.(1\d[1-9]|2)|800\.400\.2)/],
+  ["declinedBank", /^(800\.[17]00|800\.800\.[123]|300\.100)/],
+  ["declinedCard", /^(100\.100|100\.2[01])/],
+  ["declinedRisk", /^(100\.400|800\.[123]|800\.400\.1)/],
+];
+const declineKey = (code) => (DECLINES.find(([, family]) => family.test(code)) || ["declinedTechnical"])[0];
+const SUCCESS = /^(000\.000\.|000\.100\.1|000\.[36]|000\.400\.[12]10|000\.400\.1?[012]0|000\.400\.100)/;
+
+const COUNTDOWN_S = 120;
+const SLOW_MS = 5000;
+const NO_ADDRESS = /^\s*(javascript|data|file|vbscript|blob):/i;
+
+function makeView(place, base, checkout, words, options) {
+  const root = h("div", { class: `wpwl-widget wpwl-style-${options.style}`, lang: words.iso, dir: words.dir });
+  const note = h("div", { class: "wpwl-notes" });
+  const live = h("div", { class: "wpwl-hidden", role: "alert" });
+  const body = h("div", { class: "wpwl-body" });
+  root.append(note, body, live);
+  place.after(root);
+  const view = {
+    root, body, base, checkout, words, options, place, parts: [], sheets: new Set(), frames: [], timers: [], busy: false, over: false,
+    t: words.t,
+    t2: (key) => (key ? words.t(key) : ""),
+    gateway: checkout.id ? gateway(base, checkout) : null,
+    later: (job, ms) => view.timers.push(setTimeout(job, ms)),
+  };
+
+  view.announce = (text) => {
+    live.textContent = "";
+    // Emptied first, or the same words twice are read once.
+    view.later(() => (live.textContent = text), 50);
+  };
+
+  // A message above the form: kind is "error", "info" or "done".
+  view.say = (kind, text, action, quiet) => {
+    const box = h("div", { class: `wpwl-note wpwl-note-${kind}`, tabindex: "-1" },
+      icon(kind === "done" ? ICONS.done : ICONS.alert), h("div", { class: "wpwl-note-words" }, text),
+      action && h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: action.run }, action.label));
+    note.replaceChildren(box);
+    view.announce(text);
+    if (!quiet) {
+      box.focus({ preventScroll: true });
+      box.scrollIntoView({ block: "nearest" });
+    }
+  };
+  view.unsay = () => note.replaceChildren();
+
+  // Instead of the form: nothing can be paid here any more.
+  view.end = (kind, title, text) => {
+    view.over = true;
+    view.sheets.forEach((sheet) => sheet.close("done"));
+    view.frames.forEach((frame) => frame.remove());
+    clock.hidden = true;
+    view.unsay();
+    body.replaceChildren(h("div", { class: `wpwl-end wpwl-end-${kind}`, tabindex: "-1" },
+      icon(kind === "done" ? ICONS.done : ICONS.alert), h("strong", {}, title), text && h("p", {}, text)));
+    body.firstChild.focus({ preventScroll: true });
+    view.announce(`${title} ${text || ""}`);
+  };
+  view.expire = () => {
+    view.end("error", view.t("expiredTitle"), view.t("expiredText"));
+    view.error("expired", "The checkout has expired.");
+  };
+
+  view.error = (name, message, more) => callPage("onError", { name, message, ...more });
+
+  view.setBusy = (part, busy) => {
+    view.busy = busy;
+    root.classList.toggle("wpwl-busy", busy);
+    root.querySelectorAll(".wpwl-button-pay").forEach((button) => {
+      button.setAttribute("aria-disabled", String(busy));
+      button.classList.toggle("wpwl-spinning", busy && Boolean(part) && part.node.contains(button));
+    });
+    clearTimeout(view.slow);
+    if (busy) {
+      view.unsay();
+      view.announce(view.t("processing"));
+      view.slow = setTimeout(() => view.busy && !view.sheets.size && view.say("info", view.t("slow"), null, true), SLOW_MS);
+    }
+  };
+
+  view.leave = (url) => {
+    if (NO_ADDRESS.test(url)) return complain(`Not going to ${url}`);
+    view.leaving = true;
+    location.assign(url);
+  };
+
+  // From two minutes before the end on, the time that is left is shown; at the end the form goes.
+  const clockWords = h("span", {});
+  const clock = h("div", { class: "wpwl-clock", hidden: true, role: "timer" }, icon(ICONS.alert), clockWords,
+    h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: () => view.focusFirst() }, view.t("goOn")));
+  root.prepend(clock);
+  let deadline = 0;
+  const tell = () => {
+    if (view.over || !deadline) return;
+    const left = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
+    const shown = isolated(`${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`);
+    if (left <= COUNTDOWN_S) {
+      if (clock.hidden) view.announce(view.t("timeLeft", { time: shown }));
+      clock.hidden = false;
+      clockWords.textContent = view.t("timeLeft", { time: shown });
+    } else {
+      clock.hidden = true;
+    }
+    // A payment under way is answered by the server, not by this clock.
+    if (left === 0 && !view.busy) view.expire();
+  };
+  view.ticking = setInterval(tell, 1000);
+  view.setSecondsLeft = (seconds) => {
+    deadline = Date.now() + seconds * 1000;
+    tell();
+  };
+  view.focusFirst = () => {
+    const part = view.parts.find((one) => one.shown && one.shown()) || view.parts[0];
+    const empty = part && part.fields && part.fields.find((field) => field.judge && field.judge() !== "");
+    if (empty) empty.focus();
+    else if (part) part.node.querySelector("button")?.focus();
+  };
+
+  view.darken = () => root.classList.toggle("wpwl-dark", isDarkBehind(place.parentElement || document.body));
+  view.darken();
+
+  view.remove = () => {
+    view.over = true;
+    clearInterval(view.ticking);
+    clearTimeout(view.slow);
+    view.timers.forEach(clearTimeout);
+    view.sheets.forEach((sheet) => sheet.close("done"));
+    view.frames.forEach((frame) => frame.remove());
+    root.remove();
+  };
+  return view;
+}
+
+// The button at the end of each part, with the amount.
+function payButton(view, text) {
+  return h("button", { type: "submit", class: "wpwl-button wpwl-button-pay" },
+    h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }, text || payWords(view)));
+}
+function payWords(view) {
+  const { amount, currency } = view.config ? view.config.checkout : {};
+  if (view.checkout.registration) return view.t("save");
+  return amount ? view.t("pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t("payNow");
+}

@@ -1,0 +1,191 @@
+// Wallets: a button, then a sheet. Where the gateway configures a provider, the browser's own payment sheet opens;
+// else, in the test environment, one of ours that says it is a test.
+const SHEET_OF = { WALLET1: "wallet1", WALLET2: "wallet2", WALLET3: "wallet3", SHOPWALLET: "shopWallet", WEBWALLET: "webWallet" };
+const FAST_BRANDS = Object.keys(SHEET_OF);
+
+// Options of one wallet, under its name or under the brand's code.
+function walletOptions(code) {
+  const options = pageOptions();
+  return options[SHEET_OF[code]] || options[code] || {};
+}
+
+function walletButton(view, brand, onclick) {
+  const wishes = walletOptions(brand.code);
+  const button = h("button", {
+    type: "button", class: `wpwl-button wpwl-button-brand wpwl-button-pay wpwl-wallet wpwl-wallet-${brand.code}`,
+    "data-color": wishes.buttonColor, "data-placement": wishes.placement, onclick,
+  }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), icon(KIND_ICONS.wallet), h("span", { class: "wpwl-button-text" }, view.t("payWith", { brand: view.words.label(brand) })));
+  return button;
+}
+
+// A part whose form is only a button.
+function walletPart(view, brand) {
+  const part = {
+    kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: [], title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
+    shown: () => !part.form.hidden, brand: () => brand.code, check: () => [],
+  };
+  part.button = walletButton(view, brand, () => pressWallet(view, part, brand));
+  part.form = h("div", { class: `wpwl-form wpwl-form-${SHEET_OF[brand.code]} wpwl-form-${brand.code}` }, part.button);
+  part.press = () => part.button.click();
+  part.node = part.form;
+  return part;
+}
+
+async function pressWallet(view, part, brand) {
+  if (view.busy || view.over) return;
+  const wallet = (view.config.wallets || {})[SHEET_OF[brand.code]] || {};
+  view.setBusy(part, true);
+  let fields;
+  try {
+    fields = wallet.method ? await browserSheet(view, brand, wallet) : await walletSheet(view, brand, wallet);
+  } catch (fault) {
+    complain(`${brand.code}: ${fault}`);
+    return back(view, part, "error", view.t("tryAgainLater"), "wallet");
+  }
+  if (!fields) {
+    view.setBusy(null, false);
+    return view.say("info", view.t("stopped"), null, true);
+  }
+  if (fields.popup) part.popup = fields.popup;
+  delete fields.popup;
+  const sending = view.gateway.post({ ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code, ...fields });
+  callPage("onAfterSubmit", { brand: brand.code });
+  await follow(view, part, sending);
+}
+
+// The provider's own sheet, through the browser's Payment Request API. `wallet`: {method, data, token} as configured
+// at the gateway; nothing of a provider is loaded before this.
+async function browserSheet(view, brand, wallet) {
+  const { amount, currency } = view.config.checkout;
+  const total = { label: walletOptions(brand.code).merchantName || view.t("total"), amount: { currency, value: amount } };
+  const request = new PaymentRequest([{ supportedMethods: wallet.method, data: wallet.data || {} }], { total });
+  const answer = await request.show().catch((fault) => {
+    if (fault.name === "AbortError") return null;
+    throw new Error(`${fault.message} (does the page's Content-Security-Policy name ${new URL(wallet.method).host}?)`);
+  });
+  if (!answer) return null;
+  await answer.complete("success");
+  const token = (wallet.token || "token").split(".").reduce((at, name) => (at || {})[name], answer.details);
+  return { [`${SHEET_OF[brand.code]}.paymentToken`]: typeof token === "string" ? token : JSON.stringify(token) };
+}
+
+const priceRow = (view, label, price, currency, classes) =>
+  h("div", { class: `wpwl-price ${classes || ""}` }, h("dt", {}, label), h("dd", {}, view.words.money(price, currency)));
+
+// Our own sheet: what the shopper buys, for how much, with which (test) card. Resolves with the fields of the payment,
+// or null when it was closed.
+function walletSheet(view, brand, wallet) {
+  return new Promise((resolve) => {
+    const { t } = view;
+    const wishes = walletOptions(brand.code);
+    const checkout = view.config.checkout;
+    const currency = wishes.currencyCode || wishes.ledgerCurrency || checkout.currency;
+    const isShop = brand.kind === "redirect";
+    let items = Array.isArray(wishes.displayItems) ? wishes.displayItems : [];
+    let amount = wishes.amount || checkout.amount || "0.00";
+    const estimated = wishes.prefetchPriceStatus && wishes.prefetchPriceStatus !== "FINAL";
+    if (checkout.currency && currency !== checkout.currency) warn(`${brand.code}: the page says ${currency}, the checkout is in ${checkout.currency}.`);
+
+    const list = h("dl", { class: "wpwl-prices" });
+    const showPrices = () => list.replaceChildren(
+      ...items.map((one) => priceRow(view, one.label, one.price, currency, `wpwl-price-${String(one.type || "LINE_ITEM").toLowerCase()}`)),
+      priceRow(view, estimated ? t("estimated") : t("total"), amount, currency, "wpwl-total"));
+    const fault = h("div", { class: "wpwl-note wpwl-note-error", hidden: true, role: "alert" }, icon(ICONS.alert), h("div", {}));
+    const fail = (text) => {
+      fault.hidden = !text;
+      fault.lastChild.textContent = text || "";
+    };
+
+    // Shipping is asked by an online shop's wallet that ships; a billing address where the page wants one.
+    const parameters = wishes.billingAddressParameters || {};
+    const wanted = wishes.billingAddressRequired || wishes.productType === "PayAndShip";
+    const blank = (text) => (text ? "" : "fieldError");
+    const full = parameters.format !== "MIN";
+    const address = !wanted ? [] : [
+      textField(view, "fullName", { label: t("fullName"), autocomplete: "name", parameter: "name", check: blank }),
+      full && textField(view, "street1", { label: t("street1"), autocomplete: "address-line1", parameter: "address1", check: blank }),
+      full && textField(view, "city", { label: t("city"), autocomplete: "address-level2", parameter: "locality", check: blank }),
+      textField(view, "postcode", { label: t("postcode"), autocomplete: "postal-code", parameter: "postalCode", check: blank }),
+      countryField(view),
+      parameters.phoneNumberRequired && textField(view, "phone", { label: t("phone"), autocomplete: "tel", parameter: "phoneNumber", inputmode: "tel", check: blank }),
+    ].filter(Boolean);
+    const addressValues = () => {
+      const { "billing.country": countryCode, ...rest } = Object.assign({}, ...address.map((field) => field.values()));
+      return { ...rest, countryCode };
+    };
+
+    const cards = wallet.testTokens || [
+      { outcome: "approved", last4: "4242", network: "VISA" },
+      { outcome: "declined", last4: "0002", network: "VISA" },
+    ];
+    const picks = freshId("pick");
+    const choices = isShop ? null : h("fieldset", { class: "wpwl-choices wpwl-choices-tall" }, h("legend", { class: "wpwl-label" }, t("card")),
+      cards.map((card, at) => h("label", { class: "wpwl-choice" }, h("input", { type: "radio", name: picks, value: at, checked: at === 0 }),
+        mark(card.network || "VISA", "", true), h("span", {}, isolated(`•••• ${card.last4}`), " · ", t(card.outcome === "declined" ? "testDeclined" : "testApproved")))));
+
+    const pay = h("button", { type: "submit", class: "wpwl-button wpwl-button-pay" }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }));
+    const showPay = () => (pay.lastChild.textContent = isShop ? t("continueTo", { brand: view.words.label(brand) }) : t("pay", { amount: isolated(view.words.money(amount, currency)) }));
+    let working = false;
+    const work = (on) => {
+      working = on;
+      pay.classList.toggle("wpwl-spinning", on);
+      pay.setAttribute("aria-disabled", String(on));
+    };
+    const changed = async (trigger) => {
+      if (typeof wishes.onPaymentDataChanged !== "function") return;
+      work(true);
+      try {
+        const update = (await wishes.onPaymentDataChanged({ callbackTrigger: trigger, paymentMethodData: { type: "CARD" }, shippingAddress: wanted ? addressValues() : undefined })) || {};
+        const price = update.newTransactionInfo || update;
+        if (price.totalPrice || price.amount) amount = String(price.totalPrice || price.amount);
+        if (Array.isArray(price.displayItems)) items = price.displayItems;
+        fail(update.error && update.error.message);
+      } catch (trouble) {
+        complain(`${SHEET_OF[brand.code]}.onPaymentDataChanged was rejected: ${trouble}`);
+        fail(t("tryAgainLater"));
+      }
+      showPrices();
+      showPay();
+      work(false);
+    };
+
+    const form = h("form", { class: "wpwl-stack", novalidate: true, action: "#", onsubmit: async (event) => {
+      event.preventDefault();
+      if (working) return;
+      const wrong = address.map((field) => [field, view.t2(field.judge())]).filter(([field, text]) => { field.fail(text); return text; });
+      if (wrong.length) return wrong[0][0].focus();
+      const popup = isShop ? window.open("about:blank", freshId("window"), "popup,width=480,height=720") : null;
+      const card = choices ? cards[Number(form.querySelector(`[name="${picks}"]:checked`).value)] : null;
+      work(true);
+      if (typeof wishes.onPaymentAuthorized === "function") {
+        let verdict;
+        try {
+          verdict = (await wishes.onPaymentAuthorized({
+            apiVersion: 2, apiVersionMinor: 0, email: undefined,
+            paymentMethodData: { type: "CARD", description: card ? `${card.network} •••• ${card.last4}` : "", info: { cardNetwork: card && card.network, cardDetails: card && card.last4, billingAddress: wanted ? addressValues() : undefined } },
+          })) || {};
+        } catch (trouble) {
+          complain(`${SHEET_OF[brand.code]}.onPaymentAuthorized was rejected: ${trouble}`);
+          verdict = {};
+        }
+        if (verdict.transactionState !== "SUCCESS") {
+          if (popup) popup.close();
+          work(false);
+          return fail((verdict.error && verdict.error.message) || t("tryAgainLater"));
+        }
+      }
+      sheet.close("done");
+      const fields = isShop ? { popup } : { [`${SHEET_OF[brand.code]}.paymentToken`]: card.token || JSON.stringify({ simulated: card.outcome }) };
+      resolve(fields);
+    } }, h("p", { class: "wpwl-test" }, t("testSheet")),
+      wishes.merchantName && h("div", { class: "wpwl-merchant" }, wishes.merchantName), list, choices, address.map((field) => field.node), fault,
+      h("div", { class: "wpwl-group wpwl-group-submit" }, pay));
+    if (wanted) address.forEach((field) => field.control.addEventListener("change", () => changed("SHIPPING_ADDRESS")));
+    showPrices();
+    showPay();
+    const sheet = openSheet(view, { name: "wallet", title: view.words.label(brand), content: form, onClose: () => resolve(null) });
+    const language = wishes.checkoutLanguage;
+    if (language) sheet.dialog.dataset.language = language;
+    changed("INITIALIZE");
+  });
+}
