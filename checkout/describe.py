@@ -59,7 +59,7 @@ def config(row: Checkout, wanted: Sequence[str], locale: str) -> dict[str, Any]:
         "locale": locale,
         "lang": languages.iso(locale),
         "dir": languages.direction(locale),
-        "texts": languages.texts(locale),
+        "texts": languages.form_texts(locale),
         "brands": [brand_facts(brands.BRANDS[code]) for code in offer.brands],
         "cvvRequired": row.channel.cvv_required,
         "createRegistration": row.kind == Checkout.Kind.PAYMENT and may_store(prepared),

@@ -53,6 +53,12 @@ def texts(code: str) -> Mapping[str, str]:
     return {**texts(DEFAULT), **found} if code != DEFAULT else found
 
 
+@lru_cache(maxsize=len(LOCALES))
+def form_texts(code: str) -> Mapping[str, str]:
+    """The texts of a form: those of the shopper's pages (``page.``) stay here."""
+    return {key: text for key, text in texts(code).items() if not key.startswith("page.")}
+
+
 def _read(code: str) -> dict[str, str]:
     try:
         found: dict[str, str] = json.loads((_FOLDER / f"{code}.json").read_text(encoding="utf-8"))

@@ -66,7 +66,7 @@ def texts(request: HttpRequest, locale: str) -> HttpResponse:
         return plain_answer(404, "200.300.404", "no such language")
     body = {
         "locale": code, "lang": languages.iso(code), "dir": languages.direction(code),
-        "texts": dict(languages.texts(code)),
+        "texts": dict(languages.form_texts(code)),
     }  # fmt: skip
     return _json(request, body, "public, max-age=300")
 
@@ -89,12 +89,18 @@ def frame(request: HttpRequest) -> HttpResponse:
     if not document:
         return plain_answer(404, "200.300.404", "no widget is built")
     own = {name: own_hash(document, name) for name in _INLINE}
-    answer = HttpResponse(document, content_type="text/html; charset=utf-8")
+    zipped = "gzip" in request.headers.get("Accept-Encoding", "")
+    content = document.encode()
+    answer = HttpResponse(_zipped(content) if zipped else content, content_type="text/html; charset=utf-8")
+    if zipped:
+        answer["Content-Encoding"] = "gzip"
     answer["Content-Security-Policy"] = (
         f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; connect-src 'self'; "
         f"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
     )
-    answer["Cache-Control"] = "no-store"
+    # Both fields of a form have this one address: the browser asks for it once.
+    answer["Cache-Control"] = "private, max-age=600"
+    answer["Vary"] = "Accept-Encoding"
     answer["Referrer-Policy"] = "no-referrer"
     answer["X-Content-Type-Options"] = "nosniff"
     answer["Permissions-Policy"] = "camera=(), microphone=(), geolocation=()"

@@ -28,7 +28,10 @@ ORDER: Final = (
 
 _CSS_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CSS_GAPS: Final = re.compile(r"\s*([{};,>])\s*")
-_INLINE: Final = {"script": re.compile(r"<script>(.*?)</script>", re.DOTALL), "style": re.compile(r"<style>(.*?)</style>", re.DOTALL)}
+_INLINE: Final = {
+    "script": re.compile(r"<script>(.*?)</script>", re.DOTALL),
+    "style": re.compile(r"<style>(.*?)</style>", re.DOTALL),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,7 @@ def shorter_css(source: str) -> str:
 
 
 def inline_hashes(document: str) -> dict[str, str]:
-    """"script" and "style" → the hash source that lets exactly this document's own run, for its policy."""
+    """ "script" and "style" → the hash source that lets exactly this document's own run, for its policy."""
     found = {}
     for kind, pattern in _INLINE.items():
         match = pattern.search(document)

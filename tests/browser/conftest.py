@@ -18,6 +18,9 @@ import pytest
 from django.test import override_settings
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 
+from tests.browser.widget import Widget
+from tests.support.shopfront import Shopfront, shopfront
+
 # Playwright keeps an event loop in this thread for the rest of the run; Django would refuse its database beside one.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
@@ -99,6 +102,32 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert not faults, faults
+
+
+@pytest.fixture(scope="session")
+def shop_site() -> Iterator[Shopfront]:
+    """A merchant's site on an origin of its own."""
+    with shopfront() as front:
+        yield front
+
+
+@pytest.fixture
+def open_widget(chromium: Browser) -> Iterator[Callable[..., Widget]]:
+    """A shopper's browser of ``width`` and ``height``. What its console says is kept, for the test to judge."""
+    contexts: list[BrowserContext] = []
+
+    def widget(width: int = 1280, height: int = 900, **options: Any) -> Widget:
+        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        found = Widget(page=context.new_page())
+        found.page.on("console", lambda said: found.said.append(f"{said.type}: {said.text}"))
+        found.page.on("pageerror", lambda fault: found.said.append(f"fault: {fault}"))
+        return found
+
+    yield widget
+    for context in contexts:
+        context.close()
 
 
 def picture(page: Page, name: str) -> None:

@@ -515,7 +515,8 @@ const sheet = openSheet(view, {
 name: "challenge", title, wide: true, content: frame, onClose: () => end("closed"),
 });
 const heard = (event) => {
-if (event.source === frame.contentWindow && event.origin === origin && event.data && event.data.tollhouse === "done") end("done");
+const said = event.source === frame.contentWindow && event.origin === origin && event.data;
+if (said && said.source === "tollhouse" && said.event === "ended") end("done");
 };
 const asking = setInterval(async () => {
 const state = await view.gateway.state().catch(() => null);

@@ -39,7 +39,8 @@ function frameSheet(view, url, title) {
       name: "challenge", title, wide: true, content: frame, onClose: () => end("closed"),
     });
     const heard = (event) => {
-      if (event.source === frame.contentWindow && event.origin === origin && event.data && event.data.tollhouse === "done") end("done");
+      const said = event.source === frame.contentWindow && event.origin === origin && event.data;
+      if (said && said.source === "tollhouse" && said.event === "ended") end("done");
     };
     // The page in the frame may end in silence (a bank that stays blank): the gateway knows more than it does.
     const asking = setInterval(async () => {
