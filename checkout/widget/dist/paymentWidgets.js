@@ -715,11 +715,20 @@ if (body.state === "expired") return closeWindow(part), view.expire();
 if (body.returnTo && body.state !== "open") return closeWindow(part), view.leave(body.returnTo);
 const wrong = body.parameterErrors || (body.result && body.result.parameterErrors) || [];
 if (wrong.length && part.refuse && part.refuse(wrong)) return view.setBusy(null, false);
+if (body.state === "done" && ownReturn(view)) return closeWindow(part), view.leave(ownReturn(view));
 if (body.state === "done" && SUCCESS.test(code)) return view.end("done", view.t(view.checkout.registration ? "saved" : "paid"));
 if (body.state === "open" && !code) return back(view, part, "error", view.t("stopped"), "stopped");
 wrong.forEach((one) => complain(`${one.name}: ${one.message}`));
 if (part.clear) part.clear();
 back(view, part, "error", view.t(declineKey(code)), "declined", { code });
+}
+function ownReturn(view) {
+const action = view.place.getAttribute("action");
+if (!action) return "";
+const url = new URL(action, document.baseURI);
+url.searchParams.set("id", view.checkout.id);
+url.searchParams.set("resourcePath", `/${view.gateway.path}`);
+return url.href;
 }
 const closeWindow = (part) => part.popup && part.popup.close();
 function back(view, part, kind, text, name, more) {
@@ -772,7 +781,8 @@ form.remove();
 async function redirected(view, part, redirect) {
 const ours = new URL(redirect.url).origin === new URL(view.base).origin;
 if (ours && redirect.method !== "POST" && (part.kind === "card" || part.kind === "saved" || part.kind === "wallet")) {
-const how = await frameSheet(view, withParameters(redirect), view.t("challenge"));
+const url = withParameters({ ...redirect, parameters: [...(redirect.parameters || []), { name: "embedded", value: "true" }, { name: "locale", value: view.words.locale }] });
+const how = await frameSheet(view, url, view.t("challenge"));
 if (view.over) return;
 return ended(view, part, how);
 }
