@@ -50,3 +50,240 @@ def test_a_page_with_integrity_and_the_strict_policy_pays(
     assert not widget.faults
     assert result(api, answer.id).code == "000.100.110"
     assert Payment.objects.get().amount == 92
+
+
+def test_the_spec_s_own_policy_passes_without_a_violation(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.23: the same page with 'unsafe-inline' for styles, as the spec writes it."""
+    widget = open_widget(400, 800)
+    url = shop_site.widget(site, checkout(api), csp=policy(site, unsafe_inline=True))
+    widget.open(url)
+    widget.number.fill(GOOD)
+    assert not widget.faults
+
+
+def test_a_script_that_differs_from_its_hash_does_not_run(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A10.5: one byte of the hash altered."""
+    widget = open_widget()
+    wrong = "sha384-" + "A" * 64
+    widget.page.goto(shop_site.widget(site, checkout(api), integrity=wrong))
+    assert widget.page.evaluate("typeof window.wpwl") == "undefined"
+    assert any("integrity" in line for line in widget.faults)
+
+
+def test_a_declined_card_leaves_the_form_and_the_next_card_pays(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """J8.6: plain words, the number kept, the code not; A8.5: one captured payment only."""
+    checkout_id = checkout(api)
+    widget = open_widget(390, 844)
+    widget.open(shop_site.widget(site, checkout_id)).fill("4000015500000005")
+    widget.pay.click()
+    note = widget.page.locator(".wpwl-note-error")
+    expect(note).to_contain_text("The limit or balance is too low. You were not charged.")
+    expect(note).to_be_focused()
+    picture(widget.page, "declined")
+    expect(widget.number).to_have_value("4000 0155 0000 0005")
+    expect(widget.cvv).to_have_value("")
+    widget.number.fill(GOOD)
+    widget.cvv.fill("123")
+    widget.pay.click()
+    widget.lands()
+    assert Payment.objects.filter(status=Status.APPROVED).count() == 1
+    assert result(api, checkout_id).code == "000.100.110"
+
+
+@pytest.fixture
+def authenticating(shop: Shop) -> Api:
+    return shop.api_of(shop.open_channel("authenticating", three_d_secure=True))
+
+
+def fill_address(page: Page) -> None:
+    for name, value in {"street1": "12 Main Street", "city": "Berlin", "postcode": "10115"}.items():
+        page.locator(f".wpwl-control-{name}").fill(value)
+    page.locator(".wpwl-control-country").select_option("DE")
+
+
+def test_a_card_is_challenged_inside_the_page(
+    authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.6, A8.7, J8.5: the bank's page in a sheet; closed, the form comes back filled, without the code; then passed."""
+    checkout_id = checkout(authenticating)
+    widget = open_widget(390, 844)
+    widget.open(shop_site.widget(site, checkout_id)).fill(PASS)
+    fill_address(widget.page)
+    picture(widget.page, "address")
+    widget.pay.click()
+    sheet = widget.page.locator(".wpwl-sheet-challenge")
+    bank = widget.page.frame_locator(".wpwl-sheet-frame")
+    expect(bank.get_by_label("Code from your bank")).to_be_visible()
+    picture(widget.page, "challenge")
+    sheet.get_by_role("button", name="Close").click()
+    expect(widget.page.locator(".wpwl-note")).to_contain_text("You were not charged")
+    expect(widget.number).to_have_value("4200 0000 0000 0042")
+    expect(widget.cvv).to_have_value("")
+    widget.cvv.fill("123")
+    widget.pay.click()
+    bank.get_by_label("Code from your bank").fill(CODE)
+    bank.get_by_role("button", name="Confirm").click()
+    widget.lands()
+    assert not widget.faults
+    assert result(authenticating, checkout_id).code == "000.100.110"
+
+
+def test_a_failed_authentication_says_that_nothing_was_charged(
+    authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """J8.6 for the bank that could not confirm the shopper."""
+    widget = open_widget(1000, 800)
+    widget.open(shop_site.widget(site, checkout(authenticating))).fill(PASS)
+    fill_address(widget.page)
+    widget.pay.click()
+    bank = widget.page.frame_locator(".wpwl-sheet-frame")
+    for left in ("2 tries are left", "One try is left", ""):
+        bank.get_by_label("Code from your bank").fill("000000")
+        bank.get_by_role("button", name="Confirm").click()
+        if left:
+            expect(bank.get_by_role("alert")).to_contain_text(left)
+    expect(widget.page.locator(".wpwl-note-error")).to_contain_text("could not confirm that it is you")
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+
+
+def test_a_double_click_pays_once(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """J8.4: the button turns to a spinner; the second tap does nothing."""
+    widget = open_widget()
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.pay.dblclick()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_a_lost_answer_is_found_by_the_state(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """The payment went through, its answer did not come: the shopper lands at the shop and pays once."""
+    widget = open_widget()
+
+    def lose(route: object) -> None:
+        route.fetch()  # type: ignore[attr-defined]
+        route.abort()  # type: ignore[attr-defined]
+
+    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment"), lose)
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.pay.click()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_without_a_network_nothing_is_charged_and_the_form_stays(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The submission never left: the words say so, the button works again."""
+    widget = open_widget()
+    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: route.abort())
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.pay.click()
+    expect(widget.page.locator(".wpwl-note-error")).to_contain_text("No connection. You were not charged.")
+    widget.page.unroute_all()
+    widget.cvv.fill("123")
+    widget.pay.click()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_an_unknown_or_expired_checkout_says_so(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.3: a localized message instead of a form."""
+    widget = open_widget(390, 700)
+    widget.open(shop_site.widget(site, "0" * 32 + "-node01", lang="de"))
+    expect(widget.page.locator(".wpwl-end")).to_contain_text("Die Zeit zum Bezahlen ist abgelaufen")
+    expect(widget.page.locator(".wpwl-button-pay")).to_have_count(0)
+
+
+def test_the_last_two_minutes_are_counted(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """J8.7: a countdown with "continue"; input kept; at the end clear words."""
+    widget = open_widget(390, 844)
+    page = widget.page
+    page.clock.install()
+    page.route(re.compile("/config"), lambda route: soon_over(route))
+    widget.open(shop_site.widget(site, checkout(api)))
+    clock = page.locator(".wpwl-clock")
+    expect(clock).to_contain_text("Time left to pay")
+    widget.expiry.press_sequentially("0534")
+    clock.get_by_role("button", name="Continue").click()
+    expect(widget.expiry).to_have_value("05 / 34")
+    picture(page, "countdown")
+    page.clock.run_for(120_000)
+    expect(page.locator(".wpwl-end")).to_contain_text("Your time to pay has run out")
+
+
+def soon_over(route: object) -> None:
+    answer = route.fetch()  # type: ignore[attr-defined]
+    body = answer.json()
+    body["checkout"]["secondsLeft"] = 110
+    route.fulfill(response=answer, json=body)  # type: ignore[attr-defined]
+
+
+def test_back_in_the_browser_after_paying_offers_no_second_payment(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The order is paid: the form is not drawn again."""
+    widget = open_widget()
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.pay.click()
+    widget.lands()
+    widget.page.go_back()
+    expect(widget.page.locator(".wpwl-end")).to_contain_text("This order is already paid")
+    expect(widget.page.get_by_role("link", name="Back to the shop")).to_be_visible()
+
+
+def test_a_slow_answer_is_explained(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """After five seconds the shopper is asked to wait, and the button still turns."""
+    widget = open_widget()
+    widget.page.clock.install()
+    held: list[object] = []
+    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: held.append(route))
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.pay.click()
+    expect(widget.pay).to_have_class(re.compile("wpwl-spinning"))
+    widget.page.clock.run_for(6_000)
+    expect(widget.page.locator(".wpwl-note-info")).to_contain_text("Please keep this page open")
+    held[0].continue_()  # type: ignore[attr-defined]
+    widget.lands()
+
+
+def test_a_registration_widget_posts_to_the_registration(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A27.7: {id}/registration in the script's address; the button says Save; the shop gets the resource's path."""
+    checkout_id = checkout(api, amount="", currency="", paymentType="", createRegistration="true")
+    widget = open_widget(390, 844)
+    widget.page.route(
+        re.compile("/v1/checkouts/[^/]+/registration"), lambda route: route.fulfill(json={"result": {"code": "000.100.110"}, "state": "done"})
+    )
+    widget.open(shop_site.widget(site, f"{checkout_id}/registration")).fill()
+    expect(widget.pay).to_have_text(re.compile("Save"))
+    widget.pay.click()
+    assert "registration" in widget.lands()
+
+
+def test_nothing_secret_is_said_to_the_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """Every message that the page can hear, and every request that it makes: no digits of the card."""
+    widget = open_widget()
+    listen = "window.heard = []; addEventListener('message', (e) => heard.push([e.origin, JSON.stringify(e.data)]));"
+    sent: list[str] = []
+    page = widget.page
+    page.on("request", lambda request: sent.append(f"{request.frame.url} {request.post_data}"))
+    page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: route.fulfill(status=400, json={"result": {"code": "800.100.152"}, "state": "open"}))  # noqa: E501
+    widget.open(shop_site.widget(site, checkout(api), code=listen)).fill(GOOD, cvv="987")
+    widget.pay.click()
+    expect(page.locator(".wpwl-note-error")).to_be_visible()
+    heard = page.evaluate("heard")
+    assert len(heard) > 5
+    assert {origin for origin, _ in heard} == {site}
+    assert not any(GOOD[:8] in text or "987" in text for _, text in heard)
+    assert not any(GOOD in line for line in sent if not line.startswith(site))
+    assert any(GOOD in line for line in sent)
+    assert not any("4200000000000000" in html or "987" in html for html in page.evaluate("Array.from(document.querySelectorAll('input'), (i) => i.value)"))  # noqa: E501

@@ -96,7 +96,7 @@ function cardPart(view, codes) {
       setDetected(state.codes);
       if (state.valid || state.empty) part.number.fail("");
     },
-    blur: () => !part.number.frame.state.empty && part.number.fail(part.number.judge()),
+    blur: () => !part.number.frame.state.empty && !view.pressing && part.number.fail(part.number.judge()),
     enter: () => part.form.requestSubmit(),
     fill: (message) => {
       if (message.expiry && !part.expiry.input.value) {

@@ -41,7 +41,7 @@ function textField(view, name, { label, autocomplete, check, parameter, value, o
     if (field.node.classList.contains("wpwl-has-error") && !judge()) field.fail("");
   });
   input.addEventListener("compositionend", (event) => tidy && tidy(input, event));
-  input.addEventListener("blur", () => input.value.trim() && field.fail(view.t2(judge())));
+  input.addEventListener("blur", () => input.value.trim() && !view.pressing && field.fail(view.t2(judge())));
   return Object.assign(field, {
     judge,
     values: () => (input.value.trim() ? { [parameter]: input.value.trim() } : {}),
@@ -60,9 +60,10 @@ function tidyExpiry(input, event) {
   const deleting = event && /^delete/.test(event.inputType || "");
   const long = raw.match(/^\s*(?:(\d{1,2})\s*[/.\- ]\s*(?:20)(\d{2})|(?:20)(\d{2})\s*[/.\-]\s*(\d{1,2}))\s*$/);
   let digits = long ? (long[1] || long[4]).padStart(2, "0") + (long[2] || long[3]) : raw.replace(/\D/g, "");
-  if (!long && digits.length === 6 && digits.slice(2, 4) === "20") digits = digits.slice(0, 2) + digits.slice(4);
   if (!deleting && (/^[2-9]/.test(digits) || /^\d\s*[/.]/.test(raw.trim()))) digits = `0${digits}`;
-  digits = digits.slice(0, 4);
+  // A year in four digits: the 20 stays until the rest has come.
+  if (digits.length === 6 && digits.slice(2, 4) === "20") digits = digits.slice(0, 2) + digits.slice(4);
+  digits = digits.slice(0, digits.slice(2, 4) === "20" ? 5 : 4);
   const atEnd = input.selectionStart === input.value.length;
   let shown = digits;
   if (digits.length > 2 || (digits.length === 2 && !deleting)) shown = `${digits.slice(0, 2)} / ${digits.slice(2)}`;

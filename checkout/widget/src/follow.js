@@ -178,7 +178,7 @@ async function ended(view, part, how) {
   }
   if (!state) state = (await whatHappened(view)) || { status: 200, body: { state: "open" } };
   if (state.body.state === "action") return back(view, part, "info", view.t("stopped"), "closed");
-  if (state.body.state === "open" && !state.body.result) {
+  if (state.body.state === "open") {
     return back(view, part, how === "done" && part.kind !== "redirect" ? "error" : "info",
       view.t(how === "done" && part.kind !== "redirect" ? "declinedThreeds" : "stopped"), how === "done" ? "declined" : "closed");
   }

@@ -26,7 +26,11 @@ function gateway(base, checkout) {
     config: (brands, locale) =>
       ask(`${at("/config")}?brands=${encodeURIComponent(brands.join(" "))}&locale=${encodeURIComponent(locale)}` +
         (checkout.registration ? "&kind=registration" : "")),
-    state: () => ask(at("/state")),
+    // The answer's own result says only that it could be asked.
+    state: async () => {
+      const { status, body } = await ask(at("/state"));
+      return { status, body: { ...body, result: null } };
+    },
     path: `v1/checkouts/${encodeURIComponent(checkout.id)}${doing}`,
     post: (fields) => ask(at(doing), { method: "POST", body: new URLSearchParams(fields) }),
     forget: (id) => ask(at(`/registrations/${encodeURIComponent(id)}`), { method: "DELETE" }),

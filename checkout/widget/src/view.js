@@ -30,6 +30,12 @@ function makeView(place, base, checkout, words, options) {
     later: (job, ms) => view.timers.push(setTimeout(job, ms)),
   };
 
+  // While a button is pressed no error may appear: it would push the button away from under the finger.
+  const pressing = (on) => (event) => (view.pressing = on && Boolean(event.target.closest("button")));
+  root.addEventListener("pointerdown", pressing(true));
+  root.addEventListener("click", pressing(false));
+  root.addEventListener("pointercancel", pressing(false));
+
   view.announce = (text) => {
     live.textContent = "";
     // Emptied first, or the same words twice are read once.

@@ -1,0 +1,174 @@
+"""Typing into the hosted fields: groups, caret, brands, errors, the keyboard, what a page may want otherwise.
+
+Source: Part A, What the service does, 8; decisions, section 7; journey J8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from gateway.models import Division, Psp
+from tests.browser.conftest import picture
+from tests.browser.widget import GOOD, Widget, checkout
+from tests.support.client import Api
+from tests.support.fixtures import open_shop
+from tests.support.shopfront import Shopfront
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+Open = Callable[..., Widget]
+
+
+@pytest.fixture
+def api(transactional_db: None) -> Api:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
+
+
+@pytest.fixture
+def form(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> Widget:
+    return open_widget(390, 844).open(shop_site.widget(site, checkout(api), brands="VISA MASTER AMEX CARTEBANCAIRE"))
+
+
+def test_digits_are_grouped_and_the_caret_stays_where_it_was(form: Widget) -> None:
+    """J8.1: typed in the middle, deleted across a gap."""
+    form.number.press_sequentially("42424242")
+    expect(form.number).to_have_value("4242 4242")
+    for _ in range(5):
+        form.number.press("ArrowLeft")
+    form.number.press("9")
+    expect(form.number).to_have_value("4242 9424 2")
+    form.number.press("Backspace")
+    form.number.press("Backspace")
+    expect(form.number).to_have_value("4244 242")
+    assert form.number.evaluate("(field) => field.selectionStart") == 3
+
+
+def test_pasted_and_foreign_digits_are_understood(form: Widget) -> None:
+    """Spaces, hyphens, full-width and Arabic digits of an input method."""
+    for typed in ("4200-0000 0000  0000", "４２００００００００００００００", "٤٢٠٠٠٠٠٠٠٠٠٠٠٠٠٠"):
+        form.number.fill(typed)
+        expect(form.number).to_have_value("4200 0000 0000 0000")
+
+
+def test_the_brand_shows_after_four_digits_and_amex_has_its_own_groups(form: Widget) -> None:
+    """J8.2."""
+    badge = form.page.locator(".wpwl-badge")
+    form.number.press_sequentially("377")
+    expect(badge.locator("svg")).to_have_count(0)
+    form.number.press_sequentially("777777777770")
+    expect(badge.locator(".wpwl-brand-AMEX")).to_be_visible()
+    expect(form.number).to_have_value("3777 777777 77770")
+    expect(form.cvv).to_have_attribute("placeholder", "••••")
+
+
+def test_a_co_badged_card_offers_a_choice(form: Widget) -> None:
+    """J8.2: a French card of two networks; the first is chosen."""
+    form.number.fill("4970100000000154")
+    choice = form.page.get_by_role("group", name="Your card works with two networks")
+    expect(choice.get_by_label("Visa")).to_be_checked()
+    choice.get_by_text("Carte Bancaire").click()
+    expect(form.page.locator(".wpwl-badge .wpwl-brand-CARTEBANCAIRE")).to_be_visible()
+    picture(form.page, "co-badged")
+
+
+def test_errors_are_told_linked_and_focused(form: Widget) -> None:
+    """J8.3: under the field, in words, tied to it, input kept, focus on the first."""
+    form.number.fill("4200000000000001")
+    form.expiry.press_sequentially("0120")
+    form.pay.click()
+    expect(form.hint("cardNumber")).to_have_text("Check the card number.")
+    expect(form.number).to_be_focused()
+    expect(form.number).to_have_attribute("aria-invalid", "true")
+    expect(form.frame("cardNumber").locator("#error")).to_have_text("Check the card number.")
+    expect(form.hint("expiry")).to_have_text("This card has expired.")
+    expect(form.expiry).to_have_attribute("aria-invalid", "true")
+    assert form.expiry.get_attribute("aria-describedby") == form.hint("expiry").get_attribute("id")
+    expect(form.hint("cvv")).to_have_text("Enter the 3-digit security code.")
+    expect(form.page.get_by_role("alert").first).to_contain_text("Check the card number.")
+    expect(form.number).to_have_value("4200 0000 0000 0001")
+    picture(form.page, "errors")
+    form.number.fill(GOOD)
+    expect(form.hint("cardNumber")).to_be_hidden()
+
+
+def test_a_brand_that_is_not_taken_is_told(form: Widget) -> None:
+    """A card of another network than those offered."""
+    form.number.fill("6011111111111117")
+    form.number.blur()
+    expect(form.hint("cardNumber")).to_have_text("This type of card is not accepted here.")
+
+
+@pytest.mark.parametrize(
+    "typed,shown",
+    [("530", "05 / 30"), ("1230", "12 / 30"), ("12/2030", "12 / 30"), ("1/3", "01 / 3"), ("122030", "12 / 30")],
+)
+def test_expiry_dates_are_put_right(form: Widget, typed: str, shown: str) -> None:
+    """One digit of a month, a slash, four digits of a year."""
+    form.expiry.press_sequentially(typed)
+    expect(form.expiry).to_have_value(shown)
+
+
+def test_an_expiry_date_can_be_deleted_to_nothing(form: Widget) -> None:
+    """The gap never stands in the way."""
+    form.expiry.press_sequentially("1230")
+    for _ in range(5):
+        form.expiry.press("Backspace")
+    expect(form.expiry).to_have_value("")
+
+
+def test_the_keyboard_alone_pays(form: Widget) -> None:
+    """J8.9: Tab goes through the frames in the order that is seen; Enter submits."""
+    page = form.page
+    form.number.focus()
+    page.keyboard.type(GOOD)
+    page.keyboard.press("Tab")
+    page.keyboard.type("0534")
+    page.keyboard.press("Tab")
+    page.keyboard.type("123")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Jane Jones")
+    page.keyboard.press("Tab")
+    expect(form.pay).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    form.lands()
+
+
+def test_the_fields_invite_autofill_and_the_numeric_keypad(form: Widget) -> None:
+    """J8.1."""
+    expect(form.number).to_have_attribute("autocomplete", "cc-number")
+    expect(form.number).to_have_attribute("inputmode", "numeric")
+    expect(form.cvv).to_have_attribute("autocomplete", "cc-csc")
+    expect(form.expiry).to_have_attribute("autocomplete", "cc-exp")
+    expect(form.page.locator(".wpwl-control-cardHolder")).to_have_attribute("autocomplete", "cc-name")
+
+
+def test_a_browser_that_fills_the_number_s_document_fills_the_others(form: Widget) -> None:
+    """Autofill reaches one document: expiry and name go to the page, the code to its own frame."""
+    frame = form.frame("cardNumber")
+    for name, value in {"cc-exp": "05/34", "cc-name": "Jane Jones", "cc-csc": "123"}.items():
+        frame.locator(f'[name="{name}"]').evaluate(
+            "(field, value) => { field.value = value; field.dispatchEvent(new Event('input')) }", value
+        )
+    expect(form.expiry).to_have_value("05 / 34")
+    expect(form.page.locator(".wpwl-control-cardHolder")).to_have_value("Jane Jones")
+    expect(form.cvv).to_have_value("123")
+
+
+def test_nothing_jumps_while_the_form_loads(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """The skeleton has the exact size of the form."""
+    widget = open_widget(390, 844)
+    held: list[object] = []
+    widget.page.route(re.compile("/config"), lambda route: held.append(route))
+    widget.page.goto(shop_site.widget(site, checkout(api)))
+    expect(widget.root).to_have_class(re.compile("wpwl-waiting"))
+    widget.number.wait_for(state="attached")
+    before = widget.root.bounding_box()
+    picture(widget.page, "skeleton")
+    held[0].continue_()  # type: ignore[attr-defined]
+    widget.ready()
+    assert widget.root.bounding_box() == before
