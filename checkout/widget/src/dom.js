@@ -47,9 +47,10 @@ function addRules(on) {
 
 // True when what lies behind `node` is dark: the widget then wears its dark colours.
 function isDarkBehind(node) {
-  if (/dark/.test(getComputedStyle(node).colorScheme)) {
-    return /^(?!.*light)/.test(getComputedStyle(node).colorScheme) || matchMedia("(prefers-color-scheme: dark)").matches;
-  }
+  const own = getComputedStyle(node).colorScheme;
+  const meta = document.querySelector('meta[name="color-scheme"]');
+  const schemes = own === "normal" ? (meta ? meta.content : "") : own;
+  if (/dark/.test(schemes)) return !/light/.test(schemes) || matchMedia("(prefers-color-scheme: dark)").matches;
   for (let at = node; at; at = at.parentElement) {
     const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g) || [];
     if (parts.length === 3 || Number(parts[3]) > 0.5) return 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] < 110;

@@ -13,7 +13,8 @@ addEventListener("message", (event) => {
 // field: "number" or "cvv". `on` maps what the frame tells to functions.
 function hostedField(base, checkoutId, field, group, on) {
   const origin = new URL(base).origin;
-  const parent = location.origin;
+  // "null" for a page opened from disk.
+  const parent = self.origin;
   // One address for both fields (the fragment tells them apart): the browser fetches it once.
   const address = `${base}v1/widget/frame.html?checkout=${encodeURIComponent(checkoutId)}&parent=${encodeURIComponent(parent)}`;
   const frame = h("iframe", {

@@ -219,7 +219,7 @@
     if (/^[#\w(), .%-]{1,60}$/.test(style.placeholder)) document.body.style.setProperty("--placeholder", style.placeholder);
   }
   addEventListener("message", (event) => {
-    if (event.source !== parent || event.origin !== page || !event.data || event.data.tollhouse !== group) return;
+    if (event.source !== parent || (event.origin !== page && target !== "*") || !event.data || event.data.tollhouse !== group) return;
     if (Object.hasOwn(heard, event.data.t)) heard[event.data.t](event.data);
   });
   tell({ t: "hello" });

@@ -1,0 +1,273 @@
+"""Other ways to pay: direct debit, virtual account, a bank's own page in a window, wallets, fast checkout.
+
+Source: Part A, What the service does, 8 and 9; decisions, section 7; journey J9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from gateway.models import Division, Payment, Psp
+from tests.browser.conftest import picture
+from tests.browser.widget import GOOD, Widget, checkout
+from tests.support.client import Api
+from tests.support.fixtures import open_shop
+from tests.support.shopfront import Shopfront
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+Open = Callable[..., Widget]
+ALL = "WALLET2 VISA MASTER DIRECTDEBIT_SEPA VIRTUALACCOUNT ONLINETRANSFER WEBWALLET SHOPWALLET"
+
+
+@pytest.fixture
+def api(transactional_db: None) -> Api:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
+
+
+def answers(widget: Widget, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Stand in for the gateway's answer to a submission; what was sent is kept."""
+    sent: list[dict[str, Any]] = []
+
+    def answer(route: Any) -> None:
+        sent.append({name: values[0] for name, values in route.request.post_data_json.items()}
+                    if isinstance(next(iter(route.request.post_data_json.values()), ""), list)
+                    else dict(route.request.post_data_json))  # fmt: skip
+        route.fulfill(json=body, headers={"Access-Control-Allow-Origin": "*"})
+
+    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment$"), answer)
+    return sent
+
+
+def stands_as(widget: Widget, state: str) -> dict[str, str]:
+    """Stand in for the gateway's state."""
+    now = {"state": state}
+    widget.page.route(
+        re.compile("/state$"),
+        lambda route: route.fulfill(
+            json={**now, "secondsLeft": 900}, headers={"Access-Control-Allow-Origin": "*"}
+        ),
+    )
+    return now
+
+
+def test_ways_to_pay_stand_in_the_page_s_order(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """A8.4, A8.14: one row for each; the cards where the first of them stands."""
+    widget = open_widget(390, 900).open(shop_site.widget(site, checkout(api), brands=ALL))
+    rows = widget.page.locator(".wpwl-method-words > span:first-child")
+    assert rows.all_inner_texts() == [
+        "Mobile wallet 2", "Card", "Direct debit (SEPA)", "Virtual account", "Online transfer", "Web wallet",
+        "Online shop wallet",
+    ]  # fmt: skip
+    picture(widget.page, "methods")
+
+
+def test_direct_debit_by_iban(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """The IBAN is checked and grouped; the mandate's words name the amount; bank code and country go with it."""
+    widget = open_widget(390, 844).open(shop_site.widget(site, checkout(api), brands="DIRECTDEBIT_SEPA"))
+    page = widget.page
+    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
+    expect(page.locator(".wpwl-mandate")).to_contain_text("€92.00")
+    page.get_by_label("Account holder").fill("Jane Jones")
+    page.get_by_label("IBAN").press_sequentially("DE89370400440532013001")
+    page.locator(".wpwl-button-pay").click()
+    expect(page.locator(".wpwl-hint-ibanError")).to_have_text("Check the IBAN.")
+    picture(page, "direct-debit")
+    page.get_by_label("IBAN").fill("de89 3704 0044 0532 0130 00")
+    page.locator(".wpwl-button-pay").click()
+    widget.lands()
+    assert sent[0]["bankAccount.iban"] == "DE89370400440532013000"
+    assert sent[0]["bankAccount.bankCode"] == "37040044"
+    assert sent[0]["bankAccount.country"] == "DE"
+
+
+def test_a_window_that_is_closed_leads_back_and_a_card_pays(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.5: open brand A's window, close it, pay by VISA with the same checkout: one payment."""
+    checkout_id = checkout(api)
+    widget = open_widget(500, 900).open(shop_site.widget(site, checkout_id, brands="WEBWALLET VISA"))
+    page = widget.page
+    answers(widget, {"result": {"code": "000.200.000"}, "state": "action",
+                     "redirect": {"url": f"{shop_site.url}/wallet", "method": "GET", "parameters": [{"name": "a", "value": "1"}]}})  # noqa: E501  # fmt: skip
+    stands_as(widget, "action")
+    with page.expect_popup() as opened:
+        page.locator(".wpwl-form-WEBWALLET .wpwl-button-pay").click()
+    opened.value.wait_for_url(re.compile(r"/wallet\?a=1"))
+    expect(page.locator(".wpwl-sheet-window")).to_contain_text("Finish paying in the other window")
+    picture(page, "window")
+    opened.value.close()
+    expect(page.locator(".wpwl-note")).to_contain_text("The payment was not finished. You were not charged.")
+    page.unroute_all()
+    page.get_by_role("radio", name="Card", exact=True).check()
+    widget.fill()
+    widget.pay.click()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_a_window_that_ends_leads_to_the_shop(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """The state says it, never the window; the window is closed, the page goes on."""
+    widget = open_widget().open(
+        shop_site.widget(site, checkout(api), brands="ONLINETRANSFER", options={"inlineFlow": ["ONLINETRANSFER"]})
+    )
+    redirect = {"url": f"{shop_site.url}/bank", "method": "POST", "parameters": [{"name": "t", "value": "1"}]}
+    answers(widget, {"result": {"code": "000.200.000"}, "state": "action", "redirect": redirect})
+    state = stands_as(widget, "action")
+    with widget.page.expect_popup() as opened:
+        widget.page.locator(".wpwl-button-pay").click()
+    expect(widget.page.locator(".wpwl-sheet-window")).to_be_visible()
+    state["state"] = "done"
+    widget.lands()
+    assert opened.value.is_closed()
+
+
+def test_an_online_transfer_takes_the_whole_page(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Not in inlineFlow: the shopper goes to the bank."""
+    widget = open_widget().open(shop_site.widget(site, checkout(api), brands="ONLINETRANSFER"))
+    redirect = {"url": f"{shop_site.url}/bank", "method": "GET", "parameters": []}
+    answers(widget, {"result": {"code": "000.200.000"}, "state": "action", "redirect": redirect})
+    expect(widget.page.locator(".wpwl-button-pay")).to_have_text(re.compile("Continue to Online transfer"))
+    widget.page.locator(".wpwl-button-pay").click()
+    widget.page.wait_for_url(re.compile("/bank"))
+
+
+def fast(site: str, shop_site: Shopfront, brands: str, code: str, options: dict[str, Any] | None = None) -> str:
+    return shop_site.widget(site, "", brands=brands, code=code, options=options)
+
+
+CREATE = "window.asked = []; widgetOptions.createCheckout = (what) => { asked.push(what); return %s };"
+
+
+def test_buttons_stand_before_there_is_a_checkout(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A9.1-5, A9.11: createCheckout gets the brand, once; the sheet shows the items and the total; paid once."""
+    options = {
+        "wallet2": {"merchantName": "The Corner Bookshop", "currencyCode": "EUR", "prefetchPriceStatus": "FINAL",
+                    "displayItems": [{"label": "A book", "type": "LINE_ITEM", "price": "90.00"},
+                                     {"label": "Shipping", "type": "LINE_ITEM", "price": "2.00"}]},
+    }  # fmt: skip
+    checkout_id = checkout(api)
+    widget = open_widget(390, 844)
+    page = widget.page
+    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
+    page.goto(fast(site, shop_site, "WALLET2 SHOPWALLET", CREATE % f"'{checkout_id}'", options))
+    button = page.get_by_role("button", name="Pay with Mobile wallet 2")
+    picture(page, "fast-buttons")
+    button.dblclick()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    expect(sheet).to_contain_text("A book")
+    expect(sheet.locator(".wpwl-total")).to_contain_text("€92.00")
+    picture(page, "wallet-sheet")
+    assert page.evaluate("asked") == [{"brand": "WALLET2"}]
+    sheet.get_by_role("button", name=re.compile("Pay .*92")).click()
+    page.wait_for_url(re.compile("/result"))
+    assert sent[0]["paymentBrand"] == "WALLET2"
+    assert sent[0]["wallet2.paymentToken"]
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("kind", ["{ then(done) { setTimeout(() => done('%s'), 1) } }", "Promise.resolve('%s')"])
+def test_any_thenable_will_do(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, kind: str
+) -> None:
+    """A9.6."""
+    widget = open_widget()
+    widget.page.goto(fast(site, shop_site, "WALLET1", CREATE % (kind % checkout(api))))
+    widget.page.get_by_role("button", name="Pay with Mobile wallet 1").click()
+    expect(widget.page.locator(".wpwl-sheet-wallet")).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", ["Promise.reject(new Error('out of stock'))", "42"])
+def test_a_rejection_is_readable_and_the_button_works_again(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, kind: str
+) -> None:
+    """A9.6."""
+    widget = open_widget()
+    widget.page.goto(fast(site, shop_site, "WALLET1", CREATE % kind))
+    button = widget.page.get_by_role("button", name="Pay with Mobile wallet 1")
+    for times in (1, 2):
+        button.click()
+        expect(widget.page.locator(".wpwl-note-error")).to_contain_text("The shop could not start the payment.")
+        expect(button).to_have_attribute("aria-disabled", "false")
+        assert len(widget.page.evaluate("asked")) == times
+
+
+SHEET = """
+  widgetOptions.wallet2 = {
+    currencyCode: "EUR", billingAddressRequired: true,
+    billingAddressParameters: { format: "FULL", phoneNumberRequired: true },
+    onPaymentDataChanged: (data) => Promise.resolve({ newTransactionInfo: {
+      totalPrice: data.callbackTrigger === "INITIALIZE" ? "92.00" : "95.00" } }),
+    onPaymentAuthorized: (data) => { window.authorized = data; return Promise.resolve({
+      transactionState: window.accept ? "SUCCESS" : "ERROR", error: { message: "We do not ship there." } }) },
+  };
+"""
+
+
+def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """A9.12-14: a new total, a billing address, ERROR shows an error and nothing is paid, SUCCESS closes the sheet."""
+    widget = open_widget(390, 844)
+    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
+    page = widget.page
+    page.goto(fast(site, shop_site, "WALLET2", CREATE % f"'{checkout(api)}'" + SHEET))
+    page.get_by_role("button", name="Pay with Mobile wallet 2").click()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    for label, value in {"Full name": "Jane", "Street": "Main 1", "City": "Rome", "Postcode": "00100",
+                         "Phone": "123"}.items():  # fmt: skip
+        sheet.get_by_label(re.compile(label)).fill(value)
+    sheet.get_by_label("Country").select_option("IT")
+    expect(sheet.locator(".wpwl-total")).to_contain_text("€95.00")
+    picture(page, "wallet-address")
+    sheet.locator(".wpwl-button-pay").click()
+    expect(sheet.get_by_role("alert")).to_contain_text("We do not ship there.")
+    assert not sent
+    assert page.evaluate("authorized.paymentMethodData.info.billingAddress.countryCode") == "IT"
+    page.evaluate("window.accept = true; 0")
+    sheet.locator(".wpwl-button-pay").click()
+    page.wait_for_url(re.compile("/result"))
+    assert len(sent) == 1
+
+
+def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """J9.5: close, choose card instead, pay: one charge only."""
+    widget = open_widget(500, 900).open(shop_site.widget(site, checkout(api), brands="WALLET3 VISA"))
+    widget.page.get_by_role("button", name="Pay with Mobile wallet 3").click()
+    widget.page.keyboard.press("Escape")
+    expect(widget.page.locator(".wpwl-sheet-wallet")).to_have_count(0)
+    widget.page.get_by_role("radio", name="Card", exact=True).check()
+    widget.fill(GOOD)
+    widget.pay.click()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_the_online_shop_s_wallet_reads_its_options(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A9.15: colour and placement on the button; PayAndShip asks where to; then its own window."""
+    options = {
+        "shopWallet": {"merchantId": "m", "ledgerCurrency": "EUR", "sandbox": "true", "checkoutLanguage": "en_GB",
+                       "productType": "PayAndShip", "placement": "Cart", "buttonColor": "Gold"},
+    }  # fmt: skip
+    widget = open_widget(390, 844)
+    page = widget.page
+    page.goto(fast(site, shop_site, "SHOPWALLET", CREATE % f"'{checkout(api)}'", options))
+    button = page.get_by_role("button", name="Pay with Online shop wallet")
+    expect(button).to_have_css("background-color", "rgb(255, 196, 57)")
+    expect(button).to_have_attribute("data-placement", "Cart")
+    button.click()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    expect(sheet.get_by_label("City")).to_be_visible()
+    expect(sheet).to_have_attribute("data-language", "en_GB")
+    assert not [line for line in widget.said if "warning" in line]

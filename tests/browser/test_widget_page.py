@@ -1,0 +1,251 @@
+"""What a merchant's page decides: options, hooks, several forms, loading late and twice, the outer-form trap.
+
+Source: Part A, What the service does, 8; decisions, section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from gateway.models import Division, Payment, Psp
+from tests.browser.conftest import picture
+from tests.browser.widget import GOOD, Widget, checkout
+from tests.support.client import Api
+from tests.support.fixtures import open_shop
+from tests.support.shopfront import NONCE, WIDGET, Shopfront
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+Open = Callable[..., Widget]
+
+
+@pytest.fixture
+def api(transactional_db: None) -> Api:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
+
+
+def said(widget: Widget, *words: str) -> bool:
+    return any(all(word in line for word in words) for line in widget.said)
+
+
+def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """A8.9."""
+    options = {"labels": {"cardNumber": "Your number"}, "errorMessages": {"cardNumberMissing": "The number, please."}}
+    widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
+    expect(widget.page.locator(".wpwl-label-cardNumber")).to_have_text("Your number")
+    widget.pay.click()
+    expect(widget.hint("cardNumber")).to_have_text("The number, please.")
+
+
+def test_unknown_options_and_wrong_types_are_warned_about(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.18, A9.10, A9.15: with a suggestion; the form is drawn all the same."""
+    options = {
+        "stlye": "card", "style": "crad", "maskCvv": "yes", "wallet2": {"merchantNmae": "Shop", "displayItems": "two"},
+        "shopWallet": {"sandbox": True},
+    }  # fmt: skip
+    widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
+    assert said(widget, "widgetOptions.stlye is not an option. Did you mean style?")
+    assert said(widget, 'style "crad" is none of', "Did you mean card?")
+    assert said(widget, "widgetOptions.maskCvv must be of type boolean")
+    assert said(widget, "widgetOptions.wallet2.merchantNmae", "Did you mean merchantName?")
+    assert said(widget, "widgetOptions.wallet2.displayItems must be of type array")
+    assert said(widget, "widgetOptions.shopWallet.sandbox", 'text "true" or "false"')
+    expect(widget.root).to_have_class(re.compile("wpwl-style-card"))
+
+
+@pytest.mark.parametrize("style", ["card", "logos", "plain", "none"])
+def test_every_style_draws_a_form_that_pays(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, style: str
+) -> None:
+    """A8.18."""
+    widget = open_widget(500, 700).open(shop_site.widget(site, checkout(api), options={"style": style}))
+    picture(widget.page, f"style-{style}")
+    widget.fill()
+    widget.pay.click()
+    widget.lands()
+
+
+def test_a_base_address_without_its_slash_is_refused_by_name(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.29."""
+    widget = open_widget()
+    widget.page.goto(shop_site.widget(site, checkout(api), options={"baseUrl": site}))
+    assert said(widget, "error", "widgetOptions.baseUrl must be", "ends with a slash")
+    expect(widget.page.locator(".wpwl-widget")).to_have_count(0)
+    widget.open(shop_site.widget(site, checkout(api), options={"baseUrl": f"{site}/"}))
+    expect(widget.pay).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "hook", ["() => false", "() => Promise.resolve(false)", "() => Promise.reject(new Error('no'))"]
+)
+def test_a_hook_stops_the_submission(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, hook: str
+) -> None:
+    """A8.16: false, or a promise of it, or a rejected one: no network call."""
+    widget = open_widget()
+    code = f"widgetOptions.onBeforeSubmitCard = () => {{ window.asked = 1; return ({hook})() }}"
+    widget.open(shop_site.widget(site, checkout(api), code=code)).fill()
+    posts: list[str] = []
+    widget.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
+    widget.pay.click()
+    widget.page.wait_for_function("window.asked")
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+    assert not posts
+    assert not Payment.objects.exists()
+
+
+def test_hooks_are_called_in_their_time(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """onReady with the containers, onChangeBrand, onBeforeSubmitCard, onAfterSubmit; true lets it pass."""
+    code = """window.calls = [];
+      for (const name of ["onReady", "onChangeBrand", "onAfterSubmit"])
+        widgetOptions[name] = (value) => { sessionStorage.calls = (sessionStorage.calls || "") + name + " " };
+      widgetOptions.onBeforeSubmitCard = () => { sessionStorage.calls += "before "; return true };"""
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code)).fill()
+    widget.page.evaluate("wpwl.executePayment('wpwl-container-card')")
+    widget.lands()
+    assert widget.page.evaluate("sessionStorage.calls") == "onReady onChangeBrand before onAfterSubmit "
+
+
+def test_an_amount_that_differs_from_the_checkout_s_is_told(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A8.22."""
+    widget = open_widget().open(shop_site.widget(site, checkout(api), options={"checkout": {"amount": "29.00"}}))
+    expect(widget.page.locator(".wpwl-note-error")).to_contain_text("The amount has changed.")
+    assert said(widget, "error", "29.00", "92.00")
+
+
+def test_the_older_name_of_the_options_is_read(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """window.wpwlOptions; the label is replaced, the class names are the known ones."""
+    code = "delete window.widgetOptions; window.wpwlOptions = { labels: { cvv: 'CVC' } };"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), code=code))
+    expect(widget.page.locator(".wpwl-label-cvv")).to_have_text("CVC")
+    for name in ("form-card", "group-cardNumber", "control-cvv", "button-pay", "control-cardHolder"):
+        expect(widget.page.locator(f".wpwl-{name}")).to_have_count(1)
+
+
+def test_a_merchant_restyles_without_important(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """look.md: five lines of a stylesheet, custom properties or class names."""
+    head = (
+        f'<style nonce="{NONCE}">.wpwl-widget {{ --wpwl-accent: rgb(80, 0, 160) }} .wpwl-control {{ color: rgb(1, 2, 3) }}'
+        " .wpwl-button-pay { border-radius: 26px }</style>"
+    )
+    csp = f"default-src 'self' {site} 'nonce-{NONCE}'"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), head=head, csp=csp))
+    expect(widget.pay).to_have_css("background-color", "rgb(80, 0, 160)")
+    expect(widget.pay).to_have_css("border-radius", "26px")
+    widget.page.evaluate("wpwl.unload(); 0")
+    expect(widget.page.locator(".wpwl-widget")).to_have_count(0)
+
+
+def test_the_number_s_frame_wears_the_page_s_look(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Colour and size of the page's own fields; nothing but plain values is taken."""
+    head = f'<style nonce="{NONCE}">.wpwl-control {{ color: rgb(1, 2, 3); font-size: 20px }}</style>'
+    csp = f"default-src 'self' {site} 'nonce-{NONCE}'"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), head=head, csp=csp))
+    expect(widget.number).to_have_css("color", "rgb(1, 2, 3)")
+    expect(widget.number).to_have_css("font-size", "20px")
+
+
+def test_a_form_around_the_widget_is_named(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """A8.15: the parser drops the inner form; a console error and, in the test environment, a banner."""
+    widget = open_widget()
+    body = f'<form action="/order"><p>Order</p>{WIDGET}</form>'
+    widget.page.goto(shop_site.widget(site, checkout(api), body=body))
+    expect(widget.page.locator(".wpwl-banner")).to_contain_text("Move the widget out of the outer form")
+    assert said(widget, "error", "A <form> stands around")
+
+
+def test_several_forms_on_a_page_work_apart(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """Each with its own brands and containers; each can be paid with."""
+    body = WIDGET.replace("{brands}", "VISA") + WIDGET.replace("{brands}", "MASTER")
+    widget = open_widget(1000, 1200).open(shop_site.widget(site, checkout(api), body=body))
+    expect(widget.page.locator(".wpwl-form-card")).to_have_count(2)
+    second = widget.page.locator("#wpwl-container-card-2")
+    second.frame_locator(".wpwl-control-cardNumber iframe").locator("#field").fill("5454545454545454")
+    second.locator(".wpwl-control-expiry").press_sequentially("0534")
+    second.frame_locator(".wpwl-control-cvv iframe").locator("#field").fill("123")
+    second.locator(".wpwl-button-pay").click()
+    widget.lands()
+    assert Payment.objects.get().brand == "MASTER"
+
+
+def test_unloaded_and_loaded_again_late_and_twice(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """wpwl.unload() leaves the page as it was; the script put in later draws once, however often it comes."""
+    checkout_id = checkout(api)
+    widget = open_widget().open(shop_site.widget(site, checkout_id))
+    load = """(source) => new Promise((done) => {
+      const script = document.createElement("script");
+      Object.assign(script, { src: source, onload: () => done(wpwl.checkout.id) });
+      document.body.append(script);
+    })"""
+    source = f"{site}/v1/paymentWidgets.js?checkoutId={checkout_id}"
+    widget.page.evaluate("wpwl.unload(); 0")
+    expect(widget.page.locator(".wpwl-widget")).to_have_count(0)
+    assert widget.page.evaluate("typeof window.wpwl") == "undefined"
+    for _ in range(2):
+        assert widget.page.evaluate(load, source) == checkout_id
+    expect(widget.page.locator(".wpwl-widget")).to_have_count(1)
+    widget.ready().fill()
+    widget.pay.click()
+    widget.lands()
+    assert not widget.faults
+
+
+def test_brand_detection_can_be_left_to_the_shopper(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """brandDetection: false shows a list; a number of another brand is refused."""
+    options = {"brandDetection": False, "maskCvv": True}
+    widget = open_widget(390, 844).open(shop_site.widget(site, checkout(api), options=options))
+    brand = widget.page.get_by_label("Card type")
+    brand.select_option("MASTER")
+    widget.fill(GOOD)
+    widget.pay.click()
+    expect(widget.hint("cardNumber")).to_have_text("This type of card is not accepted here.")
+    brand.select_option("VISA")
+    expect(widget.cvv).to_have_css("-webkit-text-security", "disc")
+    widget.pay.click()
+    widget.lands()
+
+
+def test_parameters_of_the_page_must_be_the_shopper_s(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A28.6: SHOPPER_ names are sent along, others are left out with a warning."""
+    options = {"customParameters": {"SHOPPER_gift": "yes", "price": "1"}}
+    widget = open_widget().open(shop_site.widget(site, checkout(api), options=options)).fill()
+    with widget.page.expect_request(re.compile("/payment$")) as sent:
+        widget.pay.click()
+    assert "customParameters%5BSHOPPER_gift%5D=yes" in (sent.value.post_data or "")
+    assert "price" not in (sent.value.post_data or "")
+    assert said(widget, "customParameters.price", "SHOPPER_")
+    widget.lands()
+
+
+def test_a_page_opened_from_disk_may_try_the_test_environment(
+    api: Api, site: str, open_widget: Open, tmp_path: object
+) -> None:
+    """J2.3: a static HTML file and the script tag are enough."""
+    file = tmp_path / "pay.html"  # type: ignore[operator]
+    file.write_text(
+        f'<!doctype html><form action="https://shop.example/" class="paymentWidgets" data-brands="VISA"></form>'
+        f'<script src="{site}/v1/paymentWidgets.js?checkoutId={checkout(api)}"></script>'
+    )
+    widget = open_widget().open(file.as_uri())
+    widget.number.fill(GOOD)
+    expect(widget.page.locator(".wpwl-badge .wpwl-brand-VISA")).to_be_visible()
