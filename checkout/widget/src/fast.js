@@ -1,6 +1,7 @@
 // Fast checkout: buttons before there is a checkout. The page's createCheckout makes one when a button is pressed.
 function fastCheckout(place, base, words, options, codes) {
   const view = makeView(place, base, { id: "", registration: false }, words, options);
+  view.root.classList.add("wpwl-fast");
   const facts = codes.map((code) => ({ code, kind: /^WALLET\d$/.test(code) ? code.toLowerCase() : "redirect", label: code }));
   for (const brand of facts) {
     if (!FAST_BRANDS.includes(brand.code)) {
