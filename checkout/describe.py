@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
-from checkout import cards, languages, session
+from checkout import cards, languages, session, sheets
 from checkout.choice import choose, kind_of
 from checkout.form import may_store
 from checkout.models import Checkout
@@ -71,6 +71,7 @@ def config(row: Checkout, wanted: Sequence[str], locale: str) -> dict[str, Any]:
             code: {
                 "simulated": code not in settings.GATEWAY_WALLET_ORIGINS,
                 "origins": settings.GATEWAY_WALLET_ORIGINS.get(code, []),
+                "testTokens": sheets.simulated(row, code, amount, prepared.get("currency", "")),
             }
             for code in offer.brands
             if kind_of(brands.BRANDS[code]).startswith("wallet")

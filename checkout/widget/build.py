@@ -7,7 +7,6 @@ Source: Part A, What the service does, 8 and 10.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -28,10 +27,6 @@ ORDER: Final = (
 
 _CSS_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CSS_GAPS: Final = re.compile(r"\s*([{};,>])\s*")
-_INLINE: Final = {
-    "script": re.compile(r"<script>(.*?)</script>", re.DOTALL),
-    "style": re.compile(r"<style>(.*?)</style>", re.DOTALL),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +65,3 @@ def shorter_js(source: str) -> str:
 def shorter_css(source: str) -> str:
     """Rules without comments and needless white space."""
     return _CSS_GAPS.sub(r"\1", _CSS_COMMENT.sub("", source)).replace(": ", ":").strip().replace("\n", " ")
-
-
-def inline_hashes(document: str) -> dict[str, str]:
-    """ "script" and "style" → the hash source that lets exactly this document's own run, for its policy."""
-    found = {}
-    for kind, pattern in _INLINE.items():
-        match = pattern.search(document)
-        content = match.group(1) if match else ""
-        found[kind] = f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-    return found

@@ -110,7 +110,7 @@ def fill_address(page: Page) -> None:
 def test_a_card_is_challenged_inside_the_page(
     authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """A8.6, A8.7, J8.5: the bank's page in a sheet; closed, the form comes back filled, without the code; then passed."""
+    """A8.6, A8.7, J8.5: the bank's page in a sheet; closed, the form comes back without the code; then passed."""
     checkout_id = checkout(authenticating)
     widget = open_widget(390, 844)
     widget.open(shop_site.widget(site, checkout_id)).fill(PASS)
@@ -192,9 +192,7 @@ def test_without_a_network_nothing_is_charged_and_the_form_stays(
     assert Payment.objects.count() == 1
 
 
-def test_an_unknown_or_expired_checkout_says_so(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open
-) -> None:
+def test_an_unknown_or_expired_checkout_says_so(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """A8.3: a localized message instead of a form."""
     widget = open_widget(390, 700)
     widget.open(shop_site.widget(site, "0" * 32 + "-node01", lang="de"))
@@ -261,7 +259,8 @@ def test_a_registration_widget_posts_to_the_registration(
     checkout_id = checkout(api, amount="", currency="", paymentType="", createRegistration="true")
     widget = open_widget(390, 844)
     widget.page.route(
-        re.compile("/v1/checkouts/[^/]+/registration"), lambda route: route.fulfill(json={"result": {"code": "000.100.110"}, "state": "done"})
+        re.compile("/v1/checkouts/[^/]+/registration"),
+        lambda route: route.fulfill(json={"result": {"code": "000.100.110"}, "state": "done"}),
     )
     widget.open(shop_site.widget(site, f"{checkout_id}/registration")).fill()
     expect(widget.pay).to_have_text(re.compile("Save"))
@@ -276,7 +275,10 @@ def test_nothing_secret_is_said_to_the_page(api: Api, site: str, shop_site: Shop
     sent: list[str] = []
     page = widget.page
     page.on("request", lambda request: sent.append(f"{request.frame.url} {request.post_data}"))
-    page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: route.fulfill(status=400, json={"result": {"code": "800.100.152"}, "state": "open"}))  # noqa: E501
+    page.route(
+        re.compile("/v1/checkouts/[^/]+/payment"),
+        lambda route: route.fulfill(status=400, json={"result": {"code": "800.100.152"}, "state": "open"}),
+    )
     widget.open(shop_site.widget(site, checkout(api), code=listen)).fill(GOOD, cvv="987")
     widget.pay.click()
     expect(page.locator(".wpwl-note-error")).to_be_visible()
@@ -286,4 +288,7 @@ def test_nothing_secret_is_said_to_the_page(api: Api, site: str, shop_site: Shop
     assert not any(GOOD[:8] in text or "987" in text for _, text in heard)
     assert not any(GOOD in line for line in sent if not line.startswith(site))
     assert any(GOOD in line for line in sent)
-    assert not any("4200000000000000" in html or "987" in html for html in page.evaluate("Array.from(document.querySelectorAll('input'), (i) => i.value)"))  # noqa: E501
+    assert not any(
+        "4200000000000000" in html or "987" in html
+        for html in page.evaluate("Array.from(document.querySelectorAll('input'), (i) => i.value)")
+    )

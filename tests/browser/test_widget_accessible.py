@@ -69,9 +69,7 @@ def test_every_language_is_drawn_for_everybody(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_rows_of_ways_to_pay(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open, scheme: str
-) -> None:
+def test_rows_of_ways_to_pay(api: Api, site: str, shop_site: Shopfront, open_widget: Open, scheme: str) -> None:
     """Every row opened in turn, on light and dark pages."""
     head = '<meta name="color-scheme" content="light dark">'
     url = shop_site.widget(site, checkout(api), brands=ALL, head=head, csp=OPEN_POLICY)

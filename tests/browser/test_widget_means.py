@@ -49,9 +49,7 @@ def stands_as(widget: Widget, state: str) -> dict[str, str]:
     now = {"state": state}
     widget.page.route(
         re.compile("/state$"),
-        lambda route: route.fulfill(
-            json={**now, "secondsLeft": 900}, headers={"Access-Control-Allow-Origin": "*"}
-        ),
+        lambda route: route.fulfill(json={**now, "secondsLeft": 900}, headers={"Access-Control-Allow-Origin": "*"}),
     )
     return now
 
@@ -127,9 +125,7 @@ def test_a_window_that_ends_leads_to_the_shop(api: Api, site: str, shop_site: Sh
     assert opened.value.is_closed()
 
 
-def test_an_online_transfer_takes_the_whole_page(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open
-) -> None:
+def test_an_online_transfer_takes_the_whole_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """Not in inlineFlow: the shopper goes to the bank."""
     widget = open_widget().open(shop_site.widget(site, checkout(api), brands="ONLINETRANSFER"))
     redirect = {"url": f"{shop_site.url}/bank", "method": "GET", "parameters": []}
@@ -146,9 +142,7 @@ def fast(site: str, shop_site: Shopfront, brands: str, code: str, options: dict[
 CREATE = "window.asked = []; widgetOptions.createCheckout = (what) => { asked.push(what); return %s };"
 
 
-def test_buttons_stand_before_there_is_a_checkout(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open
-) -> None:
+def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """A9.1-5, A9.11: createCheckout gets the brand, once; the sheet shows the items and the total; paid once."""
     options = {
         "wallet2": {"merchantName": "The Corner Bookshop", "currencyCode": "EUR", "prefetchPriceStatus": "FINAL",
@@ -176,9 +170,7 @@ def test_buttons_stand_before_there_is_a_checkout(
 
 
 @pytest.mark.parametrize("kind", ["{ then(done) { setTimeout(() => done('%s'), 1) } }", "Promise.resolve('%s')"])
-def test_any_thenable_will_do(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open, kind: str
-) -> None:
+def test_any_thenable_will_do(api: Api, site: str, shop_site: Shopfront, open_widget: Open, kind: str) -> None:
     """A9.6."""
     widget = open_widget()
     widget.page.goto(fast(site, shop_site, "WALLET1", CREATE % (kind % checkout(api))))
@@ -271,3 +263,22 @@ def test_the_online_shop_s_wallet_reads_its_options(
     expect(sheet.get_by_label("City")).to_be_visible()
     expect(sheet).to_have_attribute("data-language", "en_GB")
     assert not [line for line in widget.said if "warning" in line]
+
+
+@pytest.mark.parametrize("card,words", [("approved", ""), ("declined", "Your bank refused the payment.")])
+@pytest.mark.parametrize("wallet", ["1", "2", "3"])
+def test_the_simulated_wallets_pay_for_real(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, wallet: str, card: str, words: str
+) -> None:
+    """A9.9: a token of the channel's test key goes the ordinary way; the declined card leads back to the buttons."""
+    widget = open_widget(500, 900).open(shop_site.widget(site, checkout(api), brands=f"WALLET{wallet}"))
+    page = widget.page
+    page.locator(".wpwl-button-pay").click()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    sheet.get_by_label(card).check()
+    sheet.locator(".wpwl-button-pay").click()
+    if words:
+        expect(page.locator(".wpwl-note-error")).to_contain_text(words)
+    else:
+        widget.lands()
+    assert Payment.objects.get().brand == f"WALLET{wallet}"

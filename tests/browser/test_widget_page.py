@@ -86,9 +86,7 @@ def test_a_base_address_without_its_slash_is_refused_by_name(
 @pytest.mark.parametrize(
     "hook", ["() => false", "() => Promise.resolve(false)", "() => Promise.reject(new Error('no'))"]
 )
-def test_a_hook_stops_the_submission(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open, hook: str
-) -> None:
+def test_a_hook_stops_the_submission(api: Api, site: str, shop_site: Shopfront, open_widget: Open, hook: str) -> None:
     """A8.16: false, or a promise of it, or a rejected one: no network call."""
     widget = open_widget()
     code = f"widgetOptions.onBeforeSubmitCard = () => {{ window.asked = 1; return ({hook})() }}"
@@ -132,13 +130,11 @@ def test_the_older_name_of_the_options_is_read(api: Api, site: str, shop_site: S
         expect(widget.page.locator(f".wpwl-{name}")).to_have_count(1)
 
 
-def test_a_merchant_restyles_without_important(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open
-) -> None:
+def test_a_merchant_restyles_without_important(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """look.md: five lines of a stylesheet, custom properties or class names."""
     head = (
-        f'<style nonce="{NONCE}">.wpwl-widget {{ --wpwl-accent: rgb(80, 0, 160) }} .wpwl-control {{ color: rgb(1, 2, 3) }}'
-        " .wpwl-button-pay { border-radius: 26px }</style>"
+        f'<style nonce="{NONCE}">.wpwl-widget {{ --wpwl-accent: rgb(80, 0, 160) }} '
+        ".wpwl-button-pay { border-radius: 26px }</style>"
     )
     csp = f"default-src 'self' {site} 'nonce-{NONCE}'"
     widget = open_widget().open(shop_site.widget(site, checkout(api), head=head, csp=csp))
@@ -148,9 +144,7 @@ def test_a_merchant_restyles_without_important(
     expect(widget.page.locator(".wpwl-widget")).to_have_count(0)
 
 
-def test_the_number_s_frame_wears_the_page_s_look(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open
-) -> None:
+def test_the_number_s_frame_wears_the_page_s_look(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """Colour and size of the page's own fields; nothing but plain values is taken."""
     head = f'<style nonce="{NONCE}">.wpwl-control {{ color: rgb(1, 2, 3); font-size: 20px }}</style>'
     csp = f"default-src 'self' {site} 'nonce-{NONCE}'"
@@ -182,9 +176,7 @@ def test_several_forms_on_a_page_work_apart(api: Api, site: str, shop_site: Shop
     assert Payment.objects.get().brand == "MASTER"
 
 
-def test_unloaded_and_loaded_again_late_and_twice(
-    api: Api, site: str, shop_site: Shopfront, open_widget: Open
-) -> None:
+def test_unloaded_and_loaded_again_late_and_twice(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """wpwl.unload() leaves the page as it was; the script put in later draws once, however often it comes."""
     checkout_id = checkout(api)
     widget = open_widget().open(shop_site.widget(site, checkout_id))

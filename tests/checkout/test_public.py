@@ -95,7 +95,7 @@ def test_the_hosted_field_names_its_page_and_its_own_script_only() -> None:
     script = re.search("<script>(.*?)</script>", answer.content.decode(), re.DOTALL)
     assert script is not None
     assert base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode() in policy
-    assert answer["Cache-Control"] == "no-store"
+    assert answer["Cache-Control"] == "private, max-age=600"
 
 
 @pytest.mark.parametrize("parent", ["", "*", "https://a.example; script-src *", "javascript:alert(1)", "https://a b"])

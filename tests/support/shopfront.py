@@ -15,7 +15,7 @@ WIDGET = '<form action="/result?order=7" class="paymentWidgets" data-brands="{br
 
 
 def policy(gateway: str, *, unsafe_inline: bool = False) -> str:
-    """Content-Security-Policy of a page with the widget, to the letter of the spec; without 'unsafe-inline' is stricter."""
+    """Content-Security-Policy of a page with the widget, as the spec has it; without 'unsafe-inline' it is stricter."""
     inline = " 'unsafe-inline'" if unsafe_inline else ""
     return (
         f"default-src 'none'; style-src 'self' {gateway}{inline}; frame-src 'self' {gateway}; "
@@ -36,8 +36,8 @@ class Shopfront:
 
     def widget(
         self, gateway: str, checkout: str, *, brands: str = "VISA MASTER AMEX", options: dict[str, Any] | None = None,
-        code: str = "", body: str = WIDGET, integrity: str = "", lang: str = "en", head: str = "", csp: str | None = None,
-        path: str = "/pay",
+        code: str = "", body: str = WIDGET, integrity: str = "", lang: str = "en", head: str = "",
+        csp: str | None = None, path: str = "/pay",
     ) -> str:  # fmt: skip
         """The address of a page of a few lines, as a merchant pastes them. ``code``: more script, after the options."""
         source = f"{gateway}/v1/paymentWidgets.js" + (f"?checkoutId={checkout}" if checkout else "")

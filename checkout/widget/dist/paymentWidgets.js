@@ -1194,7 +1194,7 @@ return part;
 }
 async function pressWallet(view, part, brand) {
 if (view.busy || view.over) return;
-const wallet = (view.config.wallets || {})[SHEET_OF[brand.code]] || {};
+const wallet = (view.config.wallets || {})[brand.code] || {};
 view.setBusy(part, true);
 let fields;
 try {
@@ -1264,10 +1264,8 @@ const addressValues = () => {
 const { "billing.country": countryCode, ...rest } = Object.assign({}, ...address.map((field) => field.values()));
 return { ...rest, countryCode };
 };
-const cards = wallet.testTokens || [
-{ outcome: "approved", last4: "4242", network: "VISA" },
-{ outcome: "declined", last4: "0002", network: "VISA" },
-];
+const cards = wallet.testTokens || [];
+if (!isShop && !cards.length) throw new Error("no provider is configured for this wallet at the gateway");
 const picks = freshId("pick");
 const choices = isShop ? null : h("fieldset", { class: "wpwl-choices wpwl-choices-tall" }, h("legend", { class: "wpwl-label" }, t("card")),
 cards.map((card, at) => h("label", { class: "wpwl-choice" }, h("input", { type: "radio", name: picks, value: at, checked: at === 0 }),
@@ -1323,7 +1321,7 @@ return fail((verdict.error && verdict.error.message) || t("tryAgainLater"));
 }
 }
 sheet.close("done");
-const fields = isShop ? { popup } : { [`${SHEET_OF[brand.code]}.paymentToken`]: card.token || JSON.stringify({ simulated: card.outcome }) };
+const fields = isShop ? { popup } : { [`${SHEET_OF[brand.code]}.paymentToken`]: card.token };
 resolve(fields);
 } }, h("p", { class: "wpwl-test" }, t("testSheet")),
 wishes.merchantName && h("div", { class: "wpwl-merchant" }, wishes.merchantName), list, choices, address.map((field) => field.node), fault,

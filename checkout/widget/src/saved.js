@@ -35,7 +35,7 @@ function savedPart(view, saved) {
   part.form = h("form", { class: "wpwl-form wpwl-form-registrations", novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
     part.cvv && h("div", { class: "wpwl-row" }, part.cvv.node),
     !saved.expired && h("div", { class: "wpwl-group wpwl-group-submit" }, part.button),
-    saved.removable !== false && remove);
+    saved.removable === true && remove);
   part.node = part.form;
   part.press = () => part.form.requestSubmit();
   part.configure = () => {

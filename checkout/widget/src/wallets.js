@@ -33,7 +33,7 @@ function walletPart(view, brand) {
 
 async function pressWallet(view, part, brand) {
   if (view.busy || view.over) return;
-  const wallet = (view.config.wallets || {})[SHEET_OF[brand.code]] || {};
+  const wallet = (view.config.wallets || {})[brand.code] || {};
   view.setBusy(part, true);
   let fields;
   try {
@@ -114,10 +114,8 @@ function walletSheet(view, brand, wallet) {
       return { ...rest, countryCode };
     };
 
-    const cards = wallet.testTokens || [
-      { outcome: "approved", last4: "4242", network: "VISA" },
-      { outcome: "declined", last4: "0002", network: "VISA" },
-    ];
+    const cards = wallet.testTokens || [];
+    if (!isShop && !cards.length) throw new Error("no provider is configured for this wallet at the gateway");
     const picks = freshId("pick");
     const choices = isShop ? null : h("fieldset", { class: "wpwl-choices wpwl-choices-tall" }, h("legend", { class: "wpwl-label" }, t("card")),
       cards.map((card, at) => h("label", { class: "wpwl-choice" }, h("input", { type: "radio", name: picks, value: at, checked: at === 0 }),
@@ -175,7 +173,7 @@ function walletSheet(view, brand, wallet) {
         }
       }
       sheet.close("done");
-      const fields = isShop ? { popup } : { [`${SHEET_OF[brand.code]}.paymentToken`]: card.token || JSON.stringify({ simulated: card.outcome }) };
+      const fields = isShop ? { popup } : { [`${SHEET_OF[brand.code]}.paymentToken`]: card.token };
       resolve(fields);
     } }, h("p", { class: "wpwl-test" }, t("testSheet")),
       wishes.merchantName && h("div", { class: "wpwl-merchant" }, wishes.merchantName), list, choices, address.map((field) => field.node), fault,

@@ -1,0 +1,40 @@
+"""Cards in the simulated sheet of a wallet: tokens to try with, in the test environment only.
+
+A sheet of ours stands in where no provider is configured; what it gives is a real token of the channel's test key, so
+what follows is the ordinary way of a wallet payment. Source: Part A, What the service does, 5 and 9.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from django.conf import settings
+
+from checkout.models import Checkout
+from gateway.brands import BRANDS
+from gateway.money import Money
+from gateway.secret import Secret
+from gateway.wallets import testing
+from gateway.wallets.formats import FORMATS
+from gateway.wallets.making import Sheet
+
+CARDS: Final = (("approved", "4200000000000000"), ("declined", "4000015200000008"))
+"""Outcome → card of the simulator."""
+
+
+def simulated(row: Checkout, code: str, amount: str | None, currency: str) -> list[dict[str, Any]]:
+    """The cards of brand ``code``'s sheet: outcome, network, last digits, token. None in live, or without an amount."""
+    wallet = BRANDS[code].means
+    if settings.IS_LIVE or code in settings.GATEWAY_WALLET_ORIGINS or not amount or wallet not in FORMATS:
+        return []
+    form = FORMATS[wallet][0]
+    money = Money(amount=Decimal(amount), currency=currency)
+    testing.make_keys(row.channel, form)
+    return [
+        {
+            "outcome": outcome, "network": "VISA", "last4": number[-4:],
+            "token": testing.make_token(row.channel, wallet, form, Sheet(number=Secret(number), money=money)),
+        }
+        for outcome, number in CARDS
+    ]  # fmt: skip
