@@ -87,4 +87,8 @@ TARGETS: Final = _rows(
     ("P7.oneclick", "of a one-click payment",                                    "ms"),
     ("P7.redirect", "of a redirect payment, from its beginning to the return",   "ms"),
     ("P7.rules",   "of a card payment screened by a rule set",                   "ms"),
+    ("P12.bytes",  "bodies until a card form is usable, gzip",                   "KB",  35.0,  18.0),
+    ("P12.requests", "requests until a card form is usable",                     "",     3.0,   3.0),
+    ("P12.others", "third parties asked by the form",                            "",     0.0,   0.0),
+    ("P12.usable", "time to a usable card form",                                 "ms", 300.0, 120.0),
 )  # fmt: skip

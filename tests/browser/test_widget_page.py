@@ -89,12 +89,12 @@ def test_a_base_address_without_its_slash_is_refused_by_name(
 def test_a_hook_stops_the_submission(api: Api, site: str, shop_site: Shopfront, open_widget: Open, hook: str) -> None:
     """A8.16: false, or a promise of it, or a rejected one: no network call."""
     widget = open_widget()
-    code = f"widgetOptions.onBeforeSubmitCard = () => {{ window.asked = 1; return ({hook})() }}"
+    code = f"widgetOptions.onBeforeSubmitCard = () => {{ console.log('asked'); return ({hook})() }}"
     widget.open(shop_site.widget(site, checkout(api), code=code)).fill()
     posts: list[str] = []
     widget.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
-    widget.pay.click()
-    widget.page.wait_for_function("window.asked")
+    with widget.page.expect_console_message(lambda said: said.text == "asked"):
+        widget.pay.click()
     expect(widget.pay).to_have_attribute("aria-disabled", "false")
     assert not posts
     assert not Payment.objects.exists()
