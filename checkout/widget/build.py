@@ -1,7 +1,7 @@
 """The widget's built files, made from `src/`: one script, and one document for the hosted fields.
 
-No bundler: the parts are put one behind the other, in a fixed order, inside one function; comments, indentation and
-empty lines go. The same sources always give the same bytes, so a page's `integrity` attribute holds.
+No bundler: the parts are put one behind the other, in a fixed order, inside one function, and shortened. The same
+sources always give the same bytes, so a page's `integrity` attribute holds.
 Source: Part A, What the service does, 8 and 10.
 """
 
@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from checkout.widget.shorten import shorten
 
 HERE: Final = Path(__file__).parent
 SOURCES: Final = HERE / "src"
@@ -47,21 +49,15 @@ def build() -> Built:
     rules = shorter_css((SOURCES / "widget.css").read_text(encoding="utf-8"))
     parts = [f"const RULES = {json.dumps(rules, ensure_ascii=False)};"]
     parts += [(SOURCES / f"{name}.js").read_text(encoding="utf-8") for name in ORDER]
-    body = shorter_js("\n".join(parts))
-    script = f'(() => {{\n"use strict";\n{body}\n}})();\n'
+    script = shorten('(() => {\n"use strict";\n' + "\n".join(parts) + "\n})();") + "\n"
     frame = SOURCES / "frame"
     document = (frame / "frame.html").read_text(encoding="utf-8")
     document = document.replace("/*STYLE*/", shorter_css((frame / "frame.css").read_text(encoding="utf-8")))
-    document = document.replace("/*SCRIPT*/", shorter_js((frame / "frame.js").read_text(encoding="utf-8")))
+    document = document.replace("/*SCRIPT*/", shorten((frame / "frame.js").read_text(encoding="utf-8")))
     return Built(script=script.encode(), frame=document.encode())
-
-
-def shorter_js(source: str) -> str:
-    """Lines without indentation, empty ones and those that are a comment. A `//` behind code stays: none is written."""
-    lines = (line.strip() for line in source.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def shorter_css(source: str) -> str:
     """Rules without comments and needless white space."""
-    return _CSS_GAPS.sub(r"\1", _CSS_COMMENT.sub("", source)).replace(": ", ":").strip().replace("\n", " ")
+    plain = re.sub(r"\s+", " ", _CSS_COMMENT.sub("", source))
+    return _CSS_GAPS.sub(r"\1", plain).replace(": ", ":").replace(";}", "}").strip()
