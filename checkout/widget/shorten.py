@@ -20,78 +20,17 @@ _STRING: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _REGEX: Final = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
 _SIGN: Final = re.compile(r"\.\.\.|=>|\?\.|\?\?|\*\*|===|!==|[=!<>]=|&&|\|\||\+\+|--|[+\-*/%|&]=|.", re.DOTALL)
-_RESERVED: Final = frozenset(
-    [
-        "async",
-        "await",
-        "break",
-        "case",
-        "catch",
-        "class",
-        "const",
-        "constructor",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "else",
-        "extends",
-        "false",
-        "finally",
-        "for",
-        "function",
-        "get",
-        "if",
-        "in",
-        "instanceof",
-        "let",
-        "new",
-        "null",
-        "of",
-        "return",
-        "set",
-        "static",
-        "super",
-        "switch",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typeof",
-        "undefined",
-        "var",
-        "void",
-        "while",
-        "yield",
-    ]
-)
+_RESERVED: Final = frozenset({
+    "async", "await", "break", "case", "catch", "class", "const", "constructor", "continue", "default", "delete", "do",
+    "else", "extends", "false", "finally", "for", "function", "get", "if", "in", "instanceof", "let", "new", "null",
+    "of", "return", "set", "static", "super", "switch", "this", "throw", "true", "try", "typeof", "undefined", "var",
+    "void", "while", "yield",
+})  # fmt: skip
 # After these a slash begins a pattern, not a division.
-_BEFORE_PATTERN: Final = frozenset(
-    [
-        "(",
-        ",",
-        "=",
-        ":",
-        "[",
-        "!",
-        "&",
-        "|",
-        "?",
-        "{",
-        "}",
-        ";",
-        "=>",
-        "&&",
-        "||",
-        "??",
-        "return",
-        "typeof",
-        "case",
-        "+",
-        "-",
-        "...",
-    ]
-)
+_BEFORE_PATTERN: Final = frozenset({
+    "(", ",", "=", ":", "[", "!", "&", "|", "?", "{", "}", ";", "=>", "&&", "||", "??", "return", "typeof", "case", "+",
+    "-", "...",
+})  # fmt: skip
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, frozenset(")]}")
 
 

@@ -282,3 +282,50 @@ def test_the_simulated_wallets_pay_for_real(
     else:
         widget.lands()
     assert Payment.objects.get().brand == f"WALLET{wallet}"
+
+
+SAVED = [
+    {"id": "a" * 32, "brand": "VISA", "label": "Visa", "last4": "4242", "expiryMonth": "12", "expiryYear": "2034",
+     "holder": "Jane", "expired": False, "cvvRequired": True, "removable": True},
+    {"id": "b" * 32, "brand": "MASTER", "label": "Mastercard", "last4": "5454", "expiryMonth": "01",
+     "expiryYear": "2024", "holder": "Jane", "expired": True, "cvvRequired": False},
+]  # fmt: skip
+
+
+def test_saved_cards_stand_first(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """J10: ending and expiry; the code is asked and posted by its own frame; expired is marked; deleting asks once."""
+    widget = open_widget(390, 900)
+    page = widget.page
+
+    def with_saved(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "registrations": SAVED, "createRegistration": True})
+
+    page.route(re.compile("/config"), with_saved)
+    removed: list[str] = []
+    page.route(re.compile("/registrations/"), lambda route: (removed.append(route.request.method), route.fulfill(
+        json={}, headers={"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "DELETE"})))  # fmt: skip
+    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
+    url = shop_site.widget(site, checkout(api))
+    widget.open(url)
+    rows = page.get_by_role("radio")
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_be_checked()
+    expect(page.locator(".wpwl-method").nth(1)).to_contain_text("Expired")
+    picture(page, "saved")
+    saved = page.locator(f"#wpwl-container-registration-{'a' * 32}")
+    saved.locator(".wpwl-button-pay").click()
+    expect(saved.locator(".wpwl-hint-cvvError")).to_have_text("Enter the 3-digit security code.")
+    saved.frame_locator("iframe").locator("#field").fill("123")
+    saved.locator(".wpwl-button-pay").click()
+    widget.lands()
+    assert sent[0]["registrationId"] == "a" * 32
+    assert sent[0]["card.cvv"] == "123"
+    widget.open(url)
+    saved.get_by_role("button", name=re.compile("^Remove")).click()
+    expect(saved).to_contain_text("Remove Visa ending in")
+    saved.get_by_role("button", name="Remove", exact=True).click()
+    expect(saved).to_have_count(0)
+    assert "DELETE" in removed
+    page.get_by_role("radio", name=re.compile("Another card")).check()
+    expect(page.get_by_label("Save this card for next time")).not_to_be_checked()
