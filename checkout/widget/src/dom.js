@@ -33,13 +33,17 @@ const freshId = (name) => `wpwl-${name}-${++counter}`;
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+// What even style "none" needs: what is hidden is hidden, pictures and frames have a size.
+const BARE =
+  ":where(.wpwl-widget [hidden]){display:none!important}:where(.wpwl-hidden){position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}" +
+  ":where(.wpwl-mark){width:36px;height:24px}:where(.wpwl-icon){width:20px;height:20px;fill:currentColor}:where(.wpwl-spinner){display:none}" +
+  ":where(.wpwl-control-iframe){display:flex;align-items:center;height:44px;border:1px solid}:where(.wpwl-frame){flex:1;min-width:0;height:42px;border:0}:where(.wpwl-sheet-frame){width:100%;height:70vh;border:0}";
+
 // One sheet of rules for all widgets of a page. Constructed sheets need no 'unsafe-inline'.
 let sheetOfRules = null;
-function addRules(on) {
-  if (sheetOfRules === null) {
-    sheetOfRules = new CSSStyleSheet();
-    sheetOfRules.replaceSync(RULES);
-  }
+function addRules(on, style) {
+  if (sheetOfRules === null) sheetOfRules = new CSSStyleSheet();
+  if (on) sheetOfRules.replaceSync(style === "none" ? BARE : RULES);
   const others = Array.from(document.adoptedStyleSheets).filter((one) => one !== sheetOfRules);
   // First, so that a page's own constructed sheets win.
   document.adoptedStyleSheets = on ? [sheetOfRules, ...others] : others;

@@ -251,7 +251,7 @@ async function begin() {
   window.wpwl = publish;
   const forms = Array.from(document.querySelectorAll("form.paymentWidgets:not([data-wpwl])"));
   if (!forms.length) return explainMissing(base, checkout);
-  if (style !== "none") addRules(true);
+  addRules(true, style);
   if (checkout.id) return void forms.forEach((form) => draw(form, base, checkout, options, style));
   forms.forEach((form) => (form.dataset.wpwl = "on"));
   const words = await wordsWithout(base, localeOf(options), options);
