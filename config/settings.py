@@ -152,6 +152,7 @@ INSTALLED_APPS = [
 # Entries of gateway.api.middleware let API requests pass untouched: those have no session, form or page.
 MIDDLEWARE = [
     "gateway.api.middleware.TlsOnly",
+    "gateway.api.middleware.Opener",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "gateway.api.middleware.Csp",

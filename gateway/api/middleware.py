@@ -53,6 +53,23 @@ class TlsOnly:
         return answer
 
 
+IN_A_WINDOW = ("/shopper/", "/simulator/")
+"""Pages that the widget opens in a window of their own: cut from their opener, that window would look closed."""
+
+
+class Opener:
+    """Keep the tie between a shop's page and the window it opened, redirects included. Every other page is cut off."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        answer = self.get_response(request)
+        if request.path.startswith(IN_A_WINDOW):
+            answer.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+        return answer
+
+
 def _with_length(answer: HttpResponse) -> HttpResponse:
     """Say how long the body is: without it a client is sent chunks, and some read those slowly."""
     if not answer.streaming and not answer.has_header("Content-Length"):

@@ -329,3 +329,44 @@ def test_saved_cards_stand_first(api: Api, site: str, shop_site: Shopfront, open
     assert "DELETE" in removed
     page.get_by_role("radio", name=re.compile("Another card")).check()
     expect(page.get_by_label("Save this card for next time")).not_to_be_checked()
+
+
+def test_a_real_window_of_a_wallet_pays(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """A9.9, the web wallet's own page: the shopper agrees there, the shop's page goes on by itself."""
+    checkout_id = checkout(api)
+    widget = open_widget().open(shop_site.widget(site, checkout_id, brands="WEBWALLET VISA"))
+    with widget.page.expect_popup() as opened:
+        widget.page.locator(".wpwl-form-WEBWALLET .wpwl-button-pay").click()
+    opened.value.get_by_role("button", name=re.compile("Pay|Approve|Confirm")).first.click()
+    widget.lands()
+    assert api.get(f"/v1/checkouts/{checkout_id}/payment").code == "000.100.110"
+
+
+def test_a_window_that_lost_its_tie_is_followed_by_the_state(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A bank's page may cut itself off: it looks closed, but has the focus. Cancel still leads back."""
+    widget = open_widget().open(shop_site.widget(site, checkout(api), brands="WEBWALLET VISA"))
+    page = widget.page
+    redirect = {"url": f"{shop_site.url}/bank", "method": "GET", "parameters": []}
+    answers(widget, {"result": {"code": "000.200.000"}, "state": "action", "redirect": redirect})
+    stands_as(widget, "action")
+    page.evaluate("document.hasFocus = () => false; 0")
+    with page.expect_popup() as opened:
+        page.locator(".wpwl-form-WEBWALLET .wpwl-button-pay").click()
+    opened.value.close()
+    sheet = page.locator(".wpwl-sheet-window")
+    expect(sheet.get_by_role("button", name="Show the window")).to_be_hidden()
+    sheet.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".wpwl-note")).to_contain_text("You were not charged.")
+
+
+def test_a_real_direct_debit(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """Part A, Bank account: holder, IBAN, bank code and country are enough."""
+    checkout_id = checkout(api)
+    widget = open_widget().open(shop_site.widget(site, checkout_id, brands="DIRECTDEBIT_SEPA"))
+    widget.page.get_by_label("Account holder").fill("Jane Jones")
+    widget.page.get_by_label("IBAN").fill("DE89370400440532013000")
+    widget.page.locator(".wpwl-button-pay").click()
+    widget.lands()
+    assert Payment.objects.get().brand == "DIRECTDEBIT_SEPA"

@@ -145,17 +145,32 @@ async function redirected(view, part, redirect) {
   ended(view, part, await windowClosed(view, part.popup));
 }
 
-// While another window is open: say so, and watch both the window and the state.
+// While another window is open: say so, and watch both the window and the state. A bank's page may cut the tie to its
+// opener; the window then looks closed at once, though it still has the focus: from then on only the state counts.
+const TIE_CUT_MS = 2500;
+
 async function windowClosed(view, popup) {
+  let left = false;
+  const show = h("button", { type: "button", class: "wpwl-button wpwl-button-pay", onclick: () => popup.focus() }, view.t("windowShow"));
+  const leave = () => {
+    left = true;
+    popup.close();
+  };
   const sheet = openSheet(view, {
-    name: "window", title: view.t("windowOpen"), onClose: () => popup.close(),
-    content: h("div", { class: "wpwl-stack" },
-      h("button", { type: "button", class: "wpwl-button wpwl-button-pay", onclick: () => popup.focus() }, view.t("windowShow")),
-      h("button", { type: "button", class: "wpwl-button wpwl-button-plain", onclick: () => popup.close() }, view.t("cancel"))),
+    name: "window", title: view.t("windowOpen"), onClose: leave,
+    content: h("div", { class: "wpwl-stack" }, show,
+      h("button", { type: "button", class: "wpwl-button wpwl-button-plain", onclick: leave }, view.t("cancel"))),
   });
+  const began = Date.now();
+  let cut = false;
   let how = "closed";
-  for (let looks = 1; !popup.closed && !view.over; looks++) {
+  for (let looks = 1; !left && !view.over; looks++) {
     await wait(300);
+    if (popup.closed && !cut) {
+      cut = Date.now() - began < TIE_CUT_MS && !document.hasFocus();
+      show.hidden = cut;
+      if (!cut) break;
+    }
     if (looks % 4) continue;
     const state = await view.gateway.state().catch(() => null);
     if (state && state.body.state && !["action", "processing"].includes(state.body.state)) {
