@@ -29,7 +29,7 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
-PATIENCE_MS = 8_000
+PATIENCE_MS = 20_000
 
 
 class Elsewhere(BaseHTTPRequestHandler):
