@@ -9,6 +9,7 @@ simulated directory. Source: Part B, 3D Secure; decisions, section 5.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,6 +41,7 @@ MOVES: Final[Mapping[str, Message]] = {
 INFOS: Final = ("wrong", "resent", "resends", "empty")
 MAX_CREQ_BYTES: Final = 8_192
 _SDK_NAMES: Final = frozenset({"challengeDataEntry", "challengeCancel", "resendChallenge", "oobContinue"})
+_SDK_VALUE: Final = re.compile("[ -~]{0,64}").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +114,22 @@ def _moved(request: HttpRequest, visit: Visit) -> str:
 
 
 def _sdk(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes."""
+    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes; with Erro where it is none (101) or a
+    value has no form that a bank takes (203)."""
     try:
         sent = json.loads(request.body[:MAX_CREQ_BYTES])
-        creq = {name: str(value)[:64] for name, value in sent.items() if name in _SDK_NAMES}
+        creq = {name: value for name, value in sent.items() if name in _SDK_NAMES}
     except (ValueError, AttributeError, RecursionError):
-        return _no_store(JsonResponse({"messageType": "Erro", "errorCode": "101"}, status=400))
+        return _error("101")
+    if not all(isinstance(value, str) and _SDK_VALUE(value) for value in creq.values()):
+        return _error("203")
     cres, outcome = server.challenged(visit.row.id, creq)
     _take_on(request, visit, outcome)
     return _no_store(JsonResponse(cres))
+
+
+def _error(code: str) -> HttpResponse:
+    return _no_store(JsonResponse({"messageType": "Erro", "errorCode": code}, status=400))
 
 
 def _take_on(request: HttpRequest, visit: Visit, outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import tasks
-from gateway.models import Authentication, Channel, Payment, Status, Suspension, ThreeDSecureConfiguration
+from gateway.models import Authentication, Channel, Payment, Status, Step, Suspension, ThreeDSecureConfiguration
 from gateway.payments import resume
 from gateway.threeds import server
 from tests.support.client import Api
@@ -446,6 +446,20 @@ def test_an_apps_sdk_does_the_challenge_by_json(api: Api) -> None:
     assert shopper.http.post(address, "[1]", "application/json").status_code == 400
     assert Authentication.objects.get().messages[0]["sdkEncData"] == "•••"
     assert places_of("eyJhbGciOiJ") <= {"gateway_payment.request"}
+
+
+@pytest.mark.parametrize(
+    "value", ["\0", "\ud800", "é", "9" * 65, 123456, True, None, {"code": CODE}], ids=lambda value: ascii(value)[:12]
+)
+@pytest.mark.parametrize("name", ["challengeDataEntry", "challengeCancel", "oobContinue"])
+def test_an_apps_nonsense_is_told_as_nonsense_and_costs_no_try(api: Api, name: str, value: object) -> None:
+    """B11.5: what a bank could not read (EMV error 203) changes nothing."""
+    shopper = Shopper.of(buy(api))
+    address = f"{shopper.path}?token={shopper.token}"
+    found = shopper.http.post(address, json.dumps({name: value}), "application/json")
+    assert (found.status_code, found.json()) == (400, {"messageType": "Erro", "errorCode": "203"})
+    row = Authentication.objects.get()
+    assert (row.step, row.attempts, row.resends) == (Step.CHALLENGE, 0, 0)
 
 
 # --- the acquirer's own test system -----------------------------------------------------------------------------
