@@ -161,7 +161,7 @@ def _operation(endpoint: Endpoint) -> Json:
     }
     parameters = [_path_id(endpoint)] if "{id}" in endpoint.path else []
     if posts:
-        if payments:
+        if payments and endpoint.keyed:
             parameters.append(_IDEMPOTENCY_KEY)
         operation["requestBody"] = {"required": True, "content": {FORM: _form(endpoint)}}
     else:

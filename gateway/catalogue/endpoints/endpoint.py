@@ -13,7 +13,8 @@ from gateway.catalogue.structure import ALWAYS, R, Structure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One method of one path. ``operation`` is what throttling counts; ``scope`` what the token must have."""
+    """One method of one path. ``operation`` is what throttling counts; ``scope`` what the token must have. ``keyed``:
+    a POST of it takes an Idempotency-Key."""
 
     name: str
     method: str
@@ -26,6 +27,7 @@ class Endpoint:
     rules: tuple[Rule, ...] = ()
     answers: tuple[int, ...] = (200, 400, 401, 403, 404, 429)
     test_only: bool = False
+    keyed: bool = True
     catalogue: Catalogue = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ AUTHENTICATE = Endpoint(
     about="3-D Secure without a payment: the proof can be sent with a payment later, to whichever acquirer.",
     operation="payment",
     scope="payments",
+    keyed=False,
     structures=(
         ENTITY,
         s.BASIC_PAYMENT.without(*_PAYMENT_ONLY).needing(paymentType=O, merchantTransactionId=O).demanding(ALWAYS),
