@@ -94,11 +94,12 @@ def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | Non
     held = vault().open(waiting.secrets_sealed, payment.id) if waiting.secrets_sealed is not None else None
     means = with_secrets(means_of_payment(payment), held)
     asker = Returning(merchant=payment.merchant, trace=trace)
-    if not store.resume(payment, at=clock.now(payment.merchant)):
-        return _again(payment)
     sent = flat(payment.request)
+    plan = screening.plan_of_waiting(payment, sent)
+    if not store.resume(payment, at=clock.now(payment.merchant), plan=plan):
+        return _again(payment)
     asked = question(payment, means, {**sent, **payment.answer.get(AGREED, {}), **proof})
-    submit(payment, CONNECTORS[payment.connector], asked, asker, plan=screening.plan_of_waiting(payment, sent))
+    submit(payment, CONNECTORS[payment.connector], asked, asker, plan=plan)
     return payment
 
 

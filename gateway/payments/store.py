@@ -255,10 +255,11 @@ def answered_within() -> timedelta:
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + GRACE
 
 
-def resume(payment: Payment, *, at: datetime) -> bool:
+def resume(payment: Payment, *, at: datetime, plan: Plan | None = None) -> bool:
     """A PENDING payment's shopper authenticated: it is STARTED again, before its acquirer is asked.
 
     The one-time secrets go with the Suspension: whoever resumes has read them. False when somebody else was faster.
+    ``plan``: what the guard looks at before it counts how the card does.
     """
     status = after(Status(payment.status), Event.RESUME)
     write = Write()
@@ -270,7 +271,12 @@ def resume(payment: Payment, *, at: datetime) -> bool:
     write.delete(Suspension, {"payment_id": payment.id})
     write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real() + answered_within(), inquiries=0)
     _record(write, payment, Event.RESUME, at)
-    return write.run()
+    if plan is not None:
+        plan.begin(write, payment)
+    resumed = write.run()
+    if plan is not None:
+        plan.begun(write)
+    return resumed
 
 
 def _answer(payment: Payment, status: Status, reply: AcquirerReply) -> dict[str, Any]:

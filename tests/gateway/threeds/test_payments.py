@@ -616,3 +616,13 @@ def test_in_live_no_directory_is_there_and_the_channels_policy_decides(api: Api,
     answer = buy(api.over_tls())
     assert answer.code in ("600.200.700", "100.390.106")
     assert answer.status == 400
+
+
+def test_after_a_challenge_approvals_count_against_failures_too(api: Api, channel: Channel) -> None:
+    """Issue: normal traffic from one address is not stopped, on a channel that challenges every card either."""
+    Channel.objects.filter(pk=channel.pk).update(card_testing={"failures": 3})
+    steered = {"customer__ip": "192.0.2.7", "customParameters[3DS2_flow]": "challenge"}
+    for card in ("4000015500000005", PASS, "4000015500000005", PASS, "4000015500000005", PASS, "4000015500000005"):
+        answer = buy(api, card, **steered)
+        Shopper.of(answer).enter()
+    assert buy(api, FRICTIONLESS, customer__ip="192.0.2.7").code == PAID
