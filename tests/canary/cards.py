@@ -1,4 +1,4 @@
-"""Canaries: card numbers and CVVs each number made for one request, and the disguises in which they are looked for."""
+"""Canaries: card numbers, CVVs, other secrets, each made for one request, and the disguises they are looked for in."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ BREAKS_AT = "13.00"
 SILENT_AT = "14.00"
 """Amounts at which the connector of tests.canary.application breaks, or is silent."""
 OWN_CVV = ("CVV as", "silence", "crash", "key", "header")
+OWN_CVVS, SHARED_CVVS, AMEX_CVVS = range(560, 800), range(800, 1000), range(4100, 9900)
+REHEARSED_CVV = {3: "123", 4: "1234"}
+"""What a rehearsal sends: no CVV of a canary."""
 CARD_WORDS = r"cvv|cvc|csc|dtvc|security.?code"
 
 
@@ -29,13 +32,22 @@ class Canary:
 
 @dataclass(slots=True)
 class Aviary:
-    """Makes canaries, the same in every run, and finds them. No two have one number; CVVs are too short for that."""
+    """Makes canaries, the same in every run, and finds them. No two have one number; CVVs are too short for that.
+
+    ``avoid``: numbers that the product stores or answers of itself, which no CVV may be. A ``rehearsal`` sends one
+    CVV only, so that what else comes back is known before.
+    """
 
     sent: list[Canary] = field(default_factory=list)
+    avoid: frozenset[str] = frozenset()
+    rehearsal: bool = False
+    secrets: dict[str, str] = field(default_factory=dict)
     _chance: random.Random = field(default_factory=lambda: random.Random("canary"))
     _index: dict[bytes, set[str]] = field(default_factory=dict)
     _indexed: int = 0
     _own: int = 0
+    _groups: set[str] = field(default_factory=set)
+    _amex_cvvs: set[str] = field(default_factory=set)
 
     def card(self, label: str, *, brand: str = "VISA", valid: bool = True) -> Canary:
         """A card of ``brand``; not ``valid``: its check digit is wrong."""
@@ -45,20 +57,44 @@ class Aviary:
             check = check_digit(digits)
             number = digits + (check if valid else str((int(check) + 1) % 10))
             cvv = self._cvv(label, brand)
-            if cvv not in number:
+            groups = {number[at : at + 4] for at in range(0, length, 4)} | {number[-4:]}
+            if cvv not in number and cvv not in self._groups and groups.isdisjoint(self._amex_cvvs):
                 break
+        # A masked number shows its last group, which must be nobody's CVV.
+        self._groups |= groups
+        self._amex_cvvs |= {cvv} if brand == "AMEX" else set()
         made = Canary(label=label, number=number, cvv=cvv)
         self.sent.append(made)
         return made
 
     def _cvv(self, label: str, brand: str) -> str:
-        """No HTTP status, no year, no amount of the requests. CVVs that are sent under odd names are nobody else's."""
-        if brand == "AMEX":
-            return str(self._chance.randrange(4100, 9900))
+        """No HTTP status, no year, no number of ``avoid``. CVVs that are sent under odd names are nobody else's."""
+        if self.rehearsal:
+            return REHEARSED_CVV[4 if brand == "AMEX" else 3]
         if label.startswith(OWN_CVV):
+            free = self._free(OWN_CVVS)
             self._own += 1
-            return str(560 + self._own)
-        return str(self._chance.randrange(700, 1000))
+            return free[self._own - 1]
+        return self._chance.choice(self._free(AMEX_CVVS if brand == "AMEX" else SHARED_CVVS))
+
+    def _free(self, range_: range) -> list[str]:
+        return [text for text in map(str, range_) if text not in self.avoid]
+
+    def secret(self, label: str, length: int) -> str:
+        """A text of letters that is a secret of its own: a cryptogram, a PIN."""
+        return self.known_secret(label, "".join(self._chance.choices("GHJKLMNPQRSTUVWXYZ", k=length)))
+
+    def known_secret(self, label: str, text: str) -> str:
+        """``text``, from now on looked for."""
+        self.secrets[text] = label
+        return text
+
+    def iban(self, label: str, *, wrong_by: int = 0) -> str:
+        """A German IBAN whose account number is a canary; ``wrong_by`` spoils its check digits."""
+        account = self.card(label).number[:16]
+        rest = f"10{account}"
+        check = 98 - int(f"{rest}131400") % 97
+        return f"DE{(check + wrong_by - 2) % 97 + 2:02d}{rest}"
 
     def known(self, label: str, number: str) -> Canary:
         """A card with this number, which has to be one of nobody."""
@@ -71,9 +107,13 @@ class Aviary:
         return self.numbers_in(text.encode("utf-8", "replace")) | (self.cvvs_in(text) if cvvs else set())
 
     def numbers_in(self, octets: bytes) -> set[str]:
-        """Labels of the canaries of whose number WINDOW digits in a row stand in these bytes, or a disguise of them."""
+        """Labels of the canaries of whose number WINDOW digits in a row stand in these bytes, or a disguise of them;
+        and of secret texts that stand there as they are, or as hex."""
         windows = self._windows()
         labels: set[str] = set()
+        for text, label in self.secrets.items():
+            if text.encode() in octets or text.encode().hex().encode() in octets:
+                labels.add(f"{label} (secret)")
         for digits in runs(octets):
             for at in range(len(digits) - WINDOW + 1):
                 labels |= windows.get(digits[at : at + WINDOW], set())
@@ -111,9 +151,20 @@ _HEX = re.compile(rb"(?:3[0-9]){%d,}" % WINDOW)
 # Three digits as Base64 always are four characters of these kinds, wherever in a text they begin.
 _BASE64 = re.compile(rb"(?:[MNO][DTjz][AEIMQUYcgk][wxyz0-5]){4,}")
 # What is no CVV although it is four digits: processes, lines, ports, times, years.
-_NEUTRAL = re.compile(r"pid: ?[0-9]+|\[[0-9]+\]|line [0-9]+|port[\"': =]+[0-9]+|[0-9]+ms|[0-9:.+-]*[0-9]:[0-9:.+-]+")
+_NEUTRAL = re.compile(
+    r"pid: ?[0-9]+|\[[0-9]+\]|line [0-9]+|port[\"': =]+[0-9]+|[0-9]+ms|[0-9:.+-]*[0-9]:[0-9:.+-]+"
+    # Durations and distances, which are another in each run.
+    r"|(?:Ms|Seconds|_ms|_s)[\"']*[:=] ?-?[0-9]+"
+    # Base64 of keys, tokens and proofs: three digits between two of its signs say nothing.
+    r"|[A-Za-z0-9+/]{20,}={1,2}|[A-Za-z0-9+/]{40,}"
+)
 _VALUE = re.compile(r"(?<![0-9A-Za-z.,_/#*-])([0-9]{3,4})(?![0-9A-Za-z._-])")
 _KEYED = re.compile(rb"(?i)(?:" + CARD_WORDS.encode() + rb")[^0-9A-Za-z]{1,8}([0-9]{3,4})(?![0-9])")
+
+
+def numbers_of(text: str) -> set[str]:
+    """Every value in ``text`` that could be taken for a CVV."""
+    return {found[1] for found in _VALUE.finditer(_NEUTRAL.sub(" ", text))}
 
 
 def runs(octets: bytes) -> Iterator[bytes]:
