@@ -5,8 +5,20 @@ Source: Part B, Card on file (standing instruction). All rows are conditional ex
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gateway.catalogue.formats import AN, DATE, N, value_list, worded
+from gateway.catalogue.rules import Breach, Sent, condition
 from gateway.catalogue.structure import NEVER, C, O, structure
+
+_NEVER_NONE = ("numberOfInstallments", "frequency")
+
+
+def _not_zero(sent: Sent) -> Iterator[Breach]:
+    for name in _NEVER_NONE:
+        if (value := sent.get(name)) is not None and not value.strip("0"):
+            yield name, "must be 1 or more; leave it out for no limit"
+
 
 STANDING_INSTRUCTION = structure(
     "Card on file (standing instruction)", "Part B", "standingInstruction",
@@ -27,5 +39,11 @@ STANDING_INSTRUCTION = structure(
      "Most authorizations; mandatory for 3D Secure with type INSTALLMENT."),
     ("agreementId", AN(1, 35, words="AN35, optional").eg("AGREEMENT1"), O,
      "One network's link between transactions of the same agreement."),
+    rules=[
+        condition(
+            "numberOfInstallments and frequency are 1 or more", _NEVER_NONE, _not_zero,
+            keeps={"numberOfInstallments": "1", "frequency": "0028"}, breaks={"numberOfInstallments": "000"},
+        ),
+    ],
     demand=NEVER,
 )  # fmt: skip
