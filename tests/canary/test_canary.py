@@ -20,7 +20,7 @@ from tests.canary import means, traffic
 from tests.canary.cards import Aviary, check_digit, numbers_of
 from tests.canary.site import Site
 
-pytestmark = [pytest.mark.xdist_group("canary"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("canary"), pytest.mark.timeout(900)]
 TEXT_TYPES = ("text", "character varying", "json", "jsonb", "bytea", "ARRAY", "character", "inet")
 
 
