@@ -121,6 +121,9 @@ class OpenPayment(models.Model):
     """A payment whose answer is not known yet: it is looked after at ``recover_at`` (real time;
     gateway.payments.recovery), and was asked about ``inquiries`` times.
 
+    ``taken_back``: a void may have gone out. Until it is answered it may still arrive, so that no other answer but a
+    decline is the last word.
+
     The row is there from a payment's beginning until its answer. It stands apart from the payment so that no index of
     the large table has to follow a time that is set and cleared within milliseconds.
     """
@@ -130,6 +133,7 @@ class OpenPayment(models.Model):
     )
     recover_at = models.DateTimeField(db_index=True)
     inquiries = models.SmallIntegerField(default=0)
+    taken_back = models.BooleanField(default=False, db_default=False)
 
 
 class Suspension(models.Model):

@@ -2,8 +2,9 @@
 
 A payment whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became
 of it. It knows: the payment gets that answer. It never got the question: the question is taken back, so that it cannot
-be accepted later, and only the acquirer's word for that declines the payment. No word: it is asked again later, for
-ever. Real time throughout. Source: decisions, house rule 4; goals R1, R3.
+be accepted later, and only the acquirer's word for that declines the payment. Once tried that is carried through, since
+a void without an answer may still arrive after an approval. No word: it is asked again later, for ever. Real time
+throughout. Source: decisions, house rule 4; goals R1, R3.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from gateway import clock
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
 from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
-from gateway.models import Payment, Status
+from gateway.models import OpenPayment, Payment, Status
 from gateway.money import Money
 from gateway.payments import screening, store
 from gateway.payments.process import IN_DOUBT_CODE, event_of, waiting_of
 from gateway.payments.states import Event, ImpossibleMove
-from gateway.risk.screening import Outcome
+from gateway.risk.screening import Outcome, Verdict
 from gateway.rows import execute
 
 AT_ONCE: Final = 32
@@ -185,7 +186,8 @@ def inquiry(payment: Payment) -> AcquirerRequest:
 
 def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:
     """Ask what became of ``request``; take it back if it never arrived, or if it was approved and the payment's rule
-    set refuses it for its AVS or CVV answer. Touches no database."""
+    set refuses it for its AVS or CVV answer, or if that was tried before: a void that is on its way may arrive after
+    whatever is found out now. Of the database it touches the mark of that alone."""
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
@@ -194,15 +196,13 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
     first = _exchange("inquire", found.sent, found.received, started)
     if not isinstance(found, NeverArrived):
         verdict = screening.judged(payment, found)
-        if verdict.outcome is not Outcome.DECLINE:
+        refused = verdict.outcome is Outcome.DECLINE
+        if not refused and _is_last_word(payment, found):
             return Finding(exchanges=[first], reply=found)
-        started = time.perf_counter()
-        try:
-            reversed_one = screening.take_back(connector, request, found, verdict)
-        except Silence as silence:
-            return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
-        second = _exchange("void", {"void": request.payment.hex}, reversed_one.received, started)
-        return Finding(exchanges=[first, second], reply=reversed_one)
+        if refused:
+            _will_take_back(payment)
+            return _taken_back(connector, request, found, verdict, first)
+    _will_take_back(payment)
     started = time.perf_counter()
     try:
         word = connector.void(request)
@@ -210,6 +210,29 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
         return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
     second = _exchange("void", word.sent, word.received, started)
     return Finding(exchanges=[first, second], reply=replace(word, code=TIMEOUT_REVERSED, approved=None))
+
+
+def _taken_back(
+    connector: Connector, request: AcquirerRequest, found: AcquirerReply, verdict: Verdict, first: Exchange
+) -> Finding:
+    """An approval that the payment's rule set refuses."""
+    started = time.perf_counter()
+    try:
+        reversed_one = screening.take_back(connector, request, found, verdict)
+    except Silence as silence:
+        return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
+    second = _exchange("void", {"void": request.payment.hex}, reversed_one.received, started)
+    return Finding(exchanges=[first, second], reply=reversed_one)
+
+
+def _is_last_word(payment: Payment, found: AcquirerReply) -> bool:
+    return not payment.open.taken_back or event_of(found) is Event.DECLINE
+
+
+def _will_take_back(payment: Payment) -> None:
+    """Write down, before a void goes out, that one may have: whoever asks may die before the answer."""
+    if not payment.open.taken_back:
+        OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True)
 
 
 def ask_apart(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 PAGE_WITHIN_S: Final = 30.0
-RELOADS_FOR_S: Final = 90.0
+RELOADS_FOR_S: Final = 180.0
 PAUSE_S: Final = 0.3
 MOST_HOPS: Final = 8
 RESULT_URL: Final = "https://shop.example/result?order=7"

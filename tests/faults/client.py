@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 ANSWER_WITHIN_S: Final = 30.0
-TRY_FOR_S: Final = 90.0
+TRY_FOR_S: Final = 180.0
 LONGEST_PAUSE_S: Final = 2.0
 IN_PROGRESS: Final = "800.120.402"
 _GRANTED: Final = re.compile(r"000\.000\.|000\.100\.1|000\.[36]|000\.400\.[1][12]0|000\.400\.0[^3]|000\.400\.100")

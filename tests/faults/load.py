@@ -58,7 +58,7 @@ class Load:
         """No new requests; those under way get their answers. Whether every client came to its end."""
         self._ended.set()
         for thread in self._threads:
-            thread.join(120)
+            thread.join(240)
         return not any(thread.is_alive() for thread in self._threads)
 
     def _work(self, number: int, dice: random.Random) -> None:

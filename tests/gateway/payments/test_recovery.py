@@ -18,7 +18,7 @@ from django.test import override_settings
 
 from gateway import clock, tasks
 from gateway.connectors import routing
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
 from gateway.connectors.simulator.connector import Simulator
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
@@ -113,6 +113,48 @@ def test_what_never_arrived_is_taken_back_and_declined_on_the_acquirers_word(
     if behaviour == "held":
         acquirer.wait_for(key=payment.id.hex, outcome="tombstoned")
     agree(acquirer)
+
+
+class _LateVoid(Simulator):
+    """An acquirer that gets the question after it said that it never came, and says nothing to the first void."""
+
+    name = "latevoid"
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        raise Silence("nothing came back", {"key": request.payment.hex})
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        self.heard.append("inquire")
+        if "void" not in self.heard:
+            return NeverArrived(sent={"kind": "inquire"}, received={"outcome": "unknown"})
+        sent, received = {"kind": "inquire"}, {"outcome": "approved"}
+        return AcquirerReply(code="000.100.112", approved=request.money, sent=sent, received=received)
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        self.heard.append("void")
+        if self.heard.count("void") == 1:
+            raise Silence("the void is under way", {"kind": "void"})
+        return AcquirerReply(code=REVERSED, sent={"kind": "void"}, received={"outcome": "voided"})
+
+
+def test_a_void_without_an_answer_is_carried_through_whatever_an_inquiry_says_meanwhile(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: the void may still arrive after an approval, so the approval cannot be the last word."""
+    slow = _LateVoid()
+    monkeypatch.setattr(routing, "SIMULATOR", slow)
+    monkeypatch.setattr(recovery, "CONNECTORS", {slow.name: slow})
+    payment = Payment.objects.get(pk=shop.api.pay(testMode="INTERNAL").id)
+    assert payment.connector == slow.name
+    assert recover().settled == 0
+    assert OpenPayment.objects.get(pk=payment.pk).taken_back
+    assert recover(60).settled == 1
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code, payment.approved) == (Status.DECLINED, REVERSED, None)
+    assert slow.heard == ["inquire", "void", "inquire", "void"]
 
 
 def test_a_decline_in_silence_becomes_that_decline(shop: Shop, acquirer: StubProcess) -> None:
