@@ -22,7 +22,7 @@ from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
 from gateway.connectors.routing import NoRoute, Route, route
 from gateway.masking import mask_text
-from gateway.models import Payment, Status, Suspension
+from gateway.models import OpenPayment, Payment, Status, Suspension
 from gateway.payments import capability, phases, refusal, screening, store
 from gateway.payments.agreements import again, is_limited, refusal_of
 from gateway.payments.endings import REGISTER
@@ -268,6 +268,9 @@ def _finish(
             )  # fmt: skip
         except ImpossibleMove:
             payment.refresh_from_db()
+            if event is Event.APPROVE and OpenPayment.objects.filter(pk=payment.pk, taken_back=True).exists():
+                # Recovery has begun to take it back: a void that is on its way would undo what we say now.
+                break
         else:
             return
     store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)

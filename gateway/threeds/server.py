@@ -16,11 +16,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import DateTimeField, ExpressionWrapper, F, Q, Value
+from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, OuterRef, Q, Value
 
 from gateway import clock, identifiers
 from gateway.masking import mask_pan
-from gateway.models import Authentication, Channel, Merchant, Step, ThreeDSecureConfiguration
+from gateway.models import Authentication, Channel, Merchant, Payment, Status, Step, ThreeDSecureConfiguration
 from gateway.money import Money
 from gateway.secret import Secret
 from gateway.threeds import acs, messages
@@ -174,7 +174,8 @@ def decoupled_answered(ident: UUID) -> Outcome:
 
 
 def due(now: datetime, limit: int) -> list[Authentication]:
-    """Decoupled authentications that the cardholder has answered by now, and authentications alone past their deadline.
+    """Decoupled authentications that the cardholder has answered by now, and those past their deadline that no waiting
+    payment looks after.
 
     ``now`` is real time; the rows' times are their merchants'. A payment's deadline is looked after with the payment.
     """
@@ -182,7 +183,9 @@ def due(now: datetime, limit: int) -> list[Authentication]:
         Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
     )
     answered = Q(step=Step.DECOUPLED, due_at__lte=there, deadline__gt=there)
-    late = Q(payment__isnull=True, deadline__lte=there)
+    # A worker may have died between keeping the authentication and suspending its payment: recovery ended that one.
+    over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
+    late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
     rows = Authentication.objects.exclude(step=Step.DONE).filter(answered | late)
     return list(rows.select_related("merchant").order_by("deadline")[:limit])
 

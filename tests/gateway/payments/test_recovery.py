@@ -412,6 +412,31 @@ def test_an_answer_that_comes_while_recovery_asks_is_taken_and_one_after_it_chan
     agree(acquirer)
 
 
+def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_nothing(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: the void is on its way, and would undo what we say now."""
+
+    class Slow:
+        name, operations, required = STUB.name, STUB.operations, STUB.required
+
+        def submit(self, request: AcquirerRequest) -> AcquirerReply:
+            reply = STUB.submit(request)
+            recovery.doubt(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
+            OpenPayment.objects.update(taken_back=True)
+            return reply
+
+    monkeypatch.setattr(process, "route", lambda *args, **names: routing.Route(connector=Slow()))  # type: ignore[arg-type]
+    answer = shop.api.pay(testMode="EXTERNAL")
+    payment = Payment.objects.get(pk=answer.id)
+    assert (answer.code, payment.status) == ("000.200.001", Status.IN_DOUBT)
+    assert kinds(payment) == ["submit"]
+    assert recover(after_s=60).settled == 1
+    payment.refresh_from_db()
+    assert payment.status == Status.DECLINED
+    agree(acquirer)
+
+
 def test_no_transaction_is_open_while_the_acquirer_thinks(shop: Shop, acquirer: StubProcess) -> None:
     """House rule 3; goals, P4."""
     with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=10), ThreadPoolExecutor(max_workers=1) as pool:

@@ -498,6 +498,19 @@ def test_after_the_deadline_the_payment_is_declined_with_evidence(api: Api) -> N
 
 
 @pytest.mark.parametrize("card", [PASS, METHOD])
+def test_an_authentication_whose_worker_died_ends_once_its_payment_has(api: Api, card: str) -> None:
+    """R8: killed between keeping the authentication and suspending the payment; recovery declines the payment."""
+    answer = buy(api, card)
+    Suspension.objects.all().delete()
+    Payment.objects.filter(pk=answer.id).update(status="DECLINED", result_code="900.100.301")
+    move_clock(api, 10 * 60 + 1)
+    tasks.tick()
+    row = Authentication.objects.get()
+    assert (row.step, row.code, row.number_sealed) == ("done", "100.380.501", None)
+    assert api.read(answer.id).code == "900.100.301"
+
+
+@pytest.mark.parametrize("card", [PASS, METHOD])
 def test_a_page_opened_after_the_deadline_ends_the_payment_before_the_tick_does(api: Api, card: str) -> None:
     """A code that comes too late counts for nothing."""
     answer = buy(api, card)
