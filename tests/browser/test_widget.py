@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from gateway.models import Division, Payment, Psp, Status
+from gateway.models import Division, Payment, Psp, Registration, Status
 from tests.browser.conftest import picture
 from tests.browser.widget import GOOD, Widget, checkout, result
 from tests.support.client import Api
@@ -258,14 +258,14 @@ def test_a_registration_widget_posts_to_the_registration(
     """A27.7: {id}/registration in the script's address; the button says Save; the shop gets the resource's path."""
     checkout_id = checkout(api, amount="", currency="", paymentType="", createRegistration="true")
     widget = open_widget(390, 844)
-    widget.page.route(
-        re.compile("/v1/checkouts/[^/]+/registration"),
-        lambda route: route.fulfill(json={"result": {"code": "000.100.110"}, "state": "done"}),
-    )
     widget.open(shop_site.widget(site, f"{checkout_id}/registration")).fill()
     expect(widget.pay).to_have_text(re.compile("Save"))
     widget.pay.click()
-    assert "registration" in widget.lands()
+    assert f"resourcePath=%2Fv1%2Fcheckouts%2F{checkout_id}%2Fregistration" in widget.lands()
+    told = api.get(f"/v1/checkouts/{checkout_id}/registration")
+    assert told.code == "000.100.110"
+    assert str(Registration.objects.get().pk.hex) == told.id
+    assert not Payment.objects.filter(amount__gt=0).exists()
 
 
 def test_nothing_secret_is_said_to_the_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from gateway.models import Division, Payment, Psp
+from gateway.connectors.simulator import orders
+from gateway.models import Division, Payment, Psp, Registration, Status
 from tests.browser.conftest import picture
-from tests.browser.widget import GOOD, Widget, checkout
+from tests.browser.widget import GOOD, Widget, checkout, result
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
 from tests.support.shopfront import Shopfront
@@ -22,6 +23,7 @@ from tests.support.shopfront import Shopfront
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 Open = Callable[..., Widget]
+APPROVE, DECLINE, CANCEL = (tuple(orders.OUTCOMES).index(name) for name in ("approve", "decline", "cancel"))
 ALL = "WALLET2 VISA MASTER DIRECTDEBIT_SEPA VIRTUALACCOUNT ONLINETRANSFER WEBWALLET SHOPWALLET"
 
 
@@ -66,10 +68,10 @@ def test_ways_to_pay_stand_in_the_page_s_order(api: Api, site: str, shop_site: S
 
 
 def test_direct_debit_by_iban(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """The IBAN is checked and grouped; the mandate's words name the amount; bank code and country go with it."""
-    widget = open_widget(390, 844).open(shop_site.widget(site, checkout(api), brands="DIRECTDEBIT_SEPA"))
+    """The IBAN is checked and grouped; the mandate's words name the amount; holder and IBAN are enough to pay."""
+    checkout_id = checkout(api)
+    widget = open_widget(390, 844).open(shop_site.widget(site, checkout_id, brands="DIRECTDEBIT_SEPA"))
     page = widget.page
-    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
     expect(page.locator(".wpwl-mandate")).to_contain_text("€92.00")
     page.get_by_label("Account holder").fill("Jane Jones")
     page.get_by_label("IBAN").press_sequentially("DE89370400440532013001")
@@ -77,11 +79,13 @@ def test_direct_debit_by_iban(api: Api, site: str, shop_site: Shopfront, open_wi
     expect(page.locator(".wpwl-hint-ibanError")).to_have_text("Check the IBAN.")
     picture(page, "direct-debit")
     page.get_by_label("IBAN").fill("de89 3704 0044 0532 0130 00")
-    page.locator(".wpwl-button-pay").click()
+    with page.expect_request(re.compile("/payment$")) as sent:
+        page.locator(".wpwl-button-pay").click()
     widget.lands()
-    assert sent[0]["bankAccount.iban"] == "DE89370400440532013000"
-    assert sent[0]["bankAccount.bankCode"] == "37040044"
-    assert sent[0]["bankAccount.country"] == "DE"
+    assert "bankAccount.bankCode=37040044&" in (sent.value.post_data or "") + "&"
+    told = result(api, checkout_id)
+    assert told.code == "000.100.110"
+    assert told.body["bankAccount"]["country"] == "DE"
 
 
 def test_a_window_that_is_closed_leads_back_and_a_card_pays(
@@ -89,50 +93,59 @@ def test_a_window_that_is_closed_leads_back_and_a_card_pays(
 ) -> None:
     """A8.5: open brand A's window, close it, pay by VISA with the same checkout: one payment."""
     checkout_id = checkout(api)
-    widget = open_widget(500, 900).open(shop_site.widget(site, checkout_id, brands="WEBWALLET VISA"))
+    options = {"inlineFlow": ["ONLINETRANSFER"]}
+    url = shop_site.widget(site, checkout_id, brands="ONLINETRANSFER VISA", options=options)
+    widget = open_widget(500, 900).open(url)
     page = widget.page
-    answers(widget, {"result": {"code": "000.200.000"}, "state": "action",
-                     "redirect": {"url": f"{shop_site.url}/wallet", "method": "GET", "parameters": [{"name": "a", "value": "1"}]}})  # noqa: E501  # fmt: skip
-    stands_as(widget, "action")
     with page.expect_popup() as opened:
-        page.locator(".wpwl-form-WEBWALLET .wpwl-button-pay").click()
-    opened.value.wait_for_url(re.compile(r"/wallet\?a=1"))
+        page.locator(".wpwl-form-ONLINETRANSFER .wpwl-button-pay").click()
+    expect(opened.value.get_by_role("button").first).to_be_visible()
     expect(page.locator(".wpwl-sheet-window")).to_contain_text("Finish paying in the other window")
     picture(page, "window")
     opened.value.close()
     expect(page.locator(".wpwl-note")).to_contain_text("The payment was not finished. You were not charged.")
-    page.unroute_all()
     page.get_by_role("radio", name="Card", exact=True).check()
     widget.fill()
     widget.pay.click()
     widget.lands()
-    assert Payment.objects.count() == 1
+    assert paid() == ["VISA"]
+    assert result(api, checkout_id).body["paymentBrand"] == "VISA"
+
+
+def paid() -> list[str]:
+    """Brands of the payments that moved money."""
+    return list(Payment.objects.filter(status=Status.APPROVED).values_list("brand", flat=True))
 
 
 def test_a_window_that_ends_leads_to_the_shop(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """The state says it, never the window; the window is closed, the page goes on."""
-    widget = open_widget().open(
-        shop_site.widget(site, checkout(api), brands="ONLINETRANSFER", options={"inlineFlow": ["ONLINETRANSFER"]})
-    )
-    redirect = {"url": f"{shop_site.url}/bank", "method": "POST", "parameters": [{"name": "t", "value": "1"}]}
-    answers(widget, {"result": {"code": "000.200.000"}, "state": "action", "redirect": redirect})
-    state = stands_as(widget, "action")
-    with widget.page.expect_popup() as opened:
-        widget.page.locator(".wpwl-button-pay").click()
-    expect(widget.page.locator(".wpwl-sheet-window")).to_be_visible()
-    state["state"] = "done"
+    """The state says it, never the window; the window is closed, the page goes on. Taken back at the bank: the form."""
+    checkout_id = checkout(api)
+    options = {"inlineFlow": ["ONLINETRANSFER"]}
+    widget = open_widget().open(shop_site.widget(site, checkout_id, brands="ONLINETRANSFER", options=options))
+    pay = widget.page.locator(".wpwl-button-pay")
+    for outcome in (CANCEL, DECLINE, APPROVE):
+        with widget.page.expect_popup() as opened:
+            pay.click()
+        opened.value.get_by_role("button").nth(outcome).click(no_wait_after=True)
+        if outcome == CANCEL:
+            expect(widget.page.locator(".wpwl-note-info")).to_contain_text("The payment was not finished.")
+        elif outcome == DECLINE:
+            expect(widget.page.locator(".wpwl-note-error")).to_contain_text("You were not charged.")
     widget.lands()
     assert opened.value.is_closed()
+    assert paid() == ["ONLINETRANSFER"]
 
 
 def test_an_online_transfer_takes_the_whole_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """Not in inlineFlow: the shopper goes to the bank."""
-    widget = open_widget().open(shop_site.widget(site, checkout(api), brands="ONLINETRANSFER"))
-    redirect = {"url": f"{shop_site.url}/bank", "method": "GET", "parameters": []}
-    answers(widget, {"result": {"code": "000.200.000"}, "state": "action", "redirect": redirect})
+    """Not in inlineFlow: the shopper goes to the bank, and from there to the shop."""
+    checkout_id = checkout(api)
+    widget = open_widget().open(shop_site.widget(site, checkout_id, brands="ONLINETRANSFER"))
     expect(widget.page.locator(".wpwl-button-pay")).to_have_text(re.compile("Continue to Online transfer"))
     widget.page.locator(".wpwl-button-pay").click()
-    widget.page.wait_for_url(re.compile("/bank"))
+    expect(widget.page.get_by_text("This is a test")).to_be_visible()
+    widget.page.get_by_role("button").nth(APPROVE).click()
+    assert checkout_id in widget.lands()
+    assert result(api, checkout_id).code == "000.100.110"
 
 
 def fast(site: str, shop_site: Shopfront, brands: str, code: str, options: dict[str, Any] | None = None) -> str:
@@ -152,7 +165,6 @@ def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site
     checkout_id = checkout(api)
     widget = open_widget(390, 844)
     page = widget.page
-    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
     page.goto(fast(site, shop_site, "WALLET2 SHOPWALLET", CREATE % f"'{checkout_id}'", options))
     button = page.get_by_role("button", name="Pay with Mobile wallet 2")
     picture(page, "fast-buttons")
@@ -163,19 +175,20 @@ def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site
     picture(page, "wallet-sheet")
     assert page.evaluate("asked") == [{"brand": "WALLET2"}]
     sheet.get_by_role("button", name=re.compile("Pay .*92")).click()
-    page.wait_for_url(re.compile("/result"))
-    assert sent[0]["paymentBrand"] == "WALLET2"
-    assert sent[0]["wallet2.paymentToken"]
-    assert len(sent) == 1
+    widget.lands()
+    assert Payment.objects.count() == 1
+    assert result(api, checkout_id).body["paymentBrand"] == "WALLET2"
 
 
 @pytest.mark.parametrize("kind", ["{ then(done) { setTimeout(() => done('%s'), 1) } }", "Promise.resolve('%s')"])
 def test_any_thenable_will_do(api: Api, site: str, shop_site: Shopfront, open_widget: Open, kind: str) -> None:
-    """A9.6."""
+    """A9.6: the native promise and anything with a then; paid."""
     widget = open_widget()
     widget.page.goto(fast(site, shop_site, "WALLET1", CREATE % (kind % checkout(api))))
     widget.page.get_by_role("button", name="Pay with Mobile wallet 1").click()
-    expect(widget.page.locator(".wpwl-sheet-wallet")).to_be_visible()
+    widget.page.locator(".wpwl-sheet-wallet .wpwl-button-pay").click()
+    widget.lands()
+    assert paid() == ["WALLET1"]
 
 
 @pytest.mark.parametrize("kind", ["Promise.reject(new Error('out of stock'))", "42"])
@@ -208,7 +221,6 @@ SHEET = """
 def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """A9.12-14: a new total, a billing address, ERROR shows an error and nothing is paid, SUCCESS closes the sheet."""
     widget = open_widget(390, 844)
-    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
     page = widget.page
     page.goto(fast(site, shop_site, "WALLET2", CREATE % f"'{checkout(api)}'" + SHEET))
     page.get_by_role("button", name="Pay with Mobile wallet 2").click()
@@ -221,12 +233,12 @@ def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfro
     picture(page, "wallet-address")
     sheet.locator(".wpwl-button-pay").click()
     expect(sheet.get_by_role("alert")).to_contain_text("We do not ship there.")
-    assert not sent
+    assert not Payment.objects.exists()
     assert page.evaluate("authorized.paymentMethodData.info.billingAddress.countryCode") == "IT"
     page.evaluate("window.accept = true; 0")
     sheet.locator(".wpwl-button-pay").click()
-    page.wait_for_url(re.compile("/result"))
-    assert len(sent) == 1
+    widget.lands()
+    assert paid() == ["WALLET2"]
 
 
 def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(
@@ -262,6 +274,14 @@ def test_the_online_shop_s_wallet_reads_its_options(
     sheet = page.locator(".wpwl-sheet-wallet")
     expect(sheet.get_by_label("City")).to_be_visible()
     expect(sheet).to_have_attribute("data-language", "en_GB")
+    for label, value in {"Full name": "Jane", "Street": "Main 1", "City": "Rome", "Postcode": "00100"}.items():
+        sheet.get_by_label(re.compile(label)).fill(value)
+    sheet.get_by_label("Country").select_option("IT")
+    with page.expect_popup() as opened:
+        sheet.locator(".wpwl-button-pay").click()
+    opened.value.get_by_role("button").nth(APPROVE).click(no_wait_after=True)
+    widget.lands()
+    assert paid() == ["SHOPWALLET"]
     assert not [line for line in widget.said if "warning" in line]
 
 
@@ -284,51 +304,62 @@ def test_the_simulated_wallets_pay_for_real(
     assert Payment.objects.get().brand == f"WALLET{wallet}"
 
 
-SAVED = [
-    {"id": "a" * 32, "brand": "VISA", "label": "Visa", "last4": "4242", "expiryMonth": "12", "expiryYear": "2034",
-     "holder": "Jane", "expired": False, "cvvRequired": True, "removable": True},
-    {"id": "b" * 32, "brand": "MASTER", "label": "Mastercard", "last4": "5454", "expiryMonth": "01",
-     "expiryYear": "2024", "holder": "Jane", "expired": True, "cvvRequired": False},
-]  # fmt: skip
+def store(api: Api, **more: str) -> str:
+    """The id of a card stored by the merchant's server."""
+    fields = {
+        "paymentBrand": "VISA", "card.number": GOOD, "card.expiryMonth": "12", "card.expiryYear": "2034",
+        "card.holder": "Jane Jones", "card.cvv": "123", **more,
+    }  # fmt: skip
+    answer = api.post("/v1/registrations", fields)
+    assert answer.status == 200, answer
+    return answer.id
 
 
 def test_saved_cards_stand_first(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """J10: ending and expiry; the code is asked and posted by its own frame; expired is marked; deleting asks once."""
-    widget = open_widget(390, 900)
+    """J10: ending and expiry; the code is asked and posted by its own frame; expired is marked and cannot be used."""
+    good, old = store(api), store(api, **{"paymentBrand": "MASTER", "card.number": "5454545454545454"})
+    expired = Registration.objects.get(pk=old)
+    expired.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
+    expired.save(update_fields=["details"])
+    checkout_id = checkout(api, **{"registrations[0].id": good, "registrations[1].id": old})
+    widget = open_widget(390, 900).open(shop_site.widget(site, checkout_id))
     page = widget.page
-
-    def with_saved(route: Any) -> None:
-        answer = route.fetch()
-        route.fulfill(response=answer, json={**answer.json(), "registrations": SAVED, "createRegistration": True})
-
-    page.route(re.compile("/config"), with_saved)
-    removed: list[str] = []
-    page.route(re.compile("/registrations/"), lambda route: (removed.append(route.request.method), route.fulfill(
-        json={}, headers={"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "DELETE"})))  # fmt: skip
-    sent = answers(widget, {"result": {"code": "000.100.110"}, "state": "done"})
-    url = shop_site.widget(site, checkout(api))
-    widget.open(url)
     rows = page.get_by_role("radio")
     expect(rows).to_have_count(3)
     expect(rows.first).to_be_checked()
     expect(page.locator(".wpwl-method").nth(1)).to_contain_text("Expired")
+    expect(page.locator(f"#wpwl-container-registration-{old} .wpwl-button-pay")).to_have_count(0)
     picture(page, "saved")
-    saved = page.locator(f"#wpwl-container-registration-{'a' * 32}")
+    saved = page.locator(f"#wpwl-container-registration-{good}")
     saved.locator(".wpwl-button-pay").click()
     expect(saved.locator(".wpwl-hint-cvvError")).to_have_text("Enter the 3-digit security code.")
     saved.frame_locator("iframe").locator("#field").fill("123")
     saved.locator(".wpwl-button-pay").click()
     widget.lands()
-    assert sent[0]["registrationId"] == "a" * 32
-    assert sent[0]["card.cvv"] == "123"
-    widget.open(url)
-    saved.get_by_role("button", name=re.compile("^Remove")).click()
-    expect(saved).to_contain_text("Remove Visa ending in")
-    saved.get_by_role("button", name="Remove", exact=True).click()
-    expect(saved).to_have_count(0)
-    assert "DELETE" in removed
-    page.get_by_role("radio", name=re.compile("Another card")).check()
-    expect(page.get_by_label("Save this card for next time")).not_to_be_checked()
+    told = result(api, checkout_id)
+    assert (told.code, told.body["registrationId"]) == ("000.100.110", good)
+
+
+def test_a_card_is_saved_beside_a_payment_and_offered_in_the_next(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """J10.1, A29.4: nothing is ticked for the shopper; what was kept stands first the next time and pays."""
+    shopper = {"customer.merchantCustomerId": "17"}
+    first = checkout(api, **shopper)
+    widget = open_widget(390, 900).open(shop_site.widget(site, first)).fill()
+    keep = widget.page.get_by_label("Save this card for next time")
+    expect(keep).not_to_be_checked()
+    keep.check()
+    widget.pay.click()
+    widget.lands()
+    stored = result(api, first).body["registrationId"]
+    second = checkout(api, **shopper, **{"registrations[0].id": stored})
+    widget.open(shop_site.widget(site, second))
+    saved = widget.page.locator(f"#wpwl-container-registration-{stored}")
+    saved.frame_locator("iframe").locator("#field").fill("123")
+    saved.locator(".wpwl-button-pay").click()
+    widget.lands()
+    assert paid() == ["VISA", "VISA"]
 
 
 def test_a_real_window_of_a_wallet_pays(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
@@ -359,14 +390,3 @@ def test_a_window_that_lost_its_tie_is_followed_by_the_state(
     expect(sheet.get_by_role("button", name="Show the window")).to_be_hidden()
     sheet.get_by_role("button", name="Cancel").click()
     expect(page.locator(".wpwl-note")).to_contain_text("You were not charged.")
-
-
-def test_a_real_direct_debit(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """Part A, Bank account: holder, IBAN, bank code and country are enough."""
-    checkout_id = checkout(api)
-    widget = open_widget().open(shop_site.widget(site, checkout_id, brands="DIRECTDEBIT_SEPA"))
-    widget.page.get_by_label("Account holder").fill("Jane Jones")
-    widget.page.get_by_label("IBAN").fill("DE89370400440532013000")
-    widget.page.locator(".wpwl-button-pay").click()
-    widget.lands()
-    assert Payment.objects.get().brand == "DIRECTDEBIT_SEPA"

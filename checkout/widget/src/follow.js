@@ -53,7 +53,7 @@ async function follow(view, part, sending) {
   if (wrong.length && part.refuse && part.refuse(wrong)) return view.setBusy(null, false);
   if (body.state === "done" && ownReturn(view)) return closeWindow(part), view.leave(ownReturn(view));
   if (body.state === "done" && SUCCESS.test(code)) return view.end("done", view.t(view.checkout.registration ? "saved" : "paid"));
-  if (body.state === "open" && !code) return back(view, part, "error", view.t("stopped"), "stopped");
+  if (body.state === "open" && WAITING.test(code)) return back(view, part, "error", view.t("stopped"), "stopped");
   wrong.forEach((one) => complain(`${one.name}: ${one.message}`));
   if (part.clear) part.clear();
   back(view, part, "error", view.t(declineKey(code)), "declined", { code });
@@ -192,10 +192,8 @@ async function ended(view, part, how) {
     state = await view.gateway.state().catch(() => null);
   }
   if (!state) state = (await whatHappened(view)) || { status: 200, body: { state: "open" } };
-  if (state.body.state === "action") return back(view, part, "info", view.t("stopped"), "closed");
-  if (state.body.state === "open") {
-    return back(view, part, how === "done" && part.kind !== "redirect" ? "error" : "info",
-      view.t(how === "done" && part.kind !== "redirect" ? "declinedThreeds" : "stopped"), how === "done" ? "declined" : "closed");
-  }
-  return follow(view, part, Promise.resolve(state));
+  const { result } = state.body;
+  const code = (result && result.code) || "";
+  const early = state.body.state === "action" || (state.body.state === "open" && (how === "closed" || CANCELLED.test(code)));
+  return early ? back(view, part, "info", view.t("stopped"), "closed") : follow(view, part, Promise.resolve(state));
 }

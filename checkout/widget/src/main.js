@@ -100,14 +100,6 @@ function arrange(view, card) {
     });
     if (part.look) part.look();
   };
-  view.dropPart = (part) => {
-    const next = parts[parts.indexOf(part) + 1] || parts[0];
-    parts.splice(parts.indexOf(part), 1);
-    if (part.cvv) part.cvv.frame.remove();
-    part.container.remove();
-    view.choose(next);
-    next.radio.focus();
-  };
   if (!many) return;
   view.body.classList.add("wpwl-methods");
   view.body.setAttribute("role", "radiogroup");
@@ -197,6 +189,12 @@ function configure(view, config, card, codes, options, nested) {
   setWords(view, speech(config.locale, config.dir, config.texts, options));
   view.config = config;
   (config.hidden || []).forEach((one) => warn(`${one.code} is not offered: ${one.reason}`));
+  const registration = config.checkout.kind === "registration";
+  if (registration !== view.checkout.registration) {
+    complain(`This checkout ${registration ? "stores a card: its checkoutId ends with" : "is for a payment: its checkoutId is without"} "/registration".`);
+    view.checkout.registration = registration;
+    view.gateway = gateway(view.base, view.checkout);
+  }
   if (config.checkout.paid) return paidBefore(view);
   const wishes = options.registrations || {};
   const saved = view.checkout.registration ? [] : (config.registrations || []).map((one) => savedPart(view, one));

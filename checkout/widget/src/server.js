@@ -24,16 +24,11 @@ function gateway(base, checkout) {
   const doing = checkout.registration ? "/registration" : "/payment";
   return {
     config: (brands, locale) =>
-      ask(`${at("/config")}?brands=${encodeURIComponent(brands.join(" "))}&locale=${encodeURIComponent(locale)}` +
-        (checkout.registration ? "&kind=registration" : "")),
-    // The answer's own result says only that it could be asked.
-    state: async () => {
-      const { status, body } = await ask(at("/state"));
-      return { status, body: { ...body, result: null } };
-    },
+      ask(`${at("/config")}?brands=${encodeURIComponent(brands.join(" "))}&locale=${encodeURIComponent(locale)}`),
+    // Its result is that of the last attempt, pending before any: what counts is its state.
+    state: () => ask(at("/state")),
     path: `v1/checkouts/${encodeURIComponent(checkout.id)}${doing}`,
     post: (fields) => ask(at(doing), { method: "POST", body: new URLSearchParams(fields) }),
-    forget: (id) => ask(at(`/registrations/${encodeURIComponent(id)}`), { method: "DELETE" }),
   };
 }
 

@@ -10,6 +10,9 @@ const DECLINES = [
 ];
 const declineKey = (code) => (DECLINES.find(([, family]) => family.test(code)) || ["declinedTechnical"])[0];
 const SUCCESS = /^(000\.000\.|000\.100\.1|000\.[36]|000\.400\.[12]10|000\.400\.1?[012]0|000\.400\.100)/;
+// The state of a checkout that nobody tried to pay, and of one whose shopper went back on the bank's page.
+const WAITING = /^(000\.200|$)/;
+const CANCELLED = /^100\.396\.10[14]/;
 
 const COUNTDOWN_S = 120;
 const SLOW_MS = 5000;
