@@ -12,13 +12,14 @@ from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+MOST_SCORE: Final = 99_999
 MOST_VALUES: Final = 1_000
 """Entries of one list in one condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shopper:
-    """What is known of who pays when the form is drawn. ``score``: risk, 0 to 100; None when nothing was scored."""
+    """What is known of who pays when the form is drawn. ``score``: risk, -99999 to 99999; None when nothing was scored."""
 
     amount: Decimal | None
     currency: str
@@ -90,7 +91,8 @@ def faults_of(conditions: Any) -> list[str]:
 
 
 def _a_score(value: Any) -> str:
-    return "" if type(value) is int and 0 <= value <= 100 else "must be a whole number from 0 to 100"
+    fine = type(value) is int and abs(value) <= MOST_SCORE
+    return "" if fine else f"must be a whole number from -{MOST_SCORE} to {MOST_SCORE}"
 
 
 def _an_amount(value: Any) -> str:
@@ -113,11 +115,11 @@ def _email_matches(patterns: list[str], shopper: Shopper) -> bool:
 
 CONDITIONS: Final[Mapping[str, Condition]] = {
     "scoreAtLeast": Condition(
-        words="the risk score (0 to 100) is at least this", check=_a_score,
+        words="the risk score is at least this", check=_a_score,
         holds=lambda value, shopper: shopper.score is not None and shopper.score >= value,
     ),
     "scoreBelow": Condition(
-        words="the risk score (0 to 100) is lower than this, or nothing was scored", check=_a_score,
+        words="the risk score is lower than this, or nothing was scored", check=_a_score,
         holds=lambda value, shopper: shopper.score is None or shopper.score < value,
     ),
     "emails": Condition(

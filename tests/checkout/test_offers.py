@@ -23,7 +23,7 @@ JANE = Shopper(amount=None, currency="EUR", country="DE", email="Jane@Mail.examp
 EXAMPLES: dict[str, tuple[object, object, object]] = {
     # condition: one that holds for Jane, one that does not, one that is none
     "scoreAtLeast": (70, 71, "70"),
-    "scoreBelow": (71, 70, 101),
+    "scoreBelow": (71, 70, 100_000),
     "emails": (["*@mail.example"], ["*@shop.example"], "jane@mail.example"),
     "countries": (["FR", "DE"], ["FR"], []),
     "notCountries": (["FR"], ["DE"], [1]),
