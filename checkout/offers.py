@@ -19,7 +19,7 @@ MOST_VALUES: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shopper:
-    """What is known of who pays when the form is drawn. ``score``: risk, -99999 to 99999; None when nothing was scored."""
+    """What is known of who pays when the form is drawn. ``score``: risk, up to MOST_SCORE either way; None: not scored."""
 
     amount: Decimal | None
     currency: str
