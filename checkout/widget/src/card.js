@@ -50,7 +50,8 @@ function cvvField(view, groupName, on) {
   let digits = 3;
   framedField(view, field, one, (reason) => view.t("cvvError", { n: digits }));
   field.want = (lengths, required) => {
-    digits = Math.max(3, ...lengths);
+    // Before the brand is known: as most cards have it.
+    digits = Math.min(...lengths) || 3;
     one.send({ t: "want", lengths, required, placeholder: "•".repeat(digits) });
     field.node.title = view.t(digits === 4 ? "cvvHelp4" : "cvvHelp");
   };

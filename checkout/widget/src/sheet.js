@@ -14,7 +14,7 @@ function openSheet(view, { name, title, content, onClose, wide }) {
   };
   const dialog = h("dialog", { class: `wpwl-sheet wpwl-sheet-${name} ${wide ? "wpwl-sheet-wide" : ""}`, "aria-labelledby": heading },
     h("div", { class: "wpwl-sheet-head" },
-      h("h2", { class: "wpwl-sheet-title", id: heading, tabindex: "-1" }, title),
+      h("div", { class: "wpwl-sheet-title", role: "heading", "aria-level": "2", id: heading, tabindex: "-1" }, title),
       h("button", { type: "button", class: "wpwl-close", "aria-label": view.t("close"), onclick: () => close() }, icon(ICONS.close))),
     h("div", { class: "wpwl-sheet-body" }, content));
   dialog.addEventListener("cancel", (event) => {
