@@ -34,8 +34,10 @@ OPTIONS: Final = (
     ("onError", "function", "Something failed: {name, message}."),
     ("onChangeBrand", "function", "Another brand was chosen or found."),
     ("createCheckout", "function", "Fast checkout: called once per click with {brand}; returns an id or a promise."),
-    ("checkout.amount", "text", "Shown on the buttons before there is a checkout."),
+    ("checkout.amount", "text", "The amount your page shows. Where the checkout has another, the form says so."),
+    ("customParameters", "object", "Sent along; names start with SHOPPER_, others are left out."),
     ("wallet1, wallet2, wallet3", "object", "What a wallet's sheet shows and asks; see fast checkout."),
+    ("shopWallet, webWallet", "object", "The same for wallets with a page of their own."),
     ("baseUrl", "text", "Where the gateway is, when the script came from elsewhere. It ends with a slash."),
 )
 FAULTS: Final = (
@@ -45,9 +47,10 @@ FAULTS: Final = (
     ("Refused to frame … because it violates … frame-src",
      "The page's policy lacks this gateway's host: take the header from the generator above."),
     ("No payment session found", "The checkout has ended (30 minutes) or there is none of that id: create another."),
-    ("paymentWidgets stands inside another form",
+    ("A <form> stands around <form class=\"paymentWidgets\">",
      "A form inside a form is no HTML; browsers drop the inner one. Take the outer form away."),
-    ("baseUrl must end with a slash", "https://pay.example/, not https://pay.example."),
+    ("widgetOptions.baseUrl must be an http(s) address that ends with a slash",
+     "https://pay.example/, not https://pay.example."),
 )  # fmt: skip
 
 

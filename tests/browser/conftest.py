@@ -114,14 +114,17 @@ def shop_site() -> Iterator[Shopfront]:
 
 @pytest.fixture
 def open_widget(chromium: Browser) -> Iterator[Callable[..., Widget]]:
-    """A shopper's browser of ``width`` and ``height``. What its console says is kept, for the test to judge."""
+    """A shopper's browser of ``width`` and ``height``. What its console says is kept, for the test to judge; a violation
+    of the page's policy, which allows no more than the spec's, fails any test."""
     contexts: list[BrowserContext] = []
+    opened: list[Widget] = []
 
     def widget(width: int = 1280, height: int = 900, **options: Any) -> Widget:
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         found = Widget(page=context.new_page())
+        opened.append(found)
         found.page.on("console", lambda said: found.said.append(f"{said.type}: {said.text}"))
         found.page.on("pageerror", lambda fault: found.said.append(f"fault: {fault}"))
         return found
@@ -129,6 +132,8 @@ def open_widget(chromium: Browser) -> Iterator[Callable[..., Widget]]:
     yield widget
     for context in contexts:
         context.close()
+    violations = [line for one in opened for line in one.said if "Content Security Policy" in line]
+    assert not violations, violations
 
 
 def picture(page: Page, name: str) -> None:

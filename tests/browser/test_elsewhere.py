@@ -17,7 +17,7 @@ from tests.browser.conftest import picture
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop, open_shop
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
 
 Open = Callable[..., Page]
 PHONE = (390, 844)

@@ -18,7 +18,7 @@ from tests.support.fixtures import Shop, open_shop
 from tests.support.threeds import CODE, FAIL, METHOD_CHALLENGE, PASS, Shopper
 from tests.support.threeds import buy as bought
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
 
 Open = Callable[..., Page]
 PHONE = (320, 640)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from gateway.connectors.simulator.cards import answer_for
 from gateway.models import Division, Payment, Psp, Registration, Status
 from tests.browser.conftest import picture
 from tests.browser.widget import GOOD, Widget, checkout, result
@@ -150,6 +151,23 @@ def test_a_failed_authentication_says_that_nothing_was_charged(
             expect(bank.get_by_role("alert")).to_contain_text(left)
     expect(widget.page.locator(".wpwl-note-error")).to_contain_text("could not confirm that it is you")
     expect(widget.pay).to_have_attribute("aria-disabled", "false")
+
+
+def test_a_decline_after_the_challenge_says_why(
+    authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J8.6: the bank let the shopper through, the acquirer declined: its reason is told, not the bank's."""
+    declined = answer_for("4000015500000005")
+    monkeypatch.setattr("gateway.connectors.simulator.connector.answer_for", lambda *_, **__: declined)
+    widget = open_widget()
+    widget.open(shop_site.widget(site, checkout(authenticating))).fill(PASS)
+    fill_address(widget.page)
+    widget.pay.click()
+    bank = widget.page.frame_locator(".wpwl-sheet-frame")
+    bank.get_by_label("Code from your bank").fill(CODE)
+    bank.get_by_role("button", name="Confirm").click()
+    expect(widget.page.locator(".wpwl-note-error")).to_contain_text("The limit or balance is too low.")
+    expect(widget.cvv).to_have_value("")
 
 
 def test_a_double_click_pays_once(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:

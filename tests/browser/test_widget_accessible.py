@@ -21,7 +21,7 @@ from tests.support.client import Api
 from tests.support.fixtures import open_shop
 from tests.support.shopfront import Shopfront
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
 
 Open = Callable[..., Widget]
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
