@@ -19,7 +19,7 @@ MOST_VALUES: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shopper:
-    """What is known of who pays when the form is drawn. ``score``: risk, up to MOST_SCORE either way; None: not scored."""
+    """What is known of who pays when the form is drawn. ``score``: of risk, None where nothing was scored."""
 
     amount: Decimal | None
     currency: str

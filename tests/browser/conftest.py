@@ -114,7 +114,7 @@ def shop_site() -> Iterator[Shopfront]:
 
 @pytest.fixture
 def open_widget(chromium: Browser) -> Iterator[Callable[..., Widget]]:
-    """A shopper's browser of ``width`` and ``height``. What its console says is kept, for the test to judge; a violation
+    """A shopper's browser of ``width`` and ``height``. What its console says is kept, for the test to judge; a breach
     of the page's policy, which allows no more than the spec's, fails any test."""
     contexts: list[BrowserContext] = []
     opened: list[Widget] = []
