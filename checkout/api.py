@@ -14,10 +14,10 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from checkout import describe, languages, paying, session
+from checkout import describe, paying, session
 from checkout.form import Form
 from checkout.models import Checkout
-from gateway import clock, widget_hash
+from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission
 from gateway.api.door import Visit, log_request

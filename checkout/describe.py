@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
-from checkout import cards, languages, session, sheets
+from checkout import cards, session, sheets
 from checkout.choice import choose, kind_of
 from checkout.form import may_store
 from checkout.models import Checkout
-from gateway import brands, results
+from gateway import brands, languages, results
 from gateway.brands import Brand, CardBrand
 from gateway.catalogue.conditions.authentication import ADDRESS_FIELDS
 from gateway.models import Payment, Status

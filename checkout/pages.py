@@ -9,10 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from checkout import csp, languages
+from checkout import csp
 from checkout.choice import kind_of
 from checkout.demo.page import LANGUAGE_NAMES, source
-from gateway import brands, widget_hash
+from gateway import brands, languages, widget_hash
 from gateway.pages import navigation
 from gateway.pages.samples import SAMPLES
 from gateway.pages.views import docs_page, shown

@@ -20,10 +20,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags, quote_etag
 
-from checkout import languages
 from checkout.choice import kind_of
 from checkout.describe import brand_facts
-from gateway import brands, widget_hash
+from gateway import brands, languages, widget_hash
 from gateway.api.envelope import plain_answer
 from gateway.api.errors import WRONG_METHOD
 

@@ -17,11 +17,10 @@ from django.templatetags.static import static
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from checkout import languages
 from checkout.choice import kind_of
 from checkout.demo import goods, merchant
 from checkout.demo.page import LANGUAGE_NAMES, source
-from gateway import brands, widget_hash
+from gateway import brands, languages, widget_hash
 
 COOKIE: Final = "demo_cards"
 """The returning shopper's registrations, signed: the demo shop has no accounts."""

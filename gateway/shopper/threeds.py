@@ -21,7 +21,7 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from gateway import brands, clock, identifiers
+from gateway import brands, clock, identifiers, languages
 from gateway.models import Authentication, Payment, Step
 from gateway.payments import capability, resume
 from gateway.shopper.views import UNSAFE, payment_of, to_the_merchant, trace_of
@@ -72,6 +72,8 @@ def step(request: HttpRequest, target: str) -> HttpResponse:
         more = {"info": info} if info else {}
         if request.POST.get("embedded"):
             more["embedded"] = "true"
+        if code := languages.known(request.POST.get("locale", "")):
+            more["locale"] = code
         return _no_store(HttpResponse(status=303, headers={"Location": _address(target, visit.token, **more)}))
     return _page(request, visit)
 
@@ -148,7 +150,15 @@ def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
         Step.DECOUPLED: "shopper/decoupled.html",
     }[Step(row.step)]
     info = request.GET.get("info", "")
+    locale = languages.known(request.GET.get("locale", "")) or languages.of_header(
+        request.headers.get("Accept-Language", "")
+    )
     context = {
+        "locale": locale,
+        "lang": languages.iso(locale),
+        "dir": languages.direction(locale),
+        # English stands in the templates, with more words.
+        "t": languages.page_texts(locale) if locale != languages.DEFAULT else {},
         "row": row,
         "token": visit.token,
         "embedded": request.GET.get("embedded") == "true",

@@ -161,17 +161,17 @@ def test_the_method_page_is_passed_by_itself_or_with_one_tap(api: Api, open_page
     assert code_of(api, answer) == "000.100.110"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("code", WINDOWS)
 def test_every_challenge_window_fits_on_its_own_size_on_a_phone_and_on_a_desktop(
-    api: Api, open_page: Open, code: str, scheme: str
+    api: Api, open_page: Open, code: str
 ) -> None:
     """A20.10: 250×400, 390×400, 500×600, 600×400, full; nothing is cut off sideways."""
     answer = buy(api, **{"customer.browser.challengeWindow": code})
     width, height = WINDOWS[code]
+    page = open_page()
+    page.goto(address(answer))
     for name, (wide, high) in {"own": (width, height), "phone": PHONE, "desktop": (1280, 800)}.items():
-        page = open_page(wide, high, color_scheme=scheme)
-        page.goto(address(answer))
+        page.set_viewport_size({"width": wide, "height": high})
         expect(page.get_by_role("button", name="Confirm")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= wide, name
         box = page.locator(".window").bounding_box()
@@ -185,7 +185,26 @@ def test_every_challenge_window_fits_on_its_own_size_on_a_phone_and_on_a_desktop
         assert field["height"] >= 44
         if name == "own":
             assert field["y"] + field["height"] <= high, "the field stands inside the window without scrolling"
-        picture(page, f"window-{code}-{name}-{scheme}")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            picture(page, f"window-{code}-{name}-{scheme}")
+
+
+def test_the_bank_speaks_the_shopper_s_language(api: Api, open_page: Open) -> None:
+    """A8.8: as the form does that shows its page, also after a wrong code; Arabic from right to left."""
+    page = open_page(*PHONE)
+    answer = buy(api)
+    page.goto(address(answer, locale="ar"))
+    assert page.evaluate("document.documentElement.dir") == "rtl"
+    page.goto(address(answer, locale="de"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Zahlung bestätigen")
+    page.locator("#code").fill("000000")
+    page.locator("button.first").click()
+    expect(page.get_by_role("alert")).to_have_text("Dieser Code ist falsch. Versuchen Sie es noch einmal.")
+    picture(page, "challenge-de")
+    page.locator("#code").fill(CODE)
+    page.locator("button.first").click()
+    page.wait_for_url(BACK)
 
 
 def test_a_framing_page_hears_the_end(api: Api, open_page: Open) -> None:

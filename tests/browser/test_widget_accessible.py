@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from checkout.languages import LOCALES
+from gateway.languages import LOCALES
 from gateway.models import Division, Psp
 from tests.browser.conftest import picture
 from tests.browser.widget import Widget, checkout

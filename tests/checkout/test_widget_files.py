@@ -11,9 +11,9 @@ import re
 import pytest
 from django.core.management import call_command
 
-from checkout.languages import LOCALES
 from checkout.public import own_hash
 from checkout.widget import build
+from gateway.languages import LOCALES
 
 FOLDER = build.HERE / "locales"
 PLACEHOLDER = re.compile(r"\{\w+\}")

@@ -14,7 +14,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "gateway.catalogue", "gateway.results", "gateway.money", "gateway.secret", "gateway.clock",
         "gateway.identifiers", "gateway.masking", "gateway.luhn", "gateway.advice", "gateway.brands", "gateway.logs",
-        "gateway.document",
+        "gateway.document", "gateway.languages",
         "gateway.direct",
     ),
     ("gateway.models", "gateway.migrations"),

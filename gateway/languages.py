@@ -1,4 +1,4 @@
-"""The form's 25 languages: the spec's codes, their ISO names, and the texts of each.
+"""The 25 languages of the form and the shopper's pages: the spec's codes, their ISO names, and the texts of each.
 
 Source: Part A, What the service does, 8; decisions, section 7.
 """
@@ -20,7 +20,7 @@ RIGHT_TO_LEFT: Final = frozenset({"ar"})
 ISO: Final[Mapping[str, str]] = {"dk": "da", "se": "sv", "cz": "cs", "cn": "zh", "gr": "el", "no": "nb"}
 """Spec code → ISO 639-1, where they differ: what a page's ``lang`` attribute says."""
 ALIASES: Final[Mapping[str, str]] = {iso: code for code, iso in ISO.items()} | {"nn": "no"}
-_FOLDER: Final = Path(__file__).parent / "widget" / "locales"
+_FOLDER: Final = Path(__file__).parents[1] / "checkout" / "widget" / "locales"
 
 
 def known(text: str) -> str | None:
@@ -57,6 +57,12 @@ def texts(code: str) -> Mapping[str, str]:
 def form_texts(code: str) -> Mapping[str, str]:
     """The texts of a form: those of the shopper's pages (``page.``) stay here."""
     return {key: text for key, text in texts(code).items() if not key.startswith("page.")}
+
+
+@lru_cache(maxsize=len(LOCALES))
+def page_texts(code: str) -> Mapping[str, str]:
+    """The texts of the shopper's pages by key, without ``page.``; the form's beside them."""
+    return {key.removeprefix("page."): text for key, text in texts(code).items()}
 
 
 def _read(code: str) -> dict[str, str]:
