@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
-from checkout import csp, languages
+from checkout import csp
+from gateway import languages
 from tests.support.fixtures import Shop
 from tests.support.shopper import Browser
 
