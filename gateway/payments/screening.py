@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from uuid import UUID
 
 from gateway import results
+from gateway.catalogue.conditions.situation import merchant_initiated
 from gateway.catalogue.parse import INVALID, ParameterError
+from gateway.catalogue.rules import Sent
 from gateway.connectors.means import Card
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector
 from gateway.models import Payment
@@ -74,7 +77,7 @@ def plan(request: PaymentRequest) -> Plan:
     card = means if isinstance(means, Card) else None
     card_bin = card.number.reveal()[:6] if card is not None else ""
     watch = None
-    if card is not None and _is_fresh(request):
+    if card is not None and request.payment_type != RISK_CHECK and _is_fresh(request.registration, sent):
         watch = guard.watch(
             sent, merchant=request.merchant.id, payment=request.payment, card_bin=card_bin,
             own=request.channel.card_testing or {}, now=request.now,
@@ -102,8 +105,7 @@ def plan(request: PaymentRequest) -> Plan:
 
 def plan_of_waiting(payment: Payment, sent: Mapping[str, str]) -> Plan:
     """What the guard counts when a payment ends whose shopper was away. ``sent``: its request by full name."""
-    stored = payment.registration is not None or sent.get("standingInstruction.source") == "MIT"
-    if payment.means != Card.kind or stored:
+    if payment.means != Card.kind or not _is_fresh(payment.registration, sent):
         return Plan()
     card_bin = payment.answer.get("card", {}).get("bin", "")
     own = payment.channel.card_testing or {}
@@ -114,11 +116,10 @@ def plan_of_waiting(payment: Payment, sent: Mapping[str, str]) -> Plan:
     )
 
 
-def _is_fresh(request: PaymentRequest) -> bool:
+def _is_fresh(registration: UUID | None, sent: Mapping[str, str]) -> bool:
     """A card that a shopper has just sent to pay with. Stored cards were good once, and a merchant's batch of renewals
     may well fail in a row."""
-    stored = request.registration is not None or request.parameters.get("standingInstruction.source") == "MIT"
-    return not stored and request.payment_type != RISK_CHECK
+    return registration is None and not merchant_initiated(Sent(sent))
 
 
 def _unknown(key: str, fault: UnknownSet, *, named: bool) -> Refused:

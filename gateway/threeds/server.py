@@ -19,6 +19,8 @@ from django.db import transaction
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, OuterRef, Q, Value
 
 from gateway import clock, identifiers
+from gateway.catalogue.conditions.situation import merchant_initiated
+from gateway.catalogue.rules import Sent
 from gateway.masking import mask_pan
 from gateway.models import Authentication, Channel, Merchant, Payment, Status, Step, ThreeDSecureConfiguration
 from gateway.money import Money
@@ -66,11 +68,6 @@ def configuration_of(channel: Channel) -> ThreeDSecureConfiguration:
     return found if found is not None else ThreeDSecureConfiguration(channel=channel)
 
 
-def merchant_initiated(parameters: Mapping[str, str]) -> bool:
-    source = parameters.get("standingInstruction.source")
-    return source == "MIT" or (source is None and parameters.get("standingInstruction.mode") == "REPEATED")
-
-
 def is_wanted(parameters: Mapping[str, str], *, brand: str, operation: str) -> bool:
     """Would a channel with 3-D Secure authenticate this card payment: it may be, nothing proves or disables it, and the
     shopper pays, or the merchant asks for a requestor-initiated (3RI) authentication."""
@@ -79,7 +76,7 @@ def is_wanted(parameters: Mapping[str, str], *, brand: str, operation: str) -> b
         and network_of(brand) is not None
         and parameters.get("threeDSecure.disable") != "true"
         and not ("threeDSecure.eci" in parameters and "threeDSecure.verificationId" in parameters)
-        and (not merchant_initiated(parameters) or messages.device_channel(parameters) == messages.REQUESTOR)
+        and (not merchant_initiated(Sent(parameters)) or messages.device_channel(parameters) == messages.REQUESTOR)
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 
 from gateway import tasks
+from gateway.catalogue.conditions.situation import THREEDS, authentication_starts
+from gateway.catalogue.rules import Sent
 from gateway.models import Authentication, Channel, Payment, Status, Step, Suspension, ThreeDSecureConfiguration
 from gateway.payments import resume
 from gateway.threeds import server
@@ -62,6 +65,21 @@ def configure(channel: Channel, **values: Any) -> None:
 def sent_to_acquirer(api: Api, payment: str) -> list[dict[str, Any]]:
     messages = api.get("/v1/test/acquirer/messages", {"id": payment}).body["messages"]
     return [message["sent"] for message in messages]
+
+
+def test_what_asks_for_the_browsers_fields_is_what_is_authenticated() -> None:
+    """D34: one reading of who initiates a payment, for the conditions and for the 3DS server."""
+    names = [f"standingInstruction.{name}" for name in ("mode", "source", "industryPractice")]
+    choices = [
+        (None, "INITIAL", "REPEATED"),
+        (None, "CIT", "MIT"),
+        (None, "NO_SHOW", "RESUBMISSION", "DELAYED_CHARGES"),
+    ]
+    for chosen in itertools.product(*choices):
+        said = {name: value for name, value in zip(names, chosen, strict=True) if value is not None}
+        wanted = server.is_wanted(said, brand="VISA", operation="DB")
+        sent = Sent({"card.number": PASS, **said}, facts=THREEDS)
+        assert wanted == authentication_starts(sent), said
 
 
 # --- every card -----------------------------------------------------------------------------------------------------
