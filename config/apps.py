@@ -14,4 +14,6 @@ class CompositionConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config import celery, checks  # noqa: F401 - importing registers the app and the start-up checks
+        from config import celery, checks, timers  # noqa: F401 - importing registers the app and the start-up checks
+
+        timers.register()

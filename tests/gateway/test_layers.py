@@ -20,13 +20,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("gateway.models", "gateway.migrations"),
     (
         "gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens",
-        "gateway.outbound", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
+        "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
     ),
-    ("gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications"),
+    (
+        "gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications", "gateway.scheduling",
+    ),
     ("gateway.payments", "gateway.configuration"),
     (
         "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
-        "gateway.management",
+        "gateway.management", "gateway.scheduling.tasks",
     ),
     ("chargebacks",),
     ("checkout", "reporting"),
