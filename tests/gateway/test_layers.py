@@ -23,7 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
     ),
     (
-        "gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications", "gateway.scheduling",
+        "gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications",
+        "gateway.scheduling",
     ),
     ("gateway.payments", "gateway.configuration"),
     (
