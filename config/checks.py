@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+_PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
+
 
 @register()
 def environment_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
@@ -19,6 +22,16 @@ def environment_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
         return []
     return [
         Error(f"GATEWAY_ENVIRONMENT is {settings.GATEWAY_ENVIRONMENT!r}; it must be test or live.", id="tollhouse.E001")
+    ]
+
+
+@register()
+def outbound_ports_are_ranges(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    wrong = [word for word in settings.GATEWAY_OUTBOUND_PORTS if not _PORTS.fullmatch(word)]
+    if not wrong:
+        return []
+    return [
+        Error(f"GATEWAY_OUTBOUND_PORTS holds {wrong[0]!r}: give ports or ranges, 443,8000-9999.", id="tollhouse.E017")
     ]
 
 
@@ -43,6 +56,8 @@ def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         faults.append(Error("DJANGO_SECRET_KEY must have 40 characters or more.", id="tollhouse.E012"))
     if "*" in settings.ALLOWED_HOSTS:
         faults.append(Error("DJANGO_ALLOWED_HOSTS must name hosts in the live environment.", id="tollhouse.E013"))
+    if settings.GATEWAY_OUTBOUND_LOOPBACK:
+        faults.append(Error("GATEWAY_OUTBOUND_LOOPBACK must be off in the live environment.", id="tollhouse.E016"))
     if settings.GATEWAY_VAULT_KEYSET:
         return faults
     return faults + _keyset_is_private(Path(settings.GATEWAY_VAULT_KEYSET_FILE))

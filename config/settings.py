@@ -89,6 +89,16 @@ GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", 
 # host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: there is none.
 GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
 
+# --- outbound calls: webhooks, result URLs ------------------------------------------------------------------------
+# Whether addresses of this machine itself may be called: for trying webhooks. Refused in live.
+GATEWAY_OUTBOUND_LOOPBACK: bool = env.bool("GATEWAY_OUTBOUND_LOOPBACK", default=not IS_LIVE)
+# Ports that are called on the public internet, numbers and ranges.
+GATEWAY_OUTBOUND_PORTS: list[str] = env.list("GATEWAY_OUTBOUND_PORTS", default=["80", "443", "8000-9999"])
+# Further ports of this machine that are never called, where it runs more than the gateway.
+GATEWAY_OUTBOUND_NEVER_PORTS: list[int] = env.list("GATEWAY_OUTBOUND_NEVER_PORTS", cast=int, default=[])
+# A PEM file of certificate authorities that are trusted beside the system's.
+GATEWAY_OUTBOUND_CA_FILE: str = env.str("GATEWAY_OUTBOUND_CA_FILE", default="")
+
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 DATABASES["default"].update(

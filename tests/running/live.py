@@ -38,6 +38,8 @@ UNSAFE: Final = (
     Unsafe(check="E013", settings={"DJANGO_ALLOWED_HOSTS": "*"}),
     Unsafe(check="E014", settings={"GATEWAY_VAULT_KEYSET_FILE": "{folder}/nowhere.json"}),
     Unsafe(check="E015", settings={"GATEWAY_VAULT_KEYSET_FILE": "{folder}/open.json"}),
+    Unsafe(check="E016", settings={"GATEWAY_OUTBOUND_LOOPBACK": "true"}),
+    Unsafe(check="E017", settings={"GATEWAY_OUTBOUND_PORTS": "443,any"}),
 )
 
 

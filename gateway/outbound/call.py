@@ -1,0 +1,150 @@
+"""One call and its outcome."""
+
+from __future__ import annotations
+
+import enum
+import http.client
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.outbound import line
+from gateway.outbound.guard import Forbidden, Target, Unreachable, target_of
+from gateway.outbound.line import DeadlinePassed, Line, Lines
+
+DEFAULT_TIMEOUT_S: Final = 30.0
+DEFAULT_LIMIT_BYTES: Final = 4_096
+USER_AGENT: Final = "Tollhouse"
+_METHODS: Final = frozenset({"GET", "POST"})
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]{0,4096}")
+
+
+class Failure(enum.StrEnum):
+    """Why there is no answer."""
+
+    FORBIDDEN = "forbidden"
+    UNREACHABLE = "unreachable"
+    TLS = "tls"
+    TIMED_OUT = "timed_out"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a call: a ``status`` with the first bytes of the answer, or a ``failure`` with its reason in words.
+
+    ``cut``: the answer was longer than the limit. Header names are lower case. ``duration_ms``: looking up the name
+    and connecting included.
+    """
+
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    cut: bool = False
+    failure: Failure | None = None
+    reason: str = ""
+    address: str = ""
+    duration_ms: int = 0
+
+    @property
+    def is_success(self) -> bool:
+        """Answered, with any 2xx."""
+        return self.status is not None and 200 <= self.status < 300
+
+
+def call(
+    method: str,
+    url: str | Target,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    lines: Lines | None = None,
+) -> Outcome:
+    """Ask ``url`` once, within ``timeout_s`` from now for everything, and read at most ``limit_bytes`` of its answer.
+
+    ``lines``: connections to use again; a kept one that turns out to be closed is replaced by a new one, so that a body
+    may arrive twice where the other side hangs up without a word. Never raises for what the other side does.
+    Raises ValueError for a method or header that we would not send.
+    """
+    started = time.monotonic()
+    try:
+        target = url if isinstance(url, Target) else target_of(url)
+        message = _message(method, target, headers or {}, body)
+        return _ask(method, target, message, started, timeout_s, limit_bytes, lines)
+    except Forbidden as fault:
+        return _failed(Failure.FORBIDDEN, fault, started)
+    except Unreachable as fault:
+        return _failed(Failure.UNREACHABLE, fault, started)
+    except TimeoutError:
+        return _failed(Failure.TIMED_OUT, TimeoutError(f"no answer within {timeout_s:g} s"), started)
+    except ssl.SSLError as fault:
+        return _failed(Failure.TLS, fault, started)
+    except (http.client.HTTPException, OSError) as fault:
+        return _failed(Failure.BROKEN, fault, started)
+
+
+def _ask(
+    method: str, target: Target, message: bytes, started: float, timeout_s: float, limit_bytes: int, lines: Lines | None
+) -> Outcome:
+    deadline = started + timeout_s
+    while True:
+        taken, used = lines.take(target, deadline) if lines is not None else (line.connect(target, deadline), False)
+        try:
+            outcome, reusable = _exchange(method, taken, message, started, limit_bytes)
+        except BaseException as fault:
+            taken.close()
+            if used and not isinstance(fault, DeadlinePassed) and isinstance(fault, (ConnectionError, ssl.SSLError)):
+                continue
+            raise
+        if lines is not None and reusable:
+            lines.give(target, taken)
+        else:
+            taken.close()
+        return outcome
+
+
+def _exchange(method: str, taken: Line, message: bytes, started: float, limit_bytes: int) -> tuple[Outcome, bool]:
+    """The answer, and whether the connection can be used again."""
+    taken.sendall(message)
+    # All that it uses of a socket is makefile().
+    answer = http.client.HTTPResponse(taken, method=method)  # type: ignore[arg-type]
+    try:
+        answer.begin()
+        body = answer.read(limit_bytes + 1)
+        reusable = answer.isclosed() and not answer.will_close
+        outcome = Outcome(
+            status=answer.status,
+            headers={name.lower(): value for name, value in answer.getheaders()},
+            body=body[:limit_bytes],
+            cut=len(body) > limit_bytes,
+            address=taken.address,
+            duration_ms=int((time.monotonic() - started) * 1000),
+        )
+    finally:
+        answer.close()
+    return outcome, reusable
+
+
+def _message(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The whole request, to be sent at once."""
+    if method not in _METHODS:
+        raise ValueError(f"{method!r} is not sent; allowed are {', '.join(sorted(_METHODS))}")
+    head = {"Host": target.authority, "User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
+    if method == "POST":
+        head["Content-Length"] = str(len(body))
+    for name, value in {**head, **headers}.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"the header {name!r} cannot be sent")
+    lines = "".join(f"{name}: {value}\r\n" for name, value in {**head, **headers}.items())
+    return f"{method} {target.path} HTTP/1.1\r\n{lines}\r\n".encode("ascii") + body
+
+
+def _failed(failure: Failure, fault: Exception, started: float) -> Outcome:
+    words = str(fault) or type(fault).__name__
+    return Outcome(failure=failure, reason=words[:200], duration_ms=int((time.monotonic() - started) * 1000))
