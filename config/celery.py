@@ -9,6 +9,8 @@ from celery.signals import task_prerun
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("tollhouse")
+# The threads of the web server, too: without it they would find an application of Celery's own, and no broker.
+app.set_default()
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

@@ -113,32 +113,44 @@ DATABASES["default"].update(
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Celery -----------------------------------------------------------------------------------------------------
+# The broker only wakes: every due time is a row in PostgreSQL (docs/time.md).
 CELERY_BROKER_URL: str = env.str("CELERY_BROKER_URL", default="redis://127.0.0.1:6379/0")
-if CELERY_BROKER_URL.startswith("amqp"):
-    # RabbitMQ: replicated queues that survive the loss of a node.
+_ON_RABBITMQ = CELERY_BROKER_URL.startswith(("amqp", "pyamqp"))
+# Wake a worker when a payment has something to tell, rather than at the next tick; off where no worker runs.
+GATEWAY_WAKE_UPS: bool = env.bool("GATEWAY_WAKE_UPS", default=not CELERY_BROKER_URL.startswith("memory:"))
+# A timer that takes longer is ended with its process, seconds; what it had claimed is done by the next one.
+GATEWAY_TIMER_LIMIT_S: int = env.int("GATEWAY_TIMER_LIMIT_S", default=900)
+if _ON_RABBITMQ:
+    # Replicated queues that survive the loss of a node; a connection that went silent is noticed in seconds.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum"
+    CELERY_BROKER_HEARTBEAT = 10
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True}
+else:
+    # Redis and Valkey. Tasks of a killed worker come back after at most 5 s (default of kombu: 100), and a broker that
+    # does not answer is given up rather than waited for. The visibility timeout is above GATEWAY_TIMER_LIMIT_S.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "visibility_timeout": 3600, "unacked_restore_interval": 5, "socket_connect_timeout": 5, "socket_timeout": 10,
+        "socket_keepalive": True, "health_check_interval": 10,
+    }  # fmt: skip
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# For ever: None is without end.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_CONNECTION_TIMEOUT = 4
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
+# A task is done when it is done: one whose process died goes to another. It expires soon, so it cannot go round.
 CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_TIME_LIMIT = GATEWAY_TIMER_LIMIT_S
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Nobody steers workers over the broker, so they need no queues of their own there.
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 20_000
 # A worker keeps its database connection for so many tasks; config.celery looks whether it still lives before each.
 CELERY_DB_REUSE_MAX = 1_000
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-# Default of kombu is 100 s: a task of a killed worker would wait that long.
-CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {"confirm_publish": True}
-    if CELERY_BROKER_URL.startswith("amqp")
-    else {"visibility_timeout": 3600, "unacked_restore_interval": 5}
-)
-CELERY_BEAT_SCHEDULE = {
-    # A tick that waited too long is not worth doing: the next one finds the same rows.
-    "tick": {"task": "gateway.tasks.tick", "schedule": 1.0, "options": {"expires": 5.0}},
-    "sweep": {"task": "gateway.tasks.sweep", "schedule": 60.0},
-    "checkout sweep": {"task": "checkout.tasks.sweep", "schedule": 60.0},
-}
+CELERY_BEAT_SCHEDULER = "config.beat:Ticks"
 CELERY_TIMEZONE = "UTC"
 
 # --- Django -----------------------------------------------------------------------------------------------------

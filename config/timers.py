@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from checkout import timers as checkout
 from gateway import due
+from gateway import timers as gateway
 
-TIMERS: Final[tuple[due.Timer, ...]] = ()
+TIMERS: Final[tuple[due.Timer, ...]] = (
+    *gateway.TIMERS,
+    *checkout.TIMERS,
+)
 
 
 def register() -> None:

@@ -13,11 +13,11 @@ from typing import Final
 
 from django.db.models import Count, Min
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway import clock
-from gateway.models import OpenPayment, Status
+from gateway import clock, due
+from gateway.models import OpenPayment, Status, TimerRun
 
 _BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -72,6 +72,27 @@ class _Books(Collector):
         yield oldest
 
 
+class _Timers(Collector):
+    """How the timers do, on all machines together. A timer that has not run yet, or not for long, lags."""
+
+    def collect(self) -> Iterator[Metric]:
+        lag = GaugeMetricFamily("tollhouse_timer_lag_seconds", "Since it should have run last", labels=["timer"])
+        took = GaugeMetricFamily("tollhouse_timer_last_seconds", "How long its last run took", labels=["timer"])
+        counts = {
+            name: CounterMetricFamily(f"tollhouse_timer_{name}", text, labels=["timer"])
+            for name, text in (("runs", "Runs"), ("done", "Things done"), ("failures", "Runs that failed"),
+                               ("busy", "Wake-ups that found it running"))
+        }  # fmt: skip
+        now = clock.real()
+        for row in TimerRun.objects.filter(name__in=list(due.TIMERS)).order_by("name"):
+            pause = due.NOTED_EVERY.total_seconds() + due.TIMERS[row.name].every_s
+            lag.add_metric([row.name], max(0.0, (now - row.last_at).total_seconds() - pause))
+            took.add_metric([row.name], row.last_ms / 1000)
+            for name, family in counts.items():
+                family.add_metric([row.name], getattr(row, name))
+        yield from (lag, took, *counts.values())
+
+
 def exposition() -> bytes:
     """All figures in Prometheus' text format."""
     registry = CollectorRegistry()
@@ -79,7 +100,9 @@ def exposition() -> bytes:
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         books = CollectorRegistry()
         books.register(_Books())
+        books.register(_Timers())
         return bytes(generate_latest(registry) + generate_latest(books))
     own = CollectorRegistry()
     own.register(_Books())
+    own.register(_Timers())
     return bytes(generate_latest(OWN) + generate_latest(own))

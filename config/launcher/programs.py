@@ -18,7 +18,8 @@ WEB_WORKERS = 2
 WEB_THREADS = 8
 WEB_TIMEOUT_S = 60
 WEB_KEEP_ALIVE_S = 65
-WORKER_PROCESSES = 2
+WORKER_PROCESSES = 6
+"""Timers that wait for somebody else (acquirers, banks, merchants) hold a process each; the quick ones need one."""
 GRACE_S = 20
 MEMORY = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
 
@@ -111,7 +112,7 @@ def worker_command() -> list[str]:
     """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
     options = [
         "--concurrency",
-        str(WORKER_PROCESSES),
+        str(_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
         "--without-mingle",
         "--without-gossip",
         "--loglevel",
@@ -122,18 +123,8 @@ def worker_command() -> list[str]:
 
 def beat_command() -> list[str]:
     """Celery's beat, with its schedule in the database."""
-    scheduler = "django_celery_beat.schedulers:DatabaseScheduler"
-    return [
-        "celery",
-        "-A",
-        "config.celery",
-        "beat",
-        "--scheduler",
-        scheduler,
-        "--pidfile=",
-        "--loglevel",
-        "INFO",
-    ]
+    options = ["--scheduler", "config.beat:Ticks", "--pidfile=", "--loglevel", "INFO"]
+    return ["celery", "-A", "config.celery", "beat", *options]
 
 
 def acquirer_command(var: Path, address: str) -> list[str]:

@@ -1,10 +1,9 @@
-"""Endpoints of the test environment: the movable clock, what was said to acquirers, wallet tokens to try with. In live
-they do not exist."""
+"""Endpoints of the test environment: what was said to acquirers, wallet tokens to try with, transfers. In live they do
+not exist. The clock is in gateway.api.clock."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from django.conf import settings
@@ -13,15 +12,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway import clock
-from gateway.api.door import Door, Visit
+from gateway.api.door import Door
 from gateway.api.envelope import envelope
 from gateway.api.payments import NOT_FOUND, answer_of
-from gateway.catalogue.endpoints import MAKE_TOKEN, MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, TRANSFER, Endpoint
-from gateway.catalogue.parse import Invalid, ParameterError, Parameters
+from gateway.catalogue.endpoints import MAKE_TOKEN, MESSAGES, TRANSFER, Endpoint
+from gateway.catalogue.parse import Invalid, ParameterError
 from gateway.connectors.simulator import orders
 from gateway.masking import mask_text
-from gateway.models import AcquirerExchange, Merchant
-from gateway.models.entities import MAX_CLOCK_OFFSET
+from gateway.models import AcquirerExchange
 from gateway.money import Money
 from gateway.payments import resume
 from gateway.payments.refusal import Refused
@@ -38,66 +36,6 @@ class TestDoor(Door):
         if settings.IS_LIVE:
             raise Http404
         super().initial(request, *args, **kwargs)
-
-
-class ClockView(TestDoor):
-    """The merchant's movable clock (test environment): GET reads it, POST moves it on, DELETE puts it back."""
-
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": READ_CLOCK, "POST": MOVE_CLOCK, "DELETE": RESET_CLOCK}
-
-    def get(self, request: Request) -> Response:
-        visit = self.enter(request)
-        self.parse(visit, visit.admission.channel)
-        return self._tell(visit)
-
-    def post(self, request: Request) -> Response:
-        visit = self.enter(request)
-        parameters = self.parse(visit, visit.admission.channel)
-        merchant = visit.admission.merchant
-        offset = _offset(merchant, parameters)
-        if offset > MAX_CLOCK_OFFSET:
-            name = "advance" if "advance" in parameters else "now"
-            raise Invalid(
-                [ParameterError(name=name, value=parameters[name], message="moves the clock on by more than 50 years")]
-            )
-        Merchant.objects.filter(pk=merchant.pk).update(clock_offset=offset)
-        merchant.clock_offset = offset
-        return self._tell(visit)
-
-    def delete(self, request: Request) -> Response:
-        visit = self.enter(request)
-        self.parse(visit, visit.admission.channel)
-        Merchant.objects.filter(pk=visit.admission.merchant.pk).update(clock_offset=timedelta(0))
-        visit.admission.merchant.clock_offset = timedelta(0)
-        return self._tell(visit)
-
-    def _tell(self, visit: Visit) -> Response:
-        merchant = visit.admission.merchant
-        body = envelope(
-            "000.000.100", visit.trace.ndc, now=clock.wire(clock.now(merchant)),
-            offsetSeconds=int(merchant.clock_offset.total_seconds()),
-        )  # fmt: skip
-        return Response(body, headers=visit.headers)
-
-
-def _offset(merchant: Merchant, parameters: Parameters) -> timedelta:
-    if "advance" in parameters:
-        return merchant.clock_offset + timedelta(seconds=int(parameters["advance"]))
-    text = parameters["now"]
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Invalid([ParameterError(name="now", value=text, message="is not a date of the calendar")]) from None
-    offset = moment.astimezone(UTC) - clock.real()
-    if offset < merchant.clock_offset - timedelta(seconds=1):
-        raise Invalid(
-            [
-                ParameterError(
-                    name="now", value=text, message="lies before the merchant's present: DELETE resets the clock"
-                )
-            ]
-        )
-    return offset
 
 
 def _masked(message: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.api import payments, registrations, resultcodes, testing, threeds
+from gateway.api import clock, payments, registrations, resultcodes, testing, threeds
 
 urlpatterns = [
     path("payments", payments.PaymentsView.as_view()),
@@ -16,7 +16,7 @@ urlpatterns = [
     path("registrations/<str:target>/extend", registrations.ExtendView.as_view()),
     path("registrations/<str:target>/payments", registrations.OneClickView.as_view()),
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
-    path("test/clock", testing.ClockView.as_view()),
+    path("test/clock", clock.ClockView.as_view()),
     path("test/transfers/<str:target>", testing.TransferView.as_view()),
     path("test/acquirer/messages", testing.MessagesView.as_view()),
     path("test/wallet-token", testing.WalletTokenView.as_view()),

@@ -197,6 +197,13 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         {
             "now": _text("The merchant's time."),
             "offsetSeconds": {"type": "integer", "description": "How far it is ahead of the real time."},
+            "complete": {"type": "boolean", "description": "After a move: it is where it was to go. If not, repeat."},
+            "remainingSeconds": {"type": "integer", "description": "After a move: how far it still has to go."},
+            "ran": _map("After a move: what it did on the way, by timer.", {"type": "integer"}),
+            "waiting": {
+                "type": "array", "items": {"type": "string"},
+                "description": "After a move: timers with something due that nobody could do yet.",
+            },
         },
         ["now", "offsetSeconds"],
         "The merchant's clock.",
@@ -286,7 +293,10 @@ RESPONSES: Final[Mapping[str, Json]] = {
     "403": _response("The token is not valid, or not for this entityId (800.900.300).", "Error"),
     "404": _response("Nothing has that id, or there is no such path.", "Error", headers=_RATES),
     "405": _response("The path does not take this method (200.300.403).", "Error", headers=("Allow",)),
-    "409": _response("The first request with this Idempotency-Key is still being made (800.120.402).", "Error"),
+    "409": _response(
+        "The first request with this Idempotency-Key is still being made, or another moves this clock (800.120.402).",
+        "Error",
+    ),
     "429": _response(
         "Too many requests (800.120.100). Clients that know no 429 may be answered 400 instead.", "Throttled",
         headers=(*_RATES, "Retry-After"),

@@ -8,6 +8,7 @@ from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
 from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
+from gateway.models.timers import TimerRun
 from gateway.models.wallets import WalletKey, WalletTokenSeen
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Suspension",
     "ThreeDSecureConfiguration",
     "ThrottleWindow",
+    "TimerRun",
     "WalletKey",
     "WalletTokenSeen",
 ]

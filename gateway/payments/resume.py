@@ -17,6 +17,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db.models import Min
 from django.utils.encoding import iri_to_uri
 
 from gateway import clock
@@ -53,6 +54,7 @@ WITH due AS MATERIALIZED (
     JOIN gateway_payment p ON p.id = s.payment_id JOIN gateway_merchant m ON m.id = p.merchant_id
     WHERE s.deadline <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
       AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= %(now)s)
+      AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY s.deadline LIMIT %(limit)s FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE gateway_suspension s SET lease_until = %(lease)s FROM due WHERE s.payment_id = due.payment_id
@@ -114,11 +116,11 @@ def take_on(payment: Payment, outcome: Outcome, trace: Trace | None) -> Payment:
     return payment
 
 
-def confirm_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> int:
+def confirm_due(*, limit: int = AT_ONCE, now: datetime | None = None, merchant: Merchant | None = None) -> int:
     """Decoupled authentications whose cardholder has answered, and authentications alone that ran out of time; how
-    many have their result now."""
+    many have their result now. ``merchant``: of this one alone."""
     ended = 0
-    for row in server.due(now or clock.real(), limit):
+    for row in server.due(now or clock.real(), limit, merchant):
         try:
             outcome = server.decoupled_answered(row.id) if row.step == Step.DECOUPLED else server.timed_out(row.id)
             if row.payment is not None:
@@ -158,10 +160,18 @@ def returned(payment: Payment, trace: Trace | None) -> Payment:
     return _answered(payment, found, "inquire", started, trace)
 
 
-def expire_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> int:
-    """End the payments whose deadline has passed, at most ``limit``; how many have their final answer now."""
+def next_deadline(merchant: Merchant) -> datetime | None:
+    """When the next of this merchant's waiting payments ends without its shopper, by the merchant's clock."""
+    waiting = Suspension.objects.filter(payment__merchant=merchant)
+    found: datetime | None = waiting.aggregate(first=Min("deadline"))["first"]
+    return found
+
+
+def expire_due(*, limit: int = AT_ONCE, now: datetime | None = None, merchant: Merchant | None = None) -> int:
+    """End the payments whose deadline has passed, at most ``limit``; how many have their final answer now.
+    ``merchant``: of this one alone."""
     ended = 0
-    for payment in claim(limit, now or clock.real()):
+    for payment in claim(limit, now or clock.real(), merchant):
         try:
             ended += _expire(payment)
         except Exception:  # one payment must not keep the others waiting; its lease runs out and it is due again
@@ -169,10 +179,11 @@ def expire_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> int:
     return ended
 
 
-def claim(limit: int, now: datetime) -> list[Payment]:
+def claim(limit: int, now: datetime, merchant: Merchant | None = None) -> list[Payment]:
     """The waiting payments whose deadline has passed, each for one claimer until its lease runs out."""
     lease = now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
-    claimed: list[UUID] = [row[0] for row in execute(_CLAIM, {"now": now, "limit": limit, "lease": lease})]
+    values = {"now": now, "limit": limit, "lease": lease, "merchant": merchant.pk if merchant is not None else None}
+    claimed: list[UUID] = [row[0] for row in execute(_CLAIM, values)]
     if not claimed:
         return []
     waiting = Payment.objects.filter(pk__in=claimed, status=Status.PENDING)

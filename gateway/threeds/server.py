@@ -16,7 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, OuterRef, Q, Value
+from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
 
 from gateway import clock, identifiers
 from gateway.catalogue.conditions.situation import merchant_initiated
@@ -170,11 +170,12 @@ def decoupled_answered(ident: UUID) -> Outcome:
     return outcome_of(row)
 
 
-def due(now: datetime, limit: int) -> list[Authentication]:
+def due(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
     """Decoupled authentications that the cardholder has answered by now, and those past their deadline that no waiting
     payment looks after.
 
     ``now`` is real time; the rows' times are their merchants'. A payment's deadline is looked after with the payment.
+    ``merchant``: of this one alone.
     """
     there = ExpressionWrapper(
         Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
@@ -184,7 +185,19 @@ def due(now: datetime, limit: int) -> list[Authentication]:
     over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
     late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
     rows = Authentication.objects.exclude(step=Step.DONE).filter(answered | late)
+    if merchant is not None:
+        rows = rows.filter(merchant=merchant)
     return list(rows.select_related("merchant").order_by("deadline")[:limit])
+
+
+def next_due(merchant: Merchant) -> datetime | None:
+    """When the next of this merchant's open authentications is due, by the merchant's clock."""
+    rows = Authentication.objects.exclude(step=Step.DONE).filter(merchant=merchant)
+    answered = Q(step=Step.DECOUPLED, due_at__lt=F("deadline"))
+    found = rows.aggregate(
+        answer=Min("due_at", filter=answered), late=Min("deadline", filter=Q(payment__isnull=True))
+    )  # fmt: skip
+    return min((moment for moment in found.values() if moment is not None), default=None)
 
 
 def timed_out(ident: UUID) -> Outcome:

@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens",
         "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
+        "gateway.clock_moves",
     ),
     (
         "gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications",
@@ -29,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("gateway.payments", "gateway.configuration"),
     (
         "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
+        "gateway.timers",
         "gateway.management", "gateway.scheduling.tasks",
     ),
     ("chargebacks",),

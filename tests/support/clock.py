@@ -1,13 +1,24 @@
-"""Time that passes: the merchant's test clock is moved over HTTP, then the worker does what has become due."""
+"""Time that passes: the merchant's test clock is moved over HTTP, which does what falls due on the way."""
 
 from __future__ import annotations
 
-from gateway import tasks
+from datetime import timedelta
+
+from django.db.models import F
+
+from gateway import due
+from gateway.models import Merchant
 from tests.support.client import Api
 
 
 def pass_time(api: Api, *, days: int = 0, minutes: int = 0, seconds: int = 0) -> None:
-    """So much later, by the merchant's clock. The worker's tick, of every second, has come by."""
+    """So much later, by the merchant's clock. What follows real time has come by, too."""
     moved = api.post("/v1/test/clock", {"advance": str((days * 24 * 60 + minutes) * 60 + seconds)})
     assert moved.status == 200, moved
-    tasks.tick()
+    assert moved.body["complete"], moved
+    due.run_all()
+
+
+def jump(seconds: float) -> None:
+    """So much later for every merchant, and nobody has done yet what is due: no tick has come by."""
+    Merchant.objects.update(clock_offset=F("clock_offset") + timedelta(seconds=seconds))

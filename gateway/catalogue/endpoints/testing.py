@@ -35,10 +35,12 @@ MOVE_CLOCK = Endpoint(
     method="POST",
     path="/v1/test/clock",
     title="Move the clock",
-    about="Move the merchant's clock forward: everything that waits for a time follows it.",
+    about="Move the merchant's clock forward. What falls due on the way is done first, in the order of its time: the "
+    "answer tells what ran, or, with complete=false, how far it came in 20 seconds; then send the rest.",
     operation="test",
     scope="test",
     structures=(ENTITY, TEST_CLOCK),
+    answers=(200, 400, 401, 403, 404, 409, 429),
     rules=(
         condition(
             "Exactly one of advance and now is sent", ("advance", "now"), _advance_or_now,
@@ -54,8 +56,8 @@ READ_CLOCK = Endpoint(
 )  # fmt: skip
 RESET_CLOCK = Endpoint(
     name="reset-clock", method="DELETE", path="/v1/test/clock", title="Reset the clock",
-    about="Put the merchant's clock back to the real time.",
-    operation="test", scope="test", structures=(ENTITY,), test_only=True,
+    about="Put the merchant's clock back to the real time. What is due later by then stays due at its time.",
+    operation="test", scope="test", structures=(ENTITY,), test_only=True, answers=(200, 400, 401, 403, 404, 409, 429),
 )  # fmt: skip
 MESSAGES = Endpoint(
     name="acquirer-messages", method="GET", path="/v1/test/acquirer/messages", title="Read acquirer messages",

@@ -1,52 +1,53 @@
-"""Do what is due, without Celery: once, or every second for ever."""
+"""Do what is due, without Celery and without a broker: once, or for ever."""
 
 from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 import structlog
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import connection
 
-from gateway import tasks
+from gateway import due
 
-TICK_EVERY_S: Final = 1.0
-SWEEP_EVERY_S: Final = 60.0
+LOOK_EVERY_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Do what is due: ask about payments in doubt, throw away what has had its time. Needs no broker."
+    help = "Do everything that is due: each timer once. With --forever each as often as it says. Needs no broker."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--forever", action="store_true", help="go on every second until interrupted")
+        parser.add_argument("--forever", action="store_true", help="go on until interrupted")
 
     def handle(self, *args: Any, forever: bool, **options: Any) -> None:
-        if not forever:
-            done = tasks.tick() | tasks.sweep()
-            self.stdout.write(", ".join(f"{number} {what}" for what, number in done.items()))
-            return
-        due: list[tuple[float, Callable[[], object], float]] = [
-            (TICK_EVERY_S, tasks.tick, 0.0),
-            (SWEEP_EVERY_S, tasks.sweep, 0.0),
-        ]
+        if forever:
+            _for_ever(due.TIMERS)
+        done = due.run_all()
+        self.stdout.write(", ".join(f"{number} {name}" for name, number in done.items()))
+
+
+def _for_ever(timers: Mapping[str, due.Timer]) -> None:
+    """Each timer in a thread of its own, so that one that waits for somebody delays no other."""
+    due_at = dict.fromkeys(timers, 0.0)
+    running: dict[str, Future[None]] = {}
+    with ThreadPoolExecutor(max_workers=max(1, len(timers)), thread_name_prefix="timer") as pool:
         while True:
             now = time.monotonic()
-            due = [(every, work, _run(every, work, at, now)) for every, work, at in due]
-            time.sleep(max(0.0, min(at for _, _, at in due) - time.monotonic()))
+            for name, timer in timers.items():
+                if now >= due_at[name] and (name not in running or running[name].done()):
+                    due_at[name] = now + timer.every_s
+                    running[name] = pool.submit(_run, name)
+            time.sleep(LOOK_EVERY_S)
 
 
-def _run(every_s: float, work: Callable[[], object], at: float, now: float) -> float:
-    """Do ``work`` if its time has come; when it is due next. A database that is away is waited for."""
-    if now < at:
-        return at
-    try:
-        work()
-    except (DatabaseError, InterfaceError):
-        log.exception("tick_failed")
+def _run(name: str) -> None:
+    """:func:`gateway.due.run_now`, on a connection that still lives: PostgreSQL may have gone since the last run."""
+    if connection.connection is not None and not connection.is_usable():
         connection.close()
-    return now + every_s
+    due.run_now(name)

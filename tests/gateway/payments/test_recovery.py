@@ -475,7 +475,7 @@ def test_a_payment_whose_connector_is_gone_stays_in_doubt(shop: Shop, acquirer: 
 def test_the_command_and_the_celery_tick_do_the_same_without_a_broker(shop: Shop, acquirer: StubProcess) -> None:
     """House rule 6: the database is the schedule."""
     now = clock.real()
-    for run in (lambda: tasks.tick(), lambda: call_command("tick")):
+    for run in (lambda: tasks.run_timer("recovery"), lambda: call_command("tick")):
         payment = pay(shop, "silent_after")
         OpenPayment.objects.filter(pk=payment.pk).update(recover_at=now)
         run()

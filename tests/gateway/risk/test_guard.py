@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import override_settings
 
-from gateway import clock, results, tasks
+from gateway import clock, due, results
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
 from gateway.models import CardTestingCount, Channel, Merchant, RiskDecision
 from gateway.risk.guard import _LOOK, ADDRESS, BIN, CODES, DEVICE, Limits, limits_of, network_of, weight
@@ -213,9 +213,9 @@ def test_what_is_kept_names_nobody(shop: Shop) -> None:
 def test_old_counts_are_swept_away(shop: Shop) -> None:
     """A limit on everything that can grow."""
     burst(shop, 1, **IP)
-    assert tasks.sweep()["card testing"] == 0
+    assert due.run_now("card testing") == 0
     CardTestingCount.objects.update(at=clock.real() - timedelta(hours=3))
-    assert tasks.sweep()["card testing"] == 2
+    assert due.run_now("card testing") == 2
 
 
 @pytest.mark.django_db(transaction=True)

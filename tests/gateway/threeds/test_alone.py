@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway import identifiers, tasks
+from gateway import due, identifiers
 from gateway.models import Authentication, Channel, Payment
 from tests.support.client import Answer, Api
 from tests.support.database import places_of
@@ -111,7 +111,7 @@ def test_the_method_page_and_the_deadline_hold_here_too(api: Api) -> None:
     answer = authenticate(api, METHOD)
     assert answer.body["redirect"]["preconditions"]
     api.post("/v1/test/clock", {"advance": "601"})
-    tasks.tick()
+    due.run_all()
     assert read(api, answer.id).code == "100.380.501"
     row = Authentication.objects.get()
     assert row.number_sealed is None
@@ -121,7 +121,7 @@ def test_a_decoupled_one_is_answered_by_the_tick(api: Api) -> None:
     """Part B, decoupled."""
     answer = authenticate(api, PASS, **{"threeDSecure.decoupled": "true"})
     api.post("/v1/test/clock", {"advance": "31"})
-    tasks.tick()
+    due.run_all()
     assert read(api, answer.id).code == "000.100.110"
 
 

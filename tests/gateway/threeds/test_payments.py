@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from gateway import tasks
+from gateway import due
 from gateway.catalogue.conditions.situation import THREEDS, authentication_starts
 from gateway.catalogue.rules import Sent
 from gateway.models import Authentication, Channel, Payment, Status, Step, Suspension, ThreeDSecureConfiguration
 from gateway.payments import resume
 from gateway.threeds import server
 from tests.support.client import Api
+from tests.support.clock import jump
 from tests.support.database import leaves, places_of
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
@@ -424,10 +425,10 @@ def test_a_decoupled_authentication_is_answered_by_the_tick(api: Api, card: str,
     """B11.9, decoupled: pending, then the result."""
     answer = buy(api, card, **{"threeDSecure.decoupled": "true"})
     assert answer.code == PENDING
-    tasks.tick()
+    due.run_all()
     assert api.read(answer.id).code == PENDING
     move_clock(api, 31)
-    tasks.tick()
+    due.run_all()
     result = api.read(answer.id)
     assert (result.code, result.body["threeDSecure"]["flow"]) == (code, "decoupled")
 
@@ -504,10 +505,10 @@ def test_an_acquirer_gets_the_proof_and_custom_parameters_steer_nothing(
 def test_after_the_deadline_the_payment_is_declined_with_evidence(api: Api) -> None:
     """Issue: time-out; 100.380.501."""
     answer = buy(api)
-    tasks.tick()
+    due.run_all()
     assert api.read(answer.id).code == PENDING
     move_clock(api, 10 * 60 + 1)
-    tasks.tick()
+    due.run_all()
     assert api.read(answer.id).code == "100.380.501"
     row = Authentication.objects.get()
     assert (row.step, row.code, row.trans_status_reason) == ("done", "100.380.501", "14")
@@ -522,7 +523,7 @@ def test_an_authentication_whose_worker_died_ends_once_its_payment_has(api: Api,
     Suspension.objects.all().delete()
     Payment.objects.filter(pk=answer.id).update(status="DECLINED", result_code="900.100.301")
     move_clock(api, 10 * 60 + 1)
-    tasks.tick()
+    due.run_all()
     row = Authentication.objects.get()
     assert (row.step, row.code, row.number_sealed) == ("done", "100.380.501", None)
     assert api.read(answer.id).code == "900.100.301"
@@ -532,7 +533,7 @@ def test_an_authentication_whose_worker_died_ends_once_its_payment_has(api: Api,
 def test_a_page_opened_after_the_deadline_ends_the_payment_before_the_tick_does(api: Api, card: str) -> None:
     """A code that comes too late counts for nothing."""
     answer = buy(api, card)
-    move_clock(api, 10 * 60 + 1)
+    jump(10 * 60 + 1)
     shopper = Shopper.of(answer)
     way_back(shopper.follow(shopper.enter()))
     assert api.read(answer.id).code == "100.380.501"
@@ -552,7 +553,7 @@ def test_the_channel_says_how_long_the_shopper_may_take(api: Api, channel: Chann
     configure(channel, challenge_minutes=30)
     answer = buy(api)
     move_clock(api, 29 * 60)
-    tasks.tick()
+    due.run_all()
     assert api.read(answer.id).code == PENDING
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway import tasks
+from gateway import due
 from gateway.models import Authentication, Payment, PaymentEvent
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
@@ -34,7 +34,7 @@ def test_a_code_and_a_cancel_and_a_tick_past_the_deadline_come_to_one_end(commit
     at_once(
         lambda: Shopper(redirect).enter().status_code,
         lambda: Shopper(redirect).press("cancel").status_code,
-        lambda: len(tasks.tick()),
+        lambda: len(due.run_all()),
         lambda: Shopper(redirect).open().status_code,
     )
     code = api.read(answer.id).code

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from gateway import clock, tasks
+from gateway import clock, due
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
 from gateway.models import AcquirerExchange, Channel, Payment, RequestLog, WalletKey, WalletTokenSeen
 from gateway.money import Money
@@ -247,9 +247,9 @@ def test_tokens_are_forgotten_when_they_are_too_old_to_be_taken(keyed: Shop) -> 
     """Mobile wallets: what remembers a token goes when the token's age refuses it."""
     pay(keyed.api, "wallet1", token_of(keyed.channel, "wallet1"))
     pay(keyed.api, "wallet2", token_of(keyed.channel, "wallet2"))
-    assert tasks.sweep()["wallet tokens"] == 0
+    assert due.run_now("wallet tokens") == 0
     WalletTokenSeen.objects.update(until=clock.real() - timedelta(seconds=1))
-    assert tasks.sweep()["wallet tokens"] == 2
+    assert due.run_now("wallet tokens") == 2
     assert not WalletTokenSeen.objects.exists()
 
 

@@ -1,0 +1,91 @@
+"""Beat's schedule: one tick for each timer, kept in the database, where the back office shows and changes it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Final
+
+import structlog
+from celery import current_app
+from django.db import DatabaseError
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
+
+from gateway import due, wake
+
+OLDER_TASKS: Final = ("gateway.tasks.tick", "gateway.tasks.sweep", "checkout.tasks.sweep", "celery.backend_cleanup")
+"""Ticks of earlier releases, which did several timers in one task."""
+EXPIRES_AFTER: Final = 5
+"""Seconds, and intervals of a longer one, after which a tick that nobody took is of no use."""
+CHANGES_EVERY_S: Final = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+def sync() -> None:
+    """Make the rows of the ticks those of gateway.due.TIMERS: new ones appear, those of no timer vanish. How often a
+    tick comes and whether it does are set once, when its row is made: from then on they are the back office's."""
+    ours = PeriodicTask.objects.filter(task__in=(wake.TASK, *OLDER_TASKS))
+    for row in ours.exclude(task=wake.TASK, name__in=list(due.TIMERS)):
+        row.delete()
+    for timer in due.TIMERS.values():
+        row, made = PeriodicTask.objects.get_or_create(
+            name=timer.name,
+            defaults={
+                "task": wake.TASK, "args": json.dumps([timer.name]), "interval": _interval(timer.every_s),
+                "description": timer.about, "expire_seconds": max(EXPIRES_AFTER, int(timer.every_s)),
+            },
+        )  # fmt: skip
+        wanted = {"task": wake.TASK, "args": json.dumps([timer.name]), "description": timer.about}
+        if not made and any(getattr(row, name) != value for name, value in wanted.items()):
+            for name, value in wanted.items():
+                setattr(row, name, value)
+            row.save()
+
+
+def _interval(every_s: float) -> IntervalSchedule:
+    if every_s == int(every_s):
+        every, period = int(every_s), IntervalSchedule.SECONDS
+    else:
+        every, period = round(every_s * 1_000_000), IntervalSchedule.MICROSECONDS
+    found = IntervalSchedule.objects.filter(every=every, period=period).first()
+    return found or IntervalSchedule.objects.create(every=every, period=period)
+
+
+class Ticks(DatabaseScheduler):  # type: ignore[misc]
+    """The DatabaseScheduler with our own ticks. It looks for changes once a second, not before each tick, and sends
+    none while so many wait in the broker that nobody can be there to take them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._looked = float("-inf")
+        self._waiting = wake.Waiting()
+        super().__init__(*args, **kwargs)
+
+    def setup_schedule(self) -> None:
+        try:
+            sync()
+        except DatabaseError:
+            log.exception("ticks_not_synced")  # those that the database has are sent all the same
+        self._schedule = self.all_as_schedule()
+
+    def schedule_changed(self) -> bool:
+        if time.monotonic() - self._looked < CHANGES_EVERY_S:
+            return False
+        self._looked = time.monotonic()
+        return bool(super().schedule_changed())
+
+    def apply_async(self, entry: ModelEntry, producer: Any = None, advance: bool = True, **kwargs: Any) -> Any:
+        """Send one tick, unless the broker is full of them. Raises what the broker raises; beat goes on."""
+        if self._is_full(producer):
+            if advance:
+                self.reserve(entry)
+            return None
+        return super().apply_async(entry, producer=producer, advance=advance, **kwargs)
+
+    def _is_full(self, producer: Any) -> bool:
+        line = getattr(producer, "connection", None)
+        if line is None:
+            with current_app.connection_for_write() as own:
+                return self._waiting.is_full(own)
+        return self._waiting.is_full(line)

@@ -1,0 +1,27 @@
+"""How the timers do: one row each, for the back office and the figures. Nothing is decided by these rows."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class TimerRun(models.Model):
+    """What became of one timer's runs, on all machines together. Real time.
+
+    ``last_at``: when the last run that was noted began, ``last_ms`` how long it took; runs are noted every few seconds
+    (gateway.due.NOTED_EVERY). ``done``: things done; ``failures``: runs that ended with an error, ``last_failure``
+    its kind; ``busy``: wake-ups that found the timer running already.
+    """
+
+    name = models.CharField(max_length=40, primary_key=True)
+    last_at = models.DateTimeField()
+    last_ms = models.IntegerField()
+    runs = models.BigIntegerField(default=0)
+    done = models.BigIntegerField(default=0)
+    failures = models.BigIntegerField(default=0)
+    busy = models.BigIntegerField(default=0)
+    failed_at = models.DateTimeField(null=True)
+    last_failure = models.CharField(max_length=200, default="", blank=True)
+
+    def __str__(self) -> str:
+        return self.name

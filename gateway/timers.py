@@ -1,0 +1,81 @@
+"""The gateway's timers. Each is a row of a table: what it does, how often, and when a merchant's next one is due."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+
+from gateway import clock
+from gateway.due import Timer
+from gateway.models import CardTestingCount, Merchant, RequestLog, RiskObservation, ThrottleWindow
+from gateway.payments import idempotency, recovery, resume
+from gateway.risk.rules import MAX_WINDOW
+from gateway.threeds import server
+from gateway.wallets import channels
+
+_CARD_TESTING_KEPT: Final = timedelta(hours=2)
+_THROTTLE_KEPT: Final = timedelta(minutes=10)
+_BATCH: Final = 10_000
+"""Rows that one sweep throws away at most; the next goes on."""
+SWEEP_S: Final = 60.0
+
+
+def _recover(merchant: Merchant | None) -> int:
+    """Real time: an acquirer's silence is nobody's clock."""
+    return recovery.recover_all_due().claimed if merchant is None else 0
+
+
+def _expire(merchant: Merchant | None) -> int:
+    return resume.expire_due(merchant=merchant)
+
+
+def _authenticate(merchant: Merchant | None) -> int:
+    return resume.confirm_due(merchant=merchant)
+
+
+def _throttle_windows(merchant: Merchant | None) -> int:
+    old = (clock.real() - _THROTTLE_KEPT).timestamp()
+    return ThrottleWindow.objects.extra(where=['"window" * window_s + window_s < %s'], params=[old]).delete()[0]
+
+
+def _request_log(merchant: Merchant | None) -> int:
+    limit = clock.real() - timedelta(days=settings.GATEWAY_REQUEST_LOG_DAYS)
+    stale = list(RequestLog.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:_BATCH])
+    return RequestLog.objects.filter(pk__in=stale).delete()[0] if stale else 0
+
+
+def _idempotency_keys(merchant: Merchant | None) -> int:
+    return idempotency.forget(clock.real(), limit=_BATCH)
+
+
+def _wallet_tokens(merchant: Merchant | None) -> int:
+    return channels.forget(clock.real(), limit=_BATCH)
+
+
+def _card_testing(merchant: Merchant | None) -> int:
+    return CardTestingCount.objects.filter(at__lt=clock.real() - _CARD_TESTING_KEPT).delete()[0]
+
+
+def _risk(merchant: Merchant | None) -> int:
+    """Ids follow the time; only the oldest are looked at."""
+    oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH])
+    return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real() - MAX_WINDOW).delete()[0]
+
+
+TIMERS: Final = (
+    Timer(name="recovery", run=_recover, about="Ask the acquirer about payments without an answer."),
+    Timer(name="shopper deadlines", run=_expire, next_at=resume.next_deadline,
+          about="End payments whose shopper never came back, on the word of whoever they were sent to."),
+    Timer(name="authentications", run=_authenticate, next_at=server.next_due,
+          about="Decoupled 3-D Secure answers, and authentications alone that ran out of time."),
+    Timer(name="throttle windows", run=_throttle_windows, every_s=SWEEP_S, about="Forget counters of past windows."),
+    Timer(name="request log", run=_request_log, every_s=SWEEP_S,
+          about="Forget requests older than GATEWAY_REQUEST_LOG_DAYS."),
+    Timer(name="idempotency keys", run=_idempotency_keys, every_s=SWEEP_S, about="Forget keys after 24 hours."),
+    Timer(name="wallet tokens", run=_wallet_tokens, every_s=SWEEP_S,
+          about="Forget tokens that are too old to be used again."),
+    Timer(name="card testing", run=_card_testing, every_s=SWEEP_S, about="Forget the guard's counters."),
+    Timer(name="risk observations", run=_risk, every_s=SWEEP_S, about="Forget what no velocity rule counts any more."),
+)  # fmt: skip
