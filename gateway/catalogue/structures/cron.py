@@ -57,6 +57,9 @@ class CronField:
         span, slash, step = text.partition("/")
         if slash and not ("/" in self.symbols and self._is_step(step)):
             return False
+        if slash and any(character.isalpha() for character in span):
+            # Quartz reads MON-FRI/2 as every day of the week and MON/2 as MON: nobody means that.
+            return False
         if span == "*" or (not span and slash):
             return "*" in self.symbols
         first, dash, last = span.partition("-")
