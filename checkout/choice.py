@@ -16,6 +16,7 @@ from django.db.models import Q
 from checkout import score, session
 from checkout.models import Checkout, OfferRule
 from checkout.offers import Offer, Rule, Shopper, offer
+from checkout.providers import providers_of
 from gateway import brands
 from gateway.brands import Brand
 from gateway.catalogue.parse import ParameterError
@@ -39,6 +40,7 @@ NO_ACCOUNT: Final = "No acquirer account takes this brand in this currency."
 NOT_STORED: Final = "Accounts of this brand cannot be stored."
 UNKNOWN: Final = "No such brand."
 ONLY: Final = "The checkout was created for another brand."
+NO_PROVIDER: Final = "No provider is configured for this wallet (walletProviders)."
 
 
 def kind_of(brand: Brand) -> str:
@@ -60,6 +62,13 @@ def choose(row: Checkout, wanted: Sequence[str]) -> Offer:
         for code in rest:
             if not any(account.takes(code, currency) for account in accounts):
                 hidden[code] = NO_ACCOUNT
+        rest = [code for code in rest if code not in hidden]
+    if settings.IS_LIVE and any(kind_of(brands.BRANDS[code]).startswith("wallet") for code in rest):
+        # Live has no sheet of ours to stand in.
+        there = providers_of(row.channel)
+        for code in rest:
+            if (kind := kind_of(brands.BRANDS[code])).startswith("wallet") and kind not in there:
+                hidden[code] = NO_PROVIDER
         rest = [code for code in rest if code not in hidden]
     rules = rules_of(row) if rest else []
     found = offer(rest, rules, shopper_of(row, prepared, rules))

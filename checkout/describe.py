@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
-from checkout import cards, session, sheets
+from checkout import cards, providers, session, sheets
 from checkout.choice import choose, kind_of
 from checkout.form import may_store
 from checkout.models import Checkout
@@ -67,21 +67,28 @@ def config(row: Checkout, wanted: Sequence[str], locale: str) -> dict[str, Any]:
         "billing": billing_fields(row, prepared),
         "threeDSecure": row.channel.three_d_secure,
         "frames": frames(row),
-        "wallets": {
-            code: {
-                "simulated": code not in settings.GATEWAY_WALLET_ORIGINS,
-                "origins": settings.GATEWAY_WALLET_ORIGINS.get(code, []),
-                "testTokens": sheets.simulated(row, code, amount, prepared.get("currency", "")),
-            }
-            for code in offer.brands
-            if kind_of(brands.BRANDS[code]).startswith("wallet")
-        },
+        "wallets": wallets(row, offer.brands, prepared),
         "test": not settings.IS_LIVE,
         "shopperResultUrl": prepared.get("shopperResultUrl"),
     }
     if not settings.IS_LIVE:
         body["hidden"] = [{"code": code, "reason": reason} for code, reason in offer.hidden.items()]
     return body
+
+
+def wallets(row: Checkout, codes: Sequence[str], prepared: Mapping[str, str]) -> dict[str, Any]:
+    """Brand → how its sheet opens: with its provider, else (test environment) with our cards."""
+    wanted = {code: kind_of(brands.BRANDS[code]) for code in codes}
+    wanted = {code: kind for code, kind in wanted.items() if kind.startswith("wallet")}
+    there = providers.providers_of(row.channel) if wanted else {}
+    found: dict[str, Any] = {}
+    for code, kind in wanted.items():
+        if kind in there:
+            found[code] = {"simulated": False, "provider": providers.shown_to_a_page(there[kind]), "testTokens": []}
+        else:
+            cards_of = sheets.simulated(row, code, prepared.get("amount"), prepared.get("currency", ""))
+            found[code] = {"simulated": True, "provider": None, "testTokens": cards_of}
+    return found
 
 
 def brand_facts(brand: Brand) -> dict[str, Any]:

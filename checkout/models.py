@@ -15,7 +15,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from checkout import offers
-from gateway.models import Channel, Merchant, Payment
+from gateway import identifiers
+from gateway.models import Channel, Merchant, Payment, WalletKey
 
 
 def random_id() -> UUID:
@@ -128,3 +129,29 @@ class OfferRule(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class WalletProvider(models.Model):
+    """The provider behind one wallet of a channel: with it a page opens the provider's own sheet instead of ours.
+
+    ``settings``: what a page may know of it (checkout.providers), and ``domains`` and ``validationHosts`` (wallet 1).
+    ``identity_sealed``: JSON with ``certificate`` and ``key`` (PEM), by which the provider knows the merchant.
+    Source: Part A, What the service does, 8 and 9.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="wallet_providers", db_index=False)
+    wallet = models.CharField(max_length=7, choices=WalletKey.Wallet)
+    settings = models.JSONField(default=dict)
+    identity_sealed = models.BinaryField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "wallet"], name="wallet_provider_once"),
+            models.CheckConstraint(
+                condition=models.Q(wallet__in=["wallet1", "wallet2", "wallet3"]), name="wallet_provider_wallet_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.wallet} of {self.channel_id}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from checkout import api, public
+from checkout import api, public, wallet_api
 
 urlpatterns = [
     path("checkouts", api.CheckoutsView.as_view()),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("checkouts/<str:target>/registration", api.CheckoutRegistrationView.as_view()),
     path("checkouts/<str:target>/config", api.ConfigView.as_view()),
     path("checkouts/<str:target>/state", api.StateView.as_view()),
+    path("checkouts/<str:target>/wallet-session", wallet_api.WalletSessionView.as_view()),
     path("paymentWidgets.js", public.script),
     path("paymentWidgets/<str:digest>.js", public.build),
     path("fastcheckout/integrity", public.integrity),

@@ -23,7 +23,7 @@ BUILDS: Final = HERE / "dist" / "builds"
 FRAME: Final = HERE / "frame" / "frame.html"
 ORDER: Final = (
     "start", "options", "dom", "marks", "texts", "server", "frames", "fields", "sheet", "view", "follow", "card",
-    "saved", "means", "wallets", "fast", "main",
+    "saved", "means", "providers", "wallets", "fast", "main",
 )  # fmt: skip
 """Parts of the script; a part may use the names of those before it while it is read, of all when it runs."""
 

@@ -11,6 +11,7 @@ from tests.support.client import Answer, Api
 
 GOOD = "4200000000000000"
 DECLINED = "4200000000000109"
+DECLINED_AT_THE_BANK = "4000015200000008"
 RESULT = re.compile(r"/result\?order=7&id=[0-9A-Za-z-]{32,48}&resourcePath=")
 # What a browser says of every answer that is not 2xx; the widget has nothing to do with it.
 OF_THE_BROWSER = "Failed to load resource"

@@ -93,7 +93,7 @@ function arrange(view, card) {
   view.choose = (part) => {
     if (!many) return;
     view.unsay();
-    parts.forEach((one) => {
+    view.parts.forEach((one) => {
       one.form.hidden = one !== part;
       one.container.classList.toggle("wpwl-selected", one === part);
       one.radio.checked = one === part;
@@ -104,7 +104,30 @@ function arrange(view, card) {
   view.body.classList.add("wpwl-methods");
   view.body.setAttribute("role", "radiogroup");
   view.body.setAttribute("aria-label", view.t("methods"));
-  view.choose(parts.find((part) => !(part.saved && part.saved.expired)) || parts[0]);
+  view.choose(firstOf(parts));
+}
+
+const firstOf = (parts) => parts.find((part) => !part.ready && !(part.saved && part.saved.expired)) || parts[0];
+
+// A wallet whose provider has to be asked first: its place stands empty until it says that this shopper can pay.
+function awaitProviders(view) {
+  for (const part of view.parts.filter((one) => one.ready)) {
+    part.container.hidden = true;
+    part.ready.then((ready) => {
+      if (view.over) return;
+      part.container.hidden = !ready;
+      if (ready) return;
+      view.parts = view.parts.filter((one) => one !== part);
+      part.container.remove();
+      if (!view.parts.length) noBrands(view);
+      else if (part.radio && part.radio.checked) view.choose(firstOf(view.parts));
+    });
+  }
+}
+
+function noBrands(view) {
+  view.end("error", view.t("noBrands"));
+  view.error("brands", view.t("noBrands"));
 }
 
 function partOf(view, brand) {
@@ -212,8 +235,7 @@ function configure(view, config, card, codes, options, nested) {
   }
   if (!view.parts.length) {
     complain(`None of data-brands="${codes.join(" ")}" is offered in this checkout.`);
-    view.end("error", view.t("noBrands"));
-    return view.error("brands", view.t("noBrands"));
+    return noBrands(view);
   }
   if (card) {
     card.title = view.t(saved.length ? "otherCard" : "card");
@@ -221,6 +243,7 @@ function configure(view, config, card, codes, options, nested) {
     card.configure(config, cards);
   }
   arrange(view, card);
+  awaitProviders(view);
   saved.forEach((part) => part.configure());
   view.setSecondsLeft(config.checkout.secondsLeft);
   if (config.test && nested) banner(TRAP);

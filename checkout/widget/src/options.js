@@ -12,7 +12,8 @@ const WALLET_OPTIONS = {
   gatewayMerchantId: A_TEXT, merchantId: A_TEXT, merchantName: A_TEXT, currencyCode: A_TEXT,
   prefetchPriceStatus: A_TEXT, amount: AN_AMOUNT, displayItems: A_LIST, onPaymentDataChanged: A_FUNCTION,
   billingAddressRequired: A_FLAG, billingAddressParameters: { format: A_TEXT, phoneNumberRequired: A_FLAG },
-  onPaymentAuthorized: A_FUNCTION, countryCode: A_TEXT, buttonColor: A_TEXT,
+  onPaymentAuthorized: A_FUNCTION, countryCode: A_TEXT, buttonColor: A_TEXT, callbackIntents: A_LIST,
+  shippingAddressRequired: A_FLAG, shippingAddressParameters: AN_OBJECT, emailRequired: A_FLAG,
 };
 const SHOP_OPTIONS = {
   merchantId: A_TEXT, ledgerCurrency: A_TEXT, sandbox: A_TEXT_FLAG, checkoutLanguage: A_TEXT, productType: A_TEXT,

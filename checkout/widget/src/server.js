@@ -28,6 +28,7 @@ function gateway(base, checkout) {
     // Its result is that of the last attempt, pending before any: what counts is its state.
     state: () => ask(at("/state")),
     path: `v1/checkouts/${encodeURIComponent(checkout.id)}${doing}`,
+    vouch: (paymentBrand, validationUrl) => ask(at("/wallet-session"), { method: "POST", body: new URLSearchParams({ paymentBrand, validationUrl }) }),
     post: (fields) => ask(at(doing), { method: "POST", body: new URLSearchParams(fields) }),
   };
 }

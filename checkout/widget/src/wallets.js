@@ -1,5 +1,5 @@
-// Wallets: a button, then a sheet. Where the gateway configures a provider, the browser's own payment sheet opens;
-// else, in the test environment, one of ours that says it is a test.
+// Wallets: a button, then a sheet. Where the gateway configures a provider, the provider's own sheet opens; else, in
+// the test environment, one of ours that says it is a test.
 const SHEET_OF = { WALLET1: "wallet1", WALLET2: "wallet2", WALLET3: "wallet3", SHOPWALLET: "shopWallet", WEBWALLET: "webWallet" };
 const FAST_BRANDS = Object.keys(SHEET_OF);
 
@@ -24,6 +24,8 @@ function walletPart(view, brand) {
     kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: [], title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
     shown: () => !part.form.hidden, brand: () => brand.code, check: () => [],
   };
+  const { provider } = (view.config.wallets || {})[brand.code] || {};
+  if (provider) part.ready = providerReady(view, brand, provider);
   part.button = walletButton(view, brand, () => pressWallet(view, part, brand));
   part.form = h("div", { class: `wpwl-form wpwl-form-${SHEET_OF[brand.code]} wpwl-form-${brand.code}` }, part.button);
   part.press = () => part.button.click();
@@ -33,40 +35,41 @@ function walletPart(view, brand) {
 
 async function pressWallet(view, part, brand) {
   if (view.busy || view.over) return;
-  const wallet = (view.config.wallets || {})[brand.code] || {};
+  const { provider, ...wallet } = (view.config.wallets || {})[brand.code] || {};
   view.setBusy(part, true);
-  let fields;
+  let sheet;
   try {
-    fields = wallet.method ? await browserSheet(view, brand, wallet) : await walletSheet(view, brand, wallet);
+    sheet = await (provider ? providerSheet(view, brand, provider) : walletSheet(view, brand, wallet));
+    if (sheet && !(await stillFor(view, sheet.amount))) {
+      sheet.complete(false);
+      return back(view, part, "error", view.t("amountChanged"), "amount", { page: sheet.amount, checkout: view.config.checkout.amount });
+    }
   } catch (fault) {
-    complain(`${brand.code}: ${fault}`);
+    complain(`${brand.code}: ${(fault && fault.message) || fault}`);
     return back(view, part, "error", view.t("tryAgainLater"), "wallet");
   }
-  if (!fields) {
+  if (!sheet) {
     view.setBusy(null, false);
     return view.say("info", view.t("stopped"), null, true);
   }
-  if (fields.popup) part.popup = fields.popup;
-  delete fields.popup;
-  const sending = view.gateway.post({ ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code, ...fields });
+  if (sheet.popup) part.popup = sheet.popup;
+  const fields = { ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code };
+  if (sheet.token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = sheet.token;
+  for (const name of view.config.billing) if (sheet.address[name]) fields[`billing.${name}`] = sheet.address[name];
+  const sending = view.gateway.post(fields);
   callPage("onAfterSubmit", { brand: brand.code });
+  sending.then(({ body }) => sheet.complete(body.state !== "open" && body.state !== "expired"), () => sheet.complete(null));
   await follow(view, part, sending);
 }
 
-// The provider's own sheet, through the browser's Payment Request API. `wallet`: {method, data, token} as configured
-// at the gateway; nothing of a provider is loaded before this.
-async function browserSheet(view, brand, wallet) {
-  const { amount, currency } = view.config.checkout;
-  const total = { label: walletOptions(brand.code).merchantName || view.t("total"), amount: { currency, value: amount } };
-  const request = new PaymentRequest([{ supportedMethods: wallet.method, data: wallet.data || {} }], { total });
-  const answer = await request.show().catch((fault) => {
-    if (fault.name === "AbortError") return null;
-    throw new Error(`${fault.message} (does the page's Content-Security-Policy name ${new URL(wallet.method).host}?)`);
-  });
-  if (!answer) return null;
-  await answer.complete("success");
-  const token = (wallet.token || "token").split(".").reduce((at, name) => (at || {})[name], answer.details);
-  return { [`${SHEET_OF[brand.code]}.paymentToken`]: typeof token === "string" ? token : JSON.stringify(token) };
+// What the shopper agreed to in a sheet is what is charged. The shop may have changed the checkout meanwhile.
+async function stillFor(view, amount) {
+  const same = () => !amount || !view.config.checkout.amount || Number(amount) === Number(view.config.checkout.amount);
+  if (same()) return true;
+  const { status, body } = await view.gateway.config([], view.words.locale).catch(() => ({}));
+  if (status === 200) Object.assign(view.config.checkout, body.checkout);
+  if (!same()) complain(`The sheet showed ${amount}, the checkout's amount is ${view.config.checkout.amount}: update the checkout before you show another total.`);
+  return same();
 }
 
 const priceRow = (view, label, price, currency, classes) =>
@@ -173,8 +176,11 @@ function walletSheet(view, brand, wallet) {
         }
       }
       sheet.close("done");
-      const fields = isShop ? { popup } : { [`${SHEET_OF[brand.code]}.paymentToken`]: card.token };
-      resolve(fields);
+      const at = wanted ? addressValues() : {};
+      resolve({
+        popup, token: card && card.token, amount, complete: () => {},
+        address: { street1: at.address1, city: at.locality, postcode: at.postalCode, country: at.countryCode },
+      });
     } }, h("p", { class: "wpwl-test" }, t("testSheet")),
       wishes.merchantName && h("div", { class: "wpwl-merchant" }, wishes.merchantName), list, choices, address.map((field) => field.node), fault,
       h("div", { class: "wpwl-group wpwl-group-submit" }, pay));
