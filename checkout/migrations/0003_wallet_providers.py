@@ -6,24 +6,52 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('checkout', '0001_checkouts'),
-        ('gateway', '0009_taken_back'),
+        ("checkout", "0001_checkouts"),
+        ("gateway", "0009_taken_back"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='WalletProvider',
+            name="WalletProvider",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
-                ('wallet', models.CharField(choices=[('wallet1', 'Mobile wallet 1 (EC_v1, RSA_v1)'), ('wallet2', 'Mobile wallet 2 (ECv1, ECv2)'), ('wallet3', 'Mobile wallet 3 (JWE)')], max_length=7)),
-                ('settings', models.JSONField(default=dict)),
-                ('identity_sealed', models.BinaryField(null=True)),
-                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='wallet_providers', to='gateway.channel')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "wallet",
+                    models.CharField(
+                        choices=[
+                            ("wallet1", "Mobile wallet 1 (EC_v1, RSA_v1)"),
+                            ("wallet2", "Mobile wallet 2 (ECv1, ECv2)"),
+                            ("wallet3", "Mobile wallet 3 (JWE)"),
+                        ],
+                        max_length=7,
+                    ),
+                ),
+                ("settings", models.JSONField(default=dict)),
+                ("identity_sealed", models.BinaryField(null=True)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="wallet_providers",
+                        to="gateway.channel",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('channel', 'wallet'), name='wallet_provider_once'), models.CheckConstraint(condition=models.Q(('wallet__in', ['wallet1', 'wallet2', 'wallet3'])), name='wallet_provider_wallet_known')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("channel", "wallet"), name="wallet_provider_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("wallet__in", ["wallet1", "wallet2", "wallet3"])),
+                        name="wallet_provider_wallet_known",
+                    ),
+                ],
             },
         ),
     ]

@@ -222,7 +222,8 @@ def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfro
     """A9.12-14: a new total, a billing address, ERROR shows an error and nothing is paid, SUCCESS closes the sheet."""
     widget = open_widget(390, 844)
     page = widget.page
-    page.goto(fast(site, shop_site, "WALLET2", CREATE % f"'{checkout(api)}'" + SHEET))
+    checkout_id = checkout(api)
+    page.goto(fast(site, shop_site, "WALLET2", CREATE % f"'{checkout_id}'" + SHEET))
     page.get_by_role("button", name="Pay with Mobile wallet 2").click()
     sheet = page.locator(".wpwl-sheet-wallet")
     for label, value in {"Full name": "Jane", "Street": "Main 1", "City": "Rome", "Postcode": "00100",
@@ -236,9 +237,11 @@ def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfro
     assert not Payment.objects.exists()
     assert page.evaluate("authorized.paymentMethodData.info.billingAddress.countryCode") == "IT"
     page.evaluate("window.accept = true; 0")
+    assert api.post(f"/v1/checkouts/{checkout_id}", {"amount": "95.00"}).code == "000.200.101"
     sheet.locator(".wpwl-button-pay").click()
     widget.lands()
     assert paid() == ["WALLET2"]
+    assert result(api, checkout_id).body["amount"] == "95.00"
 
 
 def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(

@@ -129,8 +129,12 @@ def test_wallet_2_opens_the_provider_s_sheet_and_its_token_pays(
 CALLBACKS = """
   widgetOptions.wallet2 = {
     billingAddressRequired: true, displayItems: [{ label: "A book", type: "LINE_ITEM", price: "92.00" }],
-    onPaymentDataChanged: () => Promise.resolve({ newTransactionInfo: { totalPrice: "95.00", totalPriceStatus: "FINAL", currencyCode: "EUR" } }),
-    onPaymentAuthorized: (data) => { window.authorized = data; return Promise.resolve({ transactionState: window.accept ? "SUCCESS" : "ERROR" }) },
+    onPaymentDataChanged: () => Promise.resolve({
+      newTransactionInfo: { totalPrice: "95.00", totalPriceStatus: "FINAL", currencyCode: "EUR" } }),
+    onPaymentAuthorized: (data) => {
+      window.authorized = data;
+      return Promise.resolve({ transactionState: window.accept ? "SUCCESS" : "ERROR" });
+    },
   };
 """
 
@@ -200,7 +204,9 @@ def test_wallet_1_is_vouched_for_by_our_server_and_told_how_it_went(
         expect(page.locator(".wpwl-note-error")).to_contain_text("Your bank refused the payment.")
         assert page.evaluate("ProviderSession.completed") == {"status": 1}
     else:
-        page.evaluate("addEventListener('pagehide', () => sessionStorage.setItem('s', JSON.stringify(ProviderSession.completed)))")
+        page.evaluate(
+            "addEventListener('pagehide', () => sessionStorage.setItem('s', JSON.stringify(ProviderSession.completed)))"
+        )
         agree(widget)
         widget.lands()
         assert json.loads(page.evaluate("sessionStorage.getItem('s')")) == {"status": 0}
@@ -237,7 +243,8 @@ PAYMENT_REQUEST = """
     constructor(methods, details) { window.asked = { methods, details }; }
     canMakePayment() { return Promise.resolve(true); }
     async show() {
-      return { details: { payment: { data: window.walletToken } }, complete: async (how) => sessionStorage.setItem("how", how) };
+      const complete = async (how) => sessionStorage.setItem("how", how);
+      return { details: { payment: { data: window.walletToken } }, complete };
     }
   };
 """

@@ -2,7 +2,7 @@
 
 The scripts are written from the providers' public guides: a client with isReadyToPay and loadPaymentData, its callbacks
 and its refusal CANCELED; a session with its events and what it wants done before it shows anything. Their sheets are
-plain buttons. A token is whatever the test puts into ``token``.
+plain buttons (wallet_*.js). A token is whatever the test puts into ``token``.
 """
 
 from __future__ import annotations
@@ -13,73 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
-SHEET = """
-function sheet(words, pay, close) {
-  const box = document.createElement("dialog");
-  box.id = "provider-sheet";
-  box.append(words);
-  for (const [text, act] of [["Agree", pay], ["Away", close]]) {
-    const button = document.createElement("button");
-    button.textContent = text;
-    button.onclick = () => { box.close(); box.remove(); act(); };
-    box.append(button);
-  }
-  document.body.append(box);
-  box.showModal();
-}
-const token = () => fetch(TOKEN).then((answer) => answer.text());
-"""
-CLIENT = """
-window.provider = { asked: [] };
-provider.Client = class {
-  constructor(options) { this.options = options; provider.options = options; }
-  async isReadyToPay(request) {
-    provider.asked.push(request);
-    if (!request.allowedPaymentMethods[0].parameters.allowedCardNetworks.length) throw { statusCode: "DEVELOPER_ERROR" };
-    return { result: !READY.has("client") };
-  }
-  loadPaymentData(request) {
-    provider.request = request;
-    const calls = this.options.paymentDataCallbacks || {};
-    if (Boolean(request.callbackIntents) !== Object.keys(calls).length > 0) return Promise.reject({ statusCode: "DEVELOPER_ERROR", statusMessage: "intents" });
-    return new Promise((resolve, reject) => sheet(`${request.merchantInfo.merchantName} ${request.transactionInfo.totalPrice}`, async () => {
-      const data = { apiVersion: 2, apiVersionMinor: 0, paymentMethodData: {
-        type: "CARD", description: "Visa 0000",
-        info: { cardNetwork: "VISA", cardDetails: "0000", billingAddress: { name: "Jane", address1: "Main 1", locality: "Rome", postalCode: "00100", countryCode: "IT" } },
-        tokenizationData: { type: request.allowedPaymentMethods[0].tokenizationSpecification.type, token: await token() } } };
-      if (calls.onPaymentDataChanged) provider.update = await calls.onPaymentDataChanged({ callbackTrigger: "INITIALIZE" });
-      if (calls.onPaymentAuthorized) {
-        const verdict = await calls.onPaymentAuthorized(data);
-        if (verdict.transactionState !== "SUCCESS") return reject({ statusCode: "CANCELED" });
-      }
-      resolve(data);
-    }, () => reject({ statusCode: "CANCELED" })));
-  }
-};
-"""
-SESSION = """
-window.ProviderSession = class {
-  static STATUS_SUCCESS = 0;
-  static STATUS_FAILURE = 1;
-  static canMakePayments() { return !READY.has("session"); }
-  constructor(version, request) {
-    if (!navigator.userActivation.isActive) throw new Error("no gesture");
-    Object.assign(this, { version, request });
-    ProviderSession.last = this;
-  }
-  begin() { this.onvalidatemerchant({ validationURL: VALIDATION }); }
-  completeMerchantValidation(session) {
-    this.session = session;
-    sheet(`${this.request.total.label} ${this.request.total.amount}`, async () => this.onpaymentauthorized({ payment: {
-      token: { paymentData: JSON.parse(await token()), paymentMethod: {}, transactionIdentifier: "1" },
-      billingContact: { addressLines: ["Main 1"], locality: "Rome", postalCode: "00100", countryCode: "IT" } } }), () => this.oncancel({}));
-  }
-  completePayment(result) { ProviderSession.completed = result; }
-  abort() { ProviderSession.aborted = true; }
-};
-"""
+FOLDER = Path(__file__).parent
+SHEET = (FOLDER / "wallet_sheet.js").read_text(encoding="utf-8")
+CLIENT = (FOLDER / "wallet_client.js").read_text(encoding="utf-8")
+SESSION = (FOLDER / "wallet_session.js").read_text(encoding="utf-8")
 
 
 @dataclass(kw_only=True)

@@ -107,6 +107,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     ),
     "checkouts/<str:target>/config": (),
     "checkouts/<str:target>/state": (),
+    "checkouts/<str:target>/wallet-session": (),
     "paymentWidgets.js": (),
     "paymentWidgets/<str:digest>.js": (),
     "fastcheckout/integrity": (),
