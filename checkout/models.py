@@ -77,9 +77,10 @@ class Checkout(models.Model):
 class ResultCall(models.Model):
     """A merchant has to be called: a payment was started and its result was not fetched.
 
-    The row is written with the payment it speaks of and goes when the merchant fetches the result; a later attempt of
-    the same checkout replaces it, so a checkout owes one call at most. ``due_at`` is the merchant's clock.
-    Source: Part A, Events, 2.
+    The row is written with the payment it speaks of and goes when the merchant fetches the result, was reached, or the
+    checkout has ended; a later attempt of the same checkout replaces it, so a checkout owes one call at most.
+    ``due_at`` and ``called_at`` (the last try) are the merchant's clock, ``lease_until`` is real time: until then the
+    call is being made. Source: Part A, Events, 2.
     """
 
     payment = models.OneToOneField(
@@ -88,6 +89,22 @@ class ResultCall(models.Model):
     checkout = models.ForeignKey(Checkout, on_delete=models.CASCADE, related_name="result_calls", db_constraint=False)
     due_at = models.DateTimeField(db_index=True)
     called_at = models.DateTimeField(null=True)
+    attempts = models.SmallIntegerField(default=0, db_default=0)
+    lease_until = models.DateTimeField(null=True)
+
+
+class CallAttempt(models.Model):
+    """One GET to a merchant's shopperResultUrl. ``at``: when it was over, the merchant's clock; ``status``: what was
+    answered, or None and in ``failure`` why there was no answer."""
+
+    id = models.BigAutoField(primary_key=True)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="call_attempts", db_constraint=False)
+    checkout = models.ForeignKey(Checkout, on_delete=models.CASCADE, db_index=False, db_constraint=False)
+    number = models.SmallIntegerField()
+    at = models.DateTimeField()
+    status = models.SmallIntegerField(null=True)
+    duration_ms = models.IntegerField()
+    failure = models.CharField(max_length=200, default="", blank=True)
 
 
 MOST_CONDITIONS: Final = 20

@@ -47,6 +47,8 @@ CALLED_AFTER: Final = timedelta(minutes=29)
 """From the checkout's creation to the call of a merchant who has not fetched the result."""
 AT_LEAST: Final = timedelta(seconds=10)
 """From a payment's start to that call."""
+BEFORE_THE_END: Final = timedelta(seconds=3)
+"""The call comes while the result can still be fetched, however late the payment was started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,10 @@ def _claim(row: Checkout, request: PaymentRequest) -> Callable[[Write], None]:
         if (request.parameters.get("shopperResultUrl") or "").lower().startswith(("http://", "https://")):
             write.insert(
                 ResultCall, payment_id=request.payment, checkout_id=row.id,
-                due_at=max(row.created_at + CALLED_AFTER, request.now + AT_LEAST),
+                due_at=min(
+                    max(row.created_at + CALLED_AFTER, request.now + AT_LEAST),
+                    max(row.expires_at - BEFORE_THE_END, request.now),
+                ),
             )  # fmt: skip
 
     return write

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Min, Value
 
+from checkout import calls
 from checkout.models import Checkout
 from gateway import clock
 from gateway.due import Timer
@@ -33,6 +34,8 @@ def _next_sealed(merchant: Merchant) -> datetime | None:
 
 
 TIMERS: Final = (
+    Timer(name="result calls", run=calls.run, next_at=calls.next_at,
+          about="Call the shopperResultUrl of merchants who have not fetched a result after 29 minutes."),
     Timer(name="checkout expiry", run=_sealed, next_at=_next_sealed, every_s=60.0,
           about="Erase the secrets of checkouts that have ended."),
 )  # fmt: skip

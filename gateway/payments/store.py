@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import IntegrityError
 
-from gateway import clock, results
+from gateway import clock, results, wake
 from gateway.connectors.port import AcquirerReply
 from gateway.models import (
     AcquirerExchange,
@@ -40,6 +40,9 @@ FIRST_INQUIRY: Final = timedelta(seconds=1)
 """After a silence, until the acquirer is asked what became of the question."""
 GRACE: Final = timedelta(seconds=2)
 """Beyond the acquirer's timeout: a worker that lives has written its answer by then."""
+
+TOLD: Final = "webhooks"
+"""The timer that tells merchants what the outbox holds."""
 
 
 class KeyTaken(Exception):
@@ -105,6 +108,8 @@ def begin(
         raise
     if plan is not None:
         plan.begun(write)
+    if refusal:
+        wake.wake(TOLD)
     return begun
 
 
@@ -183,6 +188,7 @@ def complete(
         idempotency.claim.answer(write, *idempotency.respond(payment))
     if not write.run():
         raise ImpossibleMove(f"payment {payment.id} was moved by somebody else")
+    wake.wake(TOLD)
 
 
 def record_change(
@@ -215,11 +221,13 @@ def record_change(
     if idempotency is not None:
         idempotency.claim.insert(write, payment.id, idempotency.respond(payment))
     try:
-        return write.run()
+        changed = write.run()
     except IntegrityError as fault:
         if _constraint(fault) == "gateway_idempotencykey_pkey":
             raise KeyTaken from None
         raise
+    wake.wake(TOLD)
+    return changed
 
 
 def keep(
