@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("checkout", "0001_checkouts"),
+        ("checkout", "0002_result_calls"),
         ("gateway", "0009_taken_back"),
     ]
 
