@@ -55,14 +55,20 @@ def texts(code: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=len(LOCALES))
 def form_texts(code: str) -> Mapping[str, str]:
-    """The texts of a form: those of the shopper's pages (``page.``) stay here."""
-    return {key: text for key, text in texts(code).items() if not key.startswith("page.")}
+    """The texts of a form: those of the shopper's pages (``page.``) and of the simulated bank (``bank.``) stay here."""
+    return {key: text for key, text in texts(code).items() if not key.startswith(("page.", "bank."))}
 
 
 @lru_cache(maxsize=len(LOCALES))
 def page_texts(code: str) -> Mapping[str, str]:
     """The texts of the shopper's pages by key, without ``page.``; the form's beside them."""
     return {key.removeprefix("page."): text for key, text in texts(code).items()}
+
+
+@lru_cache(maxsize=len(LOCALES))
+def bank_texts(code: str) -> Mapping[str, str]:
+    """The texts of the simulated bank's and wallets' pages by key, without ``bank.``."""
+    return {key.removeprefix("bank."): text for key, text in texts(code).items() if key.startswith("bank.")}
 
 
 def _read(code: str) -> dict[str, str]:

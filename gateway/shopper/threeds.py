@@ -25,6 +25,7 @@ from gateway import brands, clock, identifiers, languages
 from gateway.models import Authentication, Payment, Step
 from gateway.payments import capability, resume
 from gateway.shopper.views import UNSAFE, payment_of, to_the_merchant, trace_of
+from gateway.shopper.words import spoken
 from gateway.threeds import acs, server
 from gateway.threeds.messages import Message
 from gateway.threeds.networks import BY_KEY
@@ -150,15 +151,9 @@ def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
         Step.DECOUPLED: "shopper/decoupled.html",
     }[Step(row.step)]
     info = request.GET.get("info", "")
-    locale = languages.known(request.GET.get("locale", "")) or languages.of_header(
-        request.headers.get("Accept-Language", "")
-    )
-    context = {
-        "locale": locale,
-        "lang": languages.iso(locale),
-        "dir": languages.direction(locale),
-        # English stands in the templates, with more words.
-        "t": languages.page_texts(locale) if locale != languages.DEFAULT else {},
+    words = _words(request, visit)
+    t = words["t"]
+    context = words | {
         "row": row,
         "token": visit.token,
         "embedded": request.GET.get("embedded") == "true",
@@ -167,9 +162,10 @@ def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
         "network": BY_KEY[row.network].title,
         "merchant": row.merchant.name,
         "info": info if info in INFOS else "",
-        "left": acs.MAX_ATTEMPTS - row.attempts,
+        "left": t["triesLeft"].format(n=acs.MAX_ATTEMPTS - row.attempts),
         "no_more": row.resends >= acs.MAX_RESENDS,
-        "code": acs.ONE_TIME_CODE,
+        "code": t["codeHint"].format(code=acs.ONE_TIME_CODE),
+        "until": t["until"].format(time=f"{row.deadline:%H:%M}"),
         "hints": _hints(row),
         "window": row.window,
     }
@@ -183,13 +179,18 @@ def _ended(request: HttpRequest, visit: Visit) -> HttpResponse:
         payment = resume.take_on(payment, server.outcome_of(visit.row), trace_of(request, payment))
     if request.GET.get("embedded") == "true":
         ident = payment.id if payment is not None else visit.row.id
-        return _framed(render(request, "shopper/done.html", {"ident": ident.hex}))
+        return _framed(render(request, "shopper/done.html", {"ident": ident.hex} | _words(request, visit)))
     if payment is not None:
         return _framed(to_the_merchant(request, payment), _return_url(visit))
     url = _return_url(visit)
     if not url:
-        return _framed(render(request, "shopper/authenticated.html", {"row": visit.row}))
+        return _framed(render(request, "shopper/authenticated.html", {"row": visit.row} | _words(request, visit)))
     return _no_store(HttpResponse(status=303, headers={"Location": url}))
+
+
+def _words(request: HttpRequest, visit: Visit) -> dict[str, Any]:
+    payment = visit.payment
+    return spoken(request, str(payment.request.get("locale", "")) if payment is not None else "")
 
 
 def _return_url(visit: Visit) -> str:

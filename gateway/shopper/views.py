@@ -17,6 +17,7 @@ from gateway.masking import mask_text
 from gateway.models import Payment
 from gateway.payments import resume
 from gateway.payments.request import Trace
+from gateway.shopper.words import spoken
 
 UNSAFE: Final = ("javascript:", "data:", "file:", "vbscript:")
 
@@ -41,7 +42,9 @@ def to_the_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
     """Send the shopper to shopperResultUrl; without one, say how it went."""
     url = resume.result_url(payment)
     if url is None or url.lower().startswith(UNSAFE):
-        return render(request, "shopper/ended.html", {"payment": payment})
+        words = spoken(request, str(payment.request.get("locale", "")))
+        paid = words["t"]["paidText"].format(amount=f"{payment.amount} {payment.currency}")
+        return render(request, "shopper/ended.html", {"payment": payment, "paid": paid} | words)
     # Apps have schemes of their own, which Django's redirect refuses.
     return HttpResponse(status=303, headers={"Location": url, "Cache-Control": "no-store"})
 

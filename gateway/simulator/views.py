@@ -15,11 +15,10 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from gateway import identifiers, results
+from gateway import identifiers, languages, results
 from gateway.connectors.simulator import orders
 from gateway.models import Merchant, Payment, SimulatedOrder
 from gateway.money import amount_text
-from gateway.simulator.words import WORDS
 
 SELF: Final = "'self'"
 LEAVE: Final = "leave"
@@ -68,11 +67,19 @@ def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpRes
         "ran_out": results.result(orders.RAN_OUT),
         "approved": results.result(kind.code(SimulatedOrder.State.APPROVED)),
     }
-    words = WORDS[found.language]
+    # As the merchant asked, else as the shopper's browser does.
+    code = languages.known(str(payment.request.get("locale", "")))
+    code = code or languages.of_header(request.headers.get("Accept-Language", ""))
+    words, texts = languages.bank_texts(code), languages.page_texts(code)
     context |= {
+        "lang": languages.iso(code),
+        "dir": languages.direction(code),
         "words": words,
-        "decided": words.get(f"decided_{found.state}", ""),
-        "at_deadline": words["at_deadline"] % (settings.GATEWAY_SHOPPER_DEADLINE_S // 60),
+        "t": texts,
+        "signed_in": words["signedIn"].format(name="jane@mail.example"),
+        "stored": texts["savedCard"].format(brand=texts["card"], last4="0042"),
+        "decided": words.get(found.state, ""),
+        "silent": words["silent"].format(minutes=settings.GATEWAY_SHOPPER_DEADLINE_S // 60),
     }
     response = render(request, template, context)
     response["Cache-Control"] = "no-store"

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway import clock
+from gateway import clock, languages
 from gateway.brands import BRANDS
 from gateway.connectors.port import AcquirerRequest, Redirect
 from gateway.connectors.simulator.accounts import iban_of
@@ -35,7 +35,6 @@ OUTCOMES: Final[Mapping[str, State]] = MappingProxyType(
     {"approve": State.APPROVED, "decline": State.DECLINED, "cancel": State.CANCELLED}
 )
 """What a shopper (or, for a transfer, a test) may decide → the order's state."""
-LANGUAGES: Final = ("en", "de")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,6 @@ class Kind:
     party: str
     pending: str
     declined: str
-    decline_title: str
     has_page: bool = True
 
     def code(self, state: str) -> str:
@@ -59,18 +57,12 @@ class Kind:
         }[State(state)]  # fmt: skip
 
 
-BANK: Final = Kind(name="bank", party="Arch Bank", pending=WAITING, declined="100.395.102",
-                   decline_title="The account cannot be used for online transfers")  # fmt: skip
-WALLET: Final = Kind(name="wallet", party="Purse", pending=WAITING, declined="800.100.203",
-                     decline_title="Not enough money in the wallet")  # fmt: skip
-SHOP_WALLET: Final = Kind(name="shopwallet", party="Market Pay", pending=WAITING, declined="800.100.172",
-                          decline_title="The wallet's account is blocked")  # fmt: skip
-INVOICE: Final = Kind(name="invoice", party="Later Invoices", pending=WAITING, declined="100.396.106",
-                      decline_title="The shopper refuses the terms")  # fmt: skip
-TRANSFER: Final = Kind(name="transfer", party="Arch Bank", pending=OUTSTANDING, declined="100.397.102",
-                       decline_title="The transfer was sent back", has_page=False)  # fmt: skip
-DEBIT: Final = Kind(name="debit", party="Arch Bank", pending=DEBIT_OUTSTANDING, declined="100.397.102",
-                    decline_title="The debit was sent back", has_page=False)  # fmt: skip
+BANK: Final = Kind(name="bank", party="Arch Bank", pending=WAITING, declined="100.395.102")
+WALLET: Final = Kind(name="wallet", party="Purse", pending=WAITING, declined="800.100.203")
+SHOP_WALLET: Final = Kind(name="shopwallet", party="Market Pay", pending=WAITING, declined="800.100.172")
+INVOICE: Final = Kind(name="invoice", party="Later Invoices", pending=WAITING, declined="100.396.106")
+TRANSFER: Final = Kind(name="transfer", party="Arch Bank", pending=OUTSTANDING, declined="100.397.102", has_page=False)
+DEBIT: Final = Kind(name="debit", party="Arch Bank", pending=DEBIT_OUTSTANDING, declined="100.397.102", has_page=False)
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {kind.name: kind for kind in (BANK, WALLET, SHOP_WALLET, INVOICE, TRANSFER, DEBIT)}
@@ -168,5 +160,4 @@ def evidence(order: SimulatedOrder) -> dict[str, str]:
 
 def language_of(locale: str) -> str:
     """The page's language for a ``locale`` such as de, de_DE or de-DE: English where there is no other."""
-    wanted = locale[:2].lower()
-    return wanted if wanted in LANGUAGES else LANGUAGES[0]
+    return languages.known(locale) or languages.DEFAULT

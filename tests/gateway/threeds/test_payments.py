@@ -156,7 +156,7 @@ def test_three_wrong_codes_decline(api: Api) -> None:
     """Wrong code: three at most."""
     answer = buy(api)
     shopper = Shopper.of(answer)
-    assert "2 tries are left" in words(shopper.follow(shopper.enter("000000")))
+    assert "This code is wrong. Try again. Tries left: 2" in words(shopper.follow(shopper.enter("000000")))
     assert "One try is left" in words(shopper.follow(shopper.enter("000000")))
     way_back(shopper.follow(shopper.enter("000000")))
     assert api.read(answer.id).code == "100.380.401"
