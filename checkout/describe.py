@@ -54,6 +54,7 @@ def config(row: Checkout, wanted: Sequence[str], locale: str) -> dict[str, Any]:
             "amount": amount_text(Decimal(amount)) if amount else None,
             "currency": prepared.get("currency"),
             "secondsLeft": session.seconds_left(row),
+            "attempts": row.attempts,
             "paid": state_of(row) == "done",
         },
         "locale": locale,
@@ -124,10 +125,14 @@ def frames(row: Checkout) -> dict[str, str]:
 
 
 def state_of(row: Checkout) -> str:
-    """open, processing, action (the shopper has to go somewhere), done or expired."""
-    if session.is_expired(row):
-        return "expired"
-    return STATES[row.payment.status if row.payment is not None else None]
+    """open, processing, action (the shopper has to go somewhere), done or expired. A payment that was begun in time
+    goes on after the checkout's end: nobody may read that they were not charged while it does."""
+    return _standing(row, row.payment.status if row.payment is not None else None)
+
+
+def _standing(row: Checkout, status: str | None) -> str:
+    now = STATES[status]
+    return "expired" if now == "open" and session.is_expired(row) else now
 
 
 def state(row: Checkout) -> dict[str, Any]:
@@ -137,6 +142,7 @@ def state(row: Checkout) -> dict[str, Any]:
     return {
         "state": now,
         "secondsLeft": session.seconds_left(row),
+        "attempts": row.attempts,
         "redirect": redirect_of(payment) if payment is not None and now == "action" else None,
         "returnTo": resume.result_url(payment) if payment is not None and now == "done" else None,
     }
@@ -156,7 +162,7 @@ def redirect_of(payment: Payment) -> dict[str, Any] | None:
 def submitted(row: Checkout, payment: Payment) -> tuple[int, dict[str, Any]]:
     """What a browser learns of its submission: the code in words, the state, where to go. Status and body."""
     code = code_of(payment)
-    now = "expired" if session.is_expired(row) else STATES[payment.status]
+    now = _standing(row, payment.status)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
     return results.http_status(code), {
         "result": {"code": code, "description": results.result(code).description},

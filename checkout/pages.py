@@ -23,7 +23,13 @@ OPTIONS: Final = (
     ("labels", "object", "Your own words: key → text."),
     ("errorMessages", "object", "Your own words for errors: key → text."),
     ("inlineFlow", "list", "Brands that run without leaving the page."),
-    ("registrations", "object", "requireCvv: ask for the code of a stored card; hideInitialPaymentForms: only those."),
+    (
+        "registrations",
+        "object",
+        "requireCvv: ask for the code of a stored card; hideInitialPaymentForms: only those; "
+        "onDelete: a function of yours that asks your server to delete one ({id, brand, last4}); with it the form shows "
+        "a button, and asks once.",
+    ),
     ("brandDetection", "true/false", "Find the brand by the first digits."),
     ("maskCvv", "true/false", "Show dots for the security code."),
     ("requireCvv", "true/false", "Demand the security code."),

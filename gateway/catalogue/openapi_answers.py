@@ -177,6 +177,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         {
             "state": _text("open, processing, action, done or expired."),
             "secondsLeft": {"type": "integer", "description": "Until the checkout ends."},
+            "attempts": {"type": "integer", "description": "Payments that were begun in it."},
             "redirect": {"type": ["object", "null"], "additionalProperties": True},
             "returnTo": {"type": ["string", "null"]},
         },

@@ -59,7 +59,7 @@ def test_one_click_decides_and_leads_back_to_the_shop(api: Api, open_page: Open,
     answer = buy(api, brand)
     page = open_page(*PHONE)
     go(page, answer)
-    expect(page.get_by_text("This is a test")).to_be_visible()
+    expect(page.get_by_text("Test page")).to_be_visible()
     expect(page.get_by_text("1092.00")).to_be_visible()
     click(page, outcome)
     page.wait_for_url(BACK)

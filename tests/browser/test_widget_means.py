@@ -103,7 +103,7 @@ def test_a_window_that_is_closed_leads_back_and_a_card_pays(
     expect(page.locator(".wpwl-sheet-window")).to_contain_text("Finish paying in the other window")
     picture(page, "window")
     opened.value.close()
-    expect(page.locator(".wpwl-note")).to_contain_text("The payment was not finished. You were not charged.")
+    expect(page.locator(".wpwl-note")).to_contain_text("We do not know yet how it went there.")
     page.get_by_role("radio", name="Card", exact=True).check()
     widget.fill()
     widget.pay.click()
@@ -142,7 +142,7 @@ def test_an_online_transfer_takes_the_whole_page(api: Api, site: str, shop_site:
     widget = open_widget().open(shop_site.widget(site, checkout_id, brands="ONLINETRANSFER"))
     expect(widget.page.locator(".wpwl-button-pay")).to_have_text(re.compile("Continue to Online transfer"))
     widget.page.locator(".wpwl-button-pay").click()
-    expect(widget.page.get_by_text("This is a test")).to_be_visible()
+    expect(widget.page.get_by_text("Test page")).to_be_visible()
     widget.page.get_by_role("button").nth(APPROVE).click()
     assert checkout_id in widget.lands()
     assert result(api, checkout_id).code == "000.100.110"
@@ -392,4 +392,4 @@ def test_a_window_that_lost_its_tie_is_followed_by_the_state(
     sheet = page.locator(".wpwl-sheet-window")
     expect(sheet.get_by_role("button", name="Show the window")).to_be_hidden()
     sheet.get_by_role("button", name="Cancel").click()
-    expect(page.locator(".wpwl-note")).to_contain_text("You were not charged.")
+    expect(page.locator(".wpwl-note")).to_contain_text("you will not pay twice")

@@ -43,6 +43,7 @@ async function pressFast(view, part, brand) {
     const { status, body } = await view.gateway.config([brand.code], view.words.locale);
     if (status !== 200) throw new Error(`the checkout ${id} is not known to the gateway`);
     view.config = body;
+    view.attempts = body.checkout.attempts;
     const offered = (body.brands || []).find((one) => one.code === brand.code);
     if (!offered) throw new Error(`the checkout does not offer ${brand.code}`);
     view.setSecondsLeft(body.checkout.secondsLeft);

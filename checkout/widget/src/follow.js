@@ -41,6 +41,7 @@ async function follow(view, part, sending) {
     answer = await whatHappened(view);
     if (!answer) return back(view, part, "error", view.t("offline"), "network");
   }
+  view.attempts = answer.body.attempts || view.attempts + 1;
   if (view.over) return;
   const { status, body } = answer;
   const code = (body.result && body.result.code) || "";
@@ -80,11 +81,17 @@ function back(view, part, kind, text, name, more) {
   view.error(name, text, more);
 }
 
-// The answer got lost: money may have moved. Ask the state until it can be told; null: nothing was sent.
+// The answer got lost: money may have moved. Ask the state until it can be told. null: the gateway has no payment of
+// this press, nor had it a moment before. One that still comes is the checkout's only one: nobody pays twice.
 async function whatHappened(view) {
+  let none = 0;
   for (let tries = 0; !view.over; tries++) {
     const state = await view.gateway.state().catch(() => null);
-    if (state && state.body.state === "open") return null;
+    if (state && state.body.state === "open" && !(state.body.attempts > view.attempts)) {
+      if (++none > 1) return null;
+      await wait(1000);
+      continue;
+    }
     if (state && (state.status === 404 || state.body.state)) return state;
     let checkNow;
     const asked = new Promise((resolve) => (checkNow = resolve));
@@ -191,9 +198,11 @@ async function ended(view, part, how) {
     await wait(400);
     state = await view.gateway.state().catch(() => null);
   }
-  if (!state) state = (await whatHappened(view)) || { status: 200, body: { state: "open" } };
+  if (!state) state = (await whatHappened(view)) || { status: 200, body: { state: "open", attempts: view.attempts } };
   const { result } = state.body;
   const code = (result && result.code) || "";
   const early = state.body.state === "action" || (state.body.state === "open" && (how === "closed" || CANCELLED.test(code)));
-  return early ? back(view, part, "info", view.t("stopped"), "closed") : follow(view, part, Promise.resolve(state));
+  if (!early) return follow(view, part, Promise.resolve(state));
+  // A bank or wallet may have been told yes before its window went.
+  back(view, part, "info", view.t(state.body.state === "action" && part.kind === "redirect" ? "left" : "stopped"), "closed");
 }

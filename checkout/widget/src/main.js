@@ -116,13 +116,18 @@ function awaitProviders(view) {
     part.ready.then((ready) => {
       if (view.over) return;
       part.container.hidden = !ready;
-      if (ready) return;
-      view.parts = view.parts.filter((one) => one !== part);
-      part.container.remove();
-      if (!view.parts.length) noBrands(view);
-      else if (part.radio && part.radio.checked) view.choose(firstOf(view.parts));
+      if (!ready) dropPart(view, part);
     });
   }
+}
+
+// A way to pay that is gone.
+function dropPart(view, part) {
+  view.parts = view.parts.filter((one) => one !== part);
+  (part.fields || []).forEach((field) => field.frame && field.frame.remove());
+  part.container.remove();
+  if (!view.parts.length) noBrands(view);
+  else if (part.radio && part.radio.checked) view.choose(firstOf(view.parts));
 }
 
 function noBrands(view) {
@@ -187,7 +192,7 @@ async function draw(form, base, checkout, options, style) {
   view.root.classList.remove("wpwl-waiting");
   if (answer && answer.status === 200) return configure(view, answer.body, card, codes, options, nested);
   setWords(view, await wordsWithout(base, locale, options));
-  if (answer && answer.status === 404) return view.expire();
+  if (answer && answer.status === 404) return endOfTime(view);
   view.end("error", view.t("loadFailed"));
   view.body.firstChild.append(h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: again }, view.t("tryAgain")));
   view.error("load", view.t("loadFailed"));
@@ -196,6 +201,14 @@ async function draw(form, base, checkout, options, style) {
 function again() {
   publish.unload();
   begin();
+}
+
+// Nobody may read that they were not charged who was: another tab may have paid, or this one before it was left.
+async function endOfTime(view) {
+  const state = await view.gateway.state().catch(() => null);
+  if (view.over || view.busy) return;
+  if (state && state.body.state === "done") paidBefore(view);
+  else view.expire();
 }
 
 // Back from the bank by the browser's "back": the order may be paid by now.
@@ -211,6 +224,7 @@ async function paidBefore(view) {
 function configure(view, config, card, codes, options, nested) {
   setWords(view, speech(config.locale, config.dir, config.texts, options));
   view.config = config;
+  view.attempts = config.checkout.attempts;
   (config.hidden || []).forEach((one) => warn(`${one.code} is not offered: ${one.reason}`));
   const registration = config.checkout.kind === "registration";
   if (registration !== view.checkout.registration) {

@@ -21,7 +21,7 @@ const SHOP_OPTIONS = {
 };
 const OPTIONS = {
   style: A_TEXT, locale: A_TEXT, labels: AN_OBJECT, errorMessages: AN_OBJECT, inlineFlow: A_LIST,
-  registrations: { requireCvv: A_FLAG, hideInitialPaymentForms: A_FLAG },
+  registrations: { requireCvv: A_FLAG, hideInitialPaymentForms: A_FLAG, onDelete: A_FUNCTION },
   brandDetection: A_FLAG, maskCvv: A_FLAG, requireCvv: A_FLAG, billingAddress: AN_OBJECT,
   onReady: A_FUNCTION, onBeforeSubmitCard: A_FUNCTION, onAfterSubmit: A_FUNCTION, onError: A_FUNCTION,
   onChangeBrand: A_FUNCTION, createCheckout: A_FUNCTION, baseUrl: A_TEXT, checkoutId: A_TEXT,

@@ -16,13 +16,34 @@ function savedPart(view, saved) {
   const until = saved.expiryMonth ? isolated(`${saved.expiryMonth} / ${String(saved.expiryYear).slice(-2)}`) : "";
   part.detail = saved.expired ? t("expired") : until && t("expires", { date: until });
   part.badges = [mark(saved.brand, "", true)];
+  const small = (words, onclick) => h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick }, words);
+  // Another card in place of one that has ended; kept, where the shop lets shoppers choose that.
+  const another = () => view.parts.find((one) => one.kind === "card");
+  const replace = saved.expired && small(t("replaceCard"), () => {
+    view.choose(another());
+    if (another().keep) another().keep.checked = true;
+    another().number.focus();
+  });
+  // Taken away by the shop's server alone: the page's function asks it. Asked once before.
+  const tools = h("div", { class: "wpwl-group wpwl-group-registration-tools" });
+  const remove = () => small(t("remove"), () => {
+    const yes = small(t("remove"), () => forget(view, part, wishes.onDelete));
+    tools.replaceChildren(h("span", { class: "wpwl-tools-words" }, t("removeAsk", { what: part.title })), yes,
+      small(t("cancel"), () => { offer(); tools.lastChild.focus(); }));
+    yes.focus();
+    view.announce(t("removeAsk", { what: part.title }));
+  });
+  const offer = () => tools.replaceChildren(...[replace, wishes.onDelete && remove()].filter(Boolean));
+  offer();
   part.button = payButton(view);
   part.form = h("form", { class: "wpwl-form wpwl-form-registrations", novalidate: true, action: "#", onsubmit: (event) => { event.preventDefault(); submit(view, part); } },
     part.cvv && h("div", { class: "wpwl-row" }, part.cvv.node),
-    !saved.expired && h("div", { class: "wpwl-group wpwl-group-submit" }, part.button));
+    !saved.expired && h("div", { class: "wpwl-group wpwl-group-submit" }, part.button), tools);
   part.node = part.form;
   part.press = () => part.form.requestSubmit();
   part.configure = () => {
+    if (replace) replace.hidden = !another();
+    tools.hidden = !tools.querySelector("button:not([hidden])");
     if (!part.cvv) return;
     part.cvv.dress(t("cvv"), "•••", { mask: pageOptions().maskCvv === true, alone: true });
     part.cvv.want(saved.cvv, true);
@@ -36,4 +57,18 @@ function savedPart(view, saved) {
   };
   part.clearCvv = () => part.cvv && part.cvv.frame.send({ t: "clear" });
   return part;
+}
+
+async function forget(view, part, ask) {
+  if (view.busy || view.over) return;
+  view.setBusy(part, true);
+  const { id, brand, last4 } = part.saved;
+  const gone = await Promise.resolve().then(() => ask({ id, brand, last4 })).then((answer) => answer !== false, (fault) => {
+    complain(`widgetOptions.registrations.onDelete was rejected: ${fault}`);
+    return false;
+  });
+  view.setBusy(null, false);
+  if (!gone) return view.say("error", view.t("tryAgainLater"));
+  dropPart(view, part);
+  if (!view.over) view.say("done", view.t("removed"));
 }

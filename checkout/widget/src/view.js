@@ -116,8 +116,11 @@ function makeView(place, base, checkout, words, options) {
     } else {
       clock.hidden = true;
     }
-    // A payment under way is answered by the server, not by this clock.
-    if (left === 0 && !view.busy) view.expire();
+    // A payment under way, here or in another tab, is answered by the server, not by this clock.
+    if (left === 0 && !view.busy) {
+      deadline = 0;
+      endOfTime(view);
+    }
   };
   view.ticking = setInterval(tell, 1000);
   view.setSecondsLeft = (seconds) => {
