@@ -7,6 +7,7 @@ learn what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -41,6 +42,7 @@ from gateway.payments.intake import facts_of
 from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.request import Trace
 from gateway.payments.store import KeyTaken
+from gateway.rows import Write
 
 CREATED: Final = "000.200.100"
 UPDATED: Final = "000.200.101"
@@ -92,15 +94,7 @@ class CheckoutsView(CheckoutDoor):
             raise Refused(NOT_SET_UP)
         row, write = session.create(parameters, merchant=admission.merchant, channel=channel, now=now)
         body = _changed(row, CREATED, parameters.ignored)
-        text = to_json(body).decode()
-        if claim is not None:
-            claim.insert(write, row.id, (200, text))
-        try:
-            write.run()
-        except IntegrityError as fault:
-            if getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") != "gateway_idempotencykey_pkey":
-                raise
-            raise KeyTaken from None
+        _run(write, row, body, claim)
         response = Response(body, headers=visit.headers)
         self.trace = _moved(self.trace, path=f"{self.trace.path}/{session.hashed(row.public_id)}")
         log_request(_with(visit, self.trace), response, CHECKOUT)
@@ -123,8 +117,9 @@ class CheckoutView(CheckoutDoor):
                 [*kept, *visit.pairs], facts=facts_of(row.channel, now), policy=row.channel.parameters
             )
             _refuse_refused(parameters.refusals)
-            if session.update(row, parameters):
-                response = Response(_changed(row, UPDATED, parameters.ignored), headers=visit.headers)
+            body = _changed(row, UPDATED, parameters.ignored, parameters.values)
+            if _run(session.update(row, parameters), row, body, claim):
+                response = Response(body, headers=visit.headers)
                 log_request(visit, response, UPDATE_CHECKOUT)
                 return response
         raise Refused(session.IN_PROGRESS)
@@ -279,10 +274,25 @@ class StateView(PublicDoor):
         return describe.last_code(row), describe.state(row)
 
 
-def _changed(row: Checkout, code: str, ignored: tuple[str, ...]) -> dict[str, Any]:
-    """The answer of a checkout that was created or updated: its id is the ndc too (D3)."""
+def _run(write: Write, row: Checkout, body: Mapping[str, Any], claim: Claim | None) -> bool:
+    """Write a checkout together with what its idempotency key answers from now on. Raises KeyTaken."""
+    if claim is not None:
+        claim.insert(write, row.id, (200, to_json(body).decode()))
+    try:
+        return write.run()
+    except IntegrityError as fault:
+        if getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") != "gateway_idempotencykey_pkey":
+            raise
+        raise KeyTaken from None
+
+
+def _changed(
+    row: Checkout, code: str, ignored: tuple[str, ...], values: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The answer of a checkout that was created or updated: its id is the ndc too (D3). ``values``: its parameters as
+    they will be."""
     fields: dict[str, Any] = {"id": row.public_id}
-    if row.request.get("integrity") == "true":
+    if (row.request if values is None else values).get("integrity") == "true":
         fields["integrity"] = widget_hash.integrity()
     body = envelope(code, row.public_id, **fields)
     if ignored:

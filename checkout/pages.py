@@ -26,9 +26,8 @@ OPTIONS: Final = (
     (
         "registrations",
         "object",
-        "requireCvv: ask for the code of a stored card; hideInitialPaymentForms: only those; "
-        "onDelete: a function of yours that asks your server to delete one ({id, brand, last4}); with it the form shows "
-        "a button, and asks once.",
+        "requireCvv: ask for the code of a stored card; hideInitialPaymentForms: only stored cards; onDelete: your "
+        "function that has one deleted, called with {id, brand, last4}: with it the form offers that, and asks once.",
     ),
     ("brandDetection", "true/false", "Find the brand by the first digits."),
     ("maskCvv", "true/false", "Show dots for the security code."),

@@ -47,10 +47,11 @@ def create(parameters: Parameters, *, merchant: Merchant, channel: Channel, now:
     return row, write
 
 
-def update(row: Checkout, parameters: Parameters) -> bool:
-    """Replace the checkout's parameters, which ``parameters`` holds as they now are, all of them.
+def update(row: Checkout, parameters: Parameters) -> Write:
+    """What replaces the checkout's parameters, which ``parameters`` holds as they now are, all of them: the door adds
+    what belongs to it, and runs it; False then says that somebody else changed it since it was read.
 
-    False when somebody else changed it since it was read. Raises Refused when it is being paid, or paid.
+    Raises Refused when it is being paid, or paid.
     """
     if row.payment is not None and row.payment.status != Status.DECLINED:
         if row.payment.status == Status.APPROVED:
@@ -64,7 +65,7 @@ def update(row: Checkout, parameters: Parameters) -> bool:
          "version": row.version + 1},
         expecting={"version": row.version},
     )  # fmt: skip
-    return write.run()
+    return write
 
 
 def kind_of(values: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 import psycopg
-from django.db import connection, models
+from django.db import DataError, connection, models
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
@@ -29,12 +29,12 @@ from gateway import direct
 
 
 class Write:
-    """Inserts, and at most one compare-and-set update that all of them hang on."""
+    """Inserts, and at most two compare-and-set updates that all of them hang on: both are made, or nothing is."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._values: list[Any] = []
-        self._guarded = False
+        self._guarded = self._twice = False
         self._asked: dict[str, tuple[str, Sequence[Any]]] = {}
         self.brought: dict[str, Any] = {}
         """What :meth:`bring` asked for, once the statement has run."""
@@ -42,15 +42,20 @@ class Write:
     def update(
         self, row: models.Model, changes: Mapping[str, Any], *, expecting: Mapping[str, Any] | None = None
     ) -> None:
-        """Change one row, if it still is as ``expecting`` says. Must come first."""
-        if self._parts:
-            raise ValueError("the update comes first: the inserts depend on it")
+        """Change one row, if it still is as ``expecting`` says. Must come first; a second may follow a first."""
+        if len(self._parts) > int(self._guarded) or self._twice:
+            raise ValueError("updates come first, two at most: the inserts depend on them")
         model = type(row)
         changed = _shape(model, tuple(changes))
         where = {"id": row.pk, **(expecting or {})}
         found = _shape(model, tuple(where))
+        first = ""
+        if self._guarded:
+            self._twice = True
+            self._parts[0] = f"first_{self._parts[0]}"
+            first = " AND EXISTS (SELECT 1 FROM first_moved)"
         self._parts.append(
-            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions} RETURNING 1)"
+            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{first} RETURNING 1)"
         )
         self._values += changed.adapt(changes) + found.adapt(where)
         self._guarded = True
@@ -100,15 +105,23 @@ class Write:
         self._asked[name] = (select, values)
 
     def run(self) -> bool:
-        """Execute. False when the guarded row had moved on: then nothing at all was written."""
+        """Execute. False when a guarded row had moved on: then nothing at all was written."""
         if not self._parts:
             return True
         columns = ["(SELECT count(*) FROM moved)" if self._guarded else "1"]
+        if self._twice:
+            # The first moved and the second did not: the statement fails, which takes the first back.
+            columns = ["CASE WHEN EXISTS (SELECT 1 FROM first_moved) THEN 1 / (SELECT count(*) FROM moved) ELSE 0 END"]
         values = list(self._values)
         for select, asked in self._asked.values():
             columns.append(f"({select})")
             values += asked
-        first = execute(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
+        try:
+            first = execute(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
+        except DataError as fault:
+            if self._twice and isinstance(fault.__cause__, psycopg.errors.DivisionByZero):
+                return False
+            raise
         self.brought = dict(zip(self._asked, first[1:], strict=True))
         return bool(first[0])
 

@@ -38,8 +38,6 @@ from gateway.vault import vault
 MAX_TRIES: Final = 100
 """How often a payment reads its agreement again; each try lost means that another one won."""
 BUSY: Final = "800.120.402"
-LIMITED: Final = "600.200.501"
-"""A payment whose door has a guard of its own cannot draw on an agreement with limits."""
 IN_DOUBT_CODE: Final = "000.200.001"
 WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
@@ -49,7 +47,8 @@ _PASSED: Final[Mapping[str, str]] = {"INTERNAL": "000.100.110", "EXTERNAL": "000
 
 
 class Overtaken(Exception):
-    """The door's own guard no longer held when the payment was to begin: nothing was written."""
+    """The door's own guard, or an agreement's count beside it, no longer held when the payment was to begin: nothing
+    was written."""
 
 
 def process(request: PaymentRequest) -> Payment:
@@ -93,9 +92,6 @@ def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
         agreement = standing.agreement if standing is not None and standing.counts and not code else None
         payment.agreement = agreement.id if agreement is not None else None
         raising = agreement if agreement is not None and is_limited(agreement) else None
-        if raising is not None and request.alongside is not None:
-            # Both would guard the statement, and one guard is all it has.
-            raise refusal.Refused(LIMITED, more="draw on it by POST /v1/registrations/{id}/payments")
         try:
             if starting(payment, refusal=code, raising=raising, plan=plan):
                 return payment

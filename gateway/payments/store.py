@@ -68,15 +68,15 @@ def begin(
 
     ``raising``: the first payment of the chain a follow-up joins, or the agreement a payment draws on; its count of
     follow-ups is raised by one. False when somebody else raised it since it was read: then nothing was written, and
-    it must be read again. ``alongside``: what the door writes in the same statement; a guard of its own counts like
-    ``raising``, and there is one guard at most. ``plan``: what risk looks at and observes as the payment begins.
+    it must be read again. ``alongside``: what the door writes in the same statement; a guard of its own counts beside
+    ``raising``: both hold, or nothing is written. ``plan``: what risk looks at and observes as the payment begins.
     Raises KeyTaken, Duplicate, and Refused for a ``wallet_token`` that began a payment already.
     """
     write = Write()
-    if alongside is not None:
-        alongside(write)
     if raising is not None:
         write.update(raising, {"follow_ups": raising.follow_ups + 1}, expecting={"follow_ups": raising.follow_ups})
+    if alongside is not None:
+        alongside(write)
     event = Event.REFUSE if refusal else Event.BEGIN
     payment.status = after(START, event)
     payment.result_code = refusal

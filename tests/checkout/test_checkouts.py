@@ -383,6 +383,22 @@ def test_an_idempotency_key_makes_one_checkout(api: Api) -> None:
     assert Checkout.objects.count() == 1
 
 
+def test_an_idempotency_key_updates_once(api: Api) -> None:
+    """D20: the stored answer comes again, another body is refused, and a later update is not undone."""
+    browser = open_checkout(api)
+    path = f"/v1/checkouts/{browser.checkout}"
+    first = api.post(path, {"amount": "93.00"}, Idempotency_Key="u-1")
+    assert first.code == "000.200.101"
+    api.post(path, {"amount": "94.00"})
+    again = api.post(path, {"amount": "93.00"}, Idempotency_Key="u-1")
+    assert (again.body, again.headers["Idempotent-Replayed"]) == (first.body, "true")
+    assert browser.config().body["checkout"]["amount"] == "94.00"
+    assert api.post(path, {"amount": "95.00"}, Idempotency_Key="u-1").status == 400
+    assert browser.config().body["checkout"]["amount"] == "94.00"
+    faulty = api.post(path, {"amount": "1.5"}, Idempotency_Key="u-2")
+    assert (faulty.status, api.post(path, {"amount": "96.00"}, Idempotency_Key="u-2").code) == (400, "000.200.101")
+
+
 def test_public_routes_take_no_other_method_and_say_so(api: Api) -> None:
     browser = open_checkout(api)
     for path in ("payment", "state", "config"):

@@ -196,3 +196,31 @@ def test_a_write_inside_a_transaction_is_rolled_back_with_it() -> None:
         transaction.set_rollback(True)
     assert RequestLog.objects.count() == 0
     assert connection.is_usable()
+
+
+@pytest.mark.parametrize("right", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.django_db(transaction=True)
+def test_of_two_guards_both_hold_or_nothing_is_written(committed: Shop, right: tuple[bool, bool]) -> None:
+    """A checkout's payment that draws on an agreement."""
+    rows = begun(committed), begun(committed)
+    write = Write()
+    for row, holds in zip(rows, right, strict=True):
+        write.update(row, {"follow_ups": 1}, expecting={"follow_ups": 0 if holds else 7})
+    write.insert(PaymentEvent, **event(rows[0]))
+    assert write.run() is all(right)
+    for row in rows:
+        row.refresh_from_db()
+    assert [row.follow_ups for row in rows] == ([1, 1] if all(right) else [0, 0])
+    assert PaymentEvent.objects.count() == int(all(right))
+
+
+def test_a_third_guard_or_one_after_an_insert_is_a_mistake(shop: Shop) -> None:
+    row, write = begun(shop), Write()
+    for _ in range(2):
+        write.update(row, {"follow_ups": 1})
+    with pytest.raises(ValueError, match="updates come first"):
+        write.update(row, {"follow_ups": 1})
+    late = Write()
+    late.insert(PaymentEvent, **event(row))
+    with pytest.raises(ValueError, match="updates come first"):
+        late.update(row, {"follow_ups": 1})
