@@ -144,7 +144,7 @@ def test_a_failed_authentication_says_that_nothing_was_charged(
     fill_address(widget.page)
     widget.pay.click()
     bank = widget.page.frame_locator(".wpwl-sheet-frame")
-    for left in ("2 tries are left", "One try is left", ""):
+    for left in ("Tries left: 2", "Tries left: 1", ""):
         bank.get_by_label("Code").fill("000000")
         bank.get_by_role("button", name="Confirm").click()
         if left:

@@ -52,7 +52,7 @@ def test_a_shopper_is_challenged_mistypes_asks_for_another_code_and_pays(api: Ap
     assert api.follow(answer.id, "RF", "92.00").code == "700.400.570"
     shopper = Shopper.of(answer)
     assert "92.00 EUR" in words(shopper.open())
-    assert "2 tries are left" in words(shopper.follow(shopper.enter("000000")))
+    assert "Tries left: 2" in words(shopper.follow(shopper.enter("000000")))
     assert "A new code is on its way" in words(shopper.follow(shopper.press("resend")))
     back = way_back(shopper.follow(shopper.enter()))
     assert back == {"order": "7", "id": answer.id, "resourcePath": f"/v1/payments/{answer.id}"}

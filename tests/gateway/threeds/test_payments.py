@@ -157,7 +157,7 @@ def test_three_wrong_codes_decline(api: Api) -> None:
     answer = buy(api)
     shopper = Shopper.of(answer)
     assert "This code is wrong. Try again. Tries left: 2" in words(shopper.follow(shopper.enter("000000")))
-    assert "One try is left" in words(shopper.follow(shopper.enter("000000")))
+    assert "Tries left: 1" in words(shopper.follow(shopper.enter("000000")))
     way_back(shopper.follow(shopper.enter("000000")))
     assert api.read(answer.id).code == "100.380.401"
 
@@ -190,7 +190,7 @@ def test_the_issuers_method_page_goes_before(api: Api, card: str, flow: str) -> 
     assert page["parameters"][0]["name"] == "threeDSMethodData"
     shopper = Shopper.of(answer)
     assert shopper.http.post("/shopper/method", {"threeDSMethodData": "x"}).status_code == 200
-    assert "Checking with your bank" in words(shopper.open())
+    assert "Confirm with your bank" in words(shopper.open())
     after = shopper.follow(shopper.post(completed="Y"))
     if flow == "challenge":
         assert "Confirm your payment" in words(after)
