@@ -8,24 +8,35 @@ from typing import Any, Final
 
 import structlog
 from celery import current_app
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
 from gateway import due, wake
+from gateway.rows import execute
 
 OLDER_TASKS: Final = ("gateway.tasks.tick", "gateway.tasks.sweep", "checkout.tasks.sweep", "celery.backend_cleanup")
 """Ticks of earlier releases, which did several timers in one task."""
 EXPIRES_AFTER: Final = 5
 """Seconds, and intervals of a longer one, after which a tick that nobody took is of no use."""
 CHANGES_EVERY_S: Final = 1.0
+_SYNC_LOCK: Final = 0x7011B3A7
 
 log = structlog.get_logger(__name__)
 
 
 def sync() -> None:
     """Make the rows of the ticks those of gateway.due.TIMERS: new ones appear, those of no timer vanish. How often a
-    tick comes and whether it does are set once, when its row is made: from then on they are the back office's."""
+    tick comes and whether it does are set once, when its row is made: from then on they are the back office's.
+
+    Two beats that start at once do it one after the other.
+    """
+    with transaction.atomic():
+        execute("SELECT 1 FROM (SELECT pg_advisory_xact_lock(%s::bigint)) AS locked", [_SYNC_LOCK])
+        _sync()
+
+
+def _sync() -> None:
     ours = PeriodicTask.objects.filter(task__in=(wake.TASK, *OLDER_TASKS))
     for row in ours.exclude(task=wake.TASK, name__in=list(due.TIMERS)):
         row.delete()

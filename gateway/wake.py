@@ -126,7 +126,7 @@ class _Sender:
 def connection() -> Connection:
     """A connection of its own to the broker that gives up soon, for whoever may not wait."""
     options = dict(current_app.conf.broker_transport_options)
-    if current_app.conf.broker_url.startswith("redis"):
+    if current_app.conf.broker_write_url.startswith("redis"):
         options |= {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": CONNECT_TIMEOUT_S}
     made: Connection = current_app.connection_for_write(
         connect_timeout=CONNECT_TIMEOUT_S, transport_options=options

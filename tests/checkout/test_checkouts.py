@@ -10,6 +10,7 @@ from django.test import override_settings
 from checkout.models import Checkout, ResultCall
 from gateway.models import Payment, RequestLog, Status
 from tests.support.client import Api
+from tests.support.clock import jump
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.shopper import DECLINED, Browser, create, open_checkout, result_of
@@ -275,10 +276,10 @@ def test_a_checkout_ends_after_exactly_thirty_minutes(shop: Shop) -> None:
     paid.pay()
     row = Checkout.objects.get(pk=unpaid.checkout[:32].lower())
     assert (row.expires_at - row.created_at).total_seconds() == 1800
-    shop.api.post("/v1/test/clock", {"advance": "1798"})
+    jump(1798)
     assert unpaid.state().body["state"] == "open"
     assert result_of(shop.api, paid).status == 200
-    shop.api.post("/v1/test/clock", {"advance": "2"})
+    jump(2)
     for browser in (unpaid, paid):
         answer = result_of(shop.api, browser)
         assert (answer.status, answer.code) == (404, "200.300.404")

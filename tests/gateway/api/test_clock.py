@@ -1,0 +1,194 @@
+"""The movable clock: what falls due on the way is done in the order of its time, by one mover, within bounds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+
+from checkout.models import Checkout
+from gateway import clock, clock_moves, due
+from gateway.models import Merchant
+from tests.support.client import Answer, Api
+from tests.support.fixtures import Shop
+from tests.support.shopper import open_checkout
+
+pytestmark = pytest.mark.django_db
+CLOCK = "/v1/test/clock"
+DAY = 86_400
+
+
+@dataclass(slots=True)
+class Diary:
+    """Timers made for a test: rows in memory, by merchant. ``done``: (timer, when it was due, what the clock said)."""
+
+    rows: dict[str, list[datetime]] = field(default_factory=dict)
+    done: list[tuple[str, datetime, datetime]] = field(default_factory=list)
+    stubborn: set[str] = field(default_factory=set)
+    then: Callable[[str, Merchant], None] | None = None
+
+    def timer(self, name: str) -> due.Timer:
+        self.rows[name] = []
+        return due.Timer(
+            name=name, about="Of a test.", run=lambda merchant: self._run(name, merchant),
+            next_at=lambda merchant: min(self.rows[name], default=None),
+        )  # fmt: skip
+
+    def _run(self, name: str, merchant: Merchant | None) -> int:
+        assert merchant is not None
+        if self.then is not None:
+            self.then(name, merchant)
+        if name in self.stubborn:
+            return 0
+        now = clock.now(Merchant.objects.get(pk=merchant.pk))
+        ripe = sorted(at for at in self.rows[name] if at <= now)
+        self.rows[name] = [at for at in self.rows[name] if at > now]
+        self.done += [(name, at, now) for at in ripe]
+        return len(ripe)
+
+
+@pytest.fixture
+def diary() -> Iterator[Diary]:
+    """Two timers beside the product's own."""
+    diary = Diary()
+    for name in ("tea", "post"):
+        due.add(diary.timer(name))
+    yield diary
+    for name in ("tea", "post"):
+        del due._TIMERS[name]
+
+
+def move(api: Api, seconds: int) -> Answer:
+    answer = api.post(CLOCK, {"advance": str(seconds)})
+    assert answer.status == 200, answer
+    return answer
+
+
+def test_everything_that_falls_due_on_the_way_is_done_at_its_time_and_in_its_order(api: Api, diary: Diary) -> None:
+    """Issue: POST /v1/test/clock answers when everything that fell due has run."""
+    now = clock.real()
+    diary.rows["tea"] = [now + timedelta(days=day) for day in (3, 1)]
+    diary.rows["post"] = [now + timedelta(days=day) for day in (2, 400)]
+    answer = move(api, 10 * DAY)
+    assert (answer.body["ran"], answer.body["complete"], answer.body["waiting"]) == ({"tea": 2, "post": 1}, True, [])
+    assert (answer.body["offsetSeconds"], answer.body["remainingSeconds"]) == (10 * DAY, 0)
+    assert [(name, (at - now).days) for name, at, _ in diary.done] == [("tea", 1), ("post", 2), ("tea", 3)]
+    for _, at, told in diary.done:
+        assert timedelta(0) <= told - at < timedelta(minutes=1)
+    assert diary.rows["post"] == [now + timedelta(days=400)]
+
+
+def test_what_becomes_due_by_what_was_done_is_done_too(api: Api, diary: Diary) -> None:
+    """A year of a monthly subscription makes twelve payments."""
+    now = clock.real()
+    diary.rows["tea"] = [now + timedelta(days=30)]
+
+    def again(name: str, merchant: Merchant) -> None:
+        if len(diary.done) < 20 and name == "tea":
+            diary.rows["tea"].append(min(diary.rows["tea"]) + timedelta(days=30))
+
+    diary.then = again
+    assert move(api, 365 * DAY).body["ran"] == {"tea": 12}
+
+
+def test_an_empty_way_is_just_moved(api: Api, diary: Diary) -> None:
+    answer = move(api, DAY)
+    assert (answer.body["ran"], answer.body["complete"]) == ({}, True)
+    assert "ran" not in api.get(CLOCK).body
+    assert "ran" not in api.delete(CLOCK).body
+
+
+def test_a_long_way_is_bounded_and_tells_how_far_it_came(
+    shop: Shop, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The web server's patience is longer: complete=false, and the caller sends the rest."""
+    now = clock.real()
+    diary.rows["tea"] = [now + timedelta(days=day) for day in range(1, 6)]
+    moved = clock_moves.move(shop.merchant, timedelta(days=10), within_s=-1)
+    assert not moved.complete
+    assert (moved.remaining, dict(moved.ran)) == (timedelta(days=10), {})
+    monkeypatch.setattr(clock_moves, "WITHIN_S", 20.0)
+    answer = move(shop.api, 10 * DAY)
+    assert (answer.body["complete"], answer.body["ran"]) == (True, {"tea": 5})
+
+
+def test_what_nobody_can_do_yet_is_waited_for_and_then_told(
+    api: Api, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker has it, or a bank is silent: the clock goes on without it."""
+    monkeypatch.setattr(clock_moves, "PATIENCE_S", 0.2)
+    now = clock.real()
+    diary.stubborn = {"tea"}
+    diary.rows["tea"] = [now + timedelta(days=1)]
+    diary.rows["post"] = [now + timedelta(days=2)]
+    answer = move(api, 3 * DAY)
+    assert (answer.body["complete"], answer.body["ran"], answer.body["waiting"]) == (True, {"post": 1}, ["tea"])
+
+
+def test_a_timer_that_breaks_stops_neither_the_clock_nor_the_others(
+    api: Api, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock_moves, "PATIENCE_S", 0.2)
+    now = clock.real()
+    diary.rows["tea"] = diary.rows["post"] = [now + timedelta(days=1)]
+
+    def breaks(name: str, merchant: Merchant) -> None:
+        if name == "tea":
+            raise RuntimeError("no water")
+
+    diary.then = breaks
+    answer = move(api, 2 * DAY)
+    assert (answer.body["ran"], answer.body["waiting"]) == ({"post": 1}, ["tea"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_mover_of_one_merchants_clock_is_refused(committed: Shop, diary: Diary) -> None:
+    """One mover per merchant; the other one learns it at once."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def waits(name: str, merchant: Merchant) -> None:
+        inside.set()
+        assert go_on.wait(30)
+
+    diary.then = waits
+    diary.rows["tea"] = [clock.real() + timedelta(days=1)]
+    first: list[Answer] = []
+
+    def begin() -> None:
+        from django.db import connection
+
+        first.append(committed.api.post(CLOCK, {"advance": str(2 * DAY)}))
+        connection.close()
+
+    mover = threading.Thread(target=begin)
+    mover.start()
+    assert inside.wait(30)
+    for refused in (committed.api.post(CLOCK, {"advance": "60"}), committed.api.delete(CLOCK)):
+        assert (refused.status, refused.code) == (409, "800.120.402")
+        assert "moved by another request" in refused.description
+    go_on.set()
+    mover.join(30)
+    assert first[0].body["offsetSeconds"] == 2 * DAY
+    assert move(committed.api, 60).body["offsetSeconds"] == 2 * DAY + 60
+
+
+def test_only_this_merchants_rows_are_done(shop: Shop, stranger: Shop) -> None:
+    """Goals: one merchant's tests do not move another's time."""
+    for one in (shop, stranger):
+        open_checkout(one.api, customer__givenName="Jane", customer__surname="Jones", customer__birthDate="1990-01-01")
+    Checkout.objects.update(request_sealed=b"sealed")
+    assert move(shop.api, 31 * 60).body["ran"] == {"checkout expiry": 1}
+    left = Checkout.objects.get(request_sealed__isnull=False)
+    assert left.merchant_id == stranger.merchant.pk
+
+
+def test_after_a_reset_what_is_due_later_stays_due_at_its_time(api: Api, diary: Diary) -> None:
+    """docs/time.md: DELETE moves no rows."""
+    move(api, 10 * DAY)
+    diary.rows["tea"] = [clock.real() + timedelta(days=11)]
+    api.delete(CLOCK)
+    assert move(api, 10 * DAY).body["ran"] == {}
+    assert move(api, 2 * DAY).body["ran"] == {"tea": 1}
