@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults import audit, books, phases, races, report, shoppers, timing
+from tests.faults import audit, books, duties, phases, races, report, shoppers, timing
 from tests.faults import faults as on_parts
 from tests.faults.client import Journal
 from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
@@ -78,24 +78,31 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     if not stage.recovers():
         raise NotUp("payments in doubt are not asked about, before anything was done to the product")
     load = Load(stack.folder, shop=shop, seed=seed)
+    owing = [duty(stack, shop, seed) for duty in duties.DUTIES]
     began = time.time()
     load.start()
+    for duty in owing:
+        duty.start()
     try:
         strikes, hurt = strike(stage, faults, load, seconds)
     finally:
-        ended = load.stop()
+        ended = [load.stop(), *(duty.stop() for duty in owing)]
     took_s = time.time() - began
     stage.quiet()
     say("load and faults have stopped; waiting until no payment is open")
     shoppers.move_clock(shop.late_client())  # nobody comes any more
     waited = time.monotonic()
-    eventually(lambda: _open(stack) == 0, SETTLED_WITHIN_S, 0.5)
+    eventually(lambda: _open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
     journal = books.journal([*load.journals, stack.folder / JOURNAL])
     replays = replay(shop, stack.folder, journal)
     return judge(
-        stack, faults, strikes, hurt, raced, journal, replays, seed=seed, began=began, took_s=took_s, waited_s=waited_s,
-        broken=[*load.broken, *([] if ended else ["a client did not end"])],
+        stack, faults, strikes, hurt, raced, journal, replays, owing, seed=seed, began=began, took_s=took_s,
+        waited_s=waited_s,
+        broken=[
+            *load.broken, *(text for duty in owing for text in duty.broken),
+            *([] if all(ended) else ["a client did not end"]),
+        ],
     )  # fmt: skip
 
 
@@ -184,13 +191,16 @@ def windows(
 def judge(
     stack: Stack, faults: Sequence[Fault], strikes: Sequence[Strike], hurt: Mapping[str, int],
     raced: Sequence[races.RaceResult], journal: Sequence[Mapping[str, Any]], replays: Sequence[Mapping[str, Any]],
-    *, seed: int, began: float, took_s: float, waited_s: float, broken: Sequence[str],
+    owing: Sequence[duties.Duty], *, seed: int, began: float, took_s: float, waited_s: float, broken: Sequence[str],
 ) -> int:  # fmt: skip
     """Compare, print and write down."""
     with stack.connect() as connection:
         payments, keys, aside = books.ours(connection), books.keys(connection), books.aside(connection)
     acquirer = books.acquirer(stack.acquirer_log())
     findings = audit.find_all(payments, acquirer, journal, keys, replays, aside)
+    stopping = {fault.name for fault in faults if fault.stops_ticks}
+    for duty in owing:
+        findings += duty.findings([one for one in strikes if one.fault in stopping])
     visits = shoppers.done(journal)
     down, away = windows(faults, strikes, began)
     first, settled = timing.first_inquiries(payments, down), timing.settlements(payments, away)
@@ -211,6 +221,7 @@ def judge(
         "keys asked, replayed": f"{len(audit.last_answers(journal))}, {len(replays)}",
         "tries by HTTP status": ", ".join(f"{name}: {statuses[name]}" for name in sorted(statuses)),
         "requests in killed web workers": phases.told(killed),
+        **{duty.name: duty.told() for duty in owing},
     }
     say("\n" + report.table(
         faults, strikes, hurt, acquirer.faults, visits, raced, findings, first, settled, counts

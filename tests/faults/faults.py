@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import psycopg
 
+from config.launcher.programs import beat_command
 from tests.faults.client import Answer, payment
 from tests.faults.processes import Process, eventually, is_alive
 from tests.faults.races import Shop
@@ -27,6 +28,7 @@ from tests.faults.stack import Stack, stopped
 GONE_WITHIN_S: Final = 5.0
 BACK_WITHIN_S: Final = 60.0
 HELD_S: Final = 3.0
+TWO_BEATS_S: Final = 5.0
 BEHAVIOUR_S: Final = 3.0
 BEHAVIOUR_AT_MOST_S: Final = 12.0
 BEHAVIOUR_ODDS: Final = 0.3
@@ -237,6 +239,27 @@ def _hold_acquirer(stage: Stage) -> Seen:
     return _hold(stage, lambda: [stage.stack.must_find("acquirer")], _accepts)
 
 
+def _hold_broker(stage: Stage) -> Seen:
+    return _hold(stage, lambda: [stage.stack.must_find("broker")], _ticks)
+
+
+def _forget(stage: Stage) -> Seen:
+    """Every queue, what workers hold unacknowledged, and the bindings: all of it gone while they work."""
+    before = stage.stack.flush_broker()
+    return Seen(before > 0, _ticks(stage), f"{before} keys")
+
+
+def _second_beat(stage: Stage) -> Seen:
+    """Two beats tick for a while; then the second dies by kill -9."""
+    beat = stage.stack.run_beside("second-beat.log", beat_command())
+    began = eventually(lambda: stage.stack.log_has("second-beat.log", "maxinterval"), BACK_WITHIN_S, 0.2)
+    time.sleep(TWO_BEATS_S)
+    lived = beat.poll() is None
+    beat.kill()
+    beat.wait()
+    return Seen(began and lived, _ticks(stage), f"for {TWO_BEATS_S:g} s")
+
+
 def _accepts(stage: Stage) -> bool:
     return eventually(stage.steers_again, BACK_WITHIN_S, 0.1)
 
@@ -288,6 +311,9 @@ FAULTS: Final = (
           strike=partial(_kill_role, role="beat", works=_ticks)),
     Fault(name="broker: kill -9", group="broker", stops_ticks=True,
           strike=partial(_kill_role, role="broker", works=_ticks)),
+    Fault(name="broker: SIGSTOP 3 s", group="broker", stops_ticks=True, strike=_hold_broker),
+    Fault(name="broker: forgets everything", group="broker", strike=_forget),
+    Fault(name="a second beat, then kill -9", group="beat", strike=_second_beat),
     Fault(name="PostgreSQL session: kill -9", group="postgres", stops_ticks=True, strike=_kill_backend),
     Fault(name="PostgreSQL server: kill -9", group="postgres", stops_ticks=True,
           strike=partial(_kill_role, role="postgres", works=keeps)),

@@ -16,8 +16,9 @@ SECRET: Final = "secret kept"
 OPEN: Final = "still open"
 REPLAY: Final = "replayed differently"
 UNANSWERED: Final = "never answered"
+TOO_EARLY: Final = "before its time"
 KINDS: Final = (
-    LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED,
+    LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED, TOO_EARLY,
 )  # fmt: skip
 
 

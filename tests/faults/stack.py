@@ -13,13 +13,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import psycopg
+import redis
 
+from config.launcher.process import spawn
 from config.launcher.var import ROOT, port_is_free
 from gateway.connectors.stub.control import StubControl, log_entries
 from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
@@ -179,6 +181,23 @@ class Stack:
         )  # fmt: skip
         if done.returncode != 0:
             raise NotUp(done.stderr[-1_000:])
+
+    def run_beside(self, log: str, module: Sequence[str]) -> subprocess.Popen[bytes]:
+        """One more program of the product, in the environment of the run; it dies with us, or earlier."""
+        environment = self.environment | self.facts("run.json")["environment"]
+        return spawn([sys.executable, "-m", *module], log=self.folder / log, env=environment, directory=ROOT)
+
+    def log_has(self, log: str, words: str) -> bool:
+        with contextlib.suppress(OSError):
+            return words in (self.folder / log).read_text(errors="replace")
+        return False
+
+    def flush_broker(self) -> int:
+        """Let the broker (Valkey, Redis) forget everything; how many keys it had."""
+        with redis.Redis.from_url(self.facts("run.json")["environment"]["CELERY_BROKER_URL"]) as line:
+            keys = int(line.dbsize())
+            line.flushall()
+        return keys
 
     @property
     def acquirer(self) -> StubControl:
