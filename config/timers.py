@@ -7,10 +7,12 @@ from typing import Final
 from checkout import timers as checkout
 from gateway import due
 from gateway import timers as gateway
+from gateway.payments import telling
 
 TIMERS: Final[tuple[due.Timer, ...]] = (
     *gateway.TIMERS,
     *checkout.TIMERS,
+    telling.TIMER,
 )
 
 

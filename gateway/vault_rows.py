@@ -14,7 +14,15 @@ from uuid import UUID
 
 from django.db import connection, models
 
-from gateway.models import Authentication, Payment, Registration, RiskListEntry, Suspension, WalletKey
+from gateway.models import (
+    Authentication,
+    Payment,
+    Registration,
+    RiskListEntry,
+    Suspension,
+    WalletKey,
+    WebhookEndpoint,
+)
 from gateway.rows import execute
 from gateway.vault import PREFIX_BYTES, Vault, VaultError, key_of, prefix_of
 
@@ -42,6 +50,8 @@ SEALED: Final = [
     Sealed(model=WalletKey, sealed="key_sealed"),
     Sealed(model=Authentication, sealed="number_sealed"),
     Sealed(model=Authentication, sealed="proof_sealed"),
+    Sealed(model=WebhookEndpoint, sealed="secret_sealed"),
+    Sealed(model=WebhookEndpoint, sealed="previous_sealed"),
 ]
 """Every such column; an app above this one adds its own when it is loaded."""
 

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0009_taken_back"),
+        ("gateway", "0010_webhooks"),
     ]
 
     operations = [

@@ -10,6 +10,7 @@ from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
 from gateway.models.wallets import WalletKey, WalletTokenSeen
+from gateway.models.webhooks import FannedOut, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "SCOPES",
@@ -23,6 +24,7 @@ __all__ = [
     "CardTestingCount",
     "Channel",
     "Division",
+    "FannedOut",
     "IdempotencyKey",
     "Merchant",
     "Notification",
@@ -46,4 +48,7 @@ __all__ = [
     "TimerRun",
     "WalletKey",
     "WalletTokenSeen",
+    "WebhookAttempt",
+    "WebhookDelivery",
+    "WebhookEndpoint",
 ]

@@ -1,0 +1,167 @@
+"""Who is told: a merchant's webhook endpoints, what each is to be told, and how every attempt went.
+
+Columns and constraints; the verbs live in gateway.notifications. Source: Part A, Events; decisions, section 6.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Merchant
+
+KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
+"""What there is to be told of."""
+
+
+class WebhookEndpoint(models.Model):
+    """An address that is told of a merchant's events; ``channel`` None means all of the merchant's channels.
+
+    ``secret_sealed``: 64 hex digits, 32 bytes. ``previous_sealed`` is honoured beside it until ``previous_until`` (real
+    time), where secrets were rotated. ``failures``: attempts that failed one after the other, 0 after a success;
+    ``failing_since``: the first of them (the merchant's clock). A PAUSED endpoint is asked once in a while, next at
+    ``probe_at`` (the merchant's clock), after ``probes`` that failed. ``reason``: why it is in its state, for people.
+    A merchant's one RETURN endpoint stands for the addresses that payments bring themselves (notificationUrl).
+    """
+
+    class Mode(models.TextChoices):
+        ENCRYPTED = "encrypted", "encrypted (AES-256-GCM)"
+        SIGNED = "signed", "signed (Standard Webhooks)"
+        RETURN = "return", "the notificationUrl of each payment"
+
+    class Wrapper(models.TextChoices):
+        NONE = "none", "the body is the text in hex"
+        JSON = "json", '{"encryptedBody": …}'
+
+    class State(models.TextChoices):
+        INACTIVE = "inactive", "not activated yet"
+        ACTIVE = "active", "active"
+        PAUSED = "paused", "paused: it fails wholly and is probed"
+        OFF = "off", "off"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="webhook_endpoints")
+    channel = models.ForeignKey(
+        Channel, on_delete=models.PROTECT, null=True, blank=True, related_name="webhook_endpoints"
+    )
+    url = models.CharField(max_length=2048)
+    kinds = ArrayField(models.CharField(max_length=12), default=list)
+    mode = models.CharField(max_length=9, choices=Mode, default=Mode.ENCRYPTED)
+    wrapper = models.CharField(max_length=4, choices=Wrapper, default=Wrapper.NONE)
+    secret_sealed = models.BinaryField(null=True)
+    previous_sealed = models.BinaryField(null=True)
+    previous_until = models.DateTimeField(null=True)
+    state = models.CharField(max_length=8, choices=State, default=State.INACTIVE)
+    reason = models.CharField(max_length=255, default="", blank=True)
+    failures = models.IntegerField(default=0, editable=False)
+    failing_since = models.DateTimeField(null=True, editable=False)
+    probes = models.SmallIntegerField(default=0, editable=False)
+    probe_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["merchant_id", "created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["merchant"], name="webhook_one_return", condition=models.Q(mode="return")
+            ),
+            models.CheckConstraint(
+                condition=models.Q(mode="return") | models.Q(secret_sealed__isnull=False),
+                name="webhook_endpoint_has_a_secret",
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.url or self.mode
+
+
+class WebhookDelivery(models.Model):
+    """One event that one endpoint is to be told, until it says so or its time is over.
+
+    ``notification``: the row of the outbox, None for a test message. ``body``: the plain text, made once, so that every
+    attempt tells the same. ``url``: where it goes, if not to the endpoint's. ``due_at``, ``give_up_at`` and
+    ``created_at`` are the merchant's clock; ``lease_until`` is real time, while somebody sends. ``lease`` names that
+    somebody's turn: only they may say how it went.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "waiting"
+        DELIVERED = "delivered", "delivered"
+        GIVEN_UP = "given_up", "given up after 30 days"
+        CANCELLED = "cancelled", "cancelled: the endpoint is off"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    endpoint = models.ForeignKey(
+        WebhookEndpoint, on_delete=models.PROTECT, related_name="deliveries", db_index=False, db_constraint=False
+    )
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    notification = models.BigIntegerField(null=True)
+    kind = models.CharField(max_length=12)
+    action = models.CharField(max_length=32)
+    payment = models.UUIDField(null=True)
+    sequence = models.SmallIntegerField(default=0)
+    body = models.TextField()
+    url = models.CharField(max_length=2600, default="")
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    attempts = models.SmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    give_up_at = models.DateTimeField()
+    lease_until = models.DateTimeField(null=True)
+    lease = models.UUIDField(null=True)
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "webhook deliveries"
+        constraints = [
+            # The merchant's events of one endpoint, each once; also how replay finds them.
+            models.UniqueConstraint(fields=["endpoint", "notification"], name="webhook_delivery_once"),
+        ]
+        indexes = [
+            models.Index(fields=["endpoint", "due_at"], name="webhook_due", condition=models.Q(state="waiting")),
+            models.Index(fields=["payment"], name="webhook_payment", condition=models.Q(payment__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.action} ({self.state})"
+
+
+class WebhookAttempt(models.Model):
+    """One attempt to deliver: ``status`` of the answer and its first bytes, or the ``failure`` and why. ``at``: the
+    merchant's clock."""
+
+    id = models.BigAutoField(primary_key=True)
+    delivery = models.ForeignKey(
+        WebhookDelivery, on_delete=models.PROTECT, related_name="tried", db_constraint=False, db_index=True
+    )
+    number = models.SmallIntegerField()
+    at = models.DateTimeField()
+    status = models.SmallIntegerField(null=True)
+    failure = models.CharField(max_length=12, default="")
+    answer = models.CharField(max_length=512, default="")
+    duration_ms = models.IntegerField()
+
+    class Meta:
+        ordering = ["delivery_id", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.status or self.failure}"
+
+
+class FannedOut(models.Model):
+    """How far the outbox has been handed to the endpoints: one row.
+
+    Every notification up to ``position`` was handed on, except those in ``gaps``: numbers that were not visible when
+    their neighbours were, because their transaction was open or never came to be.
+    gaps: [{first, last, xid, at}]; ``xid``: transactions below it are older than the gap; ``at``: real time, ISO 8601.
+    """
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    position = models.BigIntegerField()
+    gaps = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="fanned_out_is_one_row")]

@@ -1,0 +1,281 @@
+"""Whose turn it is, and how it went: deliveries are leased to one sender at a time and settled by that one alone.
+
+A lease is real time and names the sender's turn. A sender that dies loses it, and the delivery goes out again: at least
+once. Many deliveries are claimed, and many settled, in one statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID, uuid4
+
+import structlog
+
+from gateway import clock
+from gateway.masking import mask_text
+from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
+from gateway.notifications import record, timing
+from gateway.notifications.signing import Keys
+from gateway.outbound import Outcome
+from gateway.rows import execute
+from gateway.secret import SecretBytes
+from gateway.vault import VaultError, vault
+
+LEASE: Final = timedelta(seconds=90)
+"""Longer than an attempt and the wait for its turn together."""
+KEPT_ANSWER: Final = 256
+"""Characters kept of an answer."""
+HEALTHY_FAILURES: Final = 3
+"""An endpoint that failed so often in a row is asked for one thing at a time."""
+
+Sealed = bytes | memoryview
+
+log = structlog.get_logger(__name__)
+
+# Endpoints that have something waiting are found by hopping over the index; each gives what is due, at most its room.
+_CLAIM: Final = """
+WITH RECURSIVE waiting(id) AS (
+    (SELECT endpoint_id FROM gateway_webhookdelivery WHERE state = 'waiting' ORDER BY endpoint_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.endpoint_id FROM gateway_webhookdelivery d
+            WHERE d.state = 'waiting' AND d.endpoint_id > w.id ORDER BY d.endpoint_id LIMIT 1)
+    FROM waiting w WHERE w.id IS NOT NULL
+), ready AS MATERIALIZED (
+    SELECT e.id, m.clock_offset, m.id AS merchant, e.state,
+        least(CASE WHEN e.state = 'paused' OR (e.failures >= %(unhealthy)s AND e.mode <> 'return') THEN 1
+            ELSE %(room)s END - coalesce(b.number, 0), %(room)s) AS room
+    FROM waiting w JOIN gateway_webhookendpoint e ON e.id = w.id JOIN gateway_merchant m ON m.id = e.merchant_id
+    LEFT JOIN unnest(%(busy)s::uuid[], %(numbers)s::int[]) AS b(id, number) ON b.id = e.id
+    WHERE (e.state = 'active' OR (e.state = 'paused' AND e.probe_at <= %(now)s::timestamptz + m.clock_offset))
+        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    ORDER BY random()
+), due AS MATERIALIZED (
+    SELECT d.id, r.clock_offset FROM ready r CROSS JOIN LATERAL (
+        SELECT d.id FROM gateway_webhookdelivery d
+        WHERE d.endpoint_id = r.id AND d.state = 'waiting' AND d.due_at <= %(now)s::timestamptz + r.clock_offset
+            AND (d.lease_until IS NULL OR d.lease_until <= %(now)s::timestamptz)
+        ORDER BY d.due_at LIMIT greatest(r.room, 0) FOR UPDATE SKIP LOCKED
+    ) d LIMIT %(limit)s
+)
+UPDATE gateway_webhookdelivery d SET lease_until = %(until)s::timestamptz, lease = %(lease)s::uuid
+FROM due, gateway_webhookendpoint e WHERE d.id = due.id AND e.id = d.endpoint_id
+RETURNING d.id, d.endpoint_id, d.merchant_id, d.kind, d.attempts, d.body, d.give_up_at, due.clock_offset,
+    CASE WHEN d.url = '' THEN e.url ELSE d.url END, e.mode, e.wrapper, e.secret_sealed,
+    CASE WHEN e.previous_until > %(now)s::timestamptz THEN e.previous_sealed END, e.failures
+"""
+
+# What happened is kept whoever holds the lease by now; what follows from it only if it is still ours.
+_SETTLE: Final = """
+WITH done AS (
+    SELECT * FROM unnest(%(id)s::uuid[], %(lease)s::uuid[], %(number)s::smallint[], %(tried)s::bool[],
+        %(state)s::text[], %(due)s::timestamptz[], %(at)s::timestamptz[], %(status)s::smallint[], %(failure)s::text[],
+        %(answer)s::text[], %(took)s::int[])
+        AS t(id, lease, number, tried, state, due, at, status, failure, answer, took)
+), moved AS (
+    UPDATE gateway_webhookdelivery d SET state = done.state, due_at = coalesce(done.due, d.due_at),
+        attempts = done.number, lease_until = NULL, lease = NULL,
+        ended_at = CASE WHEN done.state = 'waiting' THEN NULL ELSE done.at END
+    FROM done WHERE d.id = done.id AND d.lease = done.lease AND d.state = 'waiting' RETURNING 1
+), kept AS (
+    INSERT INTO gateway_webhookattempt (delivery_id, number, at, status, failure, answer, duration_ms)
+    SELECT id, number, at, status, failure, answer, took FROM done WHERE tried
+)
+SELECT count(*) FROM moved
+"""
+
+_WELL: Final = """
+UPDATE gateway_webhookendpoint SET failures = 0, failing_since = NULL, probes = 0, probe_at = NULL,
+    state = CASE WHEN state = 'paused' THEN 'active' ELSE state END,
+    reason = CASE WHEN state = 'paused' THEN '' ELSE reason END
+WHERE id = %(id)s::uuid AND (failures > 0 OR state = 'paused') RETURNING (
+    SELECT state FROM gateway_webhookendpoint before WHERE before.id = %(id)s::uuid)
+"""
+_ALL_DUE: Final = """
+UPDATE gateway_webhookdelivery SET due_at = %(at)s::timestamptz
+WHERE endpoint_id = %(id)s::uuid AND state = 'waiting' AND due_at > %(at)s::timestamptz
+"""
+_FAILED: Final = """
+UPDATE gateway_webhookendpoint SET failures = CASE WHEN %(anew)s::bool THEN 0 ELSE failures END + %(number)s::int,
+    failing_since = CASE WHEN %(anew)s::bool THEN %(at)s::timestamptz
+        ELSE coalesce(failing_since, %(at)s::timestamptz) END
+WHERE id = %(id)s::uuid RETURNING failures, failing_since, state, probes
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A delivery that it is this sender's turn to send. ``attempt`` is its number, from 1; ``offset`` what the
+    merchant's clock is ahead; ``lease_until`` real time. ``keys`` None: the vault does not open them."""
+
+    id: UUID
+    endpoint: UUID
+    merchant: UUID
+    kind: str
+    attempt: int
+    body: str
+    give_up_at: datetime
+    offset: timedelta
+    url: str
+    mode: str
+    wrapper: str
+    keys: Keys | None
+    lease: UUID
+    lease_until: datetime
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempted:
+    """How it went ``at`` a real time; without an ``outcome`` it was not tried and goes back as it was."""
+
+    due: Due
+    at: datetime
+    outcome: Outcome | None
+
+
+def claim(busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant | None = None) -> list[Due]:
+    """Lease what is due, at most ``limit`` in all and ``room`` of one endpoint, what it is ``busy`` with included."""
+    if limit <= 0:
+        return []
+    now = clock.real()
+    lease, until = uuid4(), now + LEASE
+    rows = execute(
+        _CLAIM,
+        {
+            "now": now, "until": until, "lease": lease, "room": room, "limit": limit, "unhealthy": HEALTHY_FAILURES,
+            "busy": list(busy), "numbers": list(busy.values()), "merchant": merchant.pk if merchant else None,
+        },
+    )  # fmt: skip
+    return [
+        Due(
+            id=row[0], endpoint=row[1], merchant=row[2], kind=row[3], attempt=row[4] + 1, body=row[5],
+            give_up_at=row[6], offset=row[7], url=row[8], mode=row[9], wrapper=row[10],
+            keys=keys_of(row[1], row[11], row[12]), lease=lease, lease_until=until, failures=row[13],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def keys_of(endpoint: UUID, current: Sealed | None, previous: Sealed | None) -> Keys | None:
+    """An endpoint's secrets, opened; None when there are none, or the vault does not open them."""
+    if current is None:
+        return None
+    try:
+        opened = [vault().open(one, endpoint) for one in (current, previous) if one is not None]
+    except VaultError as fault:
+        log.error("webhook_secret_unopened", endpoint=endpoint.hex, why=str(fault))
+        return None
+    octets = [SecretBytes(bytes.fromhex(secret.reveal())) for secret in opened]
+    return Keys(current=octets[0], previous=octets[1] if len(octets) > 1 else None)
+
+
+def settle(attempted: Sequence[Attempted]) -> int:
+    """Write down how deliveries went and when they are tried again; how many moved on."""
+    if not attempted:
+        return 0
+    rows = [_row(one) for one in attempted]
+    settled = execute(_SETTLE, {name: [row[name] for row in rows] for name in rows[0]})
+    mine: dict[UUID, list[Attempted]] = {}
+    for one in attempted:
+        if one.outcome is not None and one.due.kind != record.TEST and one.due.mode != WebhookEndpoint.Mode.RETURN:
+            mine.setdefault(one.due.endpoint, []).append(one)
+    for endpoint, several in mine.items():
+        _judge(endpoint, sorted(several, key=lambda one: one.at))
+    return int(settled[0][0])
+
+
+def _row(one: Attempted) -> dict[str, object]:
+    """The columns of one settled delivery."""
+    due, outcome = one.due, one.outcome
+    at = one.at + due.offset
+    waiting, delivered = WebhookDelivery.State.WAITING, WebhookDelivery.State.DELIVERED
+    state, again = waiting, None
+    number = due.attempt if outcome is not None else due.attempt - 1
+    if outcome is not None:
+        again = timing.next_due(due.attempt, at, due.give_up_at)
+        if outcome.is_success:
+            state = delivered
+        elif outcome.status == GONE or due.kind == record.TEST:
+            state = WebhookDelivery.State.CANCELLED
+        elif again is None:
+            state = WebhookDelivery.State.GIVEN_UP
+    return {
+        "id": due.id, "lease": due.lease, "number": number, "tried": outcome is not None, "state": str(state),
+        "due": again if state == waiting else None, "at": at, "status": outcome.status if outcome else None,
+        "failure": str(outcome.failure or "") if outcome else "", "answer": _kept(outcome) if outcome else "",
+        "took": outcome.duration_ms if outcome else 0,
+    }  # fmt: skip
+
+
+GONE: Final = 410
+
+
+def _kept(outcome: Outcome) -> str:
+    """The first bytes of an answer, or why there is none; no card number in it."""
+    text = outcome.reason if outcome.failure is not None else outcome.body.decode("utf-8", "replace")
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * KEPT_ANSWER])
+    return mask_text(printable)[:KEPT_ANSWER]
+
+
+def _judge(endpoint: UUID, several: Sequence[Attempted]) -> None:
+    """What the attempts of one endpoint, in their order, say about it."""
+    failed = 0
+    first: datetime | None = None
+    well = False
+    for one in several:
+        assert one.outcome is not None
+        if one.outcome.status == GONE:
+            switch_off(endpoint, "the receiver answered 410 Gone", one.at + one.due.offset)
+            return
+        if one.outcome.is_success:
+            failed, first, well = 0, None, True
+        else:
+            failed, first = failed + 1, first or one.at + one.due.offset
+    last = several[-1]
+    at = last.at + last.due.offset
+    if (well and any(one.due.failures for one in several)) or (well and failed):
+        _is_well(endpoint, at)
+    if failed:
+        _has_failed(endpoint, failed, first or at, at, anew=well)
+
+
+def _is_well(endpoint: UUID, at: datetime) -> None:
+    before = execute(_WELL, {"id": endpoint})
+    if before and before[0][0] == WebhookEndpoint.State.PAUSED:
+        execute(_ALL_DUE, {"id": endpoint, "at": at})
+        log.info("webhook_endpoint_resumed", endpoint=endpoint.hex)
+
+
+def _has_failed(endpoint: UUID, number: int, first: datetime, at: datetime, *, anew: bool) -> None:
+    row = execute(_FAILED, {"id": endpoint, "number": number, "at": first, "anew": anew})
+    if not row:
+        return
+    failures, since, state, probes = row[0]
+    if state == WebhookEndpoint.State.PAUSED:
+        WebhookEndpoint.objects.filter(pk=endpoint, state=state).update(
+            probes=probes + 1, probe_at=timing.next_probe(probes + 1, at)
+        )
+    elif (
+        state == WebhookEndpoint.State.ACTIVE
+        and failures >= timing.PAUSED_AFTER_FAILURES
+        and at - since >= timing.PAUSED_AFTER
+    ):
+        reason = f"{failures} attempts in a row have failed since {clock.wire(since)}"
+        WebhookEndpoint.objects.filter(pk=endpoint, state=state).update(
+            state=WebhookEndpoint.State.PAUSED, reason=reason, probes=0, probe_at=timing.next_probe(0, at)
+        )
+        log.warning("webhook_endpoint_paused", endpoint=endpoint.hex, why=reason)
+
+
+def switch_off(endpoint: UUID, reason: str, at: datetime) -> None:
+    """Nothing more is sent; what waits is cancelled and can be replayed."""
+    WebhookEndpoint.objects.filter(pk=endpoint).update(
+        state=WebhookEndpoint.State.OFF, reason=reason, failures=0, failing_since=None, probes=0, probe_at=None
+    )
+    WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDelivery.State.WAITING).update(
+        state=WebhookDelivery.State.CANCELLED, lease=None, lease_until=None, ended_at=at
+    )
+    log.warning("webhook_endpoint_off", endpoint=endpoint.hex, why=reason)

@@ -1,0 +1,231 @@
+"""Sending: a lane for each endpoint, so that a slow one makes nobody wait but itself.
+
+A run hands the outbox on, claims what is due, sends it, and settles it, until nothing is left. Each lane has a few
+threads while it has work; they hold no database connection. What hangs is left to its thread: the run does not wait for
+it, and whoever runs next, or the thread itself, settles it. Source: decisions, section 6; design goal P8.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db import connection
+
+from gateway import clock
+from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
+from gateway.notifications import claims, signing
+from gateway.notifications.claims import Attempted, Due
+from gateway.notifications.fan_out import fan_out, waiting
+from gateway.notifications.record import Tell
+from gateway.outbound import Failure, Lines, Outcome, call
+
+TIMEOUT_S: Final = 30.0
+LIMIT_BYTES: Final = 1_024
+"""Read of an answer; the rest is nobody's business."""
+LANE_THREADS: Final = 8
+"""Attempts of one process at one endpoint at a time."""
+LANE_ROOM: Final = 128
+"""Deliveries of one endpoint that one process holds, the waiting ones included."""
+MOST_THREADS: Final = 256
+MOST_HELD: Final = 512
+LAGGARD_S: Final = 1.0
+"""An attempt that takes longer is not waited for by a run that serves everybody."""
+LONGEST_RUN_S: Final = 20.0
+SETTLED_AT_ONCE: Final = 200
+_SPARE: Final = timedelta(seconds=TIMEOUT_S + 5)
+
+log = structlog.get_logger(__name__)
+
+
+def attempt(due: Due, lines: Lines | None = None) -> Attempted:
+    """One attempt, network and all. Never raises."""
+    at = clock.real()
+    if due.lease_until - at < _SPARE:
+        # It waited too long for its turn: somebody else may hold it before we are done.
+        return Attempted(due=due, at=at, outcome=None)
+    if due.mode == WebhookEndpoint.Mode.RETURN:
+        outcome = call("GET", due.url, timeout_s=TIMEOUT_S, limit_bytes=LIMIT_BYTES, lines=lines)
+    elif due.keys is None:
+        outcome = Outcome(failure=Failure.BROKEN, reason="the endpoint's secret cannot be opened")
+    else:
+        headers, body = signing.sealed(due.mode, due.wrapper, due.keys, due.id, due.body, at)
+        outcome = call(
+            "POST", due.url, headers=headers, body=body, timeout_s=TIMEOUT_S, limit_bytes=LIMIT_BYTES, lines=lines
+        )
+    return Attempted(due=due, at=at, outcome=outcome)
+
+
+class _Lane:
+    """What one endpoint is to be sent by this process."""
+
+    __slots__ = ("queue", "threads")
+
+    def __init__(self) -> None:
+        self.queue: deque[Due] = deque()
+        self.threads = 0
+
+
+class Sender:
+    """The lanes of one process. Threads share it."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[UUID, _Lane] = {}
+        self._held: dict[UUID, tuple[Due, float]] = {}
+        self._threads = 0
+        self._runs = 0
+        self._lock = threading.Lock()
+        self._done: SimpleQueue[Attempted] = SimpleQueue()
+        self._lines = Lines(most=LANE_THREADS)
+
+    def enter(self) -> None:
+        """A run begins: it settles what comes back."""
+        with self._lock:
+            self._runs += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._runs -= 1
+
+    def busy(self) -> dict[UUID, int]:
+        """Endpoint → how much of its room is taken by deliveries that are held."""
+        found: dict[UUID, int] = {}
+        with self._lock:
+            for due, _ in self._held.values():
+                found[due.endpoint] = found.get(due.endpoint, 0) + 1
+        # An endpoint is given more when half of what it has is gone: many at once cost little more than one.
+        return {one: LANE_ROOM if number > LANE_ROOM // 2 else number for one, number in found.items()}
+
+    def room(self) -> int:
+        with self._lock:
+            return min(MOST_HELD - len(self._held), MOST_THREADS - self._threads)
+
+    def awaited(self, merchant: Merchant | None) -> bool:
+        """Whether something is under way that a run waits for: all of the merchant's, or what is not hanging."""
+        now = time.monotonic()
+        with self._lock:
+            return any(
+                due.merchant == merchant.pk if merchant is not None else now - started < LAGGARD_S
+                for due, started in self._held.values()
+            )
+
+    def send(self, several: Sequence[Due]) -> None:
+        """Begin to send; each comes back by :meth:`collect`."""
+        begun: list[_Lane] = []
+        with self._lock:
+            for due in several:
+                self._held[due.id] = due, time.monotonic()
+                lane = self._lanes.setdefault(due.endpoint, _Lane())
+                lane.queue.append(due)
+                if lane.threads < min(LANE_THREADS, len(lane.queue)):
+                    lane.threads += 1
+                    self._threads += 1
+                    begun.append(lane)
+        for lane in begun:
+            threading.Thread(target=self._work, args=(lane,), name="webhooks", daemon=True).start()
+
+    def _work(self, lane: _Lane) -> None:
+        while True:
+            with self._lock:
+                if not lane.queue:
+                    lane.threads -= 1
+                    self._threads -= 1
+                    alone = not self._runs
+                    break
+                due = lane.queue.popleft()
+                self._held[due.id] = due, time.monotonic()
+            done = attempt(due, self._lines)
+            self._done.put(done)
+            if done.outcome is not None and done.outcome.failure is not None:
+                self._hand_back(lane)
+        if alone:
+            self._settle_alone()
+
+    def _hand_back(self, lane: _Lane) -> None:
+        """Nobody answers there: what waits in the lane is better tried later, one at a time."""
+        with self._lock:
+            back = list(lane.queue)
+            lane.queue.clear()
+        for due in back:
+            self._done.put(Attempted(due=due, at=clock.real(), outcome=None))
+
+    def _settle_alone(self) -> None:
+        try:
+            while self.settle(self.collect(0)):
+                pass
+        except Exception:  # its lease runs out, and it is sent again
+            log.exception("webhooks_not_settled")
+        finally:
+            connection.close()
+
+    def collect(self, wait_s: float) -> list[Attempted]:
+        """What came back, at most SETTLED_AT_ONCE; waits for the first of it."""
+        found: list[Attempted] = []
+        try:
+            found.append(self._done.get(timeout=wait_s) if wait_s else self._done.get_nowait())
+            while len(found) < SETTLED_AT_ONCE:
+                found.append(self._done.get_nowait())
+        except Empty:
+            pass
+        return found
+
+    def settle(self, several: Sequence[Attempted]) -> int:
+        """Write down how it went; how many attempts there were."""
+        if not several:
+            return 0
+        try:
+            claims.settle(several)
+        finally:
+            with self._lock:
+                for one in several:
+                    self._held.pop(one.due.id, None)
+        return sum(one.outcome is not None for one in several)
+
+
+_sender: Final = Sender()
+
+
+def run(tell: Tell, merchant: Merchant | None = None) -> int:
+    """Tell merchants what there is to tell, until nothing is due, at most LONGEST_RUN_S; how many attempts were made.
+
+    For one ``merchant``: everything of theirs is waited for. For all: not for receivers that hang.
+    """
+    made = 0
+    until = time.monotonic() + LONGEST_RUN_S
+    _sender.enter()
+    try:
+        while True:
+            handed = fan_out(tell)
+            claimed = claims.claim(_sender.busy(), room=LANE_ROOM, limit=_sender.room(), merchant=merchant)
+            _sender.send(claimed)
+            back = _sender.collect(0.02 if _sender.awaited(merchant) else 0)
+            made += _sender.settle(back)
+            if not (handed or claimed or back or _sender.awaited(merchant)):
+                return made
+            if time.monotonic() > until and (merchant is None or not _sender.awaited(merchant)):
+                return made
+    finally:
+        _sender.leave()
+        made += _sender.settle(_sender.collect(0))
+
+
+def next_at(merchant: Merchant) -> datetime | None:
+    """When this merchant's next delivery falls due, by their clock; a paused endpoint's not before its probe."""
+    if waiting():
+        return clock.now(merchant)
+    moments: list[datetime] = []
+    for endpoint in WebhookEndpoint.objects.filter(merchant=merchant, state__in=("active", "paused")):
+        first = (
+            WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDelivery.State.WAITING)
+            .order_by("due_at").values_list("due_at", flat=True).first()
+        )  # fmt: skip
+        if first is not None:
+            moments.append(max(first, endpoint.probe_at) if endpoint.probe_at is not None else first)
+    return min(moments, default=None)

@@ -1,0 +1,207 @@
+"""From the outbox to the endpoints: each notification becomes one delivery for each endpoint that is to be told.
+
+Payments write their notifications and nothing more for it: no mark that would have to be set back, no second row. How
+far the outbox was handed on is one row (FannedOut), moved by whoever holds its lock. Numbers are given before
+transactions end, so a number may be missing that is visible a moment later: it is remembered as a gap and looked for
+until every transaction that was open when it was missed is over. docs/decisions/0021-webhooks.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from psycopg.types.json import Jsonb
+
+from gateway import clock, identifiers
+from gateway.models import Notification, WebhookEndpoint
+from gateway.notifications import record, timing
+from gateway.rows import execute
+
+BATCH: Final = 500
+GAP_KEPT: Final = timedelta(seconds=2)
+"""Beside the transactions: between a number's making and its transaction's first sign lies next to nothing."""
+_TOLD: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
+
+_PENDING: Final = """
+SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position) OR f.gaps <> '[]' FROM gateway_fannedout f
+"""
+_HOLD: Final = "SELECT position, gaps FROM gateway_fannedout FOR UPDATE SKIP LOCKED"
+# What is not in progress any more, and what has not begun yet.
+_HORIZON: Final = """
+SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s
+"""
+_IN_GAPS: Final = """
+SELECT n.id FROM unnest(%(first)s::bigint[], %(last)s::bigint[]) AS g(first, last)
+JOIN gateway_notification n ON n.id BETWEEN g.first AND g.last
+"""
+_MOVE: Final = "UPDATE gateway_fannedout SET position = %(position)s::bigint, gaps = %(gaps)s::jsonb"
+_BEGIN: Final = """
+INSERT INTO gateway_fannedout (id, position, gaps)
+SELECT 1, coalesce(min(id) - 1, 0), '[]' FROM gateway_notification ON CONFLICT DO NOTHING
+"""
+_INSERT: Final = """
+INSERT INTO gateway_webhookdelivery (id, endpoint_id, merchant_id, notification, kind, action, payment, sequence, body,
+    url, state, attempts, due_at, give_up_at, created_at)
+SELECT id, endpoint, merchant, notification, kind, action, payment, sequence, body, url, 'waiting', 0, due, give_up, due
+FROM unnest(%(id)s::uuid[], %(endpoint)s::uuid[], %(merchant)s::uuid[], %(notification)s::bigint[], %(kind)s::text[],
+    %(action)s::text[], %(payment)s::uuid[], %(sequence)s::smallint[], %(body)s::text[], %(url)s::text[],
+    %(due)s::timestamptz[], %(give_up)s::timestamptz[])
+    AS t(id, endpoint, merchant, notification, kind, action, payment, sequence, body, url, due, give_up)
+ON CONFLICT (endpoint_id, notification) DO NOTHING RETURNING 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Numbers ``first`` to ``last`` that were missing ``at`` a time when no transaction from ``xid`` on had begun."""
+
+    first: int
+    last: int
+    xid: int
+    at: str
+
+    def is_over(self, xmin: int, now: datetime) -> bool:
+        """Whether whoever drew these numbers has ended: what is still missing will never come."""
+        return xmin >= self.xid and now - datetime.fromisoformat(self.at) >= GAP_KEPT
+
+
+def fan_out(tell: record.Tell, *, limit: int = BATCH) -> int:
+    """Hand at most ``limit`` notifications on; how many. 0 also while somebody else does it."""
+    found = execute(_PENDING, {})
+    if not found:
+        execute(_BEGIN, {})
+        found = execute(_PENDING, {})
+    if not found or not found[0][0]:
+        return 0
+    with transaction.atomic():
+        held = execute(_HOLD, {})
+        if not held:
+            return 0
+        position, gaps = held[0][0], [Gap(**gap) for gap in json.loads(held[0][1])]
+        (xmin, xmax), now = execute(_HORIZON, {})[0], clock.real()
+        late = _late(gaps)
+        fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
+        hand_on(tell, [*late, *fresh])
+        left = _split(gaps, [one.pk for one in late], xmin, now)
+        left += _missing(position, [one.pk for one in fresh], xmax, now)
+        execute(
+            _MOVE,
+            {"position": fresh[-1].pk if fresh else position, "gaps": Jsonb([asdict(gap) for gap in left])},
+        )
+    return len(late) + len(fresh)
+
+
+def _late(gaps: Sequence[Gap]) -> list[Notification]:
+    """What has become visible in the gaps."""
+    if not gaps:
+        return []
+    found = execute(_IN_GAPS, {"first": [gap.first for gap in gaps], "last": [gap.last for gap in gaps]})
+    return list(Notification.objects.filter(pk__in=[row[0] for row in found]).order_by("pk")) if found else []
+
+
+def _split(gaps: Sequence[Gap], late: Sequence[int], xmin: int, now: datetime) -> list[Gap]:
+    """The gaps without what has come, and without those that are over."""
+    left: list[Gap] = []
+    for gap in gaps:
+        if gap.is_over(xmin, now):
+            continue
+        first = gap.first
+        for number in (*(one for one in late if gap.first <= one <= gap.last), gap.last + 1):
+            if first < number:
+                left.append(Gap(first=first, last=number - 1, xid=gap.xid, at=gap.at))
+            first = number + 1
+    return left
+
+
+def _missing(position: int, numbers: Iterable[int], xmax: int, now: datetime) -> list[Gap]:
+    """The gaps between ``position`` and the ``numbers`` that were seen, in their order."""
+    found: list[Gap] = []
+    for number in numbers:
+        if number > position + 1:
+            found.append(Gap(first=position + 1, last=number - 1, xid=xmax, at=now.isoformat()))
+        position = number
+    return found
+
+
+def hand_on(tell: record.Tell, notifications: Sequence[Notification]) -> int:
+    """Make the deliveries of ``notifications`` that are not made yet; how many were."""
+    if not notifications:
+        return 0
+    endpoints = _endpoints({one.merchant_id for one in notifications})
+    chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if wants(e, one)] for one in notifications}
+    told = tell(notifications, {number for number, mine in chosen.items() if mine})
+    rows: list[dict[str, Any]] = []
+    returns: dict[UUID, WebhookEndpoint] = {}
+    for one in notifications:
+        words = told.get(one.pk)
+        if words is None:
+            continue
+        rows += [_delivery(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
+        if words.return_url:
+            if one.merchant_id not in returns:
+                returns[one.merchant_id] = _return_endpoint(one.merchant_id)
+            rows.append(_delivery(one, returns[one.merchant_id], url=words.return_url))
+    return insert(rows)
+
+
+def insert(rows: Sequence[Mapping[str, Any]]) -> int:
+    """One statement for all; a delivery that is there already stays as it is."""
+    if not rows:
+        return 0
+    return len(execute(_INSERT, {name: [row[name] for row in rows] for name in rows[0]}))
+
+
+def wants(endpoint: WebhookEndpoint, notification: Notification) -> bool:
+    """Whether the endpoint is to be told of it."""
+    return notification.kind in endpoint.kinds and endpoint.channel_id in (None, notification.channel_id)
+
+
+def _endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
+    found: dict[UUID, list[WebhookEndpoint]] = {}
+    asked = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_TOLD).exclude(
+        mode=WebhookEndpoint.Mode.RETURN
+    )
+    for endpoint in asked.select_related("merchant"):
+        found.setdefault(endpoint.merchant_id, []).append(endpoint)
+    return found
+
+
+def _return_endpoint(merchant: UUID) -> WebhookEndpoint:
+    """What stands for the addresses that this merchant's payments bring themselves."""
+    mode, state = WebhookEndpoint.Mode.RETURN, WebhookEndpoint.State.ACTIVE
+    WebhookEndpoint.objects.bulk_create(
+        [WebhookEndpoint(merchant_id=merchant, mode=mode, state=state)], ignore_conflicts=True
+    )
+    return WebhookEndpoint.objects.select_related("merchant").get(merchant=merchant, mode=mode)
+
+
+def _delivery(
+    notification: Notification, endpoint: WebhookEndpoint, *, body: str = "", url: str = ""
+) -> dict[str, Any]:
+    now = clock.now(endpoint.merchant)
+    return {
+        "id": identifiers.row_id(),
+        "endpoint": endpoint.pk,
+        "merchant": notification.merchant_id,
+        "notification": notification.pk,
+        "kind": notification.kind,
+        "action": notification.action,
+        "payment": notification.payment_id,
+        "sequence": notification.sequence,
+        "body": body,
+        "url": url,
+        "due": now,
+        "give_up": now + timing.GIVE_UP_AFTER,
+    }
+
+
+def waiting() -> bool:
+    """Whether the outbox holds something that was not handed on yet."""
+    found = execute(_PENDING, {})
+    return bool(found and found[0][0]) or (not found and Notification.objects.exists())

@@ -1,0 +1,94 @@
+"""How a notification travels: encrypted with AES-256-GCM, or plain with the signature of Standard Webhooks.
+
+Both keep the secret to merchant and gateway: 64 hex digits, the same 32 bytes in either mode. Source: decisions,
+section 6; https://www.standardwebhooks.com.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from gateway.models import WebhookEndpoint
+from gateway.secret import Secret, SecretBytes
+
+IV_BYTES: Final = 12
+TAG_BYTES: Final = 16
+SECRET_BYTES: Final = 32
+_PREFIX: Final = "whsec_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """An endpoint's secret, and the one before it as long as it is honoured."""
+
+    current: SecretBytes
+    previous: SecretBytes | None = None
+
+
+def new_secret() -> Secret:
+    """64 hex digits."""
+    return Secret(secrets.token_hex(SECRET_BYTES))
+
+
+def secret_of(text: str) -> Secret:
+    """A secret that a merchant brings: 64 hex digits, or Standard Webhooks' ``whsec_`` and 32 bytes in base64.
+    Raises ValueError."""
+    text = text.strip()
+    try:
+        octets = base64.b64decode(text[len(_PREFIX) :], validate=True) if text.startswith(_PREFIX) else None
+        octets = bytes.fromhex(text) if octets is None else octets
+    except ValueError:
+        octets = b""
+    if len(octets) != SECRET_BYTES:
+        raise ValueError(f"a webhook secret is 64 hex digits, or {_PREFIX} and 32 bytes in base64")
+    return Secret(octets.hex())
+
+
+def standard_form(secret: Secret) -> Secret:
+    """The same secret as libraries for Standard Webhooks take it."""
+    return Secret(_PREFIX + base64.b64encode(bytes.fromhex(secret.reveal())).decode())
+
+
+def sealed(mode: str, wrapper: str, keys: Keys, ident: UUID, text: str, at: datetime) -> tuple[dict[str, str], bytes]:
+    """Headers and body of one attempt. ``ident`` is the delivery's, the same in each of its attempts; ``at`` is real
+    time, which receivers compare with their own."""
+    if mode == WebhookEndpoint.Mode.SIGNED:
+        return _signed(keys, f"msg_{ident.hex}", text.encode(), int(at.timestamp()))
+    return _encrypted(keys, text.encode(), wrapper)
+
+
+def _signed(keys: Keys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
+    signed = f"{ident}.{at}.".encode() + body
+    signatures = [
+        base64.b64encode(hmac.digest(key.reveal(), signed, hashlib.sha256)).decode()
+        for key in (keys.current, keys.previous)
+        if key is not None
+    ]
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "webhook-id": ident,
+        "webhook-timestamp": str(at),
+        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
+    }
+    return headers, body
+
+
+def _encrypted(keys: Keys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
+    """A body has one key: while a rotation overlaps, the one that the receiver has had all along."""
+    key = keys.current if keys.previous is None else keys.previous
+    iv = secrets.token_bytes(IV_BYTES)
+    octets = AESGCM(key.reveal()).encrypt(iv, body, None)
+    text, tag = octets[:-TAG_BYTES].hex(), octets[-TAG_BYTES:].hex()
+    headers = {"X-Initialization-Vector": iv.hex(), "X-Authentication-Tag": tag}
+    if wrapper == WebhookEndpoint.Wrapper.JSON:
+        return {"Content-Type": "application/json; charset=utf-8", **headers}, f'{{"encryptedBody":"{text}"}}'.encode()
+    return {"Content-Type": "text/plain; charset=utf-8", **headers}, text.encode()
