@@ -99,6 +99,9 @@ GATEWAY_OUTBOUND_NEVER_PORTS: list[int] = env.list("GATEWAY_OUTBOUND_NEVER_PORTS
 # A PEM file of certificate authorities that are trusted beside the system's.
 GATEWAY_OUTBOUND_CA_FILE: str = env.str("GATEWAY_OUTBOUND_CA_FILE", default="")
 
+# Days a webhook is kept after its delivery ended, with its attempts; so long it can be replayed. At least 31.
+GATEWAY_WEBHOOK_DAYS: int = env.int("GATEWAY_WEBHOOK_DAYS", default=90)
+
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 DATABASES["default"].update(

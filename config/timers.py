@@ -13,6 +13,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     *gateway.TIMERS,
     *checkout.TIMERS,
     telling.TIMER,
+    telling.SWEEP,
 )
 
 

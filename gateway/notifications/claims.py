@@ -149,11 +149,15 @@ def claim(busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant
             "busy": list(busy), "numbers": list(busy.values()), "merchant": merchant.pk if merchant else None,
         },
     )  # fmt: skip
+    opened: dict[tuple[UUID, Sealed | None, Sealed | None], Keys | None] = {}
+    for row in rows:
+        if (which := (row[1], row[11], row[12])) not in opened:
+            opened[which] = keys_of(*which)
     return [
         Due(
             id=row[0], endpoint=row[1], merchant=row[2], kind=row[3], attempt=row[4] + 1, body=row[5],
             give_up_at=row[6], offset=row[7], url=row[8], mode=row[9], wrapper=row[10],
-            keys=keys_of(row[1], row[11], row[12]), lease=lease, lease_until=until, failures=row[13],
+            keys=opened[row[1], row[11], row[12]], lease=lease, lease_until=until, failures=row[13],
         )
         for row in rows
     ]  # fmt: skip

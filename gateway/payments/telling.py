@@ -17,7 +17,7 @@ from django.db.models import Q
 from gateway import clock, identifiers
 from gateway.due import Timer
 from gateway.models import Notification, Payment, PaymentEvent, Registration, RiskDecision, Status
-from gateway.notifications import delivery, record
+from gateway.notifications import delivery, record, sweep
 from gateway.notifications.record import Told
 from gateway.payments.answer import code_of, payment_object, registration_object, stored_object
 from gateway.payments.endings import REGISTER, registers
@@ -160,3 +160,10 @@ TIMER: Final = Timer(
     next_at=delivery.next_at,
 )
 """Hands the outbox on and delivers. A wake-up after a commit makes the usual delay milliseconds."""
+
+SWEEP: Final = Timer(
+    name="webhook sweep",
+    about="forget webhooks that ended long ago",
+    run=lambda merchant: sweep.sweep(clock.real()) if merchant is None else 0,
+    every_s=60.0,
+)

@@ -1,0 +1,131 @@
+"""Make, list (default), activate, rotate or switch off webhook endpoints. A made secret is printed once, as JSON."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway import audit, identifiers
+from gateway.models import Channel, Merchant, WebhookEndpoint
+from gateway.models.webhooks import KINDS
+from gateway.notifications import endpoints, signing
+from gateway.notifications.endpoints import Unusable
+from gateway.secret import Secret
+
+MAX_SECRET_BYTES = 1_024
+
+
+class Command(BaseCommand):
+    help = "Make, list (default), activate, rotate or switch off webhook endpoints. docs/webhooks.md"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--entity", help="entityId of a channel, or of a merchant for all its channels")
+        parser.add_argument("--url", help="make an endpoint with this address")
+        parser.add_argument("--mode", choices=("encrypted", "signed"), default="encrypted")
+        parser.add_argument("--wrapper", choices=("none", "json"), default="none", help="encrypted: the body's form")
+        parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {','.join(KINDS)}; all unless told")
+        parser.add_argument("--secret-file", type=Path, help="64 hex digits or whsec_…; one is made without it")
+        parser.add_argument("--endpoint", help="the id that the list prints, for what follows")
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--activate", action="store_true", help="send the test message; with --url, right after")
+        what.add_argument("--rotate", action="store_true", help="a new secret; the old one is honoured for 24 hours")
+        what.add_argument("--off", action="store_true", help="nothing more is sent to it")
+        what.add_argument("--list", action="store_true")
+        parser.add_argument("--no-overlap", action="store_true", help="with --rotate: the old secret ends at once")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["url"]:
+            self._make(options)
+        elif options["activate"]:
+            self._activate(_endpoint(options))
+        elif options["rotate"]:
+            endpoint = _endpoint(options)
+            overlap = timedelta(0) if options["no_overlap"] else endpoints.OVERLAP
+            secret = endpoints.rotate(endpoint, by=audit.COMMAND, secret=_secret(options), overlap=overlap)
+            self._show(endpoint, secret, made=options["secret_file"] is None)
+        elif options["off"]:
+            endpoint = _endpoint(options)
+            endpoints.switch_off(endpoint, by=audit.COMMAND)
+            self._show(endpoint)
+        else:
+            for endpoint in _listed(options):
+                self._show(endpoint)
+
+    def _make(self, options: dict[str, Any]) -> None:
+        merchant, channel = _entity(options["entity"])
+        kinds = [kind.strip() for kind in options["kinds"].split(",") if kind.strip()]
+        try:
+            endpoint, secret = endpoints.make(
+                merchant, options["url"], by=audit.COMMAND, channel=channel, mode=options["mode"],
+                wrapper=options["wrapper"], kinds=kinds, secret=_secret(options),
+            )  # fmt: skip
+        except Unusable as fault:
+            raise CommandError(f"{str(fault)[:1].upper()}{str(fault)[1:]}.") from None
+        self._show(endpoint, secret, made=options["secret_file"] is None)
+        if options["activate"]:
+            self._activate(endpoint)
+
+    def _activate(self, endpoint: WebhookEndpoint) -> None:
+        done = endpoints.activate(endpoint, by=audit.COMMAND)
+        if not done.active:
+            raise CommandError(f"Not activated: {endpoint.url} {done.words}.")
+        self._show(endpoint)
+
+    def _show(self, endpoint: WebhookEndpoint, secret: Secret | None = None, *, made: bool = False) -> None:
+        """One JSON object a line; a secret that was made is in it, and nowhere else ever again."""
+        facts = endpoints.facts(endpoint)
+        if secret is not None and made:
+            facts |= {"secret": secret.reveal(), "standard_secret": signing.standard_form(secret).reveal()}
+        self.stdout.write(json.dumps(facts, ensure_ascii=False))
+
+
+def _entity(text: str | None) -> tuple[Merchant, Channel | None]:
+    ident = identifiers.parse_id(text or "")
+    channel = Channel.objects.select_related("merchant").filter(pk=ident).first()
+    if channel is not None:
+        return channel.merchant, channel
+    merchant = Merchant.objects.filter(pk=ident).first()
+    if merchant is None:
+        raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
+    return merchant, None
+
+
+def _endpoint(options: dict[str, Any]) -> WebhookEndpoint:
+    if options["endpoint"]:
+        ident = identifiers.parse_id(options["endpoint"])
+        found = WebhookEndpoint.objects.select_related("merchant").filter(pk=ident).exclude(mode="return").first()
+        if found is None:
+            raise CommandError("There is no such endpoint; the id is the 32 hex digits that the list prints.")
+        return found
+    several = [one for one in _listed(options) if one.state != WebhookEndpoint.State.OFF] if options["entity"] else []
+    if len(several) != 1:
+        raise CommandError("Say which: --endpoint with the id that the list prints.")
+    return several[0]
+
+
+def _listed(options: dict[str, Any]) -> list[WebhookEndpoint]:
+    every = WebhookEndpoint.objects.select_related("merchant").exclude(mode=WebhookEndpoint.Mode.RETURN)
+    if not options["entity"]:
+        return list(every)
+    merchant, channel = _entity(options["entity"])
+    return list(every.filter(channel=channel) if channel is not None else every.filter(merchant=merchant))
+
+
+def _secret(options: dict[str, Any]) -> Secret | None:
+    path: Path | None = options["secret_file"]
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            return signing.secret_of(file.read(MAX_SECRET_BYTES).decode())
+    except OSError as fault:
+        raise CommandError(f"{path} cannot be read: {fault.strerror}.") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is no text.") from None
+    except ValueError as fault:
+        raise CommandError(f"{path}: {fault}.") from None

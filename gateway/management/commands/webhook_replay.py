@@ -1,0 +1,121 @@
+"""Send webhooks once more: count with --dry-run first. What was delivered, given up or cancelled can be replayed."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway import audit, clock, identifiers
+from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
+from gateway.models.webhooks import KINDS
+from gateway.notifications import replay
+from gateway.payments.telling import tell
+
+
+class Command(BaseCommand):
+    help = "Send webhooks once more, one or many; --dry-run says how many. docs/webhooks.md"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--entity", required=True, help="entityId of the merchant or of one of its channels")
+        parser.add_argument("--endpoint", help="id of an endpoint; all of the merchant's without it")
+        parser.add_argument("--delivery", help="id of one delivery, the webhook-id without msg_")
+        parser.add_argument("--payment", help="id of a payment")
+        parser.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; all unless told")
+        parser.add_argument("--states", default=",".join(replay.ENDED), help="of delivered,given_up,cancelled,waiting")
+        parser.add_argument("--from", dest="since", help="made at this time or later: yyyy-MM-dd HH:mm:ss, UTC")
+        parser.add_argument("--to", dest="until", help="made at this time or earlier")
+        parser.add_argument(
+            "--missed", action="store_true", help="events that --endpoint was never told of; needs --from"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="count, send nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        merchant = _merchant(options["entity"])
+        endpoint = _endpoint(merchant, options["endpoint"])
+        since, until = _time(options, "since", "--from"), _time(options, "until", "--to")
+        if options["missed"]:
+            self._missed(merchant, endpoint, since, until, dry_run=options["dry_run"])
+            return
+        selection = replay.Selection(
+            merchant=merchant, endpoint=endpoint, delivery=_id(options, "delivery"), payment=_id(options, "payment"),
+            kinds=_words(options, "kinds", KINDS), states=_words(options, "states", WebhookDelivery.State.values),
+            since=since, until=until,
+        )  # fmt: skip
+        told = replay.preview(selection)
+        facts = {
+            "events": told.events, "payments": told.payments, "off": told.off,
+            "oldest": clock.wire(told.oldest) if told.oldest else None,
+            "newest": clock.wire(told.newest) if told.newest else None,
+        }  # fmt: skip
+        if not options["dry_run"]:
+            facts["replayed"] = sum(replay.replay(selection))
+            audit.record(audit.COMMAND, "replay", merchant, after=facts)
+        self.stdout.write(json.dumps(facts))
+
+    def _missed(
+        self, merchant: Merchant, endpoint: WebhookEndpoint | None, since: datetime | None, until: datetime | None, *,
+        dry_run: bool,
+    ) -> None:  # fmt: skip
+        if endpoint is None or since is None:
+            raise CommandError("--missed needs --endpoint and --from.")
+        if endpoint.state not in (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED):
+            raise CommandError("The endpoint is not active: activate it first.")
+        until = until or clock.now(merchant)
+        facts = {"events": replay.missed(endpoint, since, until)}
+        if not dry_run:
+            facts["replayed"] = sum(replay.tell_missed(endpoint, since, until, tell))
+            audit.record(audit.COMMAND, "replay", endpoint, after=facts)
+        self.stdout.write(json.dumps(facts))
+
+
+def _merchant(text: str) -> Merchant:
+    ident = identifiers.parse_id(text)
+    found = Merchant.objects.filter(pk=ident).first() or Merchant.objects.filter(channels__pk=ident).first()
+    if ident is None or found is None:
+        raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
+    return found
+
+
+def _endpoint(merchant: Merchant, text: str | None) -> WebhookEndpoint | None:
+    if text is None:
+        return None
+    found = WebhookEndpoint.objects.select_related("merchant").filter(
+        merchant=merchant, pk=identifiers.parse_id(text.replace("-", ""))
+    )
+    endpoint = found.first()
+    if endpoint is None:
+        raise CommandError("This merchant has no such endpoint; webhook_endpoint --list prints the ids.")
+    return endpoint
+
+
+def _id(options: dict[str, Any], name: str) -> UUID | None:
+    text = options[name]
+    if text is None:
+        return None
+    found = identifiers.parse_id(text.removeprefix("msg_").replace("-", ""))
+    if found is None:
+        raise CommandError(f"--{name} is an id of 32 lower-case hex digits.")
+    return found
+
+
+def _words(options: dict[str, Any], name: str, known: Any) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in options[name].split(",") if word.strip())
+    wrong = [word for word in words if word not in known]
+    if wrong:
+        raise CommandError(f"--{name}: {wrong[0]!r} is none of {', '.join(known)}.")
+    return words
+
+
+def _time(options: dict[str, Any], name: str, option: str) -> datetime | None:
+    if options[name] is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(options[name])
+    except ValueError:
+        raise CommandError(f"{option} is a time such as 2026-11-21 18:07:00, UTC unless it says otherwise.") from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,148 @@
+"""Once more: deliveries that have ended, or events that an endpoint was never told of, are made due again.
+
+What would be sent is counted first. A replayed delivery tells the same text, under the same id and sequence, so that a
+receiver that keeps books sees it for what it is. Every batch is one commit, and what was done is not chosen again: a
+broken replay is simply run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Count, Max, Min, Q, QuerySet
+
+from gateway import clock
+from gateway.models import Merchant, Notification, WebhookDelivery, WebhookEndpoint
+from gateway.notifications import fan_out, timing
+from gateway.notifications.record import TEST, Tell
+from gateway.rows import execute
+
+BATCH: Final = 500
+OLDEST_PAYMENT: Final = timedelta(days=400)
+"""How much older than its event a payment may be: captures, refunds and chargebacks come late."""
+ENDED: Final = (
+    WebhookDelivery.State.DELIVERED,
+    WebhookDelivery.State.GIVEN_UP,
+    WebhookDelivery.State.CANCELLED,
+)
+
+_MISSED: Final = """
+SELECT n.id FROM gateway_payment p JOIN gateway_notification n ON n.payment_id = p.id
+WHERE p.merchant_id = %(merchant)s::uuid AND p.created_at >= %(oldest)s::timestamptz
+    AND p.created_at <= %(until)s::timestamptz AND n.created_at >= %(since)s::timestamptz
+    AND n.created_at <= %(until)s::timestamptz AND n.kind = ANY(%(kinds)s::text[])
+    AND (%(channel)s::uuid IS NULL OR n.channel_id = %(channel)s::uuid)
+    AND NOT EXISTS (SELECT 1 FROM gateway_webhookdelivery d
+        WHERE d.endpoint_id = %(endpoint)s::uuid AND d.notification = n.id)
+ORDER BY n.id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which of a merchant's deliveries; what is None or empty chooses all. Times are the merchant's clock and those of
+    the event's making, both ends included."""
+
+    merchant: Merchant
+    endpoint: WebhookEndpoint | None = None
+    delivery: UUID | None = None
+    payment: UUID | None = None
+    kinds: Sequence[str] = ()
+    states: Sequence[str] = ENDED
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a replay would send. ``off``: chosen too, but their endpoint takes nothing as it is now."""
+
+    events: int
+    payments: int
+    oldest: datetime | None
+    newest: datetime | None
+    off: int
+
+
+def preview(selection: Selection) -> Preview:
+    """Count, send nothing."""
+    chosen = _chosen(selection)
+    open_ones = _takes(chosen)
+    counted = open_ones.aggregate(
+        events=Count("pk"), payments=Count("payment", distinct=True), oldest=Min("created_at"), newest=Max("created_at")
+    )
+    return Preview(**counted, off=chosen.count() - counted["events"])
+
+
+def replay(selection: Selection, *, batch: int = BATCH) -> Iterator[int]:
+    """Make them due now; yields how many were, after each batch. They go out with the next run."""
+    while True:
+        now = clock.now(selection.merchant)
+        chosen = _takes(_chosen(selection))
+        if WebhookDelivery.State.WAITING in selection.states:
+            chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
+        numbers = list(chosen.order_by("created_at", "pk").values_list("pk", flat=True)[:batch])
+        if not numbers:
+            return
+        done = WebhookDelivery.objects.filter(pk__in=numbers, state__in=selection.states).update(
+            state=WebhookDelivery.State.WAITING, due_at=now, give_up_at=now + timing.GIVE_UP_AFTER, ended_at=None,
+            lease=None, lease_until=None,
+        )  # fmt: skip
+        yield done
+        if set(selection.states) == {WebhookDelivery.State.WAITING} and len(numbers) < batch:
+            return
+
+
+def missed(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
+    """How many events of this time the endpoint was never told of: it was made later, or was off. At most a million
+    are counted."""
+    return len(_missed(endpoint, since, until, 1_000_000))
+
+
+def tell_missed(
+    endpoint: WebhookEndpoint, since: datetime, until: datetime, tell: Tell, *, batch: int = BATCH
+) -> Iterator[int]:
+    """Make deliveries of them; yields how many, after each batch. What is told is the event as of its own time."""
+    while numbers := _missed(endpoint, since, until, batch):
+        notifications = list(Notification.objects.filter(pk__in=numbers).order_by("pk"))
+        words = tell(notifications, set(numbers))
+        rows = [
+            fan_out.delivery(one, endpoint, body=words[one.pk].text)
+            for one in notifications
+            if one.pk in words and words[one.pk].text
+        ]
+        made = fan_out.insert(rows)
+        yield made
+        if not made:
+            return
+
+
+def _missed(endpoint: WebhookEndpoint, since: datetime, until: datetime, limit: int) -> list[int]:
+    values: dict[str, Any] = {
+        "merchant": endpoint.merchant_id, "oldest": since - OLDEST_PAYMENT, "since": since, "until": until,
+        "kinds": endpoint.kinds, "channel": endpoint.channel_id, "endpoint": endpoint.pk, "limit": limit,
+    }  # fmt: skip
+    return [row[0] for row in execute(_MISSED, values)]
+
+
+def _chosen(selection: Selection) -> QuerySet[WebhookDelivery]:
+    """The selected deliveries of the merchant; never test messages."""
+    chosen = WebhookDelivery.objects.filter(
+        endpoint__in=WebhookEndpoint.objects.filter(merchant=selection.merchant), state__in=selection.states
+    ).exclude(kind=TEST)
+    conditions: dict[str, Any] = {
+        "endpoint": selection.endpoint, "pk": selection.delivery, "payment": selection.payment,
+        "kind__in": list(selection.kinds) or None, "created_at__gte": selection.since,
+        "created_at__lte": selection.until,
+    }  # fmt: skip
+    return chosen.filter(**{name: value for name, value in conditions.items() if value is not None})
+
+
+def _takes(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
+    """Those whose endpoint takes something."""
+    state = WebhookEndpoint.State
+    return chosen.filter(endpoint__state__in=(state.ACTIVE, state.PAUSED))
