@@ -75,8 +75,8 @@ GATEWAY_TRANSFER_DEADLINE_S: int = env.int("GATEWAY_TRANSFER_DEADLINE_S", defaul
 GATEWAY_WIDGET_DIST: str = env.str("GATEWAY_WIDGET_DIST", default=str(BASE_DIR / "checkout" / "widget" / "dist"))
 # What seed_demo wrote: the demo shop at /demo/ is that merchant's (test environment).
 GATEWAY_DEMO_FILE: str = env.str("GATEWAY_DEMO_FILE", default=str(BASE_DIR / "var" / "demo.json"))
-# Origins of real wallet providers by brand, JSON: {"WALLET2": ["https://pay.provider.example"]}. Without one the form
-# opens our own simulated sheet (test environment).
+# Origins that real wallet providers may have by brand, JSON: {"WALLET2": ["https://pay.provider.example"]}. They bound
+# what a channel's configuration may name (walletProviders).
 GATEWAY_WALLET_ORIGINS: dict[str, list[str]] = env.json("GATEWAY_WALLET_ORIGINS", default={})
 # The name of this node in checkout ids: 1 to 15 letters and digits.
 GATEWAY_NODE: str = env.str("GATEWAY_NODE", default="node01")

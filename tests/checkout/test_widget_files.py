@@ -5,6 +5,7 @@ Source: Part A, What the service does, 8 and 10; decisions, section 7.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -36,6 +37,12 @@ def test_the_committed_files_are_what_the_sources_give() -> None:
     """Same sources, same bytes: a page's integrity attribute holds."""
     call_command("widget_build", "--check")
     assert build.build() == build.build()
+
+
+def test_releases_are_named_by_their_hash() -> None:
+    """A page's hash leads to the very bytes it is of."""
+    for path in build.BUILDS.glob("*.js"):
+        assert hashlib.sha384(path.read_bytes()).hexdigest() == path.stem
 
 
 def test_the_frame_s_policy_lets_its_own_script_and_style_run() -> None:
