@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -108,23 +109,40 @@ def result(request: HttpRequest) -> HttpResponse:
     stored = body.get("registrationId", "")
     if outcome == "paid" and _REGISTRATION.fullmatch(str(stored)):
         cards = list(dict.fromkeys([str(stored), *_cards(request)]))[:MOST_CARDS]
-        answer.set_signed_cookie(COOKIE, ".".join(cards), max_age=COOKIE_S, httponly=True, samesite="Lax", path="/demo")
+        _remember(answer, cards)
     return answer
 
 
 @csrf_exempt
 @require_POST
 def forget(request: HttpRequest) -> HttpResponse:
-    """POST /demo/forget: the returning shopper's cards are offered no more."""
-    _shop()
-    answer = _told({"forgotten": len(_cards(request))})
-    answer.delete_cookie(COOKIE, path="/demo")
+    """POST /demo/forget: the returning shopper's cards are offered no more. With ``id`` only that one, and it is
+    deleted at the gateway: what a form's ``registrations.onDelete`` asks a merchant's server for."""
+    shop, cards, wanted = _shop(), _cards(request), request.POST.get("id")
+    if wanted is None:
+        answer = _told({"forgotten": len(cards)})
+        answer.delete_cookie(COOKIE, path="/demo")
+        return answer
+    if wanted not in cards:
+        raise Http404("not a card of this shopper")
+    # The shop does not note on which of its two channels a card was stored.
+    path = f"/v1/registrations/{wanted}"
+    tries = (merchant.call(shop, "DELETE", path, {"entityId": entity}) for entity in shop.channels.values())
+    exchange = next((one for one in tries if one.status == HTTPStatus.OK), None)
+    if exchange is None:
+        return _told({"forgotten": 0})
+    answer = _told({"forgotten": 1, "exchange": exchange.as_json()})
+    _remember(answer, [one for one in cards if one != wanted])
     return answer
 
 
 def _cards(request: HttpRequest) -> list[str]:
     text = request.get_signed_cookie(COOKIE, default="") or ""
     return [one for one in text.split(".") if _REGISTRATION.fullmatch(one)][:MOST_CARDS]
+
+
+def _remember(answer: HttpResponse, cards: list[str]) -> None:
+    answer.set_signed_cookie(COOKIE, ".".join(cards), max_age=COOKIE_S, httponly=True, samesite="Lax", path="/demo")
 
 
 def _told(body: dict[str, Any]) -> HttpResponse:

@@ -126,11 +126,19 @@ if ($("go")) {
   const chosen = () => [...document.querySelectorAll("input[name=brand]:checked")].map((one) => one.value);
   const words = () => ({ locale: $("locale").value, style: "card" });
 
+  // The shop's server deletes a stored card, with its token; the form asked the shopper before.
+  async function remove({ id }) {
+    const response = await fetch("/demo/forget", { method: "POST", body: new URLSearchParams({ id }) });
+    const answer = response.ok ? await response.json() : {};
+    if (answer.exchange) tell({ who: "the shop's server", ...answer.exchange });
+    return answer.forgotten === 1;
+  }
+
   let open = null;
   async function draw(checkout) {
     clearForm();
     open = checkout;
-    window.widgetOptions = words();
+    window.widgetOptions = { ...words(), registrations: { onDelete: remove } };
     $("place").append(make("form", { class: "paymentWidgets", action: `${facts.base}demo/result`, "data-brands": chosen().join(" ") }));
     $("source").textContent = facts.source.replace("{checkout id}", checkout.id).replace("{integrity}", checkout.integrity || "");
     load(`?checkoutId=${encodeURIComponent(checkout.id)}`, checkout.integrity);

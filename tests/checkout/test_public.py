@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client, override_settings
 
 from checkout import csp
@@ -157,6 +158,30 @@ def test_the_demo_shop_makes_a_checkout_and_reads_its_result(demo: Shop) -> None
     end = client.get("/demo/result", {"id": body["id"], "resourcePath": path, "channel": "plain"})
     assert "Thank you" in end.content.decode()
     assert "000.100.110" in end.content.decode()
+
+
+@pytest.mark.django_db
+def test_the_demo_shop_s_shopper_takes_a_card_away(demo: Shop) -> None:
+    """J10.5: the shop's server deletes it, only for the shopper it belongs to, on whichever channel it was stored."""
+    for secure in ("0", "1"):
+        client = Client()
+        made = client.post("/demo/checkout", {"mug": "1", "returning": "1", "secure": secure}).json()
+        channel = "3ds" if secure == "1" else "plain"
+        api = demo.api.as_entity(json.loads(Path(settings.GATEWAY_DEMO_FILE).read_text())["channels"][channel])
+        address = {"billing__street1": "Main 1", "billing__city": "Bonn", "billing__postcode": "53111",
+                   "billing__country": "DE"}  # fmt: skip
+        browser = {"customer__browser__language": "en", "customer__browser__screenHeight": "900",
+                   "customer__browser__screenWidth": "1440", "customer__browser__timezone": "-60",
+                   "customer__browser__javaEnabled": "false"}  # fmt: skip
+        Browser(made["id"]).pay(card__number="4200000000000091", createRegistration="true", **address, **browser)
+        path = f"/v1/checkouts/{made['id']}/payment"
+        client.get("/demo/result", {"id": made["id"], "resourcePath": path, "channel": channel})
+        stored = api.get(path).body["registrationId"]
+        assert Client().post("/demo/forget", {"id": stored}).status_code == 404
+        assert client.post("/demo/forget", {"id": stored}).json()["forgotten"] == 1
+        assert api.get(f"/v1/registrations/{stored}").status != 200
+        again = client.post("/demo/checkout", {"mug": "1", "returning": "1"}).json()
+        assert not [name for name, _ in again["exchange"]["sent"] if name.startswith("registrations")]
 
 
 @pytest.mark.django_db
