@@ -44,14 +44,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="", help=f"groups of faults: {', '.join(GROUPS)}")
     parser.add_argument("--seed", type=int, default=None, help="of the order and the load; printed by each run")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the run")
+    parser.add_argument("--broker", default="", help="URL of a broker that something else starts, and starts again")
+    parser.add_argument("--broker-pid", type=Path, help="the file with its process id; without it, it is not killed")
     options = parser.parse_args(arguments)
     groups = {name.strip() for name in options.only.split(",") if name.strip()} or set(GROUPS)
     if unknown := groups - set(GROUPS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
-    faults = [fault for fault in FAULTS if fault.group in groups]
+    faults = [fault for fault in FAULTS if fault.group in groups and _fits(fault, options.broker, options.broker_pid)]
     # The load's declines all come from one test card: the guard would rightly stop them before the acquirer.
     stack = Stack(
+        broker=options.broker, broker_pid=options.broker_pid,
         GATEWAY_ACQUIRER_TIMEOUT_S=str(ACQUIRER_TIMEOUT_S), GATEWAY_CARD_TESTING_GUARD="false",
         GATEWAY_SHOPPER_DEADLINE_S=str(shoppers.SHOPPER_DEADLINE_S),
     )  # fmt: skip
@@ -65,6 +68,11 @@ def main(arguments: list[str]) -> int:
         else:
             stack.remove()
     return code
+
+
+def _fits(fault: Fault, broker: str, pid: Path | None) -> bool:
+    """Whether a fault can strike this broker: our own, or one of which we know less."""
+    return not broker or fault.group != "broker" or (pid is not None and fault.name not in on_parts.VALKEY_ONLY)
 
 
 def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> int:

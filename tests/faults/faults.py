@@ -329,3 +329,5 @@ FAULTS: Final = (
     Fault(name="everything: kill -9 of the launcher", group="launcher", stops_ticks=True, stops_acquirer=True,
           strike=_kill_launcher),
 )  # fmt: skip
+VALKEY_ONLY: Final = frozenset({"broker: forgets everything"})
+"""Faults that only our own broker knows how to suffer."""

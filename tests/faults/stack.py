@@ -42,13 +42,19 @@ class NotUp(Exception):
 class Stack:
     """One installation: `start()`, `kill()` (launcher and, with it, everything), `start()` again, `stop()`."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *, broker: str = "", broker_pid: Path | None = None, **settings: str) -> None:
+        """``broker``: the URL of one that something else starts and starts again; ``broker_pid``: where it writes its
+        process id. Without them it is the launcher's own."""
         self.folder = Path(tempfile.mkdtemp(prefix="tollhouse-faults-"))
         self.folder.chmod(0o711)  # under root the database server is another user and has to pass through
         self.var = self.folder / "var"
         self.port = free_port()
         bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
         self.environment = {**bare, "TOLLHOUSE_VAR": str(self.var), "PORT": str(self.port), **settings}
+        self._broker_pid = broker_pid
+        self._own_roles = [role for role in ROLES if role != "broker" or not broker]
+        if broker:
+            self.environment["CELERY_BROKER_URL"] = broker
         self._launcher: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -111,7 +117,7 @@ class Stack:
     def _is_up(self) -> bool:
         if self._launcher is None or self.facts("run.json").get("pid") != self._launcher.pid:
             return False
-        return all(self.find(role) is not None for role in ROLES) and self.is_ready()
+        return all(self.find(role) is not None for role in self._own_roles) and self.is_ready()
 
     # --- its parts ----------------------------------------------------------------------------------------------
 
@@ -122,7 +128,17 @@ class Stack:
 
     def find(self, role: str) -> Process | None:
         """The launcher's child of that role; None while there is none."""
+        if role not in self._own_roles:
+            return self._other_broker()
         return next((one for one in children(self.launcher) if re.search(ROLES[role], one.command + " ")), None)
+
+    def _other_broker(self) -> Process | None:
+        if self._broker_pid is None:
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            found = read(int(self._broker_pid.read_text()))
+            return found if found is not None and found.state not in "ZX" else None
+        return None
 
     def must_find(self, role: str) -> Process:
         if not eventually(lambda: self.find(role) is not None, 30, 0.1):
