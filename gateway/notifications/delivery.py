@@ -218,7 +218,7 @@ def run(tell: Tell, merchant: Merchant | None = None) -> int:
 
 def next_at(merchant: Merchant) -> datetime | None:
     """When this merchant's next delivery falls due, by their clock; a paused endpoint's not before its probe."""
-    if waiting():
+    if waiting(merchant):
         return clock.now(merchant)
     moments: list[datetime] = []
     for endpoint in WebhookEndpoint.objects.filter(merchant=merchant, state__in=("active", "paused")):

@@ -19,7 +19,7 @@ from django.db import transaction
 from psycopg.types.json import Jsonb
 
 from gateway import clock, identifiers
-from gateway.models import Notification, WebhookEndpoint
+from gateway.models import Merchant, Notification, WebhookEndpoint
 from gateway.notifications import record, timing
 from gateway.rows import execute
 
@@ -39,6 +39,12 @@ SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM
 _IN_GAPS: Final = """
 SELECT n.id FROM unnest(%(first)s::bigint[], %(last)s::bigint[]) AS g(first, last)
 JOIN gateway_notification n ON n.id BETWEEN g.first AND g.last
+"""
+_WAITING: Final = """
+SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position AND n.merchant_id = %(merchant)s::uuid)
+    OR EXISTS (SELECT 1 FROM jsonb_to_recordset(f.gaps) AS g(first bigint, last bigint)
+        JOIN gateway_notification n ON n.id BETWEEN g.first AND g.last WHERE n.merchant_id = %(merchant)s::uuid)
+FROM gateway_fannedout f
 """
 _MOVE: Final = "UPDATE gateway_fannedout SET position = %(position)s::bigint, gaps = %(gaps)s::jsonb"
 _BEGIN: Final = """
@@ -199,7 +205,7 @@ def delivery(notification: Notification, endpoint: WebhookEndpoint, *, body: str
     }
 
 
-def waiting() -> bool:
-    """Whether the outbox holds something that was not handed on yet."""
-    found = execute(_PENDING, {})
-    return bool(found and found[0][0]) or (not found and Notification.objects.exists())
+def waiting(merchant: Merchant) -> bool:
+    """Whether the outbox holds something of the merchant's that was not handed on yet."""
+    found = execute(_WAITING, {"merchant": merchant.pk})
+    return bool(found and found[0][0])

@@ -22,6 +22,7 @@ from gateway.notifications.record import Told
 from gateway.payments.answer import code_of, payment_object, registration_object, stored_object
 from gateway.payments.endings import REGISTER, registers
 from gateway.payments.resume import back_to, resource_path
+from gateway.risk.screening import score_text
 
 SETTLED: Final = (Status.APPROVED, Status.DECLINED)
 _OF_REGISTRATIONS: Final = frozenset({REGISTER, "RR", "TE", "DR"})
@@ -118,7 +119,7 @@ def payload_of(
     if notification.kind == "RISK" and decision is not None:
         body["risk"] = {**body.get("risk", {}), "outcome": decision.outcome}
         if decision.score is not None:
-            body["risk"]["score"] = str(decision.score)
+            body["risk"]["score"] = score_text(decision.score)
     if payment.referenced is not None:
         body["referencedId"] = payment.referenced.hex
     return body | {

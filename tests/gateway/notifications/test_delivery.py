@@ -1,46 +1,336 @@
-"""Webhooks reach their receivers, in both modes, and again when they did not. Source: decisions, section 6."""
+"""Webhooks reach their receivers, and again when they did not. Source: decisions, section 6."""
 
 from __future__ import annotations
 
-from gateway import audit
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from gateway import clock
 from gateway.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import endpoints, signing
+from gateway.notifications import claims, delivery, endpoints, timing
+from gateway.notifications.fan_out import fan_out
+from gateway.outbound import Failure
 from gateway.payments import telling
 from tests.support.fixtures import Shop
-from tests.support.webhooks import Hook, decrypted, hooked, verified
-
-BY = audit.Actor(name="tests")
-
-
-def register(shop: Shop, hook: Hook, **values: object) -> tuple[WebhookEndpoint, str]:
-    """An active endpoint and its secret, 64 hex digits."""
-    endpoint, secret = endpoints.make(shop.merchant, hook.url, by=BY, **values)  # type: ignore[arg-type]
-    assert endpoints.activate(endpoint, by=BY).active
-    return endpoint, secret.reveal()
+from tests.support.receivers import receiving
+from tests.support.telling import BY, deliver, messages, opened, register, the_delivery
+from tests.support.threads import at_once
+from tests.support.webhooks import hooked
 
 
-def standard(secret: str) -> str:
-    return signing.standard_form(signing.secret_of(secret)).reveal()
+def pass_time(shop: Shop, time: timedelta) -> None:
+    """So much later, by the merchant's clock."""
+    shop.merchant.refresh_from_db()
+    shop.merchant.clock_offset += time
+    shop.merchant.save(update_fields=["clock_offset"])
 
 
-def test_a_payment_is_told_encrypted(shop: Shop) -> None:
-    with hooked() as hook:
-        _, secret = register(shop, hook)
+@pytest.mark.parametrize(
+    "values", [{}, {"wrapper": "json"}, {"mode": "signed"}], ids=["encrypted", "encrypted in JSON", "signed"]
+)
+def test_a_payment_is_told_once_and_the_attempt_is_kept(shop: Shop, values: dict[str, str]) -> None:
+    with hooked(answer_body=b"thanks\n\0 4200000000000000") as hook:
+        _, secret = register(shop, hook, **values)
         paid = shop.api.pay()
-        assert telling.TIMER.run(None) == 1
-    test, told = hook.told
-    assert decrypted(test, secret)["action"] == "webhook activation"
-    message = decrypted(told, secret)
-    assert (message["type"], message["action"]) == ("PAYMENT", "CREATED")
-    assert message["payload"]["id"] == paid.id
+        assert deliver() == 1
+        assert deliver() == 0
+        (message,) = messages(hook, secret)
+    assert (message["type"], message["action"], message["payload"]["id"]) == ("PAYMENT", "CREATED", paid.id)
+    sent = the_delivery()
+    assert (sent.state, sent.attempts) == ("delivered", 1)
+    (tried,) = sent.tried.all()
+    assert (tried.number, tried.status, tried.failure) == (1, 200, "")
+    assert tried.answer == "thanks   420000******0000"
 
 
-def test_a_payment_is_told_signed(shop: Shop) -> None:
+def test_only_the_kinds_and_the_channel_that_were_asked_for_are_told(shop: Shop) -> None:
+    other = shop.open_channel()
+    with hooked() as every, hooked() as mine, hooked() as registrations:
+        for hook, values in (
+            (every, {}),
+            (mine, {"channel": shop.channel}),
+            (registrations, {"kinds": ["REGISTRATION"]}),
+        ):
+            register(shop, hook, mode="signed", **values)
+        paid = shop.api.pay(createRegistration="true")
+        elsewhere = shop.api_of(other).pay()
+        assert deliver() == 6
+        told = [[one.headers["webhook-id"] for one in hook.told[1:]] for hook in (every, mine, registrations)]
+    assert [len(one) for one in told] == [3, 2, 1]
+    by_url = dict(WebhookDelivery.objects.exclude(kind="test").values_list("pk", "payment"))
+    assert {payment.hex for payment in by_url.values() if payment} == {paid.id, elsewhere.id}
+
+
+def test_another_merchants_events_are_never_told(shop: Shop, stranger: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+        stranger.api.pay()
+        assert deliver() == 0
+
+
+def test_every_attempt_tells_the_same_text_under_the_same_id(shop: Shop) -> None:
     with hooked() as hook:
         _, secret = register(shop, hook, mode="signed")
-        paid = shop.api.pay()
-        assert telling.TIMER.run(None) == 1
-    message = verified(hook.told[1], standard(secret))
-    assert message["payload"]["id"] == paid.id
-    assert WebhookDelivery.objects.get(kind="PAYMENT").state == "delivered"
-    assert WebhookAttempt.objects.filter(delivery__kind="PAYMENT").get().status == 200
+        hook.answers = [500, 302, 404]
+        shop.api.pay()
+        assert deliver() == 1
+        for wait in (1, 2, 4):
+            assert deliver() == 0
+            pass_time(shop, timedelta(minutes=wait))
+            assert deliver() == 1
+        told = hook.told[1:]
+    assert len(told) == 4
+    assert len({one.body for one in told}) == 1
+    assert len({one.headers["webhook-id"] for one in told}) == 1
+    assert [tried.status for tried in WebhookAttempt.objects.filter(delivery=the_delivery())] == [500, 302, 404, 200]
+    assert all(opened(one, secret) for one in told)
+
+
+def test_the_retries_follow_the_table_for_thirty_days_of_the_merchants_clock(shop: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+        hook.always = 503
+        shop.api.pay()
+        start = clock.now(shop.merchant)
+        tried: list[timedelta] = []
+        while (due := delivery.next_at(shop.merchant)) is not None:
+            pass_time(shop, max(timedelta(0), due - clock.now(shop.merchant)))
+            tried.append(clock.now(shop.merchant) - start)
+            assert deliver(shop) == 1
+    minutes = [round(one.total_seconds() / 60) for one in tried]
+    table = [0, 1, 3, 7, 15, 30, 60, 120]
+    assert minutes == [*table, *(120 + day * 1_440 for day in range(1, 30))]
+    sent = the_delivery()
+    assert (sent.state, sent.attempts) == ("given_up", 37)
+    assert sent.ended_at is not None
+    assert sent.ended_at - sent.created_at <= timing.GIVE_UP_AFTER
+    assert sent.tried.count() == 37
+
+
+def test_410_switches_the_endpoint_off_and_what_waits_is_cancelled(shop: Shop) -> None:
+    with hooked() as hook:
+        endpoint, _ = register(shop, hook)
+        hook.answers = [500, 410]
+        shop.api.pay()
+        deliver()
+        shop.api.pay()
+        deliver()
+        endpoint.refresh_from_db()
+        assert (endpoint.state, endpoint.reason) == ("off", "the receiver answered 410 Gone")
+        assert set(WebhookDelivery.objects.exclude(kind="test").values_list("state", flat=True)) == {"cancelled"}
+        shop.api.pay()
+        assert deliver() == 0
+    assert len(hook.told) == 3
+
+
+def test_a_receiver_that_is_not_there_is_an_attempt_with_its_reason(shop: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+    shop.api.pay()
+    assert deliver() == 1
+    tried = the_delivery().tried.get()
+    assert (tried.status, tried.failure) == (None, Failure.UNREACHABLE)
+    assert "refused" in tried.answer
+
+
+def test_an_endpoint_that_fails_wholly_is_paused_probed_and_resumed(shop: Shop) -> None:
+    with hooked() as hook:
+        endpoint, _ = register(shop, hook)
+        hook.always = 500
+        for _ in range(4):
+            shop.api.pay()
+        while endpoint.state == "active":
+            deliver(shop)
+            due = delivery.next_at(shop.merchant)
+            assert due is not None
+            pass_time(shop, due - clock.now(shop.merchant) + timedelta(milliseconds=1))
+            endpoint.refresh_from_db()
+        assert endpoint.state == "paused"
+        assert "have failed since" in endpoint.reason
+        assert endpoint.failures >= timing.PAUSED_AFTER_FAILURES
+        before = len(hook.told)
+        assert endpoint.probe_at is not None
+        pass_time(shop, endpoint.probe_at - clock.now(shop.merchant) + timedelta(hours=3))
+        assert deliver(shop) == 1  # all four are due, one is tried
+        assert len(hook.told) == before + 1
+        endpoint.refresh_from_db()
+        assert (endpoint.state, endpoint.probes) == ("paused", 1)
+        shop.api.pay()
+        hook.always = 200
+        assert deliver(shop) == 0
+        pass_time(shop, timedelta(minutes=3))
+        assert deliver(shop) == 5  # the probe, and then everything that waited
+        endpoint.refresh_from_db()
+    assert (endpoint.state, endpoint.reason, endpoint.failures, endpoint.probe_at) == ("active", "", 0, None)
+    assert set(WebhookDelivery.objects.exclude(kind="test").values_list("state", flat=True)) == {"delivered"}
+
+
+def test_while_secrets_rotate_both_are_honoured_for_a_day(shop: Shop) -> None:
+    with hooked() as signed, hooked() as sealed:
+        first, old = register(shop, signed, mode="signed")
+        second, key = register(shop, sealed)
+        new, new_key = (endpoints.rotate(one, by=BY).reveal() for one in (first, second))
+        shop.api.pay()
+        deliver()
+        during = signed.told[-1]
+        assert opened(during, old) == opened(during, new)
+        assert len(during.headers["webhook-signature"].split()) == 2
+        assert opened(sealed.told[-1], key)  # a body has one key: the one that the receiver has for sure
+        WebhookEndpoint.objects.update(previous_until=clock.real())
+        shop.api.pay()
+        deliver()
+        after = signed.told[-1]
+        assert len(after.headers["webhook-signature"].split()) == 1
+        assert opened(after, new)
+        assert opened(sealed.told[-1], new_key)
+    with pytest.raises(Exception, match="No matching signature"):
+        opened(after, old)
+
+
+def test_a_worker_that_dies_loses_its_lease_and_another_one_sends(shop: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook, mode="signed")
+        shop.api.pay()
+        fan_out(telling.tell)
+        (lost,) = claims.claim({}, room=8, limit=8)
+        assert claims.claim({}, room=8, limit=8) == []
+        assert deliver() == 0
+        # It had sent, and died before it could say so.
+        died = delivery.attempt(lost)
+        WebhookDelivery.objects.filter(pk=lost.id).update(lease_until=clock.real())
+        assert deliver() == 1
+        first, second = hook.told[1:]
+        assert first.headers["webhook-id"] == second.headers["webhook-id"]
+        # And if it was only slow: what it did is kept, and changes nothing.
+        assert claims.settle([died]) == 0
+    sent = the_delivery()
+    assert (sent.state, sent.attempts, sent.tried.count()) == ("delivered", 1, 2)
+
+
+def test_workers_at_once_send_each_webhook_once(committed: Shop) -> None:
+    with hooked() as hook:
+        register(committed, hook, mode="signed")
+        paid = [committed.api.pay().id for _ in range(30)]
+        made = at_once(*[lambda: deliver()] * 4)
+        assert sum(made) == 30
+        idents = [one.headers["webhook-id"] for one in hook.told[1:]]
+    assert len(idents) == len(set(idents)) == 30
+    assert {row.payment.hex for row in WebhookDelivery.objects.exclude(kind="test") if row.payment} == set(paid)
+
+
+def test_claims_at_once_never_lease_one_delivery_twice(committed: Shop) -> None:
+    with hooked() as hook:
+        register(committed, hook)
+    for _ in range(12):
+        committed.api.pay()
+    fan_out(telling.tell)
+    several = at_once(*[lambda: [due.id for due in claims.claim({}, room=5, limit=5)]] * 6)
+    leased = [ident for one in several for ident in one]
+    assert len(leased) == len(set(leased))
+    assert leased
+
+
+def test_a_receiver_that_hangs_makes_nobody_wait_but_itself(committed: Shop) -> None:
+    def hang(line: object, request: bytes) -> None:
+        if b"webhook-id" in request and b"activation" not in request:
+            line.recv(1)  # type: ignore[attr-defined]
+        else:
+            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")  # type: ignore[attr-defined]
+
+    with hooked() as good:
+        register(committed, good, mode="signed")
+        with receiving(hang) as receiver:
+            slow, _ = endpoints.make(committed.merchant, receiver.url, by=BY, mode="signed")
+            assert endpoints.activate(slow, by=BY).active
+            for _ in range(20):
+                committed.api.pay()
+            # The run ends though eight calls hang: they are left to their threads.
+            while the_count("delivered") < 20:
+                deliver()
+            assert len(good.told) == 21
+            assert the_count("waiting") == 20
+            assert len(receiver.requests) - 1 <= delivery.LANE_THREADS
+        # The receiver is gone now: what hung is written down, and what stood in line goes back untried.
+        while WebhookAttempt.objects.filter(delivery__endpoint=slow, failure="broken").count() == 0:
+            deliver()
+    connection.close()
+
+
+def the_count(state: str) -> int:
+    return WebhookDelivery.objects.exclude(kind="test").filter(state=state).count()
+
+
+def test_an_endpoint_is_inactive_until_a_test_message_is_answered_2xx(shop: Shop) -> None:
+    with hooked(answers=[500, 302]) as hook:
+        endpoint, secret = endpoints.make(shop.merchant, hook.url, by=BY)
+        shop.api.pay()
+        assert deliver() == 0
+        for _ in range(2):
+            assert not endpoints.activate(endpoint, by=BY).active
+        assert endpoint.state == "inactive"
+        assert endpoints.activate(endpoint, by=BY).active
+        assert deliver() == 0  # what was before its activation is not told
+        message = opened(hook.told[-1], secret.reveal())
+    assert (message["type"], message["action"]) == ("test", "webhook activation")
+    assert WebhookDelivery.objects.filter(kind="test").count() == 3
+
+
+@pytest.mark.parametrize(
+    "url, more, words",
+    [
+        ("http://169.254.169.254/latest", {}, "private"),
+        ("http://user:secret@shop.example/", {}, "user name"),
+        ("ftp://shop.example/", {}, "http and https"),
+        ("https://shop.example/", {"kinds": ["PAYMENTS"]}, "PAYMENTS"),
+        ("https://shop.example/", {"kinds": []}, "none was given"),
+        ("https://shop.example/", {"mode": "return"}, "mode"),
+        ("https://shop.example/", {"mode": "signed", "wrapper": "json"}, "wrapper"),
+    ],
+)
+def test_an_endpoint_that_could_not_be_told_is_refused_in_words(
+    shop: Shop, url: str, more: dict[str, object], words: str
+) -> None:
+    with pytest.raises(endpoints.Unusable, match=words):
+        endpoints.make(shop.merchant, url, by=BY, **more)  # type: ignore[arg-type]
+    assert not WebhookEndpoint.objects.exists()
+
+
+def test_in_live_an_endpoint_is_https(shop: Shop, live: None) -> None:
+    with pytest.raises(endpoints.Unusable, match="https"):
+        endpoints.make(shop.merchant, "http://shop.example/", by=BY)
+
+
+def test_a_secret_that_the_vault_cannot_open_is_an_attempt_that_failed(shop: Shop) -> None:
+    with hooked() as hook:
+        endpoint, _ = register(shop, hook)
+        WebhookEndpoint.objects.filter(pk=endpoint.pk).update(secret_sealed=b"\1nonsense")
+        shop.api.pay()
+        assert deliver() == 1
+        assert len(hook.told) == 1
+    assert "secret" in the_delivery().tried.get().answer
+
+
+def test_the_next_due_time_of_one_merchant_is_their_own(shop: Shop, stranger: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+        assert delivery.next_at(shop.merchant) is None
+        hook.always = 500
+        shop.api.pay()
+        deliver()
+    assert delivery.next_at(stranger.merchant) is None
+    due = delivery.next_at(shop.merchant)
+    assert due is not None
+    assert due == the_delivery().due_at
+
+
+def test_a_run_for_one_merchant_leaves_the_others_alone(shop: Shop, stranger: Shop) -> None:
+    with hooked() as mine, hooked() as theirs:
+        register(shop, mine)
+        register(stranger, theirs)
+        shop.api.pay()
+        stranger.api.pay()
+        assert deliver(shop) == 1
+        assert (len(mine.told), len(theirs.told)) == (2, 1)
+        assert deliver() == 1

@@ -1,0 +1,158 @@
+"""Each notification becomes one delivery for each endpoint, once, whoever else writes at the same time."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from psycopg import connect
+
+from gateway import clock
+from gateway.models import FannedOut, Notification, WebhookDelivery
+from gateway.notifications import fan_out as module
+from gateway.notifications.fan_out import Gap, fan_out
+from gateway.payments import telling
+from tests.support.database import statements
+from tests.support.fixtures import Shop
+from tests.support.telling import deliver, messages, register
+from tests.support.threads import at_once
+from tests.support.webhooks import hooked
+
+
+def hand_on() -> int:
+    return fan_out(telling.tell)
+
+
+def told() -> int:
+    return WebhookDelivery.objects.exclude(kind="test").count()
+
+
+def test_a_payment_writes_nothing_more_when_there_are_endpoints(shop: Shop) -> None:
+    shop.api.pay()
+    with statements() as before:
+        shop.api.pay()
+    with hooked() as hook:
+        register(shop, hook)
+        with statements() as after:
+            shop.api.pay()
+    assert (len(after), after.commits) == (len(before), before.commits)
+
+
+def test_nothing_to_hand_on_costs_one_statement(shop: Shop) -> None:
+    shop.api.pay()
+    while hand_on() or gaps():
+        clean_gaps()
+    with statements() as seen:
+        assert hand_on() == 0
+    assert len(seen) == 1
+
+
+def gaps() -> list[dict[str, object]]:
+    found = FannedOut.objects.get().gaps
+    assert isinstance(found, list)
+    return found
+
+
+def clean_gaps() -> None:
+    """Numbers that tests before this one drew and gave back."""
+    FannedOut.objects.update(gaps=[])
+
+
+def test_what_was_written_before_the_row_of_the_position_is_handed_on(shop: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+        FannedOut.objects.all().delete()
+        shop.api.pay()
+        shop.api.pay()
+        assert hand_on() == 2
+    assert told() == 2
+
+
+def test_batches_follow_each_other(shop: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+        for _ in range(5):
+            shop.api.pay()
+        assert [fan_out(telling.tell, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert told() == 5
+
+
+def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> None:
+    """Numbers are given in order, but transactions end as they like."""
+    with hooked() as hook:
+        _, secret = register(committed, hook)
+        first = committed.api.pay()
+        hand_on()
+        row = Notification.objects.order_by("-pk").values().first()
+        assert row is not None
+        with connect(**_where()) as slow:
+            slow.execute(
+                "INSERT INTO gateway_notification"
+                " (merchant_id, channel_id, kind, action, payment_id, sequence, created_at)"
+                " VALUES (%s, %s, 'PAYMENT', 'UPDATED', %s, 9, %s)",
+                (row["merchant_id"], row["channel_id"], row["payment_id"], clock.real()),
+            )
+            later = committed.api.pay()
+            assert hand_on() == 1
+            (gap,) = gaps()
+            assert gap["first"] == gap["last"]
+            assert hand_on() == 0
+            # However long it takes: its transaction is still open.
+            FannedOut.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
+            assert hand_on() == 0
+            assert len(gaps()) == 1
+            slow.commit()
+        assert hand_on() == 1
+        assert gaps() == []
+        deliver()
+        ids = [(message["payload"]["id"], message["payload"]["sequence"]) for message in messages(hook, secret)]
+    assert sorted(ids) == sorted([(first.id, 2), (first.id, 9), (later.id, 2)])
+
+
+def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
+    committed.api.pay()
+    hand_on()
+    with connect(**_where()) as undone:
+        undone.execute("SELECT nextval('gateway_notification_id_seq'), nextval('gateway_notification_id_seq')")
+        undone.rollback()
+    committed.api.pay()
+    assert hand_on() == 1
+    (gap,) = gaps()
+    FannedOut.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
+    # A transaction that writes makes the number of the next one higher.
+    committed.api.pay()
+    assert hand_on() == 1
+    assert gaps() == []
+
+
+def test_of_a_gap_only_what_is_still_missing_is_remembered() -> None:
+    gap = Gap(first=5, last=9, xid=100, at="2026-01-01T00:00:00+00:00")
+    left = module._split([gap], [6, 9], 99, clock.real())
+    assert [(one.first, one.last) for one in left] == [(5, 5), (7, 8)]
+    assert module._split([gap], [], 100, clock.real()) == []
+    missing = module._missing(3, [4, 7, 8, 10], 50, clock.real())
+    assert [(one.first, one.last, one.xid) for one in missing] == [(5, 6, 50), (9, 9, 50)]
+
+
+def test_workers_at_once_hand_each_event_on_once(committed: Shop) -> None:
+    with hooked() as hook:
+        register(committed, hook)
+    for _ in range(10):
+        committed.api.pay()
+    clean_gaps()
+    handed = at_once(*[hand_on] * 4)
+    assert sum(handed) == 10
+    assert told() == 10
+
+
+def test_one_event_that_cannot_be_told_does_not_hold_back_the_others(shop: Shop) -> None:
+    with hooked() as hook:
+        _, secret = register(shop, hook)
+        broken, fine = shop.api.pay(), shop.api.pay()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("UPDATE gateway_payment SET answer = '[]' WHERE id = %s", (broken.id,))
+        deliver()
+        assert [message["payload"]["id"] for message in messages(hook, secret)] == [fine.id]
+
+
+def _where() -> dict[str, object]:
+    about = connection.get_connection_params()
+    return {name: about[name] for name in ("host", "port", "user", "password", "dbname") if about.get(name)}
