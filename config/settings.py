@@ -170,6 +170,7 @@ INSTALLED_APPS = [
     "csp",
     "config.apps.CompositionConfig",
     "gateway",
+    "gateway.scheduling.apps.SchedulingConfig",
     "checkout",
     "reporting",
     "chargebacks",

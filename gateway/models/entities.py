@@ -137,6 +137,10 @@ class Channel(Entity):
     registration_days = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How long a registration is kept; empty keeps it until it is deleted."
     )
+    time_zone = models.CharField(
+        max_length=64, default="", db_default="", blank=True,
+        help_text="The zone of subscription jobs, e.g. Europe/Berlin; empty: the merchant's.",
+    )
     limits = models.JSONField(default=dict, blank=True, validators=[_limits])
     risk_set = models.CharField(
         max_length=255, default="", blank=True, help_text="Key of the rule set that screens; risk.channelId goes first."

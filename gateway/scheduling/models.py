@@ -1,0 +1,141 @@
+"""Subscription jobs and their runs. Columns and constraints; verbs live in gateway.payments and in tasks.py."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from gateway import identifiers
+from gateway.models import Channel, Merchant
+
+
+class Job(models.Model):
+    """A plan by which a stored means is charged. Source: Part B, Scheduling. Its id is that of the SD that made it.
+
+    ``request``: what the schedule was sent with, as it is echoed; each run sends it on. ``expression``: the times, in
+    ``zone``. ``starts_at``: no run before. ``ends_at``: no run then or later; None: the plan has no end yet.
+    ``next_at``: when something is to be done next, a run or the end (None: nothing ever again, or not while it is
+    SUSPENDED). ``reason``: why it is not ACTIVE. ``declined``: charges declined in a row. ``late``: runs made up for in
+    a row. ``lease_until``: real time, while somebody works on it. ``sequence`` counts changes and runs: each expects
+    the number it read. All other times are the merchant's clock.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "ACTIVE"
+        ENDING = "ENDING", "notice was given: it runs until ends_at"
+        SUSPENDED = "SUSPENDED", "it waits for the merchant: reschedule takes it up again"
+        ENDED = "ENDED"
+
+    class Reason(models.TextChoices):
+        NONE = ""
+        NOTICE = "NOTICE", "notice was given"
+        COMPLETED = "COMPLETED", "its time was over"
+        DECLINED = "DECLINED", "it was declined too often"
+        DO_NOT_RETRY = "DO_NOT_RETRY", "the issuer or the bank forbids another try"
+        AUTHENTICATION_NEEDED = "AUTHENTICATION_NEEDED", "the issuer wants the shopper to confirm"
+        CARD_EXPIRED = "CARD_EXPIRED"
+        REGISTRATION_GONE = "REGISTRATION_GONE", "the registration was deleted or is past its retention period"
+        AGREEMENT_ENDED = "AGREEMENT_ENDED", "the standing instruction allows no further payment"
+        NOT_SET_UP = "NOT_SET_UP", "the channel does not take this payment any more"
+
+    class Callable(models.TextChoices):
+        AT_ONCE = "", "no notice period"
+        ANYTIME = "ANYTIME"
+        DURATION_END = "DURATION_END"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="jobs")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False, related_name="jobs")
+    registration = models.UUIDField()
+    state = models.CharField(max_length=9, choices=State, default=State.ACTIVE)
+    reason = models.CharField(max_length=24, choices=Reason, default=Reason.NONE, blank=True)
+    name = models.CharField(max_length=64, default="", blank=True)
+    payment_type = models.CharField(max_length=2)
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    test_mode = models.CharField(max_length=8, default="", blank=True)
+    request = models.JSONField(default=dict)
+    merchant_memo = models.CharField(max_length=255, default="", blank=True)
+    expression = models.CharField(max_length=256)
+    zone = models.CharField(max_length=64)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField(null=True)
+    duration_unit = models.CharField(max_length=6, default="", blank=True)
+    duration_number = models.BigIntegerField(default=0)
+    notice_unit = models.CharField(max_length=6, default="", blank=True)
+    notice_number = models.BigIntegerField(default=0)
+    notice_callable = models.CharField(max_length=12, choices=Callable, default=Callable.AT_ONCE, blank=True)
+    next_at = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    declined = models.SmallIntegerField(default=0)
+    late = models.SmallIntegerField(default=0)
+    sequence = models.IntegerField(default=1)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["next_at"], name="job_due", condition=models.Q(next_at__isnull=False)),
+            models.Index(
+                fields=["merchant", "next_at"], name="job_merchant_due", condition=models.Q(next_at__isnull=False)
+            ),
+            models.Index(fields=["merchant", "-created_at"], name="job_merchant_time"),
+            models.Index(fields=["registration"], name="job_registration"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=("ACTIVE", "ENDING"), next_at__isnull=False)
+                | models.Q(state__in=("SUSPENDED", "ENDED"), next_at__isnull=True),
+                name="job_live_has_next",
+            ),
+            models.CheckConstraint(condition=models.Q(amount__gt=0), name="job_amount_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name or self.expression} {self.amount} {self.currency} ({self.state})"
+
+
+class JobRun(models.Model):
+    """What became of one due time of a job: there is one row for it, and at most one payment at a time.
+
+    ``payment``: the newest try, ``earlier`` those before it; ``attempt``: its number. ``code``: the result of the
+    newest try, or why there is none. ``next_at``: while OPEN, when the payment is looked at again; while RETRYING, when
+    it is tried again. ``missed_until``: the last due time that this row stands for, when it was MISSED.
+    ``lease_until``: real time. All other times are the merchant's clock.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "OPEN", "paying, or its outcome is not known yet"
+        PAID = "PAID"
+        RETRYING = "RETRYING", "declined: it is tried again"
+        FAILED = "FAILED"
+        SKIPPED = "SKIPPED", "the channel was switched off"
+        MISSED = "MISSED", "too late to be made up for"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="runs", db_index=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    due_at = models.DateTimeField()
+    state = models.CharField(max_length=8, choices=State)
+    attempt = models.SmallIntegerField(default=1)
+    payment = models.UUIDField(null=True)
+    earlier = ArrayField(models.UUIDField(), default=list, blank=True)
+    code = models.CharField(max_length=11, default="", blank=True)
+    next_at = models.DateTimeField(null=True)
+    missed_until = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["merchant", "next_at"], name="run_merchant_due", condition=models.Q(next_at__isnull=False)
+            ),
+            models.Index(fields=["next_at"], name="run_due", condition=models.Q(next_at__isnull=False)),
+            models.Index(fields=["payment"], name="run_payment", condition=models.Q(payment__isnull=False)),
+        ]
+        constraints = [models.UniqueConstraint(fields=["job", "due_at"], name="run_once")]
+
+    def __str__(self) -> str:
+        return f"{self.due_at:%Y-%m-%d %H:%M} ({self.state})"
