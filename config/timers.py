@@ -8,12 +8,14 @@ from checkout import timers as checkout
 from gateway import due
 from gateway import timers as gateway
 from gateway.payments import telling
+from gateway.scheduling import tasks as scheduling
 
 TIMERS: Final[tuple[due.Timer, ...]] = (
     *gateway.TIMERS,
     *checkout.TIMERS,
     telling.TIMER,
     telling.SWEEP,
+    *scheduling.TIMERS,
 )
 
 

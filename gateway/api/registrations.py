@@ -33,6 +33,7 @@ from gateway.payments.dispatch import choose_channel
 from gateway.payments.idempotency import Claim
 from gateway.payments.intake import facts_of, first_payment
 from gateway.payments.process import process
+from gateway.payments.recorded import success_code
 from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.registrations import Change
 
@@ -94,7 +95,7 @@ class RegistrationView(ChangeDoor):
         self.parse(visit, visit.admission.channel)
         found = _found(visit, target)
         registrations.refuse_what_has_ended(found, clock.now(found.merchant))
-        body: dict[str, Any] = stored_object(found, registrations.success_code(found.test_mode))
+        body: dict[str, Any] = stored_object(found, success_code(found.test_mode))
         shared = envelope(body["result"]["code"], visit.trace.ndc)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
         return Response(body, headers=visit.headers)

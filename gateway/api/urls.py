@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.api import clock, payments, registrations, resultcodes, testing, threeds
+from gateway.api import clock, payments, registrations, resultcodes, schedules, testing, threeds
+
+scheduling = [
+    path("schedules", schedules.SchedulesView.as_view()),
+    path("schedules/<str:target>", schedules.OneScheduleView.as_view()),
+    path("schedules/<str:target>/reschedule", schedules.RescheduleView.as_view()),
+    path("schedules/<str:target>/deschedule", schedules.DescheduleView.as_view()),
+]
+"""Below /scheduling/v1/, too (D8)."""
 
 urlpatterns = [
     path("payments", payments.PaymentsView.as_view()),
@@ -15,6 +23,7 @@ urlpatterns = [
     path("registrations/<str:target>", registrations.RegistrationView.as_view()),
     path("registrations/<str:target>/extend", registrations.ExtendView.as_view()),
     path("registrations/<str:target>/payments", registrations.OneClickView.as_view()),
+    *scheduling,
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
     path("test/clock", clock.ClockView.as_view()),
     path("test/transfers/<str:target>", testing.TransferView.as_view()),

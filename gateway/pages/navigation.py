@@ -111,9 +111,8 @@ MENU: Final[tuple[MenuGroup, ...]] = (
             _guide("versioning", "Versioning", "What may change, and what will not.",
                    ("path", "The version is in the path"), ("yours", "What your client must do"),
                    keywords="backwards compatible new fields"),
-            _guide("not-yet", "Not offered yet", "What is understood but answers 600.200.400.",
-                   ("understood", "Understood, not built"), ("paths", "Paths that come later"),
-                   keywords="600.200.400 webhooks"),
+            _guide("not-yet", "Not offered yet", "Paths that come later.", ("paths", "Paths that come later"),
+                   keywords="query reports"),
         ),
     ),
 )  # fmt: skip

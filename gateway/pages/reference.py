@@ -10,19 +10,17 @@ from typing import Final
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.catalogue.openapi import endpoint_rules, example_name, full_text, is_deprecated
 from gateway.catalogue.structure import Demand, Echo, Need, Param, Structure
-from gateway.payments.refusal import NOT_YET
 
 BY_NAME: Final = {endpoint.name: endpoint for endpoint in ENDPOINTS}
 LONG_LIST: Final = 8
 """Closed lists above this length fold away."""
 
 _NEEDS: Final = {Need.REQUIRED: "required", Need.CONDITIONAL: "conditional", Need.OPTIONAL: "optional"}
-_NOT_YET: Final = {row.name: row.what for row in NOT_YET}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParamDoc:
-    """One parameter. ``anchor`` is its name, as errors link to it; ``later`` says what is not offered yet."""
+    """One parameter. ``anchor`` is its name, as errors link to it."""
 
     anchor: str
     example_name: str
@@ -35,7 +33,6 @@ class ParamDoc:
     note: str
     default: str
     tags: tuple[str, ...]
-    later: str
 
     @property
     def folds(self) -> bool:
@@ -54,7 +51,6 @@ class Group:
     demand: str
     params: tuple[ParamDoc, ...]
     rules: tuple[str, ...]
-    later: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +82,6 @@ def _own_rules(structure: Structure) -> tuple[str, ...]:
 
 def _group(structure: Structure, *, shared: bool) -> Group:
     name = structure.prefix or structure.rows[0].base
-    later = _NOT_YET.get(name.split(".")[0].split("[")[0], "")
     title = f"{structure.title}: {name}" if shared else structure.title
     return Group(
         anchor=_slug(title),
@@ -95,9 +90,8 @@ def _group(structure: Structure, *, shared: bool) -> Group:
         prefix=structure.prefix,
         note=structure.note,
         demand=_demand(structure),
-        params=tuple(_param(structure, row, later) for row in structure.rows),
+        params=tuple(_param(structure, row) for row in structure.rows),
         rules=_own_rules(structure),
-        later=later,
     )
 
 
@@ -111,7 +105,7 @@ def _demand(structure: Structure) -> str:
     return f"Required fields are asked for when anything of {structure.prefix or 'this table'} is sent."
 
 
-def _param(structure: Structure, row: Param, group_later: str) -> ParamDoc:
+def _param(structure: Structure, row: Param) -> ParamDoc:
     full = structure.full(row.name)
     tags = []
     if is_deprecated(structure, row):
@@ -122,7 +116,6 @@ def _param(structure: Structure, row: Param, group_later: str) -> ParamDoc:
         tags.append("comes back masked")
     elif row.private:
         tags.append("not in answers")
-    later = "" if group_later else _NOT_YET.get(full, "")
     return ParamDoc(
         anchor=full,
         example_name=example_name(structure, row),
@@ -135,7 +128,6 @@ def _param(structure: Structure, row: Param, group_later: str) -> ParamDoc:
         note=row.note,
         default=row.default,
         tags=tuple(tags),
-        later=later,
     )
 
 

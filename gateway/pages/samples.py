@@ -133,10 +133,6 @@ _TABLE: Final = (
         card__expiryMonth="13", about="Nothing was made. Each fault names its field and what is allowed.",
     ),
     _payment(
-        "not-yet", "Something that is not offered yet", 400, about="600.200.400: understood, but not built yet.",
-        job__name="Monthly",
-    ),
-    _payment(
         "direct-debit", "Debit a bank account", paymentBrand="DIRECTDEBIT_SEPA", **_NO_CARD, **_ACCOUNT,
         bankAccount__mandate__id="MANDATE-ABC", bankAccount__mandate__dateOfSignature="2026-01-15",
         about="000.100.110: the bank takes the debit.",

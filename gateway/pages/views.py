@@ -29,7 +29,6 @@ from gateway.pages.samples import OF_ENDPOINTS, SAMPLES, Sample
 from gateway.pages.search import search
 from gateway.payments.methods import types_of
 from gateway.payments.operations import OPERATIONS
-from gateway.payments.refusal import NOT_YET
 from gateway.threeds.acs import ONE_TIME_CODE
 
 _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
@@ -52,7 +51,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
         request, page.template, page.name, page=page, samples=samples,
         operations=[(operation, sorted(operation.follows)) for operation in OPERATIONS.values() if operation.follows],
         methods=[(brand, types_of(brand.code)) for brand in BRANDS.values()],
-        not_yet=NOT_YET, one_time_code=ONE_TIME_CODE, limit=settings.GATEWAY_THROTTLE_LIMIT,
+        one_time_code=ONE_TIME_CODE, limit=settings.GATEWAY_THROTTLE_LIMIT,
         window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
     )  # fmt: skip

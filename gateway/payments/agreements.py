@@ -117,6 +117,13 @@ def standing_of(
     )
 
 
+def drawing_on(agreement: Agreement, parameters: Parameters, channel: Channel) -> Standing:
+    """The standing of a payment whose door knows the agreement: an authorization that its limits count."""
+    own = parameters.get("standingInstruction.expiry")
+    expiry = date.fromisoformat(own) if own else None
+    return Standing(agreement=agreement, counts=True, expiry=expiry, onwards=_onwards(agreement, channel))
+
+
 def refusal_of(standing: Standing | None, merchant: Merchant, now: datetime) -> ParameterError | None:
     """Why the agreement does not allow a payment now, or None. Days are those of the merchant's time zone."""
     if standing is None:

@@ -19,13 +19,14 @@ from django.db import models
 from gateway import identifiers
 from gateway.connectors.port import AcquirerReply
 from gateway.models import Agreement, Channel, Notification, Payment, Registration, Status
+from gateway.payments import jobs
+from gateway.payments.jobs import TOLD
 from gateway.payments.values import merged
 from gateway.vault import VaultError, vault
 
 REGISTER: Final = "RG"
 STORABLE: Final = frozenset({"card", "bankAccount", "virtualAccount"})
 """The kinds of means that a registration can hold."""
-TOLD: Final = ("card", "bankAccount", "virtualAccount")
 INITIAL: Final = "INITIAL"
 _AGREED_BY: Final = frozenset({"PA", "DB", REGISTER})
 _REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
@@ -64,6 +65,10 @@ def ending_of(payment: Payment, status: Status, reply: AcquirerReply, *, at: dat
     if agreed is not None:
         rows.append((Agreement, agreed))
         answer = _reference(payment, agreed)
+    if registration is not None and "job" in payment.request:
+        started = jobs.started_by(payment, reply, registration, agreed["id"] if agreed is not None else None, at)
+        rows += started.rows
+        answer = merged(answer, started.answer)
     return Ending(changes=changes, answer=answer, rows=rows) if changes or rows else NOTHING
 
 

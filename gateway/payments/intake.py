@@ -17,12 +17,13 @@ from django.conf import settings
 from gateway import identifiers
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.means import Card, Means
-from gateway.models import Channel, Merchant
+from gateway.models import Agreement, Channel, Merchant
 from gateway.money import Money
-from gateway.payments.agreements import standing_of
+from gateway.payments.agreements import drawing_on, standing_of
 from gateway.payments.endings import REGISTER
 from gateway.payments.means import means_of
-from gateway.payments.refusal import brand_of, refuse_currency, refuse_type, refuse_what_is_not_built
+from gateway.payments.planning import refuse_job
+from gateway.payments.refusal import brand_of, refuse_currency, refuse_type, refuse_what_begins_nothing
 from gateway.payments.request import Idempotency, PaymentRequest, Trace
 from gateway.payments.wallet import unwrap
 from gateway.secret import Secret
@@ -62,13 +63,18 @@ def first_payment(
     idempotency: Idempotency | None = None,
     stored: Stored | None = None,
     resource_path: str = "",
+    agreement: Agreement | None = None,
 ) -> PaymentRequest:
     """The request of a first payment, or of a registration where no paymentType is sent. ``stored``: the means, when
-    it is not in the parameters. Raises Refused for what this channel or this gateway does not offer."""
+    it is not in the parameters; ``agreement``: what it draws on, where the door knows. Raises Refused for what this
+    channel or this gateway does not offer."""
     payment_type = parameters.get("paymentType") or REGISTER
     token = unwrap(parameters, channel, facts_of(channel, now)) if stored is None else None
-    refuse_what_is_not_built(parameters, payment_type, stored=stored is not None)
+    refuse_what_begins_nothing(payment_type, stored=stored is not None)
     refuse_currency(parameters, channel)
+    if any(name.startswith("job.") for name in parameters.values):
+        storable = stored is not None or parameters.get("createRegistration") == "true"
+        refuse_job(parameters, channel, now, storable=storable)
     brand, detected = (stored.brand, False) if stored is not None else brand_of(parameters, channel)
     refuse_type(payment_type, brand)
     registration = stored.registration if stored is not None else None
@@ -84,16 +90,23 @@ def first_payment(
         detected=detected,
         means=_with_code(stored.means, parameters) if stored is not None else means_of(parameters.values),
         parameters=parameters,
-        test_mode="" if settings.IS_LIVE else parameters.get("testMode") or "INTERNAL",
+        test_mode=test_mode_of(parameters),
         now=now,
         trace=trace,
         idempotency=idempotency,
         registration=registration,
         stored=stored.details if stored is not None else {},
         wallet_token=token,
-        standing=standing_of(parameters, payment_type, channel, registration),
+        standing=standing_of(parameters, payment_type, channel, registration)
+        if agreement is None
+        else drawing_on(agreement, parameters, channel),
         resource_path=resource_path,
     )
+
+
+def test_mode_of(parameters: Parameters) -> str:
+    """INTERNAL or EXTERNAL; empty in the live environment."""
+    return "" if settings.IS_LIVE else parameters.get("testMode") or "INTERNAL"
 
 
 def _no_money(parameters: Parameters, channel: Channel) -> Money:

@@ -99,7 +99,7 @@ def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
             payment.duplicate_guard, payment.agreement = None, None
             if starting(payment, refusal=SENT_TWICE):
                 return payment
-        if request.alongside is not None:
+        if request.alongside is not None and not request.held:
             raise Overtaken
         assert standing is not None  # only an agreement can have moved on
         standing = again(standing)
@@ -158,7 +158,7 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         currency=request.money.currency,
         test_mode=request.test_mode,
         merchant_transaction_id=parameters.get("merchantTransactionId") or "",
-        duplicate_guard=parameters.get("merchantTransactionId") if request.channel.refuse_duplicates else None,
+        duplicate_guard=_duplicate_guard(request),
         merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
         merchant_memo=parameters.get("merchantMemo") or "",
         request=parameters.echo(),
@@ -175,6 +175,12 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         request_id=request.trace.request,
         created_at=request.now,
     )
+
+
+def _duplicate_guard(request: PaymentRequest) -> str | None:
+    if not request.channel.refuse_duplicates or request.repeats:
+        return None
+    return request.parameters.get("merchantTransactionId")
 
 
 def facts_of(means: Means, *, stored: bool) -> dict[str, object]:

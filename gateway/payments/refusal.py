@@ -1,9 +1,8 @@
-"""Requests that end before a payment exists: wrong set-up, nothing behind an id, or something not offered yet."""
+"""Requests that end before a payment exists: wrong set-up, nothing behind an id, or something not offered."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from gateway.brands import BRANDS, Brand, detect_brand, is_card
@@ -36,44 +35,13 @@ class Refused(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotYet:
-    """Something the catalogue understands and no code serves yet: it is refused, never answered with a success.
-
-    ``name`` is a structure's prefix, or a parameter that counts when it has one of ``values``.
-    """
-
-    name: str
-    what: str
-    values: tuple[str, ...] = ()
-
-    def applies(self, parameters: Parameters, structures: frozenset[str]) -> bool:
-        return parameters.get(self.name) in self.values if self.values else self.name in structures
-
-
-NOT_YET: tuple[NotYet, ...] = (NotYet(name="job", what="subscription jobs"),)
-
-
-def refuse_what_is_not_built(parameters: Parameters, payment_type: str, *, stored: bool) -> None:
-    """Raise Refused (600.200.400) for flows that are understood but not offered yet, and types that begin no chain.
-
-    ``stored``: a stored means is paid with, which is not stored again.
-    """
-    structures = frozenset(name.partition(".")[0] for name in parameters.values)
-    errors = [
-        ParameterError(name=row.name, message=f"is understood, but {row.what} are not offered yet", code=NOT_SUPPORTED)
-        for row in NOT_YET
-        if row.applies(parameters, structures)
-    ]
+def refuse_what_begins_nothing(payment_type: str, *, stored: bool) -> None:
+    """Raise Refused (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with, which is not
+    stored again."""
     if payment_type not in FIRST and (stored or payment_type != REGISTER):
-        errors.append(
-            ParameterError(
-                name="paymentType", value=payment_type, code=NOT_SUPPORTED,
-                message=f"is not offered here; {', '.join(sorted(FIRST))} are",
-            )
-        )  # fmt: skip
-    if errors:
-        raise Refused(NOT_SUPPORTED, errors)
+        message = f"is not offered here; {', '.join(sorted(FIRST))} are"
+        error = ParameterError(name="paymentType", value=payment_type, code=NOT_SUPPORTED, message=message)
+        raise Refused(NOT_SUPPORTED, [error])
 
 
 def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:

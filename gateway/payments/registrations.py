@@ -15,20 +15,21 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.conf import settings
-
 from gateway import brands, identifiers
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.means import Means
 from gateway.connectors.message import flat
 from gateway.models import Channel, Merchant, Payment, Registration, Status
 from gateway.payments import store
-from gateway.payments.endings import REGISTER, TOLD, retained_until
+from gateway.payments.endings import REGISTER, retained_until, told
 from gateway.payments.intake import Stored
 from gateway.payments.means import sealed_means
+from gateway.payments.jobs import TOLD
+from gateway.payments.recorded import success_code
 from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.values import merged
+from gateway.rows import Write
 from gateway.secret import Secret
 from gateway.vault import VaultError, vault
 
@@ -49,7 +50,6 @@ ACTIONS: Final[Mapping[str, str]] = {UPDATE: "UPDATED", EXTEND: "UPDATED", DELET
 """What a change's notification calls it."""
 _HOLDERS: Final = ("card", "bankAccount")
 _SENT: Final = ("card.number", "bankAccount.iban", "bankAccount.number", "virtualAccount.accountId")
-_INTERNAL, _EXTERNAL, _LIVE = "000.100.110", "000.100.112", "000.000.000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,9 +240,14 @@ def _change(registration: Registration, kind: str, changes: Mapping[str, Any], c
     for name, value in changes.items():
         setattr(registration, name, value)
     payment = _trace(registration, kind, change)
+    before = registration.sequence
+
+    def changing(write: Write) -> None:
+        write.update(registration, {**changes, "sequence": before + 1}, expecting={"sequence": before})
+
+    notification = told(payment, registration.id, ACTIONS[kind], 2, change.now)
     if not store.record_change(
-        payment, registration, {**changes, "sequence": registration.sequence + 1}, ACTIONS[kind],
-        trace=change.trace, idempotency=change.idempotency,
+        payment, changing, notification, trace=change.trace, idempotency=change.idempotency
     ):  # fmt: skip
         raise Refused(BUSY, status=409)
     return payment
@@ -273,10 +278,3 @@ def _trace(registration: Registration, kind: str, change: Change) -> Payment:
         created_at=change.now,
         completed_at=change.now,
     )
-
-
-def success_code(test_mode: str) -> str:
-    """The code of what succeeded without anybody being asked (D18)."""
-    if settings.IS_LIVE:
-        return _LIVE
-    return _EXTERNAL if test_mode == "EXTERNAL" else _INTERNAL

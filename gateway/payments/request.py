@@ -82,7 +82,9 @@ class PaymentRequest:
     ``registration``: the stored means that is used, ``stored`` what is no secret of it. ``wallet_token``: the wallet's
     token that the means came out of. ``standing``: the agreement it is made under. ``resource_path``: where the
     merchant fetches the result, when not under /v1/payments. ``alongside``: what the door writes in the statement that
-    begins the payment; with a guard in it that no longer holds, there is no payment (Overtaken).
+    begins the payment; with a guard in it that no longer holds, there is no payment (Overtaken). ``held``: the door
+    holds its row's lock for the beginning, so that what it writes needs no guard. ``repeats``: the same
+    merchantTransactionId comes again on purpose.
     """
 
     payment: UUID
@@ -104,3 +106,5 @@ class PaymentRequest:
     standing: Standing | None = None
     resource_path: str = ""
     alongside: Callable[[Write], None] | None = None
+    held: bool = False
+    repeats: bool = False

@@ -21,13 +21,13 @@ from gateway.models import (
     OpenPayment,
     Payment,
     PaymentEvent,
-    Registration,
     RequestLog,
     Status,
     Suspension,
 )
 from gateway.payments import wallet
-from gateway.payments.endings import NOTHING, REGISTER, ending_of, told
+from gateway.payments.endings import NOTHING, REGISTER, ending_of
+from gateway.payments.recorded import WRITTEN, rows_of
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.screening import Plan, under_review
 from gateway.payments.states import START, Event, ImpossibleMove, after
@@ -35,7 +35,6 @@ from gateway.payments.values import merged
 from gateway.rows import Write
 from gateway.wallets.channels import USED_ALREADY, Seen
 
-_WRITTEN = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
 FIRST_INQUIRY: Final = timedelta(seconds=1)
 """After a silence, until the acquirer is asked what became of the question."""
 GRACE: Final = timedelta(seconds=2)
@@ -82,7 +81,7 @@ def begin(
     payment.result_code = refusal
     payment.sequence = 1
     payment.completed_at = payment.created_at if refusal else None
-    write.insert(Payment, **{name: getattr(payment, name) for name in _WRITTEN})
+    write.insert(Payment, **{name: getattr(payment, name) for name in WRITTEN})
     _record(write, payment, event, payment.created_at)
     if not refusal:
         write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real() + answered_within(), inquiries=0)
@@ -193,31 +192,26 @@ def complete(
 
 def record_change(
     payment: Payment,
-    registration: Registration,
-    changes: Mapping[str, Any],
-    action: str,
+    changing: Callable[[Write], None],
+    notification: Mapping[str, Any],
     *,
-    trace: Trace,
+    trace: Trace | None,
     idempotency: Idempotency | None = None,
 ) -> bool:
-    """Change ``registration``, if it still is as it was read, and insert ``payment`` as APPROVED: nobody has to be
-    asked for it. ``action``: what the notification calls it. False when somebody else changed it: nothing was written.
+    """Write what ``changing`` does to a registration or a job, and insert ``payment`` as APPROVED: nobody has to be
+    asked for it. ``changing`` goes first, and may guard the statement: False when somebody else changed the row, then
+    nothing was written. ``notification``: the columns of what is told of it.
 
     Raises KeyTaken.
     """
     write = Write()
-    write.update(registration, changes, expecting={"sequence": registration.sequence})
-    payment.status = after(after(START, Event.BEGIN), Event.APPROVE)
-    payment.sequence = 2
-    write.insert(Payment, **{name: getattr(payment, name) for name in _WRITTEN})
-    for sequence, event, status in ((1, Event.BEGIN, Status.STARTED), (2, Event.APPROVE, payment.status)):
-        write.insert(
-            PaymentEvent, payment_id=payment.id, sequence=sequence, event=event, status=status,
-            result_code=payment.result_code if sequence == 2 else "", at=payment.created_at,
-        )  # fmt: skip
-    write.insert(Notification, **told(payment, registration.id, action, 2, payment.created_at))
-    code = payment.result_code
-    write.insert(RequestLog, **trace.log_row(results.http_status(code), code, payment=payment.id))
+    changing(write)
+    for model, row in rows_of(payment):
+        write.insert(model, **row)
+    write.insert(Notification, **notification)
+    if trace is not None:
+        code = payment.result_code
+        write.insert(RequestLog, **trace.log_row(results.http_status(code), code, payment=payment.id))
     if idempotency is not None:
         idempotency.claim.insert(write, payment.id, idempotency.respond(payment))
     try:

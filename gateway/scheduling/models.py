@@ -12,6 +12,7 @@ from gateway.models import Channel, Merchant
 class Job(models.Model):
     """A plan by which a stored means is charged. Source: Part B, Scheduling. Its id is that of the SD that made it.
 
+    ``agreement``: what its charges draw on (None: the request names one of another processor).
     ``request``: what the schedule was sent with, as it is echoed; each run sends it on. ``expression``: the times, in
     ``zone``. ``starts_at``: no run before. ``ends_at``: no run then or later; None: the plan has no end yet.
     ``next_at``: when something is to be done next, a run or the end (None: nothing ever again, or not while it is
@@ -47,6 +48,7 @@ class Job(models.Model):
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="jobs")
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False, related_name="jobs")
     registration = models.UUIDField()
+    agreement = models.UUIDField(null=True)
     state = models.CharField(max_length=9, choices=State, default=State.ACTIVE)
     reason = models.CharField(max_length=24, choices=Reason, default=Reason.NONE, blank=True)
     name = models.CharField(max_length=64, default="", blank=True)

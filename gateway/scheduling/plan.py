@@ -15,6 +15,7 @@ from itertools import islice, takewhile
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from gateway import clock
 from gateway.catalogue.parse import ParameterError
 from gateway.catalogue.structures import cron as notation
 from gateway.scheduling.cron import compiled
@@ -146,8 +147,9 @@ def plan_of_row(job: Job) -> Plan:
     )  # fmt: skip
 
 
-def plan_of(sent: Mapping[str, str], zone: ZoneInfo, now: datetime) -> Plan:
-    """The plan of ``job.*`` parameters (names without ``job.``) that begins ``now``. Raises Unplannable."""
+def plan_of(sent: Mapping[str, str], zone: ZoneInfo, now: datetime, *, began: datetime | None = None) -> Plan:
+    """The plan of ``job.*`` parameters (names without ``job.``). Its terms begin at ``startDate``, else when it
+    ``began`` before it was changed, else ``now``. Raises Unplannable."""
     errors: list[ParameterError] = []
     if not sent:
         raise Unplannable([_error("expression", "or another of the job parameters is required", NO_JOB)])
@@ -162,12 +164,13 @@ def plan_of(sent: Mapping[str, str], zone: ZoneInfo, now: datetime) -> Plan:
         errors.append(_error("expression", message, NEVER))
     if errors:
         raise Unplannable(errors)
-    starts_at = _moment(sent.get("startDate"), zone) or now
-    ends = [_moment(sent["endDate"], zone) + _SECOND] if "endDate" in sent else []  # type: ignore[operator]
+    start, end = (_moment(sent.get(name), zone) for name in ("startDate", "endDate"))
+    starts_at = start if start is not None and (began is not None or start > now) else began or now
+    ends = [end + _SECOND] if end is not None else []
     if duration is not None and called != Job.Callable.DURATION_END:
-        ends.append(duration.after(max(starts_at, now), zone))
+        ends.append(duration.after(starts_at, zone))
     plan = Plan(
-        expression=expression, zone=zone, starts_at=max(starts_at, now), ends_at=min(ends, default=None),
+        expression=expression, zone=zone, starts_at=starts_at, ends_at=min(ends, default=None),
         duration=duration, notice=notice, notice_callable=called,
     )  # fmt: skip
     if plan.next_run(now) is None:
@@ -194,8 +197,6 @@ def expression_of(sent: Mapping[str, str]) -> str:
 def _period(sent: Mapping[str, str], name: str, code: str, errors: list[ParameterError]) -> Period | None:
     unit, number = sent.get(f"{name}Unit"), sent.get(f"{name}Number")
     if unit is None and number is None:
-        if name == "notice" and "noticeCallable" in sent:
-            return None
         return None
     if unit is None or number is None:
         missing, other = ("Unit", "Number") if unit is None else ("Number", "Unit")
@@ -234,9 +235,6 @@ def told(plan: Plan, job: Job, now: datetime, most: int) -> Iterator[tuple[str, 
     yield "expression", plan.expression
     yield "timeZone", plan.zone.key
     if job.ends_at is not None and job.ends_at < LAST:
-        yield "endsAt", _wire(job.ends_at)
-    yield "nextRuns", [_wire(at) for at in plan.runs(now, most)] if live else []
+        yield "endsAt", clock.wire(job.ends_at)
+    yield "nextRuns", [clock.wire(at) for at in plan.runs(now, most)] if live else []
 
-
-def _wire(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S+0000")

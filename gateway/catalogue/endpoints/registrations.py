@@ -102,6 +102,7 @@ ONE_CLICK = Endpoint(
         *_HOLDERS,
         *s.THREE_D_SECURE,
         s.SCHEME_DATA,
+        s.JOB,
         *s.REQUEST_STRUCTURES_OF_FOLLOW_UPS,
     ),
     rules=(NO_TEST_MODE_IN_LIVE, FIRST_PAYMENT, *c.FOR_ONE_CLICK),

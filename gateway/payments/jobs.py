@@ -1,0 +1,233 @@
+"""What a job is made of, and the payments that record what happens to it: SD made it, RS changed it, DS ended it.
+
+Source: Part B, Scheduling; decisions, section 4; docs/decisions/0022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from gateway import identifiers
+from gateway.catalogue.endpoints import SCHEDULE
+from gateway.catalogue.parse import nest
+from gateway.connectors.message import flat
+from gateway.connectors.port import AcquirerReply
+from gateway.models import Agreement, Channel, Merchant, Notification, Payment, Registration
+from gateway.money import amount_text
+from gateway.payments.recorded import Row, rows_of, success_code
+from gateway.scheduling import plan as plans
+from gateway.scheduling.models import Job
+from gateway.scheduling.plan import Plan, Unplannable
+
+SCHEDULED, RESCHEDULED, DESCHEDULED = "SD", "RS", "DS"
+ACTIONS: Final[Mapping[str, str]] = {SCHEDULED: "CREATED", RESCHEDULED: "UPDATED", DESCHEDULED: "DELETED"}
+"""What the notification of a record calls it."""
+SHOWN_RUNS: Final = 5
+"""Next runs that an answer shows."""
+CHARGES: Final = frozenset({"DB", "PA"})
+JOB: Final = "job."
+TOLD: Final = ("card", "bankAccount", "virtualAccount")
+"""What an answer tells of a stored means."""
+
+log = structlog.get_logger(__name__)
+
+
+def zone_of(channel: Channel, merchant: Merchant) -> ZoneInfo:
+    """The zone a channel's jobs run in (D39)."""
+    return ZoneInfo(channel.time_zone or merchant.time_zone)
+
+
+def sent_job(values: Mapping[str, str]) -> dict[str, str]:
+    """The job parameters of a request, without their prefix."""
+    return {name.removeprefix(JOB): value for name, value in values.items() if name.startswith(JOB)}
+
+
+def nested(values: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters of a schedule as an answer echoes them; the registration and the entity are told otherwise."""
+    entries = []
+    for name, value in values.items():
+        found = SCHEDULE.catalogue.find(name)
+        if found is not None and name not in ("registrationId", "entityId") and not found[0].param.private:
+            row, indexes, key = found
+            entries.append((row.path, indexes, key, value))
+    return nest(entries)
+
+
+def new_job(
+    ident: UUID, plan: Plan, request: Mapping[str, Any], *, registration: UUID, agreement: UUID | None,
+    merchant: UUID, channel: UUID, memo: str, test_mode: str, now: datetime,
+) -> Job:  # fmt: skip
+    """A job that begins ``now``. ``request``: as it is echoed, with amount, currency and paymentType."""
+    next_at, ends_at = plan.following(now)
+    return Job(
+        **{**plan.columns(), "ends_at": ends_at},
+        id=ident,
+        merchant_id=merchant,
+        channel_id=channel,
+        registration=registration,
+        agreement=agreement,
+        state=Job.State.ACTIVE,
+        name=request.get("job", {}).get("name", ""),
+        payment_type=request["paymentType"],
+        amount=Decimal(request["amount"]),
+        currency=request["currency"],
+        test_mode=test_mode,
+        request=dict(request),
+        merchant_memo=memo,
+        next_at=next_at,
+        created_at=now,
+    )
+
+
+def columns_of(job: Job) -> dict[str, Any]:
+    """All columns, to insert it."""
+    return {field.attname: getattr(job, field.attname) for field in Job._meta.concrete_fields}
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def record(job: Job, kind: str, means: Mapping[str, Any], *, at: datetime, request_id: UUID) -> Payment:
+    """The payment that records what happened to ``job``, which is as it is after it. Nothing moves: it is approved for
+    0.00, and tells the plan's amount. ``means``: brand, method, means and what is no secret of it."""
+    ident = job.id if kind == SCHEDULED else identifiers.row_id()
+    facts = {"amount": amount_text(job.amount), "plan": plan_told(job, at), "schedule": {"id": job.id.hex}}
+    return Payment(
+        id=ident,
+        merchant_id=job.merchant_id,
+        channel_id=job.channel_id,
+        chain=job.id,
+        referenced=None if kind == SCHEDULED else job.id,
+        payment_type=kind,
+        brand=means["brand"],
+        method=means["method"],
+        amount=job.amount,
+        approved=Decimal(0),
+        currency=job.currency,
+        test_mode=job.test_mode,
+        merchant_transaction_id=job.request.get("merchantTransactionId", ""),
+        merchant_invoice_id=job.request.get("merchantInvoiceId", ""),
+        merchant_memo=job.merchant_memo,
+        result_code=success_code(job.test_mode),
+        request=job.request,
+        answer={**means["details"], "facts": facts},
+        means=means["means"],
+        registration=job.registration,
+        request_id=request_id,
+        created_at=at,
+        completed_at=at,
+    )
+
+
+def means_told(registration: Registration) -> dict[str, Any]:
+    """What a record of a job tells of the stored means."""
+    details = {name: registration.details[name] for name in TOLD if name in registration.details}
+    return {
+        "brand": registration.brand, "method": registration.method, "means": registration.means, "details": details,
+    }  # fmt: skip
+
+
+def end_now(job: Job, reason: str, now: datetime) -> None:
+    """Change ``job`` in memory to one that has ended."""
+    job.state, job.reason = Job.State.ENDED, reason
+    job.next_at, job.ended_at = None, now
+    job.ends_at = min(job.ends_at or now, now)
+
+
+def plan_told(job: Job, at: datetime) -> dict[str, Any]:
+    return dict(plans.told(plans.plan_of_row(job), job, at, SHOWN_RUNS))
+
+
+def told(payment: Payment, job: Job) -> dict[str, Any]:
+    """The columns of the notification of a record."""
+    action = ACTIONS[payment.payment_type]
+    if payment.payment_type == DESCHEDULED and job.state != Job.State.ENDED:
+        action = "UPDATED"
+    return {
+        "merchant_id": job.merchant_id, "channel_id": job.channel_id, "kind": "SCHEDULE", "action": action,
+        "payment_id": payment.id, "registration": job.registration, "sequence": 2, "created_at": payment.created_at,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A job that a payment started: ``rows`` to insert, and what the payment's ``answer`` gains."""
+
+    rows: Sequence[Row] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+
+def started_by(
+    payment: Payment, reply: AcquirerReply, registration: UUID, agreement: UUID | None, at: datetime
+) -> Started:
+    """The job that an approved payment with job parameters starts; none when it cannot be planned any more: the money
+    has moved, and that must be written. ``agreement``: what the payment itself made."""
+    kept = {name: value for name, value in flat(payment.request).items() if SCHEDULE.catalogue.find(name) is not None}
+    sent = sent_job(kept)
+    if not sent or payment.payment_type not in CHARGES:
+        return Started()
+    try:
+        plan = plans.plan_of(sent, zone_of(payment.channel, payment.merchant), at)
+    except Unplannable as fault:
+        log.error("job_not_started", payment=payment.id.hex, why=str(fault))
+        return Started()
+    ident = identifiers.row_id()
+    rows: list[Row] = []
+    if agreement is None and payment.agreement is None:
+        made = new_agreement(
+            ident, payment.merchant_id, payment.channel, registration, kept,
+            reference=reply.connector_tx_id or payment.id.hex, at=at,
+        )  # fmt: skip
+        rows.append((Agreement, columns(made)))
+        agreement = made.id
+    job = new_job(
+        ident, plan, nested(kept), registration=registration, agreement=agreement or payment.agreement,
+        merchant=payment.merchant_id, channel=payment.channel_id, memo=payment.merchant_memo,
+        test_mode=payment.test_mode, now=at,
+    )  # fmt: skip
+    means = {
+        "brand": payment.brand, "method": payment.method, "means": payment.means,
+        "details": {name: payment.answer[name] for name in TOLD if name in payment.answer},
+    }  # fmt: skip
+    scheduled = record(job, SCHEDULED, means, at=at, request_id=payment.request_id)
+    rows += [(Job, columns_of(job)), *rows_of(scheduled), (Notification, told(scheduled, job))]
+    facts = {"schedule": {"id": ident.hex}, "plan": plan_told(job, at)}
+    return Started(rows=rows, answer={"facts": facts})
+
+
+def columns(row: Agreement) -> dict[str, Any]:
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def new_agreement(
+    ident: UUID, merchant: UUID, channel: Channel, registration: UUID, values: Mapping[str, str], *, reference: str,
+    at: datetime,
+) -> Agreement:  # fmt: skip
+    """What the shopper agreed to with a job on a registration that was agreed on for nothing yet. The agreement has
+    the job's id."""
+    words = {name.removeprefix("standingInstruction."): value for name, value in values.items()}
+    expiry, frequency, most = (words.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
+    linked = channel.agreement_ids != Channel.AgreementIds.NONE
+    return Agreement(
+        id=ident,
+        merchant_id=merchant,
+        channel_id=channel.id,
+        reference=reference,
+        agreement_id=values.get("standingInstruction.agreementId")
+        or (f"A{ident.hex.upper()}" if linked else ""),
+        registration=registration,
+        type=values.get("standingInstruction.type") or "RECURRING",
+        expiry=datetime.strptime(expiry, "%Y-%m-%d").date() if expiry else None,  # noqa: DTZ007 - a day
+        frequency=int(frequency or 0) or None,
+        most=int(most or 0) or None,
+        first_at=None,
+        created_at=at,
+    )  # fmt: skip

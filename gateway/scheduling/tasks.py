@@ -1,0 +1,124 @@
+"""The timer of the jobs: which are due, each for one worker until its lease runs out.
+
+The lease only keeps workers out of each other's way; that nothing runs twice is the job's sequence and the run's
+uniqueness (gateway.payments.job_runs). Times are the merchant's clock: what is due by real time is found by one
+index, and merchants whose clock was moved, in the test environment, are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db.models import Min
+
+from gateway import clock
+from gateway.due import Timer
+from gateway.models import Merchant
+from gateway.payments import job_runs, store
+from gateway.rows import execute
+from gateway.scheduling.models import Job, JobRun
+
+BATCH: Final = 20
+"""Rows that one claim takes; each is one payment, and the lease is for all of them."""
+MOST_AT_ONCE: Final = 200
+"""Rows that one run of the timer does, before others have their turn."""
+AT_ONCE: Final = 4
+"""Runs of the timer at a time, on all machines together."""
+
+log = structlog.get_logger(__name__)
+
+# Two ways to what is due, each along an index of its own: all whose time has come by real time, and those of merchants
+# whose clock is ahead. A clock that is behind is caught by the last condition.
+_CLAIM: Final = """
+WITH ahead AS MATERIALIZED (
+    SELECT r.id, r.next_at FROM gateway_merchant m CROSS JOIN LATERAL (
+        SELECT id, next_at FROM {table}
+        WHERE merchant_id = m.id AND next_at <= %(now)s::timestamptz + m.clock_offset
+          AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+        ORDER BY next_at LIMIT %(limit)s
+    ) r WHERE m.clock_offset > interval '0'
+), due AS MATERIALIZED (
+    SELECT r.id FROM {table} r
+    WHERE r.id IN (
+        (SELECT id FROM ahead ORDER BY next_at LIMIT %(limit)s)
+        UNION ALL
+        (SELECT j.id FROM {table} j JOIN gateway_merchant m ON m.id = j.merchant_id
+         WHERE j.next_at <= %(now)s::timestamptz AND j.next_at <= %(now)s::timestamptz + m.clock_offset
+           AND (j.lease_until IS NULL OR j.lease_until <= %(now)s::timestamptz)
+         ORDER BY j.next_at LIMIT %(limit)s)
+    ) LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
+RETURNING r.id, r.next_at, r.{more}
+"""
+_CLAIM_OF_ONE: Final = """
+WITH due AS MATERIALIZED (
+    SELECT id FROM {table} WHERE merchant_id = %(merchant)s::uuid AND next_at <= %(own)s::timestamptz
+      AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+    ORDER BY next_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
+RETURNING r.id, r.next_at, r.{more}
+"""
+_TABLES: Final = {Job: ("scheduling_job", "sequence"), JobRun: ("scheduling_jobrun", "state")}
+
+Claimed = list[tuple[UUID, datetime, Any]]
+
+
+def claim(model: type[Job | JobRun], limit: int, now: datetime, merchant: Merchant | None = None) -> Claimed:
+    """What is due, each for one claimer until its lease runs out: (id, when, a job's sequence or a run's state), the
+    earliest first. ``now``: real time."""
+    table, more = _TABLES[model]
+    lease = now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
+    values: dict[str, Any] = {"now": now, "limit": limit, "lease": lease}
+    if merchant is None:
+        found = execute(_CLAIM.format(table=table, more=more), values)
+    else:
+        values |= {"merchant": merchant.pk, "own": now + merchant.clock_offset}
+        found = execute(_CLAIM_OF_ONE.format(table=table, more=more), values)
+    rows: Claimed = [(row[0], row[1], row[2]) for row in found]
+    return sorted(rows, key=lambda row: row[1])
+
+
+def run(merchant: Merchant | None) -> int:
+    """Make the runs that are due, try declined ones again, and look at those without an answer; how many."""
+    return _work(Job, merchant, job_runs.run) + _work(JobRun, merchant, _go_on)
+
+
+def _go_on(ident: UUID, state: str) -> bool:
+    return job_runs.retry(ident) if state == JobRun.State.RETRYING else job_runs.look(ident)
+
+
+def _work(model: type[Job | JobRun], merchant: Merchant | None, work: Callable[[UUID, Any], bool]) -> int:
+    done = seen = 0
+    while seen < MOST_AT_ONCE:
+        claimed = claim(model, BATCH, clock.real(), merchant)
+        for ident, _, more in claimed:
+            try:
+                done += work(ident, more)
+            except Exception:  # one job must not keep the others waiting; it is due again when its lease ends
+                log.exception("job_failed", kind=model.__name__, id=ident.hex)
+        seen += len(claimed)
+        if len(claimed) < BATCH:
+            break
+    return done
+
+
+def next_at(merchant: Merchant) -> datetime | None:
+    """When this merchant's next run, try or look is due, by the merchant's clock."""
+    times = [
+        model._default_manager.filter(merchant=merchant, next_at__isnull=False).aggregate(first=Min("next_at"))["first"]
+        for model in (Job, JobRun)
+    ]
+    return min((at for at in times if at is not None), default=None)
+
+
+TIMERS: Final = (
+    Timer(name="jobs", run=run, next_at=next_at, at_once=AT_ONCE,
+          about="Make the payments of subscription jobs, and try declined ones again."),
+)  # fmt: skip
