@@ -150,6 +150,48 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["id", "paymentBrand"],
         "A stored means of payment. It has no paymentType.",
     ),
+    "Schedule": _enveloped(
+        {
+            "id": _text("The job's id.", _ID),
+            "paymentType": _text("What each run makes.", "^(?:DB|PA)$"),
+            "paymentBrand": _text("The registration's brand."),
+            "amount": _text("What each run takes.", _AMOUNT),
+            "currency": _ref("schemas", "Currency"),
+            "registrationId": _text("The registration that is charged.", _ID),
+            "job": _map("As sent.", {"type": "string"}),
+            "plan": _object(
+                {
+                    "active": {"type": "boolean", "description": "Whether it runs."},
+                    "state": _text("ACTIVE, ENDING, SUSPENDED or ENDED."),
+                    "reason": _text("Why it is not ACTIVE."),
+                    "expression": _text("Its times: second minute hour dayOfMonth month dayOfWeek year."),
+                    "timeZone": _text("The zone of these times."),
+                    "endsAt": _text("No run then or later."),
+                    "nextRuns": {"type": "array", "items": _text("When, in UTC.")},
+                },
+                ["active", "state", "expression", "timeZone", "nextRuns"],
+                "The plan as it stands.",
+            ),
+            "runs": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "dueAt": _text("When it was due."),
+                        "state": _text("OPEN, PAID, RETRYING, FAILED, SKIPPED or MISSED."),
+                        "attempt": {"type": "integer", "description": "How often it was tried."},
+                        "id": _text("The payment of the last try.", _ID),
+                        "code": _text("Its result."),
+                        "retryAt": _text("When it is tried again."),
+                        "missedUntil": _text("Up to when runs were left out."),
+                    },
+                    ["dueAt", "state", "attempt"],
+                ),
+                "description": "The last runs, the newest first (GET only).",
+            },
+        },
+        ["id", "paymentType", "amount", "currency", "registrationId", "plan"],
+        "A subscription job.",
+    ),
     "Checkout": _enveloped(
         {
             "id": _text("The checkout's id, for the widget and for what follows.", _CHECKOUT),
@@ -322,11 +364,16 @@ _BODIES: Final[Mapping[str, str]] = {
     "update-registration": "Registration",
     "delete-registration": "Registration",
     "extend-registration": "Registration",
+    "schedule": "Schedule",
+    "read-schedule": "Schedule",
+    "delete-schedule": "Schedule",
+    "reschedule": "Schedule",
+    "deschedule": "Schedule",
     "acquirer-messages": "AcquirerMessages",
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",
 }
-_REPLAYED: Final = ("Payment", "Registration", "Checkout", "Submitted")
+_REPLAYED: Final = ("Payment", "Registration", "Schedule", "Checkout", "Submitted")
 _MAY_DECLINE: Final = ("Payment", "Registration", "Authentication", "Submitted", "CheckoutResult")
 
 

@@ -138,7 +138,10 @@ class Channel(Entity):
         null=True, blank=True, help_text="How long a registration is kept; empty keeps it until it is deleted."
     )
     time_zone = models.CharField(
-        max_length=64, default="", db_default="", blank=True,
+        max_length=64,
+        default="",
+        db_default="",
+        blank=True,
         help_text="The zone of subscription jobs, e.g. Europe/Berlin; empty: the merchant's.",
     )
     limits = models.JSONField(default=dict, blank=True, validators=[_limits])

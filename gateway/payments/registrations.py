@@ -23,8 +23,8 @@ from gateway.models import Channel, Merchant, Payment, Registration, Status
 from gateway.payments import store
 from gateway.payments.endings import REGISTER, retained_until, told
 from gateway.payments.intake import Stored
-from gateway.payments.means import sealed_means
 from gateway.payments.jobs import TOLD
+from gateway.payments.means import sealed_means
 from gateway.payments.recorded import success_code
 from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.request import Idempotency, Trace

@@ -145,13 +145,13 @@ def _change(job: Job, change: Change) -> Registration:
     if "registrationId" in parameters:
         registration = chosen(parameters, change.merchant, job.channel)
         agreement, made = _agreement(job.id, registration, parameters, now)
-        if made and agreement is not None:
+        if made:
             # The shopper agreed to the job, not to one card: the new card goes on under the same agreement.
-            agreement = Agreement.objects.filter(pk=job.agreement).first()
+            agreement = _own_agreement(job)
         job.registration, job.agreement = registration.id, agreement.id if agreement is not None else None
     else:
         registration = registration_of(job)
-        agreement = Agreement.objects.filter(pk=job.agreement).first()
+        agreement = _own_agreement(job)
     sent = jobs.nested({name: value for name, value in parameters.values.items() if name != "paymentType"})
     if parameters.get("paymentType") in jobs.CHARGES:
         sent["paymentType"] = parameters["paymentType"]
@@ -173,6 +173,10 @@ def _change(job: Job, change: Change) -> Registration:
         setattr(job, name, value)
     _try_out(job, registration, agreement, change)
     return registration
+
+
+def _own_agreement(job: Job) -> Agreement | None:
+    return Agreement.objects.get(pk=job.agreement) if job.agreement is not None else None
 
 
 def deschedule(target: UUID | None, change: Change, channel: Channel | None) -> Payment:

@@ -237,4 +237,3 @@ def told(plan: Plan, job: Job, now: datetime, most: int) -> Iterator[tuple[str, 
     if job.ends_at is not None and job.ends_at < LAST:
         yield "endsAt", clock.wire(job.ends_at)
     yield "nextRuns", [clock.wire(at) for at in plan.runs(now, most)] if live else []
-

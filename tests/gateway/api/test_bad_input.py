@@ -269,18 +269,6 @@ def test_no_means_of_payment_is_an_error(api: Api) -> None:
     refused(api.pay(**no_card), "card.number")
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"job.name": "Monthly"},
-        {"job.expression": "0 0 12 1 * ? *"},
-    ],
-)  # fmt: skip
-def test_what_is_understood_and_not_offered_yet_is_never_a_success(api: Api, fields: dict[str, str | None]) -> None:
-    """Part A, What the service does, 7: accepted by the catalogue, answered 600.200.400."""
-    refused(api.pay(**fields), code="600.200.400")
-
-
 def test_a_brand_that_is_not_set_up_is_told_which_are(shop: Shop) -> None:
     """D30."""
     channel = shop.api_of(shop.open_channel(brands=["MASTER"], currencies=["USD"]))

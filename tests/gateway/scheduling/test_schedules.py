@@ -1,0 +1,314 @@
+"""Schedules over HTTP: what is taken, what is refused, what comes back.
+
+Source: Part B, Scheduling; rulings D8, D11, D20, D39; checks B17.1 to B17.7.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gateway.models import Notification, Payment
+from gateway.scheduling.models import Job
+from tests.support.client import Answer, Api
+from tests.support.fixtures import Shop
+from tests.support.subscriptions import MONTHLY, PLAN, schedule, started, store_card
+
+pytestmark = pytest.mark.django_db
+UNKNOWN = "01a1ff6d25f4754d8dc59d8d915307b2"
+YEAR = datetime.now(UTC).year
+
+
+@pytest.fixture
+def card(api: Api) -> str:
+    return store_card(api)
+
+
+def expression(answer: Answer) -> str:
+    assert answer.status == 200, answer
+    return str(answer.body["plan"]["expression"])
+
+
+def test_a_schedule_tells_its_job_and_its_next_runs(api: Api, card: str) -> None:
+    """D8."""
+    made = started(api, card, job__name="Monthly plan", **{name.replace(".", "__"): v for name, v in MONTHLY.items()})
+    body = made.body
+    assert (made.code, body["paymentType"], body["amount"], body["currency"]) == ("000.100.110", "DB", "9.90", "EUR")
+    assert (body["registrationId"], body["registration"]["id"]) == (card, card)
+    assert body["job"] == {"name": "Monthly plan", "month": "*", "dayOfMonth": "1", "hour": "6"}
+    assert body["plan"]["active"] is True
+    assert len(body["plan"]["nextRuns"]) == 5
+    assert all(at[8:] == "01 06:00:00+0000" for at in body["plan"]["nextRuns"])
+    for path in ("/v1/schedules/", "/scheduling/v1/schedules/"):
+        read = api.get(path + made.id)
+        assert read.status == 200
+        assert {name: read.body[name] for name in ("id", "job", "plan")} == {
+            name: body[name] for name in ("id", "job", "plan")
+        }
+    row = Payment.objects.get(pk=made.id)
+    assert (row.payment_type, row.approved, Notification.objects.get(payment=row).kind) == ("SD", 0, "SCHEDULE")
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ({"hour": "7"}, "0 0 7 1 1 ? *"),
+        ({"name": "Plan"}, "0 0 0 1 1 ? *"),
+        ({"dayOfWeek": "MON", "month": "*"}, "0 0 0 ? * MON *"),
+        ({"dayOfMonth": "?", "month": "*"}, "0 0 0 ? * 1 *"),
+        ({"dayOfMonth": "L", "month": "*/3", "second": "10,40", "minute": "59", "hour": "22-2"},
+         "10,40 59 22-2 L */3 ? *"),
+        ({"dayOfMonth": "*", "dayOfWeek": "?", "month": "2-4"}, "0 0 0 * 2-4 ? *"),
+        ({"year": "", "hour": "5"}, "0 0 5 1 1 ? *"),
+        ({"year": "2030-2099", "dayOfWeek": "6#3"}, "0 0 0 ? 1 6#3 2030-2099"),
+        ({"expression": "0 0 12 15W * ?", "hour": "5", "dayOfMonth": "3"}, "0 0 12 15W * ?"),
+        ({"expression": "0 0/30 8 ? jan-mar fril *"}, "0 0/30 8 ? JAN-MAR FRIL *"),
+    ],
+)  # fmt: skip
+def test_the_times_have_their_defaults_and_the_expression_wins(
+    api: Api, card: str, sent: dict[str, str], expected: str
+) -> None:
+    """B17.1 to B17.3, B17.7; D39."""
+    assert expression(schedule(api, card, **{f"job__{name}": value for name, value in sent.items()})) == expected
+
+
+def test_job_hour_alone_runs_on_the_first_of_january(api: Api, card: str) -> None:
+    """B17.1."""
+    first = started(api, card, job__hour="7").body["plan"]["nextRuns"][0]
+    assert first == f"{YEAR + 1}-01-01 07:00:00+0000"
+
+
+@pytest.mark.parametrize(
+    ("sent", "name", "code"),
+    [
+        ({"job__hour": "24"}, "job.hour", "200.300.404"),
+        ({"job__minute": "*/5"}, "job.minute", "200.300.404"),
+        ({"job__second": "60"}, "job.second", "200.300.404"),
+        ({"job__dayOfMonth": "32"}, "job.dayOfMonth", "200.300.404"),
+        ({"job__dayOfWeek": "8"}, "job.dayOfWeek", "200.300.404"),
+        ({"job__dayOfWeek": "MON-FRI/2"}, "job.dayOfWeek", "200.300.404"),
+        ({"job__month": "JAN"}, "job.month", "200.300.404"),
+        ({"job__year": "1969"}, "job.year", "200.300.404"),
+        ({"job__expression": "0 0 12 1 *"}, "job.expression", "200.300.404"),
+        ({"job__expression": "0 0 12 1 * MON"}, "job.expression", "200.300.404"),
+        ({"job__dayOfMonth": "1", "job__dayOfWeek": "MON"}, "job.dayOfWeek", "200.300.404"),
+        ({"job__name": "x" * 65}, "job.name", "200.300.404"),
+        ({"job__startDate": "2030-02-30 00:00:00"}, "job.startDate", "200.300.404"),
+        ({"job__endDate": "tomorrow"}, "job.endDate", "200.300.404"),
+        ({"job__noticeUnit": "FORTNIGHT"}, "job.noticeUnit", "200.300.404"),
+        ({"job__noticeNumber": "1" * 17}, "job.noticeNumber", "200.300.404"),
+        ({"job__noticeCallable": "NEVER"}, "job.noticeCallable", "200.300.404"),
+        ({"job__durationUnit": "ERA"}, "job.durationUnit", "200.300.404"),
+        ({"job__durationNumber": "-1"}, "job.durationNumber", "200.300.404"),
+        ({"job__durationUnit": "YEAR"}, "job.durationNumber", "100.250.106"),
+        ({"job__durationNumber": "2"}, "job.durationUnit", "100.250.106"),
+        ({"job__durationUnit": "YEAR", "job__durationNumber": "0"}, "job.durationNumber", "100.250.106"),
+        ({"job__noticeUnit": "MONTH"}, "job.noticeNumber", "100.250.107"),
+        ({"job__noticeNumber": "2"}, "job.noticeUnit", "100.250.107"),
+        ({"job__noticeCallable": "DURATION_END"}, "job.noticeCallable", "100.250.107"),
+        ({"job__expression": "0 0 0 31 2 ?"}, "job.expression", "100.250.120"),
+        ({"job__year": "2001"}, "job.year", "100.250.120"),
+        ({"job__endDate": "2001-01-01 00:00:00"}, "job.endDate", "100.250.120"),
+        ({"job__durationUnit": "SECOND", "job__durationNumber": "1"}, "job.durationNumber", "100.250.120"),
+        ({"amount": "0.00", "job__hour": "1"}, "amount", "200.300.404"),
+        ({"amount": "9.9", "job__hour": "1"}, "amount", "200.300.404"),
+        ({"currency": "JPY", "amount": "9.90", "job__hour": "1"}, "amount", "200.300.404"),
+        ({"paymentType": "CD", "job__hour": "1"}, "paymentType", "200.300.404"),
+        ({"job__hours": "1"}, "job.hours", "200.300.404"),
+        ({"card__number": "4200000000000000", "job__hour": "1"}, "card.number", "200.300.404"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_plan_is_refused_and_named(
+    api: Api, card: str, sent: dict[str, str], name: str, code: str
+) -> None:
+    """B17; D10: nothing is left behind."""
+    answer = schedule(api, card, **sent)
+    assert (answer.status, answer.code) == (400, code), answer
+    assert name in answer.errors
+    assert "id" not in answer.body
+    assert not Job.objects.exists()
+
+
+def test_without_any_job_parameter_there_is_no_job(api: Api, card: str) -> None:
+    answer = api.post("/v1/schedules", {"registrationId": card, **PLAN})
+    assert (answer.status, answer.code) == (400, "100.250.250")
+
+
+def test_all_sixteen_parameters_are_taken_together(api: Api, card: str) -> None:
+    """B17.1."""
+    sent = {
+        "name": "All", "year": "*", "month": "*", "dayOfMonth": "1", "dayOfWeek": "?", "hour": "6", "minute": "30",
+        "second": "15", "startDate": "2030-06-01 00:00:00", "endDate": "2033-06-01 00:00:00", "noticeUnit": "WEEK",
+        "noticeNumber": "2", "noticeCallable": "ANYTIME", "durationUnit": "YEAR", "durationNumber": "2",
+        "expression": "15 30 6 1 * ? *",
+    }  # fmt: skip
+    made = started(api, card, **{f"job__{name}": value for name, value in sent.items()})
+    assert made.body["job"] == sent
+    assert made.body["plan"]["nextRuns"][0] == "2030-06-01 06:30:15+0000"
+    assert made.body["plan"]["endsAt"] == "2032-06-01 00:00:00+0000"
+
+
+def test_start_and_end_bound_the_runs(api: Api, card: str) -> None:
+    """B17.4: the end still counts."""
+    bounds = {"job__startDate": "2031-03-01 00:00:00", "job__endDate": "2031-05-01 00:00:00"}
+    plan = started(api, card, job__month="*", **bounds).body["plan"]
+    assert plan["nextRuns"] == [f"2031-0{month}-01 00:00:00+0000" for month in (3, 4, 5)]
+
+
+def test_a_job_runs_in_its_channels_zone(shop: Shop) -> None:
+    """D39: 02:30 in Berlin, also on the day whose clocks skip it."""
+    api = shop.api_of(shop.open_channel("Berlin", time_zone="Europe/Berlin"))
+    made = started(
+        api, store_card(api), job__expression="0 30 2 * * ?", job__startDate="2031-03-29 00:00:00"
+    )  # fmt: skip
+    assert made.body["plan"]["timeZone"] == "Europe/Berlin"
+    assert made.body["plan"]["nextRuns"][:3] == [
+        "2031-03-29 01:30:00+0000", "2031-03-30 01:00:00+0000", "2031-03-31 00:30:00+0000",
+    ]  # fmt: skip
+
+
+def test_foreign_and_unknown_ids_look_the_same(shop: Shop, stranger: Shop, card: str) -> None:
+    """D11."""
+    theirs = started(stranger.api, store_card(stranger.api)).id
+    other = shop.api_of(shop.open_channel())
+    own = started(shop.api, card).id
+    for api, ident in ((shop.api, UNKNOWN), (shop.api, theirs), (shop.api, "x"), (other, own)):
+        path = f"/v1/schedules/{ident}"
+        assert codes(api.get(path)) == (404, "700.400.580")
+        assert codes(api.post(f"{path}/reschedule", {"amount": "5.00", "currency": "EUR"})) == (404, "100.360.300")
+        assert codes(api.post(f"{path}/deschedule")) == (404, "100.360.303")
+        assert codes(api.delete(path)) == (404, "100.360.303")
+    for ident in (UNKNOWN, store_card(stranger.api), own):
+        answer = schedule(shop.api, ident)
+        assert (answer.status, list(answer.errors)) == (400, ["registrationId"])
+    assert codes(schedule(shop.api, UNKNOWN)) == (400, "100.150.200")
+
+
+def codes(answer: Answer) -> tuple[int, str]:
+    return answer.status, answer.code
+
+
+def test_what_could_never_be_charged_is_refused_at_once(shop: Shop, card: str) -> None:
+    api = shop.api
+    gone = store_card(api)
+    api.delete(f"/v1/registrations/{gone}")
+    assert codes(schedule(api, gone)) == (400, "100.150.202")
+    account = api.post("/v1/registrations", {
+        "paymentBrand": "DIRECTDEBIT_SEPA", "bankAccount.holder": "Jane Jones", "bankAccount.country": "DE",
+        "bankAccount.iban": "DE23100000001234567890", "bankAccount.bic": "MARKDEF1100",
+    })  # fmt: skip
+    assert account.status == 200, account
+    assert schedule(api, account.id).status == 200
+    narrow = shop.open_channel(currencies=["USD"])
+    only_dollars = shop.api_of(narrow)
+    assert "currency" in schedule(only_dollars, store_card(only_dollars)).errors
+
+
+def test_a_key_makes_one_schedule_and_one_change(api: Api, card: str) -> None:
+    """D20."""
+    fields = {"registrationId": card, **PLAN, **MONTHLY}
+    first, second = (api.post("/v1/schedules", fields, Idempotency_Key="plan-1") for _ in range(2))
+    assert first.text == second.text
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert Job.objects.count() == 1
+    path = f"/v1/schedules/{first.id}"
+    for verb, sent in (("reschedule", {"amount": "5.00", "currency": "EUR"}), ("deschedule", {})):
+        answers = [api.post(f"{path}/{verb}", sent, Idempotency_Key=verb) for _ in range(2)]
+        assert answers[0].text == answers[1].text
+    assert Payment.objects.filter(payment_type__in=("RS", "DS")).count() == 2
+    other = api.post("/v1/schedules", fields | {"amount": "1.00"}, Idempotency_Key="plan-1")
+    assert other.status == 400
+
+
+def test_reschedule_changes_what_is_sent_and_keeps_the_rest(api: Api, card: str) -> None:
+    job = started(api, card, job__month="*", job__dayOfMonth="15", job__hour="8", descriptor="Reader")
+    path = f"/v1/schedules/{job.id}/reschedule"
+    changed = api.post(path, {"amount": "12.50", "currency": "EUR", "paymentType": "RS"})
+    assert (changed.status, changed.id, changed.body["amount"]) == (200, job.id, "12.50")
+    assert (changed.body["paymentType"], changed.body["descriptor"]) == ("DB", "Reader")
+    assert expression(changed) == "0 0 8 15 * ? *"
+    changed = api.post(path, {"job.dayOfMonth": "20", "job.month": "*"})
+    assert expression(changed) == "0 0 0 20 * ? *"
+    assert changed.body["amount"] == "12.50"
+    assert codes(api.post(path, {"job.year": "2001"})) == (400, "100.250.120")
+    assert list(api.post(path, {"currency": "EUR"}).errors) == ["amount"]
+    assert expression(api.get(f"/v1/schedules/{job.id}")) == "0 0 0 20 * ? *"
+
+
+@pytest.mark.parametrize(
+    ("sent", "months"),
+    [
+        ({}, 0),
+        ({"noticeUnit": "MONTH", "noticeNumber": "3"}, 3),
+        ({"noticeUnit": "MONTH", "noticeNumber": "3", "noticeCallable": "ANYTIME"}, 3),
+        ({"durationUnit": "MONTH", "durationNumber": "2"}, 0),
+        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "DURATION_END"}, 2),
+        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "DURATION_END", "noticeUnit": "MONTH",
+          "noticeNumber": "1"}, 2),
+        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "DURATION_END", "noticeUnit": "MONTH",
+          "noticeNumber": "3"}, 4),
+        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "ANYTIME", "noticeUnit": "MONTH",
+          "noticeNumber": "5"}, 2),
+    ],
+)  # fmt: skip
+def test_notice_ends_a_job_at_the_computed_date(api: Api, card: str, sent: dict[str, str], months: int) -> None:
+    """B17.5, B17.6: ANYTIME after the notice; DURATION_END with the term in which it is given in time."""
+    words = {f"job__{name}": value for name, value in sent.items()}
+    job = started(api, card, job__expression="0 0 0 * * ?", **words)
+    plan = api.delete(f"/v1/schedules/{job.id}").body["plan"]
+    assert plan["state"] == ("ENDING" if months else "ENDED")
+    row = Job.objects.get(pk=job.id)
+    begun = row.created_at
+    month = begun.month - 1 + months
+    expected = (begun.year + month // 12, month % 12 + 1)
+    assert row.ends_at is not None
+    assert (row.ends_at.year, row.ends_at.month) == expected
+    assert abs((row.ends_at - begun).days - months * 30) <= 4
+    if months:
+        again = api.post(f"/v1/schedules/{job.id}/deschedule").body["plan"]
+        assert again["state"] == "ENDING"
+        assert Job.objects.get(pk=job.id).ends_at >= row.ends_at - timedelta(seconds=1)  # type: ignore[operator]
+    else:
+        assert codes(api.post(f"/v1/schedules/{job.id}/deschedule")) == (400, "100.360.303")
+        assert codes(api.post(f"/v1/schedules/{job.id}/reschedule", {"job.hour": "1"})) == (400, "100.360.300")
+
+
+def test_a_notice_is_taken_back_by_reschedule(api: Api, card: str) -> None:
+    job = started(api, card, job__month="*", job__noticeUnit="MONTH", job__noticeNumber="2")
+    api.delete(f"/v1/schedules/{job.id}")
+    back = api.post(f"/v1/schedules/{job.id}/reschedule").body["plan"]
+    assert (back["state"], "endsAt" in back, "reason" in back) == ("ACTIVE", False, False)
+
+
+def test_a_payment_by_a_registration_starts_a_job(api: Api, card: str) -> None:
+    """Part B, Scheduling: job.* on a payment with a registration."""
+    click = f"/v1/registrations/{card}/payments"
+    paid = api.post(click, {**PLAN, **MONTHLY})
+    assert paid.status == 200, paid
+    job = api.get(f"/v1/schedules/{paid.body['schedule']['id']}")
+    assert (job.body["registrationId"], job.body["amount"], job.body["plan"]["active"]) == (card, "9.90", True)
+    assert paid.body["plan"]["active"] is True
+
+
+def test_a_declined_payment_starts_none(api: Api) -> None:
+    declined = api.pay(card__number="4000015500000005", createRegistration="true", job__month="*")
+    assert declined.code == "800.100.155"
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "name"),
+    [
+        ({"job__month": "*"}, "100.150.300", "createRegistration"),
+        ({"job__month": "*", "createRegistration": "true", "paymentType": "CD"}, "600.200.400", "paymentType"),
+        ({"job__year": "2001", "createRegistration": "true"}, "100.250.120", "job.year"),
+        ({"job__month": "*", "createRegistration": "true", "paymentType": "PA", "amount": "0.00"}, "200.300.404",
+         "amount"),
+    ],
+)  # fmt: skip
+def test_a_payment_that_could_start_no_job_is_not_made(api: Api, fields: dict[str, str], code: str, name: str) -> None:
+    answer = api.pay(**fields)
+    assert (answer.status, answer.code) == (400, code), answer
+    assert name in answer.errors
+    assert not Payment.objects.exists()
