@@ -1,0 +1,376 @@
+"""Runs of jobs: once and only once, whoever dies; what follows a decline; what is missed, skipped or cannot be charged.
+
+Source: Part B, Scheduling; docs/decisions/0022; goals R1.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from gateway import clock
+from gateway.models import Channel, Merchant, Notification, Payment, Registration, RequestLog, Status
+from gateway.payments import recovery
+from gateway.results import Family, family
+from gateway.scheduling import dunning, tasks
+from gateway.scheduling.models import Job, JobRun
+from gateway.secret import Secret
+from gateway.vault import vault
+from tests.support.client import Api
+from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
+from tests.support.subscriptions import lease_out, schedule, started, step, store_card
+from tests.support.threads import at_once
+
+NO_MONEY, STOLEN, SOFT, LATER, SILENT = (
+    "4000015500000005", "4000015900000001", "4000030001000008", "4000017600000000", "4000090003000000",
+)  # fmt: skip
+STOPPED = {"4000060103000002": "DO_NOT_RETRY", STOLEN: "DO_NOT_RETRY", SOFT: "AUTHENTICATION_NEEDED",
+           "4000015700000003": "CARD_EXPIRED", "4000060101000004": "CARD_EXPIRED"}  # fmt: skip
+PATIENCE_S = 30.0
+
+
+def charges() -> int:
+    return Payment.objects.filter(payment_type="DB").count()
+
+
+def subscribe(api: Api, number: str, **more: str) -> Job:
+    """A job on a card that declines: it was good when it was stored."""
+    registration = store_card(api)
+    job = started(api, registration, **more)
+    other = store_card_as(api, number)
+    Job.objects.filter(pk=job.id).update(registration=other)
+    return Job.objects.get(pk=job.id)
+
+
+def store_card_as(api: Api, number: str) -> str:
+    """A registration of a card that the simulator would not have stored."""
+    ident = store_card(api)
+    row = Registration.objects.get(pk=ident)
+    row.means_sealed = vault().seal(Secret(number), row.id)
+    row.save(update_fields=["means_sealed"])
+    return ident
+
+
+def plan_of(api: Api, job: Job) -> dict[str, str]:
+    found: dict[str, str] = api.get(f"/v1/schedules/{job.id.hex}").body["plan"]
+    return found
+
+
+# --- once ---------------------------------------------------------------------------------------------------------
+
+
+def make_due(merchant: Merchant) -> None:
+    """The merchant's clock stands where the next thing is due."""
+    at = tasks.next_at(merchant)
+    assert at is not None
+    merchant.clock_offset = at - clock.real() + timedelta(milliseconds=1)
+    Merchant.objects.filter(pk=merchant.pk).update(clock_offset=merchant.clock_offset)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_four_tickers_make_one_payment_per_job(committed: Shop) -> None:
+    """R1: two beats."""
+    card = store_card(committed.api)
+    for _ in range(6):
+        started(committed.api, card)
+    make_due(committed.merchant)
+    done = at_once(*[lambda: tasks.run(None)] * 4)
+    assert sum(done) == 6
+    assert (charges(), JobRun.objects.count()) == (6, 6)
+    assert set(JobRun.objects.values_list("state", flat=True)) == {"PAID"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_a_run_and_a_cancellation_one_comes_first(committed: Shop) -> None:
+    """Either the run was first, or there is none: never a charge after the job had ended."""
+    api, card = committed.api, store_card(committed.api)
+    for _ in range(6):
+        job = started(api, card)
+        make_due(committed.merchant)
+        answers = at_once(lambda job=job: api.delete(f"/v1/schedules/{job.id}").status, lambda: tasks.run(None))
+        assert answers[0] == 200
+        lease_out()
+        tasks.run(None)
+        row = Job.objects.get(pk=job.id)
+        assert (row.state, row.next_at) == ("ENDED", None)
+        # Ids follow the time: the end was written after the run, or there is no run.
+        ended = Payment.objects.get(payment_type="DS", chain=row.id)
+        assert all(run.payment < ended.id for run in JobRun.objects.filter(job=row))  # type: ignore[operator]
+        assert JobRun.objects.filter(job=row).count() <= 1
+    assert charges() == JobRun.objects.count()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_claim_that_nobody_worked_on_is_free_again_when_its_lease_ends(committed: Shop) -> None:
+    """R1: kill -9 between claim and payment."""
+    started(committed.api, store_card(committed.api))
+    make_due(committed.merchant)
+    now = clock.real()
+    assert len(tasks.claim(Job, 20, now)) == 1
+    assert (tasks.claim(Job, 20, now), tasks.run(None)) == ([], 0)
+    assert len(tasks.claim(Job, 20, now + timedelta(minutes=5))) == 1
+    lease_out()
+    assert (tasks.run(None), charges()) == (1, 1)
+
+
+CHILD = """
+import django
+django.setup()
+from gateway.scheduling import tasks
+tasks.run(None)
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_killed_while_the_acquirer_thinks_charges_once(committed: Shop, acquirer: StubProcess) -> None:
+    """R1: kill -9 between the payment and its run's outcome; recovery knows the payment, the next look the run."""
+    account_at_stub(committed.channel)
+    started(committed.api, store_card(committed.api, testMode="EXTERNAL"), testMode="EXTERNAL")
+    make_due(committed.merchant)
+    acquirer.control.steer(delay_ms=60_000)
+    at = connection.settings_dict
+    address = f"postgres://{at['USER']}:{at['PASSWORD']}@{at['HOST'] or ''}:{at['PORT'] or ''}/{at['NAME']}"
+    environment = {
+        **os.environ, "DATABASE_URL": address, "GATEWAY_STUB_ACQUIRER": acquirer.address,
+        "GATEWAY_ACQUIRER_TIMEOUT_S": "30",
+    }  # fmt: skip
+    child = subprocess.Popen([sys.executable, "-c", CHILD], env=environment)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(acquirer.control.transactions()) < 2:  # the first one stored the card
+            assert time.monotonic() < deadline
+            assert child.poll() is None
+            time.sleep(0.02)
+    finally:
+        child.kill()
+        child.wait()
+    run, payment = JobRun.objects.get(), Payment.objects.get(payment_type="DB")
+    assert (run.state, run.payment, payment.status) == ("OPEN", payment.id, Status.STARTED)
+    acquirer.control.steer(delay_ms=0)
+    lease_out()
+    assert tasks.run(None) == 0
+    recovery.recover_due(now=clock.real() + timedelta(seconds=60))
+    payment.refresh_from_db()
+    assert payment.status == Status.APPROVED
+    assert step(committed.merchant) == 1
+    run.refresh_from_db()
+    assert (run.state, run.attempt, charges()) == ("PAID", 1, 1)
+    assert [row["operation"] for row in acquirer.control.transactions().values()].count("DB") == 1
+
+
+@pytest.mark.django_db
+def test_what_is_in_doubt_is_not_repeated(shop: Shop, settings: Any) -> None:
+    """It is looked at again, ever more seldom, and the next month's run is made."""
+    settings.GATEWAY_ACQUIRER_TIMEOUT_S = 0.2
+    job = subscribe(shop.api, SILENT)
+    step(shop.merchant)
+    run = JobRun.objects.get()
+    assert Payment.objects.get(pk=run.payment).status == Status.IN_DOUBT
+    looks = 0
+    while tasks.next_at(shop.merchant) != Job.objects.get(pk=job.pk).next_at:
+        assert step(shop.merchant) == 1
+        looks += 1
+        assert looks < 60
+    assert (charges(), JobRun.objects.get().state) == (1, "OPEN")
+
+
+# --- declined -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_soft_decline_is_tried_again_by_the_plan_and_then_the_job_waits(shop: Shop) -> None:
+    """Advice code 02 asks for 72 hours at least; after four declines the merchant has to act, and is told."""
+    job = subscribe(shop.api, NO_MONEY)
+    step(shop.merchant)
+    run = JobRun.objects.get()
+    assert (run.state, run.code, run.attempt) == ("RETRYING", "800.100.155", 1)
+    assert run.next_at is not None
+    assert timedelta(0) <= run.next_at - run.at - timedelta(hours=72) < timedelta(minutes=1)
+    for attempt in (2, 3, 4):
+        assert step(shop.merchant) == 1
+        run.refresh_from_db()
+        assert run.attempt == attempt
+    assert (run.state, len(run.earlier), charges()) == ("FAILED", 3, 4)
+    told = plan_of(shop.api, job)
+    assert (told["active"], told["state"], told["reason"]) == (False, "SUSPENDED", "DECLINED")
+    assert tasks.next_at(shop.merchant) is None
+    again = Payment.objects.filter(payment_type="DB").order_by("-id")[0]
+    assert again.request["standingInstruction"]["industryPractice"] == "RESUBMISSION"
+    assert list(Notification.objects.filter(kind="SCHEDULE").values_list("action", flat=True)) == ["CREATED", "UPDATED"]
+    back = shop.api.post(f"/v1/schedules/{job.id.hex}/reschedule", {"registrationId": store_card(shop.api)})
+    assert back.body["plan"]["active"] is True
+    step(shop.merchant)
+    assert set(JobRun.objects.values_list("state", flat=True)) == {"FAILED", "PAID"}
+
+
+@pytest.mark.django_db
+def test_a_retry_that_is_paid_ends_the_dunning(shop: Shop) -> None:
+    job = subscribe(shop.api, LATER)
+    step(shop.merchant)
+    Job.objects.filter(pk=job.pk).update(registration=store_card(shop.api))
+    step(shop.merchant)
+    run = JobRun.objects.get()
+    assert (run.state, run.attempt, Job.objects.get(pk=job.pk).declined) == ("PAID", 2, 0)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("number", "reason"), STOPPED.items())
+def test_a_hard_decline_stops_the_job_at_once(shop: Shop, number: str, reason: str) -> None:
+    job = subscribe(shop.api, number)
+    step(shop.merchant)
+    told = plan_of(shop.api, job)
+    assert (told["state"], told["reason"], charges()) == ("SUSPENDED", reason, 1)
+    assert (JobRun.objects.get().state, tasks.next_at(shop.merchant)) == ("FAILED", None)
+
+
+@pytest.mark.django_db
+def test_nobody_is_tried_twice_when_the_next_run_comes_first(shop: Shop) -> None:
+    """A daily job's next run is the retry; four declines in a row are enough."""
+    job = subscribe(shop.api, NO_MONEY, job__expression="0 0 6 * * ?")
+    for _ in range(4):
+        step(shop.merchant)
+    assert list(JobRun.objects.values_list("state", "attempt")) == [("FAILED", 1)] * 4
+    assert plan_of(shop.api, job)["state"] == "SUSPENDED"
+
+
+def test_every_advice_and_family_has_a_course() -> None:
+    """The tables name known codes, and every family of declines says something."""
+    for code in dunning.BY_CODE:
+        assert family(code)
+    assert isinstance(dunning.course_of("800.100.152", ""), dunning.Retry)
+    assert dunning.course_of("800.100.155", "03") == dunning.Stop(reason=Job.Reason.DO_NOT_RETRY)
+    assert dunning.wait(dunning.Retry(), 1) == timedelta(days=3)
+    assert dunning.wait(dunning.Retry(), 4) is None
+    assert Family.REJECTED_BANK not in dunning.BY_FAMILY
+
+
+# --- what cannot be charged ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_an_expired_card_declines_the_run_and_the_job_waits_for_a_new_one(shop: Shop) -> None:
+    year = clock.now(shop.merchant).year + 1
+    after = {"job__hour": "6", "job__startDate": f"{year + 1}-02-01 00:00:00"}
+    job = started(shop.api, store_card(shop.api, year=str(year)), **after)
+    step(shop.merchant)
+    told = shop.api.get(f"/v1/schedules/{job.id}").body
+    assert (told["plan"]["state"], told["plan"]["reason"]) == ("SUSPENDED", "CARD_EXPIRED")
+    assert (told["runs"][0]["state"], told["runs"][0]["code"]) == ("FAILED", "100.100.303")
+    shop.api.post(f"/v1/registrations/{job.body['registrationId']}", {"card.expiryYear": "2094"})
+    assert shop.api.post(f"/v1/schedules/{job.id}/reschedule").body["plan"]["active"] is True
+    step(shop.merchant)
+    assert shop.api.get(f"/v1/schedules/{job.id}").body["runs"][0]["state"] == "PAID"
+
+
+@pytest.mark.django_db
+def test_a_deleted_registration_suspends_its_jobs_at_their_next_run(shop: Shop) -> None:
+    card = store_card(shop.api)
+    job = started(shop.api, card)
+    shop.api.delete(f"/v1/registrations/{card}")
+    step(shop.merchant)
+    told = shop.api.get(f"/v1/schedules/{job.id}").body
+    assert (told["plan"]["state"], told["plan"]["reason"]) == ("SUSPENDED", "REGISTRATION_GONE")
+    assert [(run["state"], run["code"]) for run in told["runs"]] == [("FAILED", "100.150.202")]
+    path = f"/v1/schedules/{job.id}/reschedule"
+    assert list(shop.api.post(path).errors) == ["registrationId"]
+    assert shop.api.post(path, {"registrationId": store_card(shop.api)}).body["plan"]["active"] is True
+    assert charges() == 0
+
+
+@pytest.mark.django_db
+def test_an_inactive_channel_skips_its_runs_and_a_brand_not_taken_any_more_suspends(shop: Shop) -> None:
+    job = started(shop.api, store_card(shop.api))
+    Channel.objects.filter(pk=shop.channel.pk).update(active=False)
+    step(shop.merchant)
+    assert (JobRun.objects.get().state, charges()) == ("SKIPPED", 0)
+    Channel.objects.filter(pk=shop.channel.pk).update(active=True, currencies=["USD"])
+    step(shop.merchant)
+    told = plan_of(shop.api, Job.objects.get(pk=job.id))
+    assert (told["state"], told["reason"], charges()) == ("SUSPENDED", "NOT_SET_UP", 0)
+
+
+# --- late ---------------------------------------------------------------------------------------------------------
+
+
+def wake_up_after(merchant: Merchant, **late: int) -> None:
+    """An outage: the merchant's clock is so much after the next due time."""
+    make_due(merchant)
+    merchant.clock_offset += timedelta(**late)
+    Merchant.objects.filter(pk=merchant.pk).update(clock_offset=merchant.clock_offset)
+
+
+@pytest.mark.django_db
+def test_a_run_that_is_some_days_late_is_made_up_for(shop: Shop) -> None:
+    job = started(shop.api, store_card(shop.api))
+    due = Job.objects.get(pk=job.id).next_at
+    wake_up_after(shop.merchant, days=6)
+    assert (tasks.run(None), charges()) == (1, 1)
+    assert (JobRun.objects.get().due_at, JobRun.objects.get().state) == (due, "PAID")
+
+
+@pytest.mark.django_db
+def test_of_many_missed_runs_three_are_made_up_for(shop: Shop) -> None:
+    """Nobody is charged for every minute of an outage."""
+    started(shop.api, store_card(shop.api), job__expression="0 * * * * ?")
+    wake_up_after(shop.merchant, hours=5)
+    while tasks.run(None):
+        pass
+    states = list(JobRun.objects.order_by("due_at").values_list("state", flat=True))
+    assert (states, charges()) == (["PAID", "PAID", "PAID", "MISSED"], 3)
+    missed = JobRun.objects.get(state="MISSED")
+    assert missed.missed_until is not None
+    assert missed.missed_until - missed.due_at > timedelta(hours=4)
+    assert Job.objects.get().next_at > clock.now(shop.merchant)  # type: ignore[operator]
+
+
+@pytest.mark.django_db
+def test_what_is_older_than_a_week_is_left_out(shop: Shop) -> None:
+    started(shop.api, store_card(shop.api))
+    wake_up_after(shop.merchant, days=20)
+    while tasks.run(None):
+        pass
+    assert (JobRun.objects.get().state, charges()) == ("MISSED", 0)
+    assert Job.objects.get().next_at > clock.now(shop.merchant)  # type: ignore[operator]
+
+
+# --- limits and traces ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_run_is_the_merchants_own_payment_and_leaves_its_trace(shop: Shop) -> None:
+    """The same line as the API: no code of the card, no authentication, the request log names the job."""
+    channel = shop.open_channel(three_d_secure=True, cvv_required=True, refuse_duplicates=True)
+    api = shop.api_of(channel)
+    job = started(api, store_card(api), merchantTransactionId="reader-1", descriptor="Reader")
+    for _ in range(2):
+        step(shop.merchant)
+    assert list(JobRun.objects.values_list("state", flat=True)) == ["PAID", "PAID"]
+    first = Payment.objects.filter(payment_type="DB").order_by("id")[0]
+    sent = api.get("/v1/test/acquirer/messages", {"id": first.id.hex}).body["messages"][0]["sent"]
+    assert (sent["card"]["cvvPresent"], sent["descriptor"]) == (False, "Reader")
+    assert sent["standingInstruction"]["mode"] == "REPEATED"
+    assert sent["standingInstruction"]["initialTransactionId"]
+    logged = RequestLog.objects.get(payment=first.id)
+    assert (logged.method, logged.path) == ("JOB", f"/v1/schedules/{job.id}")
+
+
+@pytest.mark.django_db
+def test_an_agreement_past_its_expiry_ends_the_job(shop: Shop) -> None:
+    """Part B, Card on file (expiry)."""
+    year = clock.now(shop.merchant).year
+    words = {"standingInstruction__expiry": f"{year}-12-31", "job__month": "*", "job__dayOfMonth": "31"}
+    job = schedule(shop.api, store_card(shop.api), **words)
+    assert job.status == 200, job
+    while tasks.next_at(shop.merchant) is not None:
+        step(shop.merchant)
+    told = shop.api.get(f"/v1/schedules/{job.id}").body
+    assert (told["plan"]["state"], told["plan"]["reason"]) == ("ENDED", "AGREEMENT_ENDED")
+    assert {run["dueAt"][:4] for run in told["runs"]} <= {str(year)}
