@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
+from zoneinfo import available_timezones
 
 from gateway import document as d
 from gateway.brands import BRANDS
@@ -13,15 +14,25 @@ from gateway.models import THROTTLED_OPERATIONS, Channel
 _NAMES: Final[Mapping[str, str]] = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
+    "timeZone": "time_zone",
 }  # fmt: skip
 """Document → column."""
+
+
+def _zone(value: Any, path: str, faults: d.Faults) -> str:
+    """The zone of subscription jobs; empty: the merchant's."""
+    if not isinstance(value, str) or (value and value not in available_timezones()):
+        faults.add(path, "must be a time zone such as Europe/Berlin, or empty for the merchant's")
+        return ""
+    return value
+
 
 _CHANNEL: Final = d.record(
     name=d.may(d.text(1, 128)), active=d.may(d.flag), position=d.may(d.whole(0, 32_767)),
     brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
     currencies=d.may(d.list_of(d.currency, most=200, distinct=True)),
     parameters=d.may(d.one_of(*Channel.Parameters.values)), cvvRequired=d.may(d.flag),
-    refuseDuplicates=d.may(d.flag),
+    refuseDuplicates=d.may(d.flag), timeZone=d.may(_zone),
 )  # fmt: skip
 
 

@@ -99,6 +99,11 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    ("limits", "What an agreement limits"), ("end", "Change and forget"),
                    keywords="createRegistration registrationId one-click card on file standingInstruction MIT CIT "
                    "recurring instalment initialTransactionId agreementId overrideHolder recurringMigration"),
+            _guide("schedules", "Subscriptions", "A plan that charges a stored card: runs, retries, notice.",
+                   ("plan", "Make a plan"), ("times", "When it runs"), ("runs", "What a run does"),
+                   ("declined", "When a run is declined"), ("change", "Change it"), ("end", "End it"),
+                   keywords="schedule job cron expression subscription recurring dunning notice duration "
+                   "100.250.120 100.360.300 reschedule deschedule plan.active"),
             _guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
                    ("key", "Send a key"), ("without", "Without a key"),
                    keywords="Idempotency-Key retry timeout duplicate"),

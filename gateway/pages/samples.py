@@ -21,6 +21,7 @@ from gateway.connectors.simulator.accounts import GOOD_CRYPTOGRAM, token_of
 ANSWERS: Final = Path(__file__).parent / "answers"
 TOKEN, ENTITY, PAYMENT, CAPTURE, CHECKOUT = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID", "$CAPTURE_ID", "$CHECKOUT_ID"
 REGISTRATION: Final = "$REGISTRATION_ID"
+SCHEDULE: Final = "$SCHEDULE_ID"
 WRONG: Final = "not-a-token"
 BRIEF: Final = ("id", "amount", "currency", "result")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
@@ -100,6 +101,8 @@ _ACCOUNT: Final = {
     "bankAccount__bic": "MARKDEF1100",
 }  # fmt: skip
 _STORED: Final = f"/v1/registrations/{REGISTRATION}"
+_JOB: Final = f"/v1/schedules/{SCHEDULE}"
+_PLAN: Final = {"amount": "9.90", "currency": "EUR", "paymentType": "DB"}
 _INITIAL: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
 _REPEATED: Final = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 
@@ -224,6 +227,31 @@ _TABLE: Final = (
         about="700.500.001: too early. Move the clock on by 28 days, and it is paid.",
     ),
     Sample(
+        name="schedule", title="Charge a card every month", method="POST", path="/v1/schedules", status=200,
+        after="register", fields={**REQUEST_EXAMPLES["schedule"], "registrationId": REGISTRATION},
+        about="plan.nextRuns shows when. Keep the id.",
+    ),
+    Sample(
+        name="no-plan", title="A plan that never runs", method="POST", path="/v1/schedules", status=400,
+        after="register", about="100.250.120: 31 February. Nothing was made.",
+        fields={**_PLAN, "registrationId": REGISTRATION, "job.expression": "0 0 6 31 2 ?"},
+    ),
+    Sample(
+        name="job-with-payment", title="Begin with a payment", method="POST", path=f"{_STORED}/payments", status=200,
+        after="register", fields={**_PLAN, "job.expression": "0 0 6 L * ? 2035"},
+        about="schedule.id names the job that the payment started.",
+    ),
+    Sample(name="read-schedule", title="Read it", method="GET", path=_JOB, status=200, after="schedule",
+           about="runs tells how the last ones went."),
+    Sample(
+        name="reschedule", title="The price has changed", method="POST", path=f"{_JOB}/reschedule", status=200,
+        after="schedule", fields=REQUEST_EXAMPLES["reschedule"], about="What is not sent stays.",
+    ),
+    Sample(name="deschedule", title="Give notice", method="POST", path=f"{_JOB}/deschedule", status=200,
+           after="schedule", about="ENDING: it runs until plan.endsAt."),
+    Sample(name="delete-schedule", title="Give notice, by DELETE", method="DELETE", path=_JOB, status=200,
+           after="schedule", about="The same once more changes nothing."),
+    Sample(
         name="read-registration", title="Read what is stored", method="GET", path=_STORED, status=200,
         after="register",
     ),
@@ -293,6 +321,11 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "delete-registration": ("delete-registration",),
         "extend-registration": ("extend-registration",),
         "one-click": ("one-click", "agree", "draw"),
+        "schedule": ("schedule", "no-plan"),
+        "read-schedule": ("read-schedule",),
+        "reschedule": ("reschedule",),
+        "deschedule": ("deschedule",),
+        "delete-schedule": ("delete-schedule",),
         "read-clock": ("clock",),
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),

@@ -176,6 +176,17 @@ def test_answers_have_the_documented_shape(whole: dict[str, Any], shop: Shop, ap
     _answers_as_documented(whole, "post", f"{path}/extend", api.post(f"/v1/registrations/{stored.id}/extend"))
     for method, call in (("get", api.get), ("post", api.post), ("delete", api.delete), ("get", api.get)):
         _answers_as_documented(whole, method, path, call(f"/v1/registrations/{stored.id}"))
+    plan = {**REQUEST_EXAMPLES["schedule"], "registrationId": api.pay(createRegistration="true").body["registrationId"]}
+    job = api.post("/v1/schedules", plan)
+    _answers_as_documented(whole, "post", "/v1/schedules", job)
+    path = "/v1/schedules/{id}"
+    _answers_as_documented(whole, "get", path, api.get(f"/v1/schedules/{job.id}"))
+    for verb in ("reschedule", "deschedule"):
+        changed = api.post(f"/v1/schedules/{job.id}/{verb}", REQUEST_EXAMPLES[verb])
+        assert changed.status == 200, changed
+        _answers_as_documented(whole, "post", f"{path}/{verb}", changed)
+    _answers_as_documented(whole, "delete", path, api.delete(f"/v1/schedules/{job.id}"))
+    _answers_as_documented(whole, "get", path, api.get(f"/v1/schedules/{'0' * 32}"))
     _answers_as_documented(whole, "get", "/v1/test/clock", api.get("/v1/test/clock"))
     messages = api.get("/v1/test/acquirer/messages", {"id": paid.id})
     _answers_as_documented(whole, "get", "/v1/test/acquirer/messages", messages)

@@ -238,10 +238,10 @@ class Reader:
             if sample.after not in self.ids:
                 self.run(SAMPLES[sample.after])
             ident = self.ids[sample.after]
-            names = ("PAYMENT_ID", "CAPTURE_ID", "REGISTRATION_ID", "CHECKOUT_ID")
+            names = ("PAYMENT_ID", "CAPTURE_ID", "REGISTRATION_ID", "CHECKOUT_ID", "SCHEDULE_ID")
             variables |= dict.fromkeys(names, ident)
         answer = self._curl(sample.curl(self.base), variables)
-        kept = ("/v1/payments", "/v1/registrations", "/v1/threeDSecure")
+        kept = ("/v1/payments", "/v1/registrations", "/v1/threeDSecure", "/v1/schedules")
         if answer.status_code == 200 and sample.path.startswith(kept):
             self.ids[sample.name] = answer.json()["id"]
         if answer.status_code == 200 and sample.path.startswith("/v1/checkouts"):
@@ -293,7 +293,7 @@ class Reader:
         return [self.steady(one) for one in body] if isinstance(body, list) else body
 
     def _steady(self, key: str, value: Any) -> Any:
-        if key in ("timestamp", "at"):
+        if key in ("timestamp", "at", "endsAt"):
             return "2026-05-14 17:00:00+0000"
         if key == "now":
             return "2026-05-15 17:00:00+0000"

@@ -174,12 +174,15 @@ def test_what_is_in_doubt_is_not_repeated(shop: Shop, settings: Any) -> None:
     step(shop.merchant)
     run = JobRun.objects.get()
     assert Payment.objects.get(pk=run.payment).status == Status.IN_DOUBT
-    looks = 0
-    while tasks.next_at(shop.merchant) != Job.objects.get(pk=job.pk).next_at:
+    waits = []
+    for _ in range(6):
+        before = tasks.next_at(shop.merchant)
         assert step(shop.merchant) == 1
-        looks += 1
-        assert looks < 60
+        waits.append(tasks.next_at(shop.merchant) - before)  # type: ignore[operator]
+    assert waits == sorted(waits)
+    assert waits[-1] > 10 * waits[0]
     assert (charges(), JobRun.objects.get().state) == (1, "OPEN")
+    assert Job.objects.get(pk=job.pk).state == "ACTIVE"
 
 
 # --- declined -----------------------------------------------------------------------------------------------------
