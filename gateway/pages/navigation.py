@@ -104,6 +104,11 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    ("declined", "When a run is declined"), ("change", "Change it"), ("end", "End it"),
                    keywords="schedule job cron expression subscription recurring dunning notice duration "
                    "100.250.120 100.360.300 reschedule deschedule plan.active"),
+            _guide("webhooks", "Webhooks", "Your server is told what happened, and how to believe it.",
+                   ("told", "What you are told"), ("endpoint", "Have an endpoint"), ("verify", "Read one"),
+                   ("answer", "Answer"),
+                   keywords="notification event signature Standard Webhooks AES-GCM secret retry notificationUrl "
+                   "X-Initialization-Vector X-Authentication-Tag encryptedBody referencedId sequence callback"),
             _guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
                    ("key", "Send a key"), ("without", "Without a key"),
                    keywords="Idempotency-Key retry timeout duplicate"),

@@ -31,6 +31,7 @@ from gateway.payments.methods import types_of
 from gateway.payments.operations import OPERATIONS
 from gateway.threeds.acs import ONE_TIME_CODE
 
+_RECEIVER: Final = Path(__file__).parent / "webhook_receiver.py"
 _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 
@@ -53,6 +54,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
         methods=[(brand, types_of(brand.code)) for brand in BRANDS.values()],
         one_time_code=ONE_TIME_CODE, limit=settings.GATEWAY_THROTTLE_LIMIT,
         window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
+        receiver=_RECEIVER.read_text(encoding="utf-8") if page.name == "webhooks" else "",
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ RATE: Final = 300.0
 LAG_BATCH_S: Final = 0.01
 OTHERS: Final = 9
 HARM_RATE: Final = 30.0
+Seen = tuple[str, tuple[str, int], float]
+"""Path, (payment, sequence), when."""
 _ENDPOINT: Final = """
 import json, sys, django
 django.setup()
@@ -129,7 +131,7 @@ def _endpoints(ground: Ground, entity: str, urls: Sequence[str]) -> None:
     ground.run(DATABASE, "-c", _ENDPOINT, entity, *urls, DJANGO_SETTINGS_MODULE="config.settings")
 
 
-def _seen(port: int) -> list[tuple[str, tuple[str, int], float]]:
+def _seen(port: int) -> list[Seen]:
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     line.request("GET", "/seen")
     rows = [row.split() for row in line.getresponse().read().decode().splitlines()]
@@ -137,15 +139,17 @@ def _seen(port: int) -> list[tuple[str, tuple[str, int], float]]:
     return [(path, (ident, int(sequence)), float(at)) for path, ident, sequence, at in rows]
 
 
-def _received(port: int, wanted: int, patience_s: float) -> list[tuple[str, tuple[str, int], float]]:
-    """What came, until there are so many, or nobody believes in it any more."""
-    found: list[tuple[str, tuple[str, int], float]] = []
+def _received(
+    port: int, written: Mapping[tuple[str, int], float], times: int = 1, patience_s: float = 120
+) -> list[Seen]:
+    """The receipts of what was written, until each event came ``times`` times, or nobody believes in it any more."""
+    found: list[Seen] = []
     end = time.monotonic() + patience_s
-    while len([one for one in found if not one[0].startswith("/hang")]) < wanted:
+    while len(found) < times * len(written):
         if time.monotonic() > end:
-            raise RuntimeError(f"{len(found)} of {wanted} webhooks came")
+            raise RuntimeError(f"{len(found)} of {times * len(written)} webhooks came")
         time.sleep(0.1)
-        found += _seen(port)
+        found += [one for one in _seen(port) if one[1] in written and one[0].startswith("/ok")]
     return found
 
 
@@ -153,12 +157,10 @@ def _burst(ground: Ground, feed: Feed, port: int) -> dict[str, float]:
     """A full outbox, as after an outage: how fast it empties."""
     _endpoints(ground, feed.channel, [f"http://127.0.0.1:{port}/ok"])
     with _telling(ground) as pids:
-        feed.write(100)
-        _received(port, 100, 60)
+        _received(port, feed.write(100))
         before = meter.cpu_seconds(*pids, ground.postgres_pid)
         started = time.monotonic()
-        feed.write(BURST)
-        found = _received(port, BURST, 120)
+        found = _received(port, feed.write(BURST))
         last = max(at for _, _, at in found)
         _logged(feed, 30)
         cpu = meter.cpu_seconds(*pids, ground.postgres_pid) - before
@@ -190,17 +192,16 @@ def _steady(feed: Feed, rate: float, seconds: float) -> dict[tuple[str, int], fl
     return written
 
 
-def _lags_ms(found: Sequence[tuple[str, tuple[str, int], float]], written: dict[tuple[str, int], float]) -> list[float]:
-    return sorted(1000 * (at - written[key]) for path, key, at in found if key in written and path.startswith("/ok"))
+def _lags_ms(found: Sequence[Seen], written: dict[tuple[str, int], float]) -> list[float]:
+    return sorted(1000 * (at - written[key]) for _, key, at in found)
 
 
 def _lag(ground: Ground, feed: Feed, port: int, seconds: float) -> dict[str, float]:
     _endpoints(ground, feed.channel, [f"http://127.0.0.1:{port}/ok"])
     with _telling(ground):
-        feed.write(100)
-        _received(port, 100, 60)
+        _received(port, feed.write(100))
         written = _steady(feed, RATE, seconds)
-        lags = _lags_ms(_received(port, len(written), 60), written)
+        lags = _lags_ms(_received(port, written), written)
     return {"p50_ms": lags[len(lags) // 2], "p99_ms": lags[int(len(lags) * 0.99)], "events": float(len(lags))}
 
 
@@ -211,10 +212,8 @@ def _harm(ground: Ground, feed: Feed, port: int, seconds: float) -> dict[str, fl
     for name, tenth in (("alone", "/ok9"), ("beside", "/hang")):
         _endpoints(ground, feed.channel, [*good, f"http://127.0.0.1:{port}{tenth}"])
         with _telling(ground):
-            feed.write(10)
-            _received(port, 10 * OTHERS, 60)
+            _received(port, feed.write(10), OTHERS)
             written = _steady(feed, HARM_RATE, seconds)
-            expected = len(written) * (OTHERS + (name == "alone"))
-            lags = _lags_ms(_received(port, expected, 60), written)
+            lags = _lags_ms(_received(port, written, OTHERS + (name == "alone")), written)
         found[f"{name}_ms"] = lags[int(len(lags) * 0.99)]
     return {**found, "harm": found["beside_ms"] / found["alone_ms"]}

@@ -12,6 +12,7 @@ from gateway.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from gateway.notifications import claims, delivery, endpoints, timing
 from gateway.notifications.fan_out import fan_out
 from gateway.outbound import Failure
+from gateway.pages import webhook_receiver
 from gateway.payments import telling
 from tests.support.fixtures import Shop
 from tests.support.receivers import receiving
@@ -334,3 +335,28 @@ def test_a_run_for_one_merchant_leaves_the_others_alone(shop: Shop, stranger: Sh
         assert deliver(shop) == 1
         assert (len(mine.told), len(theirs.told)) == (2, 1)
         assert deliver() == 1
+
+
+def test_the_receiver_on_the_docs_page_reads_what_is_sent(shop: Shop) -> None:
+    """/docs/webhooks shows this code as it is."""
+    with hooked() as plain, hooked() as wrapped, hooked() as signed:
+        keys = {
+            "plain": register(shop, plain)[1],
+            "wrapped": register(shop, wrapped, wrapper="json")[1],
+            "signed": register(shop, signed, mode="signed")[1],
+        }
+        paid = shop.api.pay()
+        assert deliver() == 3
+        hooks = {"plain": plain, "wrapped": wrapped, "signed": signed}
+        told = {name: hook.told for name, hook in hooks.items()}
+    seen: dict[str, int] = {}
+    for name, (test, event) in told.items():
+        read = webhook_receiver.read_signed if name == "signed" else webhook_receiver.read_encrypted
+        assert not webhook_receiver.take(read(test.headers, test.body, [keys[name]]), seen)
+        message = read(event.headers, event.body, ["ab" * 32, keys[name]])
+        assert message["payload"]["id"] == paid.id
+        assert webhook_receiver.take(message, seen) == (name == "plain")
+        with pytest.raises(ValueError, match="secret of ours"):
+            read(event.headers, event.body, ["ab" * 32])
+        with pytest.raises(ValueError, match="secret of ours"):
+            read(event.headers, event.body.replace(b"a", b"b"), [keys[name]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from django.db import connection, transaction
 from psycopg import connect
 
@@ -13,7 +15,7 @@ from gateway.payments import telling
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, register
-from tests.support.threads import at_once
+from tests.support.threads import PATIENCE_S, at_once
 from tests.support.webhooks import hooked
 
 
@@ -101,7 +103,7 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
             assert len(gaps()) == 1
             slow.commit()
         assert hand_on() == 1
-        assert gaps() == []
+        assert not [one for one in gaps() if one["first"] == gap["first"]]
         deliver()
         ids = [(message["payload"]["id"], message["payload"]["sequence"]) for message in messages(hook, secret)]
     assert sorted(ids) == sorted([(first.id, 2), (first.id, 9), (later.id, 2)])
@@ -117,10 +119,13 @@ def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
     assert hand_on() == 1
     (gap,) = gaps()
     FannedOut.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
-    # A transaction that writes makes the number of the next one higher.
+    # Whoever else writes in this PostgreSQL, other tests among them, has to have ended what was open then.
+    deadline = time.monotonic() + PATIENCE_S
+    while gaps() and time.monotonic() < deadline:
+        assert hand_on() == 0
+    assert gaps() == []
     committed.api.pay()
     assert hand_on() == 1
-    assert gaps() == []
 
 
 def test_of_a_gap_only_what_is_still_missing_is_remembered() -> None:

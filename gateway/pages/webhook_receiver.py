@@ -1,0 +1,50 @@
+"""What a merchant's server does with a webhook: shown on the docs page as it is, and run by a test."""
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import time
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+
+def read_signed(headers, body, secrets):
+    """The message of a signed webhook. headers: names in lower case; body: the raw bytes; secrets: 64 hex digits each,
+    the one you use and, while you change it, the next. Raises ValueError."""
+    ident, sent_at = headers["webhook-id"], headers["webhook-timestamp"]
+    if abs(time.time() - int(sent_at)) > 300:
+        raise ValueError("too old: somebody may be sending it again")
+    signed = f"{ident}.{sent_at}.".encode() + body
+    signatures = [part.removeprefix("v1,") for part in headers["webhook-signature"].split() if part.startswith("v1,")]
+    for secret in secrets:
+        expected = base64.b64encode(hmac.digest(bytes.fromhex(secret), signed, hashlib.sha256)).decode()
+        if any(hmac.compare_digest(expected, signature) for signature in signatures):
+            return json.loads(body)
+    raise ValueError("not signed with a secret of ours")
+
+
+def read_encrypted(headers, body, secrets):
+    """The message of an encrypted webhook, wrapped in JSON or not. Raises ValueError."""
+    text = json.loads(body)["encryptedBody"] if body.startswith(b"{") else body.decode()
+    iv = bytes.fromhex(headers["x-initialization-vector"])
+    sealed = bytes.fromhex(text) + bytes.fromhex(headers["x-authentication-tag"])
+    for secret in secrets:
+        with contextlib.suppress(InvalidTag):
+            return json.loads(AESGCM(bytes.fromhex(secret)).decrypt(iv, sealed, None))
+    raise ValueError("not encrypted with a secret of ours")
+
+
+def take(message, seen):
+    """What to do with it: answer 200 first, act on what is new. seen: payment id → highest sequence, in your database.
+    True when there is something to do."""
+    if message["type"] == "test":
+        return False
+    payload = message["payload"]
+    newest = seen.get(payload["id"], 0)
+    if payload["sequence"] <= newest:
+        return False  # told again, or overtaken by a later one
+    seen[payload["id"]] = payload["sequence"]
+    return True
