@@ -83,6 +83,7 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
         _, secret = register(committed, hook)
         first = committed.api.pay()
         hand_on()
+        clean_gaps()
         row = Notification.objects.order_by("-pk").values().first()
         assert row is not None
         with connect(**_where()) as slow:
@@ -103,7 +104,7 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
             assert len(gaps()) == 1
             slow.commit()
         assert hand_on() == 1
-        assert not [one for one in gaps() if one["first"] == gap["first"]]
+        assert gaps() == []
         deliver()
         ids = [(message["payload"]["id"], message["payload"]["sequence"]) for message in messages(hook, secret)]
     assert sorted(ids) == sorted([(first.id, 2), (first.id, 9), (later.id, 2)])
@@ -112,6 +113,7 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
 def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
     committed.api.pay()
     hand_on()
+    clean_gaps()
     with connect(**_where()) as undone:
         undone.execute("SELECT nextval('gateway_notification_id_seq'), nextval('gateway_notification_id_seq')")
         undone.rollback()
