@@ -71,31 +71,56 @@ def sole_mover(merchant: Merchant) -> Iterator[None]:
 def move(merchant: Merchant, target: timedelta, *, within_s: float = WITHIN_S) -> Moved:
     """Move the clock on to the offset ``target``, doing on the way what falls due. For the sole mover only."""
     timers = {name: timer for name, timer in due.TIMERS.items() if timer.next_at is not None}
-    moved, given_up = Moved(), dict[str, datetime]()
+    moved, stuck = Moved(), _Stuck()
     end = time.monotonic() + within_s
-    waiting_since: dict[str, float] = {}
     while True:
-        times = _due_times(merchant, timers, given_up)
-        first = min(times.values(), default=None)
+        times = _due_times(merchant, timers)
+        present = clock.now(merchant)
+        first = min((at for name, at in times.items() if not (name in stuck.given_up and at <= present)), default=None)
         if first is None or first > clock.real() + target:
             break
         if time.monotonic() > end:
             moved.remaining = target - merchant.clock_offset
+            moved.waiting = set(stuck.given_up)
             return moved
-        if first > clock.now(merchant):
+        if first > present:
             _set(merchant, min(target, first - clock.real()))
-        present = clock.now(merchant)
+            present = clock.now(merchant)
         ready = [name for name, at in times.items() if at <= present]
-        if not (done := _run(merchant, timers, ready, moved.ran)):
-            _wait_or_give_up(ready, times, waiting_since, given_up)
-        for name in done:
-            waiting_since.pop(name, None)
+        done = _run(merchant, timers, ready, moved.ran)
+        stuck.free(done)
+        if not done:
+            stuck.wait_for(ready)
     _set(merchant, target)
     # What was given up may have held back later things of its kind: out of order they are done now.
-    while _run(merchant, timers, list(given_up), moved.ran) and time.monotonic() < end:
+    while _run(merchant, timers, sorted(stuck.given_up), moved.ran) and time.monotonic() < end:
         pass
-    moved.waiting = set(given_up)
+    moved.waiting = {name for name in stuck.given_up if _is_due(merchant, timers[name])}
     return moved
+
+
+class _Stuck:
+    """Timers with something due that could not be done yet. For PATIENCE_S they are waited for; then the clock goes on
+    without them, and they are tried again at each step."""
+
+    def __init__(self) -> None:
+        self.given_up: set[str] = set()
+        self._since: dict[str, float] = {}
+
+    def free(self, done: list[str]) -> None:
+        """These did something."""
+        for name in done:
+            self.given_up.discard(name)
+            self._since.pop(name, None)
+
+    def wait_for(self, ready: list[str]) -> None:
+        """None of these did anything: look again soon, unless it was long enough."""
+        now = time.monotonic()
+        for name in ready:
+            if now - self._since.setdefault(name, now) > PATIENCE_S:
+                self.given_up.add(name)
+        if not self.given_up.issuperset(ready):
+            time.sleep(LOOK_EVERY_S)
 
 
 def reset(merchant: Merchant) -> None:
@@ -104,12 +129,15 @@ def reset(merchant: Merchant) -> None:
     merchant.clock_offset = timedelta(0)
 
 
-def _due_times(
-    merchant: Merchant, timers: Mapping[str, due.Timer], given_up: Mapping[str, datetime]
-) -> dict[str, datetime]:
-    """Timer → when its next thing is due; those left out that were waited for in vain, until they have another time."""
+def _due_times(merchant: Merchant, timers: Mapping[str, due.Timer]) -> dict[str, datetime]:
+    """Timer → when its next thing is due; those with nothing left out."""
     found = {name: timer.next_at(merchant) for name, timer in timers.items() if timer.next_at is not None}
-    return {name: at for name, at in found.items() if at is not None and given_up.get(name) != at}
+    return {name: at for name, at in found.items() if at is not None}
+
+
+def _is_due(merchant: Merchant, timer: due.Timer) -> bool:
+    at = timer.next_at(merchant) if timer.next_at is not None else None
+    return at is not None and at <= clock.now(merchant)
 
 
 def _run(merchant: Merchant, timers: Mapping[str, due.Timer], ready: list[str], ran: Counter[str]) -> list[str]:
@@ -125,18 +153,6 @@ def _run(merchant: Merchant, timers: Mapping[str, due.Timer], ready: list[str], 
             ran[name] += number
             done.append(name)
     return done
-
-
-def _wait_or_give_up(
-    ready: list[str], times: Mapping[str, datetime], since: dict[str, float], given_up: dict[str, datetime]
-) -> None:
-    """Nothing that is due could be done just now: look again soon, for PATIENCE_S at most."""
-    now = time.monotonic()
-    for name in ready:
-        if now - since.setdefault(name, now) > PATIENCE_S:
-            given_up[name] = times[name]
-            del since[name]
-    time.sleep(LOOK_EVERY_S)
 
 
 def _set(merchant: Merchant, offset: timedelta) -> None:

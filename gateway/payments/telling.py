@@ -156,15 +156,16 @@ def _return_url(notification: Notification, payment: Payment) -> str:
 
 TIMER: Final = Timer(
     name="webhooks",
-    about="tell merchants' endpoints what happened, and again those that did not answer",
+    about="Tell merchants' endpoints what happened, and again those that did not answer.",
     run=partial(delivery.run, tell),
     next_at=delivery.next_at,
+    at_once=2,
 )
 """Hands the outbox on and delivers. A wake-up after a commit makes the usual delay milliseconds."""
 
 SWEEP: Final = Timer(
     name="webhook sweep",
-    about="forget webhooks that ended long ago",
+    about="Forget webhooks that ended long ago.",
     run=lambda merchant: sweep.sweep(clock.real()) if merchant is None else 0,
     every_s=60.0,
 )

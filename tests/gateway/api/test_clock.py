@@ -28,13 +28,14 @@ class Diary:
     rows: dict[str, list[datetime]] = field(default_factory=dict)
     done: list[tuple[str, datetime, datetime]] = field(default_factory=list)
     stubborn: set[str] = field(default_factory=set)
+    nagging: set[str] = field(default_factory=set)
     then: Callable[[str, Merchant], None] | None = None
 
     def timer(self, name: str) -> due.Timer:
         self.rows[name] = []
         return due.Timer(
             name=name, about="Of a test.", run=lambda merchant: self._run(name, merchant),
-            next_at=lambda merchant: min(self.rows[name], default=None),
+            next_at=lambda merchant: clock.now(merchant) if name in self.nagging else min(self.rows[name], default=None),
         )  # fmt: skip
 
     def _run(self, name: str, merchant: Merchant | None) -> int:
@@ -126,6 +127,17 @@ def test_what_nobody_can_do_yet_is_waited_for_and_then_told(
     diary.rows["post"] = [now + timedelta(days=2)]
     answer = move(api, 3 * DAY)
     assert (answer.body["complete"], answer.body["ran"], answer.body["waiting"]) == (True, {"post": 1}, ["tea"])
+
+
+def test_what_is_always_due_and_never_done_does_not_hold_the_clock(
+    api: Api, diary: Diary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer that says "now" each time it is asked."""
+    monkeypatch.setattr(clock_moves, "PATIENCE_S", 0.2)
+    diary.nagging = {"tea"}
+    diary.rows["post"] = [clock.real() + timedelta(days=day) for day in (1, 2, 3)]
+    answer = move(api, 4 * DAY)
+    assert (answer.body["complete"], answer.body["ran"], answer.body["waiting"]) == (True, {"post": 3}, ["tea"])
 
 
 def test_a_timer_that_breaks_stops_neither_the_clock_nor_the_others(
