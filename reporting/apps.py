@@ -5,3 +5,12 @@ class ReportingConfig(AppConfig):
     """Settlement intake, matching, reports and the reconciliation file."""
 
     name = "reporting"
+
+    def ready(self) -> None:
+        """The columns that the vault seals."""
+        from gateway.vault_rows import SEALED, Sealed
+        from reporting.models import FilePiece
+
+        column = Sealed(model=FilePiece, sealed="sealed")
+        if column not in SEALED:
+            SEALED.append(column)
