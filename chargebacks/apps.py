@@ -5,3 +5,12 @@ class ChargebacksConfig(AppConfig):
     """Disputes: the case file of a chargeback."""
 
     name = "chargebacks"
+
+    def ready(self) -> None:
+        """The columns that the vault seals."""
+        from chargebacks.models import EvidencePiece
+        from gateway.vault_rows import SEALED, Sealed
+
+        column = Sealed(model=EvidencePiece, sealed="sealed")
+        if column not in SEALED:
+            SEALED.append(column)

@@ -102,6 +102,18 @@ GATEWAY_OUTBOUND_CA_FILE: str = env.str("GATEWAY_OUTBOUND_CA_FILE", default="")
 # Days a webhook is kept after its delivery ended, with its attempts; so long it can be replayed. At least 31.
 GATEWAY_WEBHOOK_DAYS: int = env.int("GATEWAY_WEBHOOK_DAYS", default=90)
 
+# --- settlement and disputes --------------------------------------------------------------------------------------
+# The folder of settlement files: <folder>/<key of the institute>/ is looked into; empty: no folder is watched.
+GATEWAY_SETTLEMENT_FOLDER: str = env.str("GATEWAY_SETTLEMENT_FOLDER", default="")
+# Largest settlement file, bytes.
+GATEWAY_SETTLEMENT_MAX_BYTES: int = env.int("GATEWAY_SETTLEMENT_MAX_BYTES", default=2 * 1024 * 1024 * 1024)
+# Days a merchant has to answer a chargeback, where the acquirer's file names no date.
+GATEWAY_CHARGEBACK_ANSWER_DAYS: int = env.int("GATEWAY_CHARGEBACK_ANSWER_DAYS", default=14)
+# From whom mails come, and the server that sends them: smtp://user:password@host:587, smtps://…, consolemail://
+# (written to the log; the default).
+GATEWAY_MAIL_FROM: str = env.str("GATEWAY_MAIL_FROM", default="tollhouse@localhost")
+vars().update(env.email("EMAIL_URL", default="consolemail://"))
+
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 DATABASES["default"].update(

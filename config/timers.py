@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from chargebacks import timers as chargebacks
 from checkout import timers as checkout
 from gateway import due
 from gateway import timers as gateway
 from gateway.payments import telling
 from gateway.scheduling import tasks as scheduling
+from reporting import timers as reporting
 
 TIMERS: Final[tuple[due.Timer, ...]] = (
     *gateway.TIMERS,
@@ -16,6 +18,8 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     telling.TIMER,
     telling.SWEEP,
     *scheduling.TIMERS,
+    *chargebacks.TIMERS,
+    *reporting.TIMERS,
 )
 
 

@@ -114,6 +114,7 @@ class SettlementFile(models.Model):
     class State(models.TextChoices):
         RECEIVED = "RECEIVED", "waits to be read"
         READING = "READING", "is being read and matched"
+        MATCHING = "MATCHING", "is being matched by other than ids"
         BOOKING = "BOOKING", "its chargebacks are being entered"
         DONE = "DONE"
         FAILED = "FAILED", "cannot be read"
@@ -157,7 +158,7 @@ class SettlementFile(models.Model):
             models.Index(fields=["institute", "-received_at"], name="file_institute_time"),
             models.Index(
                 fields=["received_at"], name="file_open",
-                condition=models.Q(state__in=["RECEIVED", "READING", "BOOKING"]),
+                condition=models.Q(state__in=["RECEIVED", "READING", "MATCHING", "BOOKING"]),
             ),
         ]  # fmt: skip
         constraints = [models.UniqueConstraint(fields=["institute", "sha256"], name="file_once")]

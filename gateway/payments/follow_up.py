@@ -64,11 +64,11 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
             raise _nothing_there(operation, request.parameters)
-        decision = _decide(operation, chain, target, request.parameters)
+        decision = decided(operation, chain, target, request.parameters)
         # Before anything is begun: a payment whose card does not open must not hang.
         if operation.needs_card and not decision.code and means is None:
             means = _opened_means(chain.first.id)
-        row = _new_follow_up(operation, target, decision, request)
+        row = new_follow_up(operation, target, decision, request)
         raising = None if decision.code else chain.first
         if store.begin(
             row, trace=request.trace, refusal=decision.code, raising=raising, idempotency=request.idempotency
@@ -146,7 +146,7 @@ def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     return Chain(found) if found else None
 
 
-def _decide(operation: Operation, chain: Chain, target: Payment, parameters: Parameters) -> Decision:
+def decided(operation: Operation, chain: Chain, target: Payment, parameters: Parameters) -> Decision:
     amount = parameters.get("amount")
     if not takes(target.brand, operation.code):
         return Decision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD)
@@ -158,7 +158,7 @@ def _decide(operation: Operation, chain: Chain, target: Payment, parameters: Par
     return decision
 
 
-def _new_follow_up(operation: Operation, target: Payment, decision: Decision, request: FollowUpRequest) -> Payment:
+def new_follow_up(operation: Operation, target: Payment, decision: Decision, request: FollowUpRequest) -> Payment:
     """The row of a follow-up: brand, means, mode and currency come from the chain (D2)."""
     parameters = request.parameters
     return Payment(

@@ -224,6 +224,36 @@ def record_change(
     return changed
 
 
+def record_told(
+    payment: Payment,
+    reply: AcquirerReply,
+    *,
+    raising: Payment,
+    trace: Trace,
+    alongside: Callable[[Write, Payment], None] | None = None,
+) -> bool:
+    """Insert ``payment`` as APPROVED by ``reply``: its acquirer has told of it, and nobody has to be asked.
+
+    ``raising``: the first payment of its chain. False when somebody else raised it: nothing was written. Raises
+    IntegrityError for rows of ``alongside`` that are there already; then nothing was written either.
+    """
+    write = Write()
+    write.update(raising, {"follow_ups": raising.follow_ups + 1}, expecting={"follow_ups": raising.follow_ups})
+    payment.completed_at = payment.created_at
+    payment.result_code, payment.connector_tx_id = reply.code, reply.connector_tx_id
+    payment.approved = reply.approved.amount if reply.approved is not None else payment.amount
+    payment.answer = _answer(payment, Status.APPROVED, reply)
+    for model, row in rows_of(payment):
+        write.insert(model, **row)
+    _tell(write, payment, "CREATED", payment.created_at)
+    write.insert(RequestLog, **trace.log_row(results.http_status(reply.code), reply.code, payment=payment.id))
+    if alongside is not None:
+        alongside(write, payment)
+    told = write.run()
+    wake.wake(TOLD)
+    return told
+
+
 def keep(
     payment: Payment,
     kind: str,

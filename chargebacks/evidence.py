@@ -1,0 +1,137 @@
+"""Evidence: files that a merchant shows for a dispute. What a file is, its own first bytes say, not its name.
+
+Bytes are sealed like a card number: delivery notes and letters have names and addresses in them. They stand in the
+database, in pieces; no path and no name of theirs ever reaches a file system or a web root.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import BinaryIO, Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import Sum
+
+from chargebacks.checklist import ITEMS, Item, missing
+from chargebacks.models import Chargeback, Evidence, EvidencePiece
+from chargebacks.states import ImpossibleMove, State
+from gateway import audit, clock
+from gateway.masking import mask_text
+from gateway.secret import Secret
+from gateway.vault import vault
+
+MOST_BYTES: Final = 5 * 1024 * 1024
+MOST_BYTES_OF_A_CASE: Final = 20 * 1024 * 1024
+MOST_FILES: Final = 20
+PIECE_BYTES: Final = 128 * 1024
+KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"application/pdf": (".pdf",), "image/png": (".png",), "image/jpeg": (".jpg", ".jpeg")}
+)
+"""Content type → the endings a name may have."""
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+
+class NotEvidence(Exception):
+    """The file is not taken; the text says why and what is allowed."""
+
+
+def limits() -> str:
+    """In words, to be shown before anything is chosen."""
+    return (
+        f"PDF, PNG or JPEG, up to {MOST_BYTES // 1024**2} MB each, {MOST_FILES} files and"
+        f" {MOST_BYTES_OF_A_CASE // 1024**2} MB in all"
+    )
+
+
+def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Actor) -> Evidence:
+    """Add a file to the case. Raises NotEvidence, and ImpossibleMove once the case is not open."""
+    if item not in ITEMS:
+        raise NotEvidence(f"item: {item[:32]!r} is none of {', '.join(ITEMS)}")
+    octets = stream.read(MOST_BYTES + 1)
+    if len(octets) > MOST_BYTES:
+        raise NotEvidence(f"the file is larger than {MOST_BYTES // 1024**2} MB; allowed are {limits()}")
+    kind = kind_of(octets)
+    plain = _plain(name)
+    if kind is None or not plain.lower().endswith(KINDS[kind]):
+        told = f"is {kind}" if kind else "is none of them"
+        raise NotEvidence(f"{plain!r} {told} by its content; allowed are {limits()}")
+    with transaction.atomic():
+        # The row of the case is locked: it cannot be submitted between the look at it and the new file.
+        held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
+        _refuse_when_over(held, len(octets))
+        evidence = Evidence(
+            case=held, item=item, name=plain, content_type=kind, size=len(octets),
+            sha256=hashlib.sha256(octets).hexdigest(), by=by.name[:150], added_at=clock.now(held.merchant),
+        )  # fmt: skip
+        try:
+            with transaction.atomic():
+                evidence.save(force_insert=True)
+        except IntegrityError:
+            raise NotEvidence(f"{plain!r} is there already") from None
+        for number, start in enumerate(range(0, len(octets), PIECE_BYTES)):
+            piece = EvidencePiece(evidence=evidence, number=number)
+            text = base64.b64encode(octets[start : start + PIECE_BYTES]).decode()
+            piece.sealed = vault().seal(Secret(text), piece.id)
+            piece.save(force_insert=True)
+        audit.record(by, "add evidence", held, after={"name": plain, "item": item, "size": len(octets)})
+    return evidence
+
+
+def remove(evidence: Evidence, by: audit.Actor) -> None:
+    """Take a file back before the case is submitted. Raises ImpossibleMove."""
+    with transaction.atomic():
+        held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=evidence.case_id)
+        _refuse_when_closed(held)
+        audit.record(by, "remove evidence", held, before={"name": evidence.name, "item": evidence.item})
+        evidence.delete()
+
+
+def content(evidence: Evidence) -> Iterator[bytes]:
+    """The bytes, piece by piece."""
+    for piece in evidence.pieces.order_by("number").iterator(chunk_size=8):
+        yield base64.b64decode(vault().open(piece.sealed, piece.id).reveal())
+
+
+def missing_of(case: Chargeback) -> tuple[Item, ...]:
+    """What the reason asks for and no file is there for."""
+    return missing(case.reason_code, frozenset(case.evidence.values_list("item", flat=True)))
+
+
+def kind_of(octets: bytes) -> str | None:
+    """The content type by the bytes themselves: beginning and end; None for what is not taken."""
+    if re.match(rb"%PDF-[12]\.[0-9]", octets[:16]) and b"%%EOF" in octets[-1024:]:
+        return "application/pdf"
+    if octets.startswith(_PNG) and octets[12:16] == b"IHDR" and b"IEND" in octets[-16:]:
+        return "image/png"
+    if octets.startswith(b"\xff\xd8\xff") and octets.rstrip(b"\0").endswith(b"\xff\xd9"):
+        return "image/jpeg"
+    return None
+
+
+def _refuse_when_closed(case: Chargeback) -> None:
+    if case.state != State.OPEN:
+        raise ImpossibleMove(f"evidence cannot be changed: the dispute is {case.state}")
+    if clock.now(case.merchant) >= case.due_at:
+        raise ImpossibleMove(f"the deadline was {case.due_at:%Y-%m-%d %H:%M} UTC")
+
+
+def _refuse_when_over(case: Chargeback, size: int) -> None:
+    _refuse_when_closed(case)
+    held = case.evidence.aggregate(size=Sum("size"))["size"] or 0
+    if case.evidence.count() >= MOST_FILES:
+        raise NotEvidence(f"there are {MOST_FILES} files already, which is the most")
+    if held + size > MOST_BYTES_OF_A_CASE:
+        raise NotEvidence(f"all files together would be larger than {MOST_BYTES_OF_A_CASE // 1024**2} MB")
+
+
+def _plain(name: str) -> str:
+    """The file's own name without folders, masked, printable."""
+    last = PurePath(name.replace("\\", "/")).name
+    text = mask_text("".join(char if char.isprintable() else "�" for char in last))
+    stem, dot, ending = text.rpartition(".")
+    return f"{stem[:120]}{dot}{ending[:7]}" or "file"

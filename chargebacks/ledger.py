@@ -1,0 +1,198 @@
+"""Chargebacks and their reversals go into the ledger of their chain: CB and CR payments, by the one corridor.
+
+Who enters one here has it from the acquirer: a settlement file, or a person who read a letter. The table of operations
+decides as it does for the API, in live too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError
+
+from chargebacks import cases
+from chargebacks.checklist import NO_REASON, is_reason, words
+from chargebacks.models import Chargeback, Told
+from chargebacks.states import ImpossibleMove, State
+from gateway import audit, clock, results
+from gateway.connectors.port import AcquirerReply
+from gateway.models import AuditEntry, Payment, Status
+from gateway.money import Money
+from gateway.payments.refusal import Refused
+from gateway.payments.told import enter
+from gateway.rows import Write
+
+SUCCESS_TEST: Final = "000.100.110"
+SUCCESS_EXTERNAL: Final = "000.100.112"
+SUCCESS_LIVE: Final = "000.000.000"
+NOTHING_TO_REVERSE: Final = "700.400.420"
+
+Alongside = Callable[[Write, Payment], None]
+
+
+class ToldBefore(Exception):
+    """What is to be entered was entered before, for the same line. ``payment``: the one that was entered for it."""
+
+    def __init__(self, payment: UUID) -> None:
+        super().__init__(f"entered before as {payment.hex}")
+        self.payment = payment
+
+
+def charge_back(
+    disputed: Payment,
+    amount: Decimal,
+    *,
+    reason: str = "",
+    source: Chargeback.Source = Chargeback.Source.HAND,
+    by: audit.Actor,
+    respond_by: date | None = None,
+    reference: str = "",
+    line: UUID | None = None,
+    alongside: Alongside | None = None,
+) -> Chargeback:
+    """Enter a chargeback of ``disputed`` and return its case. What a representment won is charged back a second time.
+
+    ``line``: what the acquirer told, once. ``alongside``: what the asker writes in the same statement. Raises Refused
+    (a code of the table of operations), ToldBefore, and ValueError for a reason that is none.
+    """
+    reason = reason or NO_REASON
+    if not is_reason(reason):
+        raise ValueError(f"{reason} is no reason of a chargeback: 000.100.2 and two digits")
+    target, previous = _target(disputed, amount)
+    money = Money(amount, disputed.currency)
+    reply = AcquirerReply(code=_known(reason), approved=money, details={"AcquirerResponse": reference[:64]}
+                          if reference else {})  # fmt: skip
+
+    def write_more(write: Write, row: Payment) -> None:
+        cases.write_case(
+            write, row, disputed, disputed.merchant, source=source, by=by.name, previous=previous,
+            respond_by=respond_by, reference=reference[:64],
+        )  # fmt: skip
+        after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {words(reason)}"}
+        _with(write, row, row.id, "chargeback", after, by, line, alongside)
+
+    payment = _entered("CB", target, disputed, amount, reply, source, line, reason=_known(reason), write=write_more)
+    return Chargeback.objects.select_related("merchant").get(pk=payment.id)
+
+
+def reverse(
+    case: Chargeback,
+    amount: Decimal | None = None,
+    *,
+    source: Chargeback.Source = Chargeback.Source.HAND,
+    by: audit.Actor,
+    line: UUID | None = None,
+    alongside: Alongside | None = None,
+) -> Payment:
+    """The money of ``case`` came back, all of it or ``amount``: a CR payment, and the case is won.
+
+    Raises Refused and ToldBefore.
+    """
+    dispute = Payment.objects.select_related("merchant").get(pk=case.pk)
+    came = amount if amount is not None else case.amount - case.recovered
+    reply = AcquirerReply(code=_success(dispute), approved=Money(came, dispute.currency))
+
+    def write_more(write: Write, row: Payment) -> None:
+        after = {"amount": str(came), "currency": row.currency}
+        _with(write, row, case.pk, "reversal", after, by, line, alongside)
+
+    payment = _entered("CR", dispute, dispute, came, reply, source, line, write=write_more)
+    payment.merchant = dispute.merchant
+    cases.adopt(payment, by.name)
+    case.refresh_from_db()
+    return payment
+
+
+def simulate_outcome(case: Chargeback, by: audit.Actor, *, won: bool) -> None:
+    """The simulated bank decides (test environment). Raises ImpossibleMove unless evidence was submitted."""
+    if settings.IS_LIVE or case.test_mode != "INTERNAL":
+        raise ImpossibleMove("only the simulator's disputes are decided here; others are by their acquirer")
+    if case.state != State.SUBMITTED:
+        raise ImpossibleMove(f"the dispute is {case.state}; evidence is submitted first")
+    if won:
+        reverse(case, by=by)
+    else:
+        cases.lose(case, by, "The simulated bank decided for the shopper.")
+
+
+def standing_case(disputed: Payment, amount: Decimal | None = None) -> Chargeback | None:
+    """The case of ``disputed`` that a reversal is about: the newest of which something has not come back, one of the
+    same amount first."""
+    waiting = [
+        case
+        for case in Chargeback.objects.select_related("merchant").filter(chain=disputed.chain, disputed=disputed.id)
+        .order_by("-id")
+        if case.recovered < case.amount
+    ]  # fmt: skip
+    return next((case for case in waiting if case.amount - case.recovered == amount), waiting[0] if waiting else None)
+
+
+def _entered(
+    kind: str, target: Payment, disputed: Payment, amount: Decimal, reply: AcquirerReply, source: Chargeback.Source,
+    line: UUID | None, *, reason: str = "", write: Alongside,
+) -> Payment:  # fmt: skip
+    if line is not None and (known := Told.objects.filter(pk=line).first()) is not None:
+        raise ToldBefore(known.payment)
+    try:
+        return enter(
+            kind, target.id, disputed.merchant, amount, disputed.currency, reply, origin=f"chargeback by {source}",
+            reason=reason, alongside=write,
+        )  # fmt: skip
+    except IntegrityError:
+        known = Told.objects.filter(pk=line).first() if line is not None else None
+        if known is None:
+            raise
+        raise ToldBefore(known.payment) from None
+
+
+def _with(
+    write: Write, row: Payment, case: UUID, action: str, after: Mapping[str, str], by: audit.Actor, line: UUID | None,
+    alongside: Alongside | None,
+) -> None:  # fmt: skip
+    """What goes with the payment: the audit entry, the mark that this line was told, what the asker writes."""
+    write.insert(
+        AuditEntry, at=clock.real(), actor=by.name[:150], ip=by.ip, action=action, subject="chargeback",
+        subject_id=str(case), after=dict(after),
+    )  # fmt: skip
+    if line is not None:
+        write.insert(Told, reference=line, payment=row.id)
+    if alongside is not None:
+        alongside(write, row)
+
+
+def _target(disputed: Payment, amount: Decimal) -> tuple[Payment, Chargeback | None]:
+    """What the CB payment follows: the payment itself, or the representment that won its money back."""
+    won = list(Payment.objects.filter(chain=disputed.chain, payment_type="CR", status=Status.APPROVED).order_by("-id"))
+    taken = set(
+        Payment.objects.filter(chain=disputed.chain, payment_type="CB", status=Status.APPROVED)
+        .values_list("referenced", flat=True)
+    )  # fmt: skip
+    for representment in won:
+        if representment.id in taken or (representment.approved or 0) < amount:
+            continue
+        previous = Chargeback.objects.filter(pk=representment.referenced, disputed=disputed.id).first()
+        if previous is not None:
+            representment.merchant = disputed.merchant
+            return representment, previous
+    return disputed, None
+
+
+def _known(reason: str) -> str:
+    """The reason, if the table of result codes has it: an answer never carries a code without a text."""
+    return reason if reason in results.RESULT_CODES else NO_REASON
+
+
+def _success(payment: Payment) -> str:
+    if settings.IS_LIVE:
+        return SUCCESS_LIVE
+    return SUCCESS_EXTERNAL if payment.test_mode == "EXTERNAL" else SUCCESS_TEST
+
+
+__all__ = [
+    "NOTHING_TO_REVERSE", "Refused", "ToldBefore", "charge_back", "reverse", "simulate_outcome", "standing_case",
+]  # fmt: skip

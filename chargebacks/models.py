@@ -1,0 +1,174 @@
+"""Disputes: the case behind a chargeback, its evidence, what happened to it. Columns only; verbs live elsewhere.
+
+The money is in the ledger: every case is the CB payment whose id it has, and a won one has CR payments. Times are the
+merchant's clock. Source: Part B, Chargeback; decisions, section 8.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from gateway import identifiers
+from gateway.models import Channel, Merchant
+
+
+class Chargeback(models.Model):
+    """One dispute. Its id is that of its CB payment (chargebackTransaction.id).
+
+    ``disputed``: the payment that is charged back. ``previous``: the case before this one: a second chargeback follows
+    a representment and is final. ``recovered``: what came back by CR payments. ``due_at``: until when evidence may be
+    submitted; it keeps its value when the case is closed. ``note``: why it was closed, in plain words.
+    ``reference``: the acquirer's name of the dispute. ``version`` is raised by every change.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "OPEN", "waits for evidence"
+        SUBMITTED = "SUBMITTED", "evidence was submitted"
+        WON = "WON", "the money came back"
+        LOST = "LOST", "the money is gone"
+        ACCEPTED = "ACCEPTED", "the merchant did not contest it"
+
+    class Source(models.TextChoices):
+        FILE = "file", "settlement file"
+        HAND = "hand", "entered by hand"
+        API = "api", "by API, test environment"
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    disputed = models.UUIDField()
+    chain = models.UUIDField()
+    previous = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="next", db_index=False)
+    state = models.CharField(max_length=9, choices=State)
+    source = models.CharField(max_length=4, choices=Source)
+    reason_code = models.CharField(max_length=11)
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    recovered = models.DecimalField(max_digits=14, decimal_places=2, default=0)
+    brand = models.CharField(max_length=32)
+    test_mode = models.CharField(max_length=8, default="")
+    reference = models.CharField(max_length=64, default="")
+    opened_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    submitted_at = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)
+    note = models.CharField(max_length=500, default="")
+    version = models.IntegerField(default=1)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-opened_at"], name="chargeback_merchant_time"),
+            models.Index(fields=["chain"], name="chargeback_chain"),
+            models.Index(fields=["due_at"], name="chargeback_due", condition=models.Q(state="OPEN")),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED"]),
+                name="chargeback_state_known",
+            ),
+            models.CheckConstraint(condition=models.Q(amount__gt=0), name="chargeback_amount_above_zero"),
+            models.CheckConstraint(
+                condition=models.Q(recovered__gte=0) & models.Q(recovered__lte=models.F("amount")),
+                name="chargeback_recovered_within_amount",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount} {self.currency} ({self.state})"
+
+
+class CaseEvent(models.Model):
+    """One move of one case, written with it. Append-only: the database refuses the rest. ``payment``: the CB or CR that
+    made the move."""
+
+    id = models.BigAutoField(primary_key=True)
+    case = models.ForeignKey(
+        Chargeback, on_delete=models.PROTECT, related_name="events", db_index=False, db_constraint=False
+    )
+    sequence = models.IntegerField()
+    event = models.CharField(max_length=8)
+    state = models.CharField(max_length=9, choices=Chargeback.State)
+    payment = models.UUIDField(null=True, unique=True)
+    by = models.CharField(max_length=150, default="")
+    note = models.CharField(max_length=500, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["case", "sequence"], name="case_event_sequence")]
+
+    def __str__(self) -> str:
+        return f"{self.sequence}: {self.event}"
+
+
+class Told(models.Model):
+    """Something an acquirer told once, by its ``reference`` (a line of a settlement file), and the payment that was
+    entered for it: whoever reads the line again enters nothing."""
+
+    reference = models.UUIDField(primary_key=True)
+    payment = models.UUIDField(db_index=True)
+
+
+class Evidence(models.Model):
+    """One file of evidence. ``item``: the row of the checklist it proves (chargebacks.checklist). Its bytes are sealed,
+    in pieces, under names that tell nothing; they are never served as a page."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    case = models.ForeignKey(Chargeback, on_delete=models.PROTECT, related_name="evidence")
+    item = models.CharField(max_length=32)
+    name = models.CharField(max_length=128)
+    content_type = models.CharField(max_length=32)
+    size = models.IntegerField()
+    sha256 = models.CharField(max_length=64)
+    by = models.CharField(max_length=150)
+    added_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "evidence"
+        constraints = [models.UniqueConstraint(fields=["case", "sha256"], name="evidence_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class EvidencePiece(models.Model):
+    """A sealed piece of a file's bytes."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    evidence = models.ForeignKey(Evidence, on_delete=models.CASCADE, related_name="pieces", db_index=False)
+    number = models.IntegerField()
+    sealed = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["evidence", "number"], name="evidence_piece_number")]
+
+
+class Reminder(models.Model):
+    """A mail that is owed: so many days before a case's deadline. ``lease_until``: real time, while somebody sends it.
+    Rows of a case that is no longer open are never sent. ``tries``: mail servers may be away."""
+
+    id = models.BigAutoField(primary_key=True)
+    case = models.ForeignKey(Chargeback, on_delete=models.CASCADE, related_name="reminders", db_constraint=False)
+    days = models.SmallIntegerField()
+    due_at = models.DateTimeField()
+    lease_until = models.DateTimeField(null=True)
+    tries = models.SmallIntegerField(default=0)
+    sent_at = models.DateTimeField(null=True)
+    sent_to = models.CharField(max_length=1000, default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], name="reminder_due", condition=models.Q(sent_at__isnull=True))]
+        constraints = [models.UniqueConstraint(fields=["case", "days"], name="reminder_once")]
+
+
+class Contact(models.Model):
+    """Where a merchant wants to hear of disputes."""
+
+    id = models.BigAutoField(primary_key=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, related_name="dispute_contacts")
+    email = models.EmailField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["merchant", "email"], name="dispute_contact_once")]
+
+    def __str__(self) -> str:
+        return self.email

@@ -1,0 +1,105 @@
+"""Mails before a deadline: 7, 3 and 1 days, to the merchant's contacts. Rows with due times, sent by lease.
+
+A mail server that is away is tried again; a mail of a case that was answered meanwhile is not sent. Mails name ids,
+amounts and the deadline, and nothing of a card.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from chargebacks.checklist import wanted, words
+from chargebacks.models import Chargeback, Contact, Reminder
+from gateway import clock
+from gateway.models import Merchant
+from gateway.money import amount_text
+from gateway.rows import execute
+
+LEASE: Final = timedelta(minutes=2)
+MOST_TRIES: Final = 50
+"""Two minutes apart: after that a reminder is given up, and the log says so."""
+AT_ONCE: Final = 100
+
+log = structlog.get_logger(__name__)
+
+_CLAIM: Final = """
+WITH due AS MATERIALIZED (
+    SELECT r.id FROM chargebacks_reminder r JOIN chargebacks_chargeback c ON c.id = r.case_id
+    JOIN gateway_merchant m ON m.id = c.merchant_id
+    WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < %(tries)s
+        AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
+        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    ORDER BY r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE chargebacks_reminder r SET lease_until = %(lease)s, tries = r.tries + 1 FROM due WHERE r.id = due.id
+RETURNING r.id"""
+
+
+def send_due(merchant: Merchant | None = None) -> int:
+    """Send what is due; how many were dealt with. A merchant without contacts has the reminder all the same: it is
+    marked as sent to nobody, and the back office shows the case."""
+    now = clock.real()
+    values = {"now": now, "lease": now + LEASE, "limit": AT_ONCE, "tries": MOST_TRIES,
+              "merchant": merchant.pk if merchant is not None else None}  # fmt: skip
+    done = 0
+    for (ident,) in execute(_CLAIM, values):
+        row = Reminder.objects.select_related("case__merchant").get(pk=ident)
+        at = clock.now(row.case.merchant)
+        if at >= row.case.due_at:
+            to: list[str] | None = []  # too late to be of use: the deadline has passed as well
+        else:
+            to = _sent(row)
+        if to is not None:
+            done += Reminder.objects.filter(pk=ident, sent_at=None).update(sent_at=at, sent_to=", ".join(to)[:1000])
+    return done
+
+
+def _sent(row: Reminder) -> list[str] | None:
+    """Who the mail went to; None when it could not be sent."""
+    to = list(Contact.objects.filter(merchant=row.case.merchant_id).order_by("email").values_list("email", flat=True))
+    if not to:
+        return []
+    subject, body = mail_of(row.case, clock.now(row.case.merchant))
+    try:
+        EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
+    except Exception as fault:  # any mail server's fault: it is due again when the lease ends
+        log.warning("dispute_reminder_not_sent", case=row.case_id.hex, tries=row.tries, why=type(fault).__name__)
+        return None
+    return to
+
+
+def mail_of(case: Chargeback, at: datetime) -> tuple[str, str]:
+    """Subject and text, in the merchant's time zone."""
+    zone = ZoneInfo(case.merchant.time_zone)
+    due = case.due_at.astimezone(zone)
+    left = max(1, -(-(case.due_at - at) // timedelta(days=1)))
+    days = "1 day" if left == 1 else f"{left} days"
+    amount = f"{amount_text(case.amount)} {case.currency}"
+    subject = f"Dispute of {amount}: {days} left to answer"
+    shown = "\n".join(f"  - {item.text}" for item in wanted(case.reason_code))
+    body = (
+        f"A payment of {case.merchant.name} is disputed.\n\n"
+        f"  Amount    {amount}\n"
+        f"  Reason    {case.reason_code}, {words(case.reason_code)}\n"
+        f"  Payment   {case.disputed.hex}\n"
+        f"  Dispute   {case.id.hex}\n"
+        f"  Answer by {due:%Y-%m-%d %H:%M} ({case.merchant.time_zone})\n\n"
+        f"What helps:\n{shown}\n\n"
+        "Evidence can be submitted once. Without any, the dispute is lost at the deadline.\n"
+    )
+    return subject, body
+
+
+def next_reminder(merchant: Merchant) -> datetime | None:
+    """When this merchant's next reminder is due, by the merchant's clock."""
+    found: Any = Reminder.objects.filter(case__merchant=merchant, case__state="OPEN", sent_at=None,
+                                         tries__lt=MOST_TRIES)  # fmt: skip
+    first: datetime | None = found.order_by("due_at").values_list("due_at", flat=True).first()
+    return first

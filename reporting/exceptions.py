@@ -1,0 +1,203 @@
+"""The exceptions of settlement: what somebody has to look at, and what they can do about it.
+
+The queue is the records without one payment, and the findings that nobody has closed. Every verb is a compare-and-set
+with its audit entry; the last one can be undone. Source: Part B, Reconciliation file (matching); design journey J5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from gateway import audit, clock
+from gateway.models import Merchant, Payment, Status
+from reporting import booking, findings
+from reporting.layout import CHARGEBACKS
+from reporting.matching import DISPUTABLE, INWARD, OUTWARD
+from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
+
+MOST_CANDIDATES: Final = 20
+NEAR: Final = timedelta(days=4)
+"""Around a line's own time, in which candidates are looked for."""
+OPEN_STATES: Final = (Matching.NOT_MATCHED, Matching.MULTIPLE_MATCHES)
+NOTE_CHARS: Final = 500
+
+
+class NotPossible(Exception):
+    """The verb does not apply; the text says why and may be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A payment that a line may be about. ``same``: what speaks for it, in words."""
+
+    payment: Payment
+    same: tuple[str, ...]
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def unmatched(merchants: QuerySet[Merchant] | None = None) -> QuerySet[SettlementRecord]:
+    """Records that wait for somebody to say which payment they are about, oldest first. ``merchants``: whose; without
+    it also those of nobody."""
+    found = SettlementRecord.objects.filter(state__in=OPEN_STATES, marked=False)
+    return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
+
+
+def open_findings(merchants: QuerySet[Merchant] | None = None) -> QuerySet[Finding]:
+    """Findings that nobody has closed, oldest first."""
+    found = Finding.objects.filter(closed_at=None).select_related("record")
+    return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
+
+
+def candidates(record: SettlementRecord) -> list[Candidate]:
+    """Payments that the line may be about, the likeliest first: those that matching found, else payments of the
+    merchant around its time with its amount, its reference or its last four digits."""
+    named = set(Match.objects.filter(ACTIVE, record=record).values_list("payment", flat=True))
+    if named:
+        found = list(Payment.objects.filter(pk__in=named))
+    elif record.merchant_id is not None:
+        around = (record.presented_at - NEAR, record.presented_at + NEAR)
+        kinds = DISPUTABLE if record.record_type in CHARGEBACKS else (
+            INWARD if record.transaction_type == "DEBIT" else OUTWARD
+        )  # fmt: skip
+        found = list(
+            Payment.objects.filter(
+                merchant=record.merchant_id, created_at__range=around, payment_type__in=kinds, status=Status.APPROVED,
+                amount=record.amount,
+            )[: MOST_CANDIDATES * 5]
+        )  # fmt: skip
+    else:
+        return []
+    weighed = [Candidate(payment=payment, same=_same(record, payment)) for payment in found]
+    return sorted(weighed, key=lambda one: (-len(one.same), one.payment.id))[:MOST_CANDIDATES]
+
+
+def _same(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
+    """What a line and a payment have in common."""
+    zone = record.file.institute.zone
+    held_at = payment.account or payment.channel_id.hex
+    last4 = payment.answer.get("card", {}).get("last4Digits", "")
+    return tuple(
+        word
+        for word, same in (
+            ("id", payment.connector_tx_id in (record.tx_id1, record.tx_id2, record.tx_id3) != ""),
+            ("reference", payment.merchant_transaction_id == record.merchant_transaction_id != ""),
+            ("amount", payment.amount == record.amount),
+            ("currency", payment.currency == record.currency),
+            ("account", held_at == record.institute_merchant_id),
+            ("day", payment.created_at.astimezone(zone).date() == record.presented_at.astimezone(zone).date()),
+            ("card", last4 == record.last4 != ""),
+            ("not settled yet", not Match.objects.filter(ACTIVE, payment=payment.id, chosen=True).exists()),
+        )
+        if same
+    )
+
+
+# --- verbs ------------------------------------------------------------------------------------------------------
+
+
+def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str = "") -> None:
+    """This is the payment. Findings are looked for anew, and a chargeback is entered into the ledger.
+
+    Raises NotPossible: another merchant's, matched already, or changed by somebody else.
+    """
+    if record.state not in OPEN_STATES:
+        raise NotPossible(f"the line is {record.state or 'a fee, which no payment is behind'}; undo that first")
+    if record.merchant_id not in (None, payment.merchant_id):
+        raise NotPossible("the payment is another merchant's")
+    if record.record_type in CHARGEBACKS and payment.payment_type not in DISPUTABLE:
+        raise NotPossible(f"a chargeback is about a {', '.join(DISPUTABLE)}, not a {payment.payment_type}")
+    now = clock.real()
+    with transaction.atomic():
+        _change(record, state=Matching.MATCHED, marked=False, merchant_id=payment.merchant_id)
+        Match.objects.create(
+            record=record, payment=payment.id, record_type=record.record_type, chosen=True, rule="clerk",
+            by=by.name[:150], note=note[:NOTE_CHARS], made_at=now,
+        )  # fmt: skip
+        findings.of_records([record.id], record.institute_id, now)
+        _count(record)
+        audit.record(by, "link", record, before={"state": "open"}, after={"payment": payment.id.hex, "note": note})
+    if record.record_type in CHARGEBACKS:
+        booking.enter(record, by)
+
+
+def mark(record: SettlementRecord, by: audit.Actor, note: str) -> None:
+    """No payment is to be looked for; ``note`` says why. Raises NotPossible."""
+    if record.state not in OPEN_STATES or record.marked:
+        raise NotPossible("only a line that waits can be marked")
+    if not note.strip():
+        raise NotPossible("note: say why no payment is to be looked for")
+    with transaction.atomic():
+        _change(record, marked=True)
+        audit.record(by, "mark", record, after={"note": note[:NOTE_CHARS]})
+
+
+def undo(record: SettlementRecord, by: audit.Actor) -> None:
+    """Take back what a clerk did to this line: a link or a mark. Raises NotPossible: nothing to undo, or the
+    chargeback is in the ledger, where only a reversal takes it back."""
+    if record.marked:
+        with transaction.atomic():
+            _change(record, marked=False)
+            audit.record(by, "undo", record, before={"marked": True})
+        return
+    linked = Match.objects.filter(ACTIVE, record=record, chosen=True, rule="clerk").first()
+    if linked is None:
+        raise NotPossible("there is nothing of a clerk's to undo")
+    if record.chargeback is not None:
+        raise NotPossible("its chargeback is in the ledger; a reversal takes it back")
+    now = clock.real()
+    with transaction.atomic():
+        left = Match.objects.filter(ACTIVE, record=record, chosen=False).exists()
+        _change(record, state=Matching.MULTIPLE_MATCHES if left else Matching.NOT_MATCHED)
+        Match.objects.filter(pk=linked.pk, undone_at=None).update(undone_at=now, undone_by=by.name[:150])
+        of_payment = [kind.name for kind in findings.KINDS if not kind.alone]
+        Finding.objects.filter(record=record, kind__in=of_payment, closed_at=None).update(
+            closed_at=now, closed_by=by.name[:150], note="the link was undone"
+        )
+        _count(record)
+        audit.record(by, "undo", record, before={"payment": linked.payment.hex}, after={"state": record.state})
+
+
+def close(finding: Finding, by: audit.Actor, note: str) -> None:
+    """A finding is dealt with; ``note`` says how. Raises NotPossible."""
+    if not note.strip():
+        raise NotPossible("note: say how this was dealt with")
+    with transaction.atomic():
+        done = Finding.objects.filter(pk=finding.pk, closed_at=None).update(
+            closed_at=clock.real(), closed_by=by.name[:150], note=note[:NOTE_CHARS]
+        )
+        if not done:
+            raise NotPossible("somebody else has closed it already")
+        audit.record(by, "close", finding, after={"kind": finding.kind, "note": note[:NOTE_CHARS]})
+
+
+def _change(record: SettlementRecord, **changes: Any) -> None:
+    """Change the record if it still is as it was read. Raises NotPossible."""
+    same = SettlementRecord.objects.filter(pk=record.pk, version=record.version)
+    if not same.update(version=record.version + 1, **changes):
+        raise NotPossible("somebody else has changed this line; look at it again")
+    record.version += 1
+    for name, value in changes.items():
+        setattr(record, name, value)
+
+
+def _count(record: SettlementRecord) -> None:
+    """The file's own numbers follow."""
+    from reporting.intake import counts
+
+    file = record.file
+    type(file).objects.filter(pk=file.pk).update(**counts(file))
+
+
+def by_payment(payments: Sequence[UUID]) -> dict[UUID, SettlementRecord]:
+    """The settled lines of payments, for pages that show what became of them."""
+    rows = Match.objects.filter(ACTIVE, payment__in=list(payments), chosen=True).select_related("record__file")
+    return {row.payment: row.record for row in rows.order_by("id")}

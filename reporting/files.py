@@ -1,0 +1,219 @@
+"""Settlement files as they come in: known again by their bytes, kept sealed until they are read, shown before.
+
+Acquirers write card numbers into files, so the bytes are sealed like anything else that is secret, and are gone when
+the file is done. They stand in the database: any node can go on where another one died.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, BinaryIO, Final
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from gateway import audit, clock
+from gateway.masking import mask_text
+from gateway.secret import Secret
+from gateway.vault import vault
+from reporting.formats import FORMATS, HEAD_BYTES, told_from
+from reporting.formats.port import Format, NotReadable
+from reporting.layout import Fault, Reading
+from reporting.models import ClearingInstitute, FilePiece, SettlementFile
+
+PIECE_BYTES: Final = 256 * 1024
+PREVIEWED: Final = 20
+"""Lines that a preview shows; their errors and those of all others are counted."""
+MOST_FAULTS_SHOWN: Final = 100
+
+
+class SeenBefore(Exception):
+    """The same bytes came before: nothing was written. ``file``: that one."""
+
+    def __init__(self, file: SettlementFile) -> None:
+        super().__init__(f"{file.name} of {file.received_at:%Y-%m-%d %H:%M} UTC has the same content")
+        self.file = file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A line of a preview: what it has by column, or what is wrong with it."""
+
+    number: int
+    values: dict[str, str]
+    faults: Sequence[Fault] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Preview:
+    """What a file would be, with nothing written. ``faults``: faulty lines; ``first_faults``: the first of them."""
+
+    format: str
+    columns: Sequence[str]
+    unused: Sequence[str]
+    first: list[Shown] = field(default_factory=list)
+    first_faults: list[Shown] = field(default_factory=list)
+    lines: int = 0
+    faults: int = 0
+    totals: dict[str, Any] = field(default_factory=dict)
+
+
+def preview(stream: BinaryIO, institute: ClearingInstitute) -> Preview:
+    """Read ``stream`` to its end and say what is in it. Raises NotReadable."""
+    adapter = _format_of(stream, institute)
+    opened = adapter.open(stream, 0, 0)
+    reading = Reading(opened.present, institute.zone)
+    found = Preview(format=adapter.name, columns=opened.present, unused=opened.unused)
+    for line in opened.lines:
+        found.lines += 1
+        faults = line.faults
+        if line.values is not None:
+            read = reading.read(line.number, line.values)
+            faults = [one for one in read if isinstance(one, Fault)]
+        found.faults += bool(faults)
+        if found.lines > PREVIEWED and (not faults or len(found.first_faults) >= MOST_FAULTS_SHOWN):
+            continue
+        values = {name: mask_text(text) for name, text in zip(_names(), line.values or (), strict=False) if text}
+        one = Shown(number=line.number, values=values, faults=faults)
+        if found.lines <= PREVIEWED:
+            found.first.append(one)
+        if faults and len(found.first_faults) < MOST_FAULTS_SHOWN:
+            found.first_faults.append(one)
+    found.totals = opened.totals
+    return found
+
+
+def _names() -> Sequence[str]:
+    from reporting.layout import NAMES
+
+    return NAMES
+
+
+def receive(
+    stream: BinaryIO, *, name: str, institute: ClearingInstitute, by: audit.Actor, source: SettlementFile.Source
+) -> SettlementFile:
+    """Take in a file, which reporting.intake will read. ``stream`` can be sought.
+
+    Raises NotReadable for one that is no settlement file (then nothing is kept of it) and SeenBefore.
+    """
+    adapter = _format_of(stream, institute)
+    _look_through(stream, adapter)
+    size, digest = _digest(stream)
+    if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
+        raise SeenBefore(known)
+    file = SettlementFile(
+        institute=institute, name=_plain(name), sha256=digest, size=size, format=adapter.name,
+        time_zone=institute.time_zone, source=source, received_by=by.name[:150], received_at=clock.real(),
+    )  # fmt: skip
+    try:
+        with transaction.atomic():
+            file.save(force_insert=True)
+            stream.seek(0)
+            for number, octets in enumerate(iter(lambda: stream.read(PIECE_BYTES), b"")):
+                piece = FilePiece(file=file, number=number)
+                piece.sealed = _seal(octets, piece)
+                piece.save(force_insert=True)
+            audit.record(by, "receive", file, after={"name": file.name, "institute": institute.name, "size": size})
+    except IntegrityError:
+        raise SeenBefore(SettlementFile.objects.get(institute=institute, sha256=digest)) from None
+    return file
+
+
+def _format_of(stream: BinaryIO, institute: ClearingInstitute) -> Format:
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES)
+    return told_from(head, institute.format)
+
+
+def _look_through(stream: BinaryIO, adapter: Format) -> None:
+    """Raise NotReadable for a file that would break off in the middle: a header, or XML that is not whole."""
+    opened = adapter.open(stream, 0, 0)
+    if adapter is FORMATS["CAMT.053"]:
+        for _ in opened.lines:
+            pass
+    elif next(iter(opened.lines), None) is None:
+        raise NotReadable("the file has no lines")
+
+
+def _digest(stream: BinaryIO) -> tuple[int, str]:
+    """Size and SHA-256. Raises NotReadable above the limit of the settings."""
+    stream.seek(0)
+    size, digest = 0, hashlib.sha256()
+    for octets in iter(lambda: stream.read(1024 * 1024), b""):
+        size += len(octets)
+        digest.update(octets)
+        if size > settings.GATEWAY_SETTLEMENT_MAX_BYTES:
+            raise NotReadable(f"the file is larger than {settings.GATEWAY_SETTLEMENT_MAX_BYTES:,} bytes")
+    return size, digest.hexdigest()
+
+
+def _plain(name: str) -> str:
+    """A file's own name, without folders and without what does not print."""
+    last = PurePath(name.replace("\\", "/")).name
+    return mask_text("".join(char if char.isprintable() else "�" for char in last))[:255] or "file"
+
+
+def _seal(octets: bytes, piece: FilePiece) -> bytes:
+    return vault().seal(Secret(base64.b64encode(zlib.compress(octets, 1)).decode()), piece.id)
+
+
+def _opened(piece: FilePiece) -> bytes:
+    return zlib.decompress(base64.b64decode(vault().open(piece.sealed, piece.id).reveal()))
+
+
+class _Pieces(io.RawIOBase):
+    """The bytes of a file, piece by piece."""
+
+    def __init__(self, file: SettlementFile) -> None:
+        self._file = file
+        self._place = 0
+        self._held: tuple[int, bytes] = (-1, b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        if whence == io.SEEK_CUR:
+            place += self._place
+        elif whence == io.SEEK_END:
+            place += self._file.size
+        self._place = place
+        return place
+
+    def tell(self) -> int:
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        number, offset = divmod(self._place, PIECE_BYTES)
+        if self._held[0] != number:
+            piece = FilePiece.objects.filter(file=self._file, number=number).first()
+            self._held = number, _opened(piece) if piece is not None else b""
+        octets = self._held[1][offset : offset + len(buffer)]
+        buffer[: len(octets)] = octets
+        self._place += len(octets)
+        return len(octets)
+
+
+def content(file: SettlementFile) -> BinaryIO:
+    """The bytes of a file that is not done yet."""
+    return io.BufferedReader(_Pieces(file), PIECE_BYTES)
+
+
+def forget_content(file: SettlementFile) -> None:
+    """A file that was read to its end needs its bytes no more."""
+    FilePiece.objects.filter(file=file).delete()
+
+
+def errors_of(file: SettlementFile, most: int = MOST_FAULTS_SHOWN) -> Iterator[Any]:
+    """The first faulty lines of a file that was read."""
+    return islice(file.errors.order_by("line", "id").iterator(), most)

@@ -1,0 +1,174 @@
+"""What is wrong with a line, as a table: every kind of fault is a condition on a line and its payment.
+
+All kinds are asked of a whole batch in one statement. A line that nothing is matched to is in the queue by its state
+(reporting.exceptions) and needs no finding for that; a payment without a line is reporting.missing.
+"""
+
+# ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from reporting.layout import usual_cashflow
+from reporting.matching import DAYS_APART, INWARD, Run
+from reporting.models import RecordType, TransactionType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """``about``: in plain words, for whoever has to deal with it. ``when``, ``expected``, ``found``: SQL on ``j``, a
+    line with its payment (columns p_…, null without one). ``alone``: it needs no payment, and never changes."""
+
+    name: str
+    about: str
+    when: str = "false"
+    expected: str = "''"
+    found: str = "''"
+    alone: bool = False
+
+
+def _flows() -> str:
+    """POS or NEG, as such a line usually flows."""
+    away = []
+    for record_type in RecordType.values:
+        for transaction_type in TransactionType.values:
+            with contextlib.suppress(KeyError):
+                if usual_cashflow(record_type, transaction_type) == "NEG":
+                    away.append(f"'{record_type}/{transaction_type}'")
+    return f"CASE WHEN j.record_type || '/' || j.transaction_type IN ({', '.join(away)}) THEN 'NEG' ELSE 'POS' END"
+
+
+_SETTLED: Final = "j.record_type = 'SETTLED' AND j.payment IS NOT NULL"
+_AWAY: Final = "CASE WHEN j.cashflow = 'POS' THEN -1 ELSE 1 END"
+_PAID: Final = (
+    "CASE WHEN j.record_type = 'FEE' THEN round(j.amount * j.fx_rate, 2)"
+    f" ELSE round(j.amount * j.fx_rate + {_AWAY} * coalesce(j.settlement_fee, 0), 2) END"
+)
+# A rate is rounded, too: half of its last digit, times the amount.
+_TOLERANCE: Final = (
+    "0.01 + CASE WHEN j.currency = j.settlement_currency THEN 0"
+    " ELSE j.amount * power(10::numeric, -scale(j.fx_rate)) END"
+)
+_FEE: Final = "round(j.amount * j.fx_rate * coalesce(i.fee_percent, 0) / 100 + coalesce(i.fee_fixed, 0), 4)"
+
+KINDS: Final = (
+    Kind(name="UNKNOWN_ACCOUNT", about="No merchant account has this ClearingInstituteMerchantId.", alone=True,
+         when="NOT j.account_known", found="j.held_at"),
+    Kind(name="DIRECTION", about="Such a line usually flows the other way.", alone=True,
+         when=f"j.cashflow <> {_flows()}", expected=_flows(), found="j.cashflow"),
+    Kind(name="ARITHMETIC", about="Amount, rate and fee do not make the settlement amount.", alone=True,
+         when=f"abs(j.settlement_amount - {_PAID}) >= {_TOLERANCE}", expected=f"({_PAID})::text",
+         found="j.settlement_amount::text"),
+    Kind(name="FEE", about="The fee is not the agreed one.", alone=True,
+         when="j.record_type = 'SETTLED' AND j.transaction_type = 'DEBIT'"
+              " AND (i.fee_percent IS NOT NULL OR i.fee_fixed IS NOT NULL)"
+              f" AND abs(coalesce(j.settlement_fee, 0) - {_FEE}) >= 0.01",
+         expected=f"({_FEE})::text", found="coalesce(j.settlement_fee, 0)::text"),
+    Kind(name="FAILED", about="The institute says that it could not settle this.", alone=True,
+         when="j.settlement_status = 'FAILED'", expected="'SUCCESS'", found="'FAILED'"),
+    Kind(name="OTHER_ACCOUNT", about="The payment was made with another merchant account.",
+         when="j.payment IS NOT NULL AND j.account_known AND j.p_held_at <> j.held_at", expected="j.p_held_at",
+         found="j.held_at"),
+    Kind(name="STATUS", about="The payment was not approved.",
+         when="j.payment IS NOT NULL AND j.p_status <> 'APPROVED'", expected="'APPROVED'", found="j.p_status"),
+    Kind(name="TYPE", about="The line is of another type than the payment.",
+         when=f"{_SETTLED} AND j.p_inward <> (j.transaction_type = 'DEBIT')",
+         expected="CASE j.p_kind WHEN 'RF' THEN 'REFUND' WHEN 'CD' THEN 'CREDIT' ELSE 'DEBIT' END",
+         found="j.transaction_type"),
+    Kind(name="CURRENCY", about="The payment was made in another currency.",
+         when="j.payment IS NOT NULL AND j.p_currency <> j.currency", expected="j.p_currency", found="j.currency"),
+    Kind(name="AMOUNT", about="The payment has another amount; of a chargeback: less than it takes.",
+         when="j.payment IS NOT NULL AND j.p_currency = j.currency AND CASE WHEN j.record_type = 'SETTLED'"
+              " THEN j.p_net <> j.amount ELSE j.p_net < j.amount END",
+         expected="j.p_net::text", found="j.amount::text"),
+    Kind(name="DATE", about="The dates do not fit the payment's.",
+         when=f"{_SETTLED} AND (j.settlement_date < j.p_day OR j.presented AND"
+              f" abs(j.presented_on - j.p_day) > {DAYS_APART})",
+         expected="j.p_day::text",
+         found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
+    Kind(name="TWICE", about="An earlier line settled this payment already.",
+         when=f"{_SETTLED} AND EXISTS (SELECT 1 FROM reporting_match m"
+              " JOIN reporting_settlementrecord e ON e.id = m.record_id"
+              " WHERE m.payment = j.payment AND m.record_id <> j.record AND m.chosen AND m.undone_at IS NULL"
+              " AND m.record_type = 'SETTLED' AND (e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
+              " OR e.file_id = j.file AND e.line < j.line))",
+         expected="'one line'", found="'another line'"),
+    Kind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
+)  # fmt: skip
+BY_NAME: Final = MappingProxyType({kind.name: kind for kind in KINDS})
+"""NOT_BOOKED is written by reporting.booking, which tries."""
+
+_FROM_BATCH: Final = """
+SELECT s.id AS record, %(file)s AS file, s.line, %(now)s AS recorded_at, coalesce(h.merchant, k.merchant) AS merchant,
+    f.payment, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
+    h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented,
+    (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
+    s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
+    k.status AS p_status, k.kind AS p_kind, k.inward AS p_inward, k.net AS p_net, k.currency AS p_currency,
+    k.held_at AS p_held_at, k.day AS p_day
+FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+LEFT JOIN found f ON f.record = s.id AND f.many = 1 LEFT JOIN known k ON k.payment = f.payment"""
+
+_FROM_RECORDS: Final = f"""
+SELECT r.id AS record, r.file_id AS file, r.line, r.recorded_at, r.merchant_id AS merchant, m.payment, r.record_type,
+    r.transaction_type, r.cashflow, r.institute_merchant_id AS held_at, true AS account_known, r.amount, r.currency,
+    r.presented, (r.presented_at AT TIME ZONE s.time_zone)::date AS presented_on, r.settlement_amount,
+    r.settlement_currency, r.settlement_fee, r.fx_rate, r.settlement_date, r.settlement_status, p.status AS p_status,
+    p.payment_type AS p_kind, p.payment_type IN ({", ".join(f"'{kind}'" for kind in INWARD)}) AS p_inward,
+    coalesce(p.approved, p.amount) - coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
+        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0) AS p_net,
+    p.currency AS p_currency,
+    CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS p_held_at,
+    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day
+FROM reporting_settlementrecord r JOIN reporting_settlementfile s ON s.id = r.file_id
+JOIN reporting_match m ON m.record_id = r.id AND m.chosen AND m.undone_at IS NULL
+JOIN gateway_payment p ON p.id = m.payment
+WHERE r.id = ANY(%(records)s)"""
+
+
+def _written(source: str, kinds: Sequence[Kind]) -> str:
+    """One pass over the lines for all kinds; what was expected is put into words only where something was found."""
+    asked = ", ".join(f"CASE WHEN {kind.when} THEN '{kind.name}' END" for kind in kinds)
+    expected = " ".join(f"WHEN '{kind.name}' THEN {kind.expected}" for kind in kinds)
+    found = " ".join(f"WHEN '{kind.name}' THEN {kind.found}" for kind in kinds)
+    return f"""
+WITH judged AS MATERIALIZED ({source}),
+agreed AS MATERIALIZED (SELECT fee_percent, fee_fixed FROM reporting_clearinginstitute WHERE id = %(institute)s),
+wrong AS MATERIALIZED (
+    SELECT j.*, i.fee_percent, i.fee_fixed, array_remove(ARRAY[{asked}], NULL) AS kinds
+    FROM judged j CROSS JOIN agreed i
+)
+INSERT INTO reporting_finding (record_id, merchant_id, payment, kind, expected, found, made_at, closed_by, note)
+SELECT j.record, j.merchant, j.payment, k.kind, left(CASE k.kind {expected} END, 128),
+    left(CASE k.kind {found} END, 128), %(now)s, '', ''
+FROM wrong j JOIN agreed i ON j.kinds <> '{{}}' CROSS JOIN LATERAL unnest(j.kinds) AS k(kind)"""
+
+
+_ASKED: Final = tuple(kind for kind in KINDS if kind.when != "false")
+_BATCH: Final = _written(_FROM_BATCH, _ASKED)
+_LATER: Final = _written(_FROM_RECORDS, [kind for kind in _ASKED if not kind.alone])
+
+
+def of_batch(run: Run, now: datetime) -> None:
+    """Find what is wrong with the lines of the batch that ``run`` has just written."""
+    with connection.cursor() as cursor:
+        # The statistics of tables that are being filled say nothing: a plan that reads all matches for every line.
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(_BATCH, {**run.values, "now": now})
+        cursor.execute("SET LOCAL enable_seqscan = on")
+
+
+def of_records(records: Sequence[UUID], institute: UUID, now: datetime) -> None:
+    """Find what is wrong with records that were given a payment later."""
+    if records:
+        with connection.cursor() as cursor:
+            values: dict[str, Any] = {"records": list(records), "institute": institute, "now": now}
+            cursor.execute(_LATER, values)

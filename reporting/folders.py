@@ -1,0 +1,97 @@
+"""The watched folder: what an acquirer's file transfer leaves there is taken in.
+
+<folder>/<key of the institute>/ holds one folder per institute; a file goes to done/ or failed/ beside it by an atomic
+rename, with a .txt that says why where it failed. A file that still grows is left for the next look, and so is one
+whose name says that it is being written (a leading dot, .part, .tmp, .filepart).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+import structlog
+from django.conf import settings
+
+from gateway import audit, clock
+from gateway.models import Merchant
+from reporting import files
+from reporting.formats.port import NotReadable
+from reporting.models import ClearingInstitute, SettlementFile
+
+SETTLED_S: Final = 10.0
+"""Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
+AT_ONCE: Final = 50
+_BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
+BY: Final = audit.Actor(name="watched folder")
+
+log = structlog.get_logger(__name__)
+
+
+def look(merchant: Merchant | None = None) -> int:
+    """Take in what lies in the folders; how many files were moved away."""
+    if not settings.GATEWAY_SETTLEMENT_FOLDER or merchant is not None:
+        return 0
+    root = Path(settings.GATEWAY_SETTLEMENT_FOLDER)
+    moved = 0
+    for institute in ClearingInstitute.objects.filter(active=True):
+        folder = root / institute.key
+        if not folder.is_dir():
+            continue
+        for path in sorted(folder.iterdir())[:AT_ONCE]:
+            if _is_whole(path):
+                moved += _take(path, institute)
+    return moved
+
+
+def _is_whole(path: Path) -> bool:
+    """A plain file, not a link, that nobody writes to."""
+    if path.name.startswith(".") or path.name.lower().endswith(_BEING_WRITTEN):
+        return False
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and clock.real().timestamp() - found.st_mtime >= SETTLED_S
+
+
+def _take(path: Path, institute: ClearingInstitute) -> bool:
+    """Receive a file and move it away. Two that look at once: the second finds the same bytes, or no file."""
+    try:
+        with _open(path) as stream:
+            try:
+                files.receive(
+                    stream, name=path.name, institute=institute, by=BY, source=SettlementFile.Source.FOLDER
+                )  # fmt: skip
+            except files.SeenBefore as seen:
+                return _away(path, "failed", str(seen))
+            except NotReadable as fault:
+                return _away(path, "failed", str(fault))
+    except OSError as fault:
+        log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
+        return False
+    return _away(path, "done")
+
+
+def _open(path: Path):  # type: ignore[no-untyped-def]
+    """A file of the folder itself: a link put in its place is not followed."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+
+
+def _away(path: Path, where: str, why: str = "") -> bool:
+    """Rename into done/ or failed/, beside what has the same name already."""
+    folder = path.parent / where
+    folder.mkdir(exist_ok=True)
+    target = folder / path.name
+    if target.exists():
+        target = folder / f"{clock.real():%Y%m%dT%H%M%S%f}-{path.name}"
+    try:
+        path.rename(target)
+    except FileNotFoundError:
+        return False
+    if why:
+        target.with_name(f"{target.name}.txt").write_text(f"{why}\n", encoding="utf-8")
+        log.warning("settlement_file_refused", file=path.name, why=why)
+    return True

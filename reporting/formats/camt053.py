@@ -1,0 +1,261 @@
+"""camt.053: a bank's statement in XML (ISO 20022), any version of the message, read as it streams.
+
+The parser keeps one entry at a time and refuses what a statement never has: document types, entities, deep nesting.
+Every TxDtls is a line; an entry without any is one line itself; pending entries are none. docs/settlement-files.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final
+from xml.parsers import expat
+
+from reporting.formats.port import Format, Line, NotReadable, Opened
+from reporting.layout import NAMES, PLACE
+
+CHUNK_BYTES: Final = 64 * 1024
+MOST_DEPTH: Final = 40
+LONGEST_TEXT: Final = 1_000
+"""Characters of one element that are kept; no field of a line is longer."""
+MOST_OF_A_KIND: Final = 50
+"""Values of one path within an entry that are kept: charges, lines of remittance information."""
+_NAMESPACE: Final = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.053\.[0-9.]+")
+_SPACE: Final = re.compile(r"\s+")
+
+RETURN_REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AC01": "000.100.201", "AC04": "000.100.202", "AM04": "000.100.203", "MD01": "000.100.204",
+        "MD02": "000.100.204", "SL01": "000.100.205", "MD06": "000.100.206", "MS02": "000.100.206",
+        "MS03": "000.100.200", "AC06": "000.100.208", "AC13": "000.100.201", "RC01": "000.100.201",
+        "AM05": "000.100.224", "MD07": "000.100.202", "FOCR": "000.100.207", "FRAD": "000.100.220",
+    }
+)  # fmt: skip
+"""Reasons of a return (ISO 20022 external codes) → reasons of a chargeback; any other is 000.100.200."""
+FEE_KINDS: Final[Mapping[str, str]] = MappingProxyType({"CHRG": "MONTHLY", "FEES": "BATCH", "COMM": "CAPTURE_FEE"})
+"""Sub-family of the bank transaction code → type of a fee."""
+
+
+def _begins(head: bytes) -> bool:
+    return b"camt.053" in head and b"<" in head
+
+
+def _open(stream: BinaryIO, after: int, at: int) -> Opened:
+    """Going on means to parse from the start and to leave out what was read: XML has no other way."""
+    totals: dict[str, Any] = {}
+    return Opened(present=NAMES, lines=_lines(stream, after, totals), totals=totals)
+
+
+def _lines(stream: BinaryIO, after: int, totals: dict[str, Any]) -> Iterator[Line]:
+    stream.seek(0)
+    reading = _Statement(totals)
+    position = 0
+    while True:
+        chunk = stream.read(CHUNK_BYTES)
+        position += len(chunk)
+        reading.feed(chunk)
+        for values in reading.taken():
+            reading.number += 1
+            if reading.number > after:
+                yield Line(reading.number, position, values)
+        if not chunk:
+            break
+    totals["read"] = totals.get("entries", 0)
+
+
+class _Statement:
+    """The parser and what it holds: the path to where it is, one entry, one transaction of it."""
+
+    def __init__(self, totals: dict[str, Any]) -> None:
+        self.number = 0
+        self._totals = totals
+        self._path: list[str] = []
+        self._text: list[str] = []
+        self._kept = 0
+        self._account: dict[str, list[str]] = {}
+        self._entry: dict[str, list[str]] | None = None
+        self._details: dict[str, list[str]] | None = None
+        self._detailed = False
+        self._found: list[list[str]] = []
+        parser = expat.ParserCreate(namespace_separator="|")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = _refuse("a document type")
+        parser.EntityDeclHandler = _refuse("an entity")
+        parser.ExternalEntityRefHandler = _refuse("an outside entity")
+        parser.ProcessingInstructionHandler = _refuse("a processing instruction")
+        self._parser = parser
+
+    def feed(self, chunk: bytes) -> None:
+        """Parse on; b'' ends the document. Raises NotReadable."""
+        try:
+            self._parser.Parse(chunk, not chunk)
+        except expat.ExpatError as fault:
+            words = expat.ErrorString(fault.code)
+            raise NotReadable(f"the XML is broken at line {fault.lineno:,}: {words}") from None
+
+    def taken(self) -> list[list[str]]:
+        found, self._found = self._found, []
+        return found
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition("|")
+        if not self._path and (local != "Document" or not _NAMESPACE.fullmatch(space)):
+            raise NotReadable("the XML is no camt.053 document")
+        self._path.append(local)
+        if len(self._path) > MOST_DEPTH:
+            raise NotReadable(f"the XML is nested deeper than {MOST_DEPTH}")
+        self._text, self._kept = [], 0
+        if local == "Stmt":
+            self._account = {}
+        elif local == "Ntry":
+            self._entry, self._detailed = {}, False
+        elif local == "TxDtls" and self._entry is not None:
+            self._details, self._detailed = {}, True
+        if (currency := attributes.get("Ccy")) is not None:
+            self._keep(f"{self._key()}@", currency)
+
+    def _characters(self, text: str) -> None:
+        if self._kept < LONGEST_TEXT:
+            self._text.append(text[: LONGEST_TEXT - self._kept])
+            self._kept += len(text)
+
+    def _end(self, name: str) -> None:
+        local = self._path[-1]
+        text = _SPACE.sub(" ", "".join(self._text)).strip()
+        if text:
+            self._keep(self._key(), text)
+        self._text, self._kept = [], 0
+        self._path.pop()
+        if local == "TxDtls" and self._entry is not None and self._details is not None:
+            self._emit(self._details)
+            self._details = None
+        elif local == "Ntry" and self._entry is not None:
+            self._totals["entries"] = self._totals.get("entries", 0) + 1
+            if not self._detailed:
+                self._emit({})
+            self._entry = None
+        elif local == "NbOfNtries" and text.isdecimal() and self._path[-1:] == ["TtlNtries"]:
+            self._totals["said"] = self._totals.get("said", 0) + int(text[:9])
+
+    def _key(self) -> str:
+        """The path within the innermost of transaction, entry and statement."""
+        for mark in ("TxDtls", "Ntry", "Stmt"):
+            if mark in self._path:
+                return "/".join(self._path[self._path.index(mark) + 1 :])
+        return "/".join(self._path)
+
+    def _keep(self, key: str, text: str) -> None:
+        place = self._details if self._details is not None else self._entry if self._entry is not None else (
+            self._account
+        )  # fmt: skip
+        kept = place.setdefault(key, [])
+        if len(kept) < MOST_OF_A_KIND:
+            kept.append(text)
+
+    def _emit(self, details: dict[str, list[str]]) -> None:
+        entry = self._entry or {}
+        if _first(entry, "Sts/Cd", "Sts") not in ("BOOK", ""):
+            self._totals["pending"] = self._totals.get("pending", 0) + 1
+            return
+        self._found.append(_values(self._account, entry, details))
+
+
+def _refuse(what: str) -> Any:
+    def refuse(*_: Any) -> None:
+        raise NotReadable(f"the XML has {what}, which no statement has")
+
+    return refuse
+
+
+def _first(found: Mapping[str, list[str]], *paths: str) -> str:
+    """The first value that there is, by the order of ``paths``."""
+    return next((found[path][0] for path in paths if path in found), "")
+
+
+def _values(account: Mapping[str, list[str]], entry: Mapping[str, list[str]], details: Mapping[str, list[str]]) -> (
+    list[str]
+):  # fmt: skip
+    """One transaction in the columns of the layout."""
+    values = [""] * len(NAMES)
+
+    def put(column: str, text: str, most: int = 255) -> None:
+        values[PLACE[column]] = text[:most]
+
+    away = (_first(details, "CdtDbtInd") or _first(entry, "CdtDbtInd")) == "DBIT"
+    returned = any(path.startswith("RtrInf") for path in details)
+    sub_family = _first(details, "BkTxCd/Domn/Fmly/SubFmlyCd") or _first(entry, "BkTxCd/Domn/Fmly/SubFmlyCd")
+    kind, transaction = "SETTLED", "REFUND" if away else "DEBIT"
+    if sub_family in FEE_KINDS:
+        kind, transaction = "FEE", FEE_KINDS[sub_family]
+    elif returned and away:
+        kind, transaction = "CHARGEBACK", "DEBIT"
+        put("ReasonCode", RETURN_REASONS.get(_first(details, "RtrInf/Rsn/Cd"), "000.100.200"))
+        put("ReasonDesc", _first(details, "RtrInf/AddtlInf") or _first(details, "RtrInf/Rsn/Cd"), 128)
+    elif returned:
+        transaction = "REFUND"
+        put("SettlementStatus", "FAILED")
+    put("ReconciliationType", kind)
+    put("PaymentType", transaction)
+    put("Cashflow", "NEG" if away else "POS")
+    put("ClearingInstituteMerchantId", _first(account, "Acct/Id/IBAN", "Acct/Id/Othr/Id"), 64)
+    put("SettlementReference", _first(account, "Id"), 64)
+    put("SettlementTxId", _first(details, "Refs/AcctSvcrRef") or _first(entry, "AcctSvcrRef", "NtryRef"), 64)
+    _references(details, put)
+    _money(entry, details, put)
+    put("SettlementDate", _first(entry, "BookgDt/Dt", "BookgDt/DtTm", "ValDt/Dt", "ValDt/DtTm"), 10)
+    put("TxRequestTime", _time(_first(details, "RltdDts/AccptncDtTm")))
+    put("Descriptor", " ".join(details.get("RmtInf/Ustrd", ())), 128)
+    party = "Cdtr" if away and not returned else "Dbtr"
+    put("AccountHolder", _first(details, f"RltdPties/{party}/Nm", f"RltdPties/{party}/Pty/Nm"), 128)
+    put("AccountNumberLast4", _first(details, f"RltdPties/{party}Acct/Id/IBAN")[-4:])
+    put("BankCode", _first(details, f"RltdAgts/{party}Agt/FinInstnId/BICFI", f"RltdAgts/{party}Agt/FinInstnId/BIC"), 12)
+    return values
+
+
+def _references(details: Mapping[str, list[str]], put: Any) -> None:
+    own = _first(details, "Refs/EndToEndId")
+    if re.fullmatch("[0-9a-f]{32}", own):
+        put("UniqueID", own)
+    elif own not in ("", "NOTPROVIDED"):
+        put("TransactionId", own)
+    put("ConnectorTxId1", _first(details, "Refs/TxId"), 64)
+    put("ConnectorTxId2", _first(details, "Refs/InstrId"), 64)
+    put("ConnectorTxId3", _first(details, "Refs/PmtInfId", "Refs/MndtId"), 64)
+
+
+def _money(entry: Mapping[str, list[str]], details: Mapping[str, list[str]], put: Any) -> None:
+    """What was booked, what was instructed, the fee that was taken off, and the rate between the two currencies."""
+    own = details if "Amt" in details else entry
+    booked, booked_in = _first(own, "Amt"), _first(own, "Amt@")
+    if own is entry and "AmtDtls/TxAmt/Amt" in details:
+        booked, booked_in = _first(details, "AmtDtls/TxAmt/Amt"), _first(details, "AmtDtls/TxAmt/Amt@")
+    amount, currency = _first(details, "AmtDtls/InstdAmt/Amt"), _first(details, "AmtDtls/InstdAmt/Amt@")
+    rate = _first(details, "AmtDtls/InstdAmt/CcyXchg/XchgRate", "AmtDtls/TxAmt/CcyXchg/XchgRate",
+                  "AmtDtls/CntrValAmt/CcyXchg/XchgRate")  # fmt: skip
+    charges = details.get("Chrgs/TtlChrgsAndTaxAmt") or details.get("Chrgs/Rcrd/Amt") or details.get("Chrgs/Amt") or []
+    put("SettlementAmount", booked)
+    put("SettlementCurrency", booked_in)
+    put("Amount", amount or booked)
+    put("Currency", currency or booked_in)
+    try:
+        if charges:
+            put("SettlementFee", str(sum(map(Decimal, charges), Decimal(0))))
+        if currency and currency != booked_in and not rate:
+            rate = str((Decimal(booked) / Decimal(amount)).quantize(Decimal("1e-10")))
+    except (InvalidOperation, ZeroDivisionError):
+        # The layout says what is wrong with these numbers.
+        put("SettlementFee", charges[0] if charges else "")
+    put("SettlementFxRate", rate)
+
+
+def _time(text: str) -> str:
+    """A date and time without its fraction of a second."""
+    return re.sub(r"\.[0-9]+", "", text)
+
+
+FORMAT: Final = Format(name="CAMT.053", about="ISO 20022 XML, a bank's statement", begins=_begins, open=_open)

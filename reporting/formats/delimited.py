@@ -1,0 +1,120 @@
+"""The documented CSV layout: a header that names columns, one line per record. docs/settlement-files.md.
+
+A record is one line: no line break inside quotes. So one broken line spoils nothing but itself, and reading goes on at
+any line.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
+from typing import Any, BinaryIO, Final
+
+from reporting.formats.port import Format, Line, NotReadable, Opened
+from reporting.layout import NAMES, REQUIRED, Fault, shown
+
+LONGEST_LINE_BYTES: Final = 64 * 1024
+DELIMITERS: Final = ";,\t|"
+_BOM: Final = b"\xef\xbb\xbf"
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+END: Final = "#END"
+"""The last line may say how many lines there are: ``#END;1200``."""
+
+
+def _begins(head: bytes) -> bool:
+    return b"ReconciliationType" in head.partition(b"\n")[0] or head.startswith(_UTF16)
+
+
+def _open(stream: BinaryIO, after: int, at: int) -> Opened:
+    """Raises NotReadable for a header without the required columns."""
+    stream.seek(0)
+    head = stream.readline(LONGEST_LINE_BYTES)
+    if head.startswith(_UTF16):
+        raise NotReadable("the file is UTF-16; it must be UTF-8")
+    try:
+        text = head.removeprefix(_BOM).decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise NotReadable("the header is not UTF-8") from None
+    delimiter = max(DELIMITERS, key=text.count)
+    names = [name.strip() for name in _fields(text, delimiter)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise NotReadable(f"the header names {', '.join(twice)[:200]} twice")
+    if lacking := [name for name in REQUIRED if name not in names]:
+        raise NotReadable(f"the header lacks {', '.join(lacking)}")
+    unused = [shown(name) for name in names if name not in NAMES]
+    # A column that the file does not have is read from a last, empty field.
+    places = [names.index(name) if name in names else len(names) for name in NAMES]
+    totals: dict[str, Any] = {}
+    start = max(at, len(head))
+    stream.seek(start)
+    lines = _lines(stream, start, after, delimiter, len(names), itemgetter(*places), totals)
+    return Opened(present=[name for name in NAMES if name in names], lines=lines, unused=unused, totals=totals)
+
+
+def _fields(text: str, delimiter: str) -> list[str]:
+    """The fields of one line. Raises csv.Error."""
+    if '"' not in text:
+        return text.split(delimiter)
+    return next(csv.reader([text], delimiter=delimiter, strict=True), [])
+
+
+def _lines(
+    stream: BinaryIO, position: int, number: int, delimiter: str, width: int, choose: Any, totals: dict[str, Any]
+) -> Iterator[Line]:
+    for raw in iter(partial(stream.readline, LONGEST_LINE_BYTES), b""):
+        position += len(raw)
+        if len(raw) == LONGEST_LINE_BYTES and not raw.endswith(b"\n"):
+            position += _skip(stream)
+            number += 1
+            yield _faulty(number, position, f"is longer than {LONGEST_LINE_BYTES:,} bytes")
+            continue
+        if raw in (b"\n", b"\r\n"):
+            continue
+        try:
+            text = raw.decode("utf-8").rstrip("\r\n")
+            if text.startswith("#"):
+                _comment(text, delimiter, totals)
+                continue
+            fields = _fields(text, delimiter)
+        except UnicodeDecodeError as fault:
+            number += 1
+            yield _faulty(number, position, f"is not UTF-8 (byte {fault.start + 1} of the line)")
+            continue
+        except csv.Error:
+            number += 1
+            yield _faulty(number, position, "has a quote that is not closed, or text beside a closed one")
+            continue
+        number += 1
+        if len(fields) != width:
+            yield _faulty(number, position, f"has {len(fields)} fields where the header has {width}")
+            continue
+        fields.append("")
+        yield Line(number, position, choose(fields))
+    totals["read"] = number
+
+
+def _skip(stream: BinaryIO) -> int:
+    """Read on to the end of a line that is too long; how many bytes."""
+    skipped = 0
+    while rest := stream.readline(LONGEST_LINE_BYTES):
+        skipped += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return skipped
+
+
+def _comment(text: str, delimiter: str, totals: dict[str, Any]) -> None:
+    word, _, said = text.partition(delimiter)
+    if word == END and said.strip(delimiter).isdecimal() and len(said) < 12:
+        totals["said"] = int(said.strip(delimiter))
+
+
+def _faulty(number: int, position: int, message: str) -> Line:
+    return Line(number, position, None, (Fault(column="", value="", message=f"the line {message}"),))
+
+
+FORMAT: Final = Format(
+    name="CSV", about="UTF-8, a header of column names, separated by ; or , or tab", begins=_begins, open=_open
+)

@@ -1,0 +1,229 @@
+"""Reading a settlement file to its end, however often somebody is killed on the way.
+
+A batch of lines is one transaction: its records, matches and findings, its faulty lines, and how far the file is read.
+So whoever comes next goes on behind the last batch, and no line is written twice or left out. A faulty line is kept and
+shown; it never stops the file. One worker at a time, by a lease that every batch renews.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import Q
+
+from gateway import clock
+from gateway.models import Merchant
+from reporting import booking, files, findings
+from reporting.formats import FORMATS
+from reporting.formats.port import Line, NotReadable
+from reporting.layout import Fault, Reading
+from reporting.matching import Run
+from reporting.models import LineError, Match, SettlementFile
+
+State = SettlementFile.State
+
+BATCH_LINES: Final = 20_000
+MOST_ERRORS_KEPT: Final = 1_000
+"""Faulty lines of one file that are kept to be shown; all are counted."""
+LEASE: Final = timedelta(minutes=5)
+"""Longer than any batch takes; a worker that died is waited for so long."""
+MOST_TRIES: Final = 5
+"""How often a file may fail by a fault of ours before it is left alone."""
+OPEN: Final = (State.RECEIVED, State.READING, State.MATCHING, State.BOOKING)
+
+log = structlog.get_logger(__name__)
+
+
+class Overtaken(Exception):
+    """Somebody else works on this file; this worker's lease had run out."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """Lines on their way: ``rows`` as text of COPY, ``errors`` to be kept. ``last``: the line read last."""
+
+    rows: list[str] = field(default_factory=list)
+    errors: list[LineError] = field(default_factory=list)
+    faults: int = 0
+    last: Line | None = None
+
+
+def run_due(merchant: Merchant | None = None) -> int:
+    """Read every file that waits; how many were brought to an end. Files belong to institutes: a merchant's clock that
+    was moved has nothing to do here."""
+    if merchant is not None:
+        return 0
+    now = clock.real()
+    waiting = SettlementFile.objects.filter(Q(lease_until=None) | Q(lease_until__lte=now), state__in=OPEN)
+    return sum(run(file) for file in waiting.order_by("received_at").values_list("pk", flat=True)[:100])
+
+
+def run(ident: UUID) -> bool:
+    """Read, match and book one file; False when somebody else does, or it cannot be done now."""
+    file = _leased(ident)
+    if file is None:
+        return False
+    try:
+        if file.state in (State.RECEIVED, State.READING):
+            _read(file)
+        if file.state == State.MATCHING:
+            _match(file)
+        booking.book(file, lambda: _move(file))
+        _move(file, state=State.DONE, finished_at=clock.real(), lease_until=None)
+    except Overtaken:
+        return False
+    except NotReadable as fault:
+        _fail(file, str(fault))
+    except Exception:
+        log.exception("settlement_file_failed", file=file.id.hex)
+        _try_again(file)
+        return False
+    files.forget_content(file)
+    return True
+
+
+def _leased(ident: UUID) -> SettlementFile | None:
+    """The file, for this worker alone until the lease ends."""
+    now = clock.real()
+    free = SettlementFile.objects.filter(Q(lease_until=None) | Q(lease_until__lte=now), pk=ident, state__in=OPEN)
+    until = now + LEASE
+    if not free.update(lease_until=until):
+        return None
+    file = SettlementFile.objects.select_related("institute").get(pk=ident)
+    file.lease_until = until
+    return file
+
+
+def _move(file: SettlementFile, **changes: Any) -> None:
+    """Change the file and renew the lease, if it still is ours. Raises Overtaken."""
+    changes.setdefault("lease_until", clock.real() + LEASE)
+    mine = SettlementFile.objects.filter(pk=file.pk, lease_until=file.lease_until)
+    if not mine.update(**changes):
+        raise Overtaken
+    for name, value in changes.items():
+        setattr(file, name, value)
+
+
+def _fail(file: SettlementFile, why: str) -> None:
+    _move(file, state=State.FAILED, why=why[:500], finished_at=clock.real(), lease_until=None)
+
+
+def _try_again(file: SettlementFile) -> None:
+    """A fault of ours, or of the database: another worker tries again when the lease ends, but not for ever."""
+    try:
+        tries = int(file.totals.get("tries", 0)) + 1
+        if tries >= MOST_TRIES:
+            _fail(file, "an internal error; the log has it")
+        else:
+            _move(file, totals={**file.totals, "tries": tries}, lease_until=file.lease_until)
+    except Exception:
+        log.exception("settlement_file_not_released", file=file.id.hex)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(file: SettlementFile) -> None:
+    opened = FORMATS[file.format].open(files.content(file), file.lines, file.position)
+    reading = Reading(opened.present, file.institute.zone)
+    if file.state == State.RECEIVED:
+        _move(file, state=State.READING, started_at=clock.real())
+    with Run(file) as work:
+        for batch in _batches(opened.lines, reading, file):
+            _write(file, batch, work)
+    totals = {**file.totals, **opened.totals, "read": file.lines}
+    _move(file, state=State.MATCHING, totals=totals)
+
+
+def _batches(lines: Iterator[Line], reading: Reading, file: SettlementFile) -> Iterator[_Batch]:
+    batch, kept = _Batch(), file.faults
+    count = 0
+    for line in lines:
+        batch.last = line
+        row = reading.read(line.number, line.values) if line.values is not None else list(line.faults)
+        if isinstance(row[0], str):
+            batch.rows.append("\t".join(row))  # type: ignore[arg-type]
+        else:
+            batch.faults += 1
+            if kept < MOST_ERRORS_KEPT:
+                kept += 1
+                batch.errors += _errors(file, line.number, row)  # type: ignore[arg-type]
+        count += 1
+        if count == BATCH_LINES:
+            yield batch
+            batch, count = _Batch(), 0
+    if count:
+        yield batch
+
+
+def _errors(file: SettlementFile, line: int, faults: list[Fault]) -> list[LineError]:
+    return [
+        LineError(file=file, line=line, column=fault.column, value=fault.value, message=fault.message[:255])
+        for fault in faults
+    ]
+
+
+def _write(file: SettlementFile, batch: _Batch, work: Run) -> None:
+    """One batch, whole or not at all."""
+    assert batch.last is not None
+    now = clock.real()
+    with transaction.atomic(durable=True):
+        counted: tuple[Any, ...] = (0, 0, 0, 0, None, None)
+        if batch.rows:
+            batch.rows.append("")
+            counted = work.batch("\n".join(batch.rows), now)
+            findings.of_batch(work, now)
+        LineError.objects.bulk_create(batch.errors, batch_size=1_000)
+        records, matched, multiple, unmatched, first, last = counted
+        _move(
+            file, lines=batch.last.number, position=batch.last.position, records=file.records + records,
+            faults=file.faults + batch.faults, matched=file.matched + matched, multiple=file.multiple + multiple,
+            unmatched=file.unmatched + unmatched, first_settled=_least(min, file.first_settled, first),
+            last_settled=_least(max, file.last_settled, last),
+        )  # fmt: skip
+
+
+def _least(choose: Any, *found: date | None) -> date | None:
+    known = [one for one in found if one is not None]
+    return choose(known) if known else None
+
+
+# --- the second pass --------------------------------------------------------------------------------------------
+
+
+_COUNTED: Final = """
+SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state = 'MULTIPLE_MATCHES'),
+    count(*) FILTER (WHERE state = 'NOT_MATCHED') FROM reporting_settlementrecord WHERE file_id = %s"""
+
+
+def _match(file: SettlementFile) -> None:
+    """Whatever no recent id names: older payments, references, amounts."""
+    now = clock.real()
+    if file.unmatched:
+        with Run(file) as work, transaction.atomic(durable=True):
+            again(file, work, now)
+            _move(file, state=State.BOOKING, **counts(file))
+    else:
+        _move(file, state=State.BOOKING)
+
+
+def again(file: SettlementFile, work: Run, now: datetime) -> int:
+    """Match what is left of a file, in the caller's transaction; how many lines have changed."""
+    changed = work.loose(now)
+    if changed:
+        later = Match.objects.filter(record__file=file, made_at=now, chosen=True, undone_at=None)
+        findings.of_records(list(later.values_list("record_id", flat=True)), file.institute_id, now)
+    return changed
+
+
+def counts(file: SettlementFile) -> dict[str, int]:
+    """The file's lines by matching status, counted anew."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, [file.id])
+        return dict(zip(("matched", "multiple", "unmatched"), cursor.fetchone(), strict=True))

@@ -1,0 +1,291 @@
+"""Which payment a line is about: set against set, a batch of lines at a time.
+
+Ids go first: our own, then the institute's. They are looked up in a copy of what the last weeks' payments were
+(``known``), made once per run for its connection alone: the payments' own table has no index by the acquirer's id,
+since every payment would have to pay for it. What has no id is matched when the file is read (``loose``): by the
+merchant's reference, then by amount, currency, day and account; and ids are looked for among older payments.
+
+A line that names an id which nobody knows is not matched by its amount: it may be the wrong line. Such payments are
+its candidates (reporting.exceptions), and a clerk decides. docs/decisions/0027.
+"""
+
+# ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from reporting.layout import STAGED
+from reporting.models import SettlementFile
+
+RECENT: Final = timedelta(days=60)
+"""How old a payment is, by real time, that the first pass knows. The second one knows all."""
+MOST_CANDIDATES: Final = 20
+DAYS_APART: Final = 1
+"""Between a payment's day and its presentment, both in the institute's time zone."""
+
+INWARD: Final = ("DB", "CP", "RB", "RC")
+OUTWARD: Final = ("CD", "RF")
+DISPUTABLE: Final = ("DB", "CP", "RB")
+
+
+def _list(kinds: Sequence[str]) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds)
+
+
+def _known(name: str, chosen: str) -> str:
+    """A copy of payments. ``net``: what of one is to be settled: approved, less what was reversed before. ``day``: in
+    the institute's time zone. ``held_at``: the merchant's id at the institute, of the simulator: the channel's."""
+    return f"""
+CREATE TEMP TABLE {name} AS
+SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant, p.channel_id AS channel,
+    CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS held_at,
+    p.payment_type AS kind, p.payment_type IN ({_list(INWARD)}) AS inward, p.status, p.amount, p.currency,
+    coalesce(p.approved, p.amount) - coalesce(r.taken, 0) AS net,
+    p.merchant_transaction_id AS reference, (p.created_at AT TIME ZONE %(zone)s)::date AS day
+FROM gateway_payment p
+LEFT JOIN (
+    SELECT v.referenced, sum(v.approved) AS taken FROM gateway_payment v
+    WHERE v.payment_type = 'RV' AND v.status = 'APPROVED' AND v.id >= %(floor)s GROUP BY v.referenced
+) r ON r.referenced = p.id
+WHERE p.id >= %(floor)s AND p.connector = ANY(%(connectors)s)
+    AND p.payment_type IN ({_list(INWARD + OUTWARD)}) {chosen}"""
+
+
+_ACCOUNTS: Final = """
+CREATE TEMP TABLE held AS
+SELECT held_at, CASE WHEN count(DISTINCT account) = 1 THEN min(account::text)::uuid END AS account,
+    CASE WHEN count(DISTINCT merchant) = 1 THEN min(merchant::text)::uuid END AS merchant
+FROM (
+    SELECT a.acquirer_merchant_id AS held_at, a.id AS account, c.merchant_id AS merchant
+    FROM gateway_acquireraccount a JOIN gateway_channel c ON c.id = a.channel_id
+    WHERE a.connector = ANY(%(connectors)s)
+    UNION ALL
+    SELECT replace(c.id::text, '-', ''), c.id, c.merchant_id FROM gateway_channel c
+    WHERE 'simulator' = ANY(%(connectors)s)
+) every GROUP BY held_at"""
+
+_STAGED: Final = f"CREATE TEMP TABLE staged ({', '.join(f'{name} {kind}' for name, kind in STAGED)})"
+
+# For each line of ``asked`` the payments that one of its ids names: those of the first id that names any, and of them
+# those whose account and direction fit best. A chargeback is about a payment that brought money. Nobody's line ever
+# meets another merchant's payment.
+_BY_IDS: Final = f"""
+hits AS (
+    SELECT a.id AS record, k.payment, 1 AS rank, 'our id' AS rule, a.institute_merchant_id, a.transaction_type,
+        a.record_type, a.merchant_id
+    FROM {{asked}} a JOIN {{known}} k ON k.payment = a.our_id WHERE a.our_id IS NOT NULL
+    UNION ALL
+    SELECT a.id, k.payment, 2, 'id 1', a.institute_merchant_id, a.transaction_type, a.record_type, a.merchant_id
+    FROM {{asked}} a JOIN {{known}} k ON k.tx = a.tx_id1 WHERE a.tx_id1 <> ''
+    UNION ALL
+    SELECT a.id, k.payment, 3, 'id 2', a.institute_merchant_id, a.transaction_type, a.record_type, a.merchant_id
+    FROM {{asked}} a JOIN {{known}} k ON k.tx = a.tx_id2 WHERE a.tx_id2 <> ''
+    UNION ALL
+    SELECT a.id, k.payment, 4, 'id 3', a.institute_merchant_id, a.transaction_type, a.record_type, a.merchant_id
+    FROM {{asked}} a JOIN {{known}} k ON k.tx = a.tx_id3 WHERE a.tx_id3 <> ''
+),
+weighed AS (
+    SELECT h.record, h.payment, h.rule, rank() OVER (
+        PARTITION BY h.record
+        ORDER BY h.rank, (k.held_at <> h.institute_merchant_id), (k.inward <> (h.transaction_type = 'DEBIT'))
+    ) AS place
+    FROM hits h JOIN {{known}} k ON k.payment = h.payment
+    WHERE (h.record_type = 'SETTLED' OR k.kind IN ({_list(DISPUTABLE)}))
+        AND (h.merchant_id IS NULL OR h.merchant_id = k.merchant)
+),
+found AS (
+    SELECT record, payment, rule, count(*) OVER (PARTITION BY record) AS many,
+        row_number() OVER (PARTITION BY record ORDER BY payment) AS number
+    FROM weighed WHERE place = 1
+)"""
+
+_INSERT_FOUND: Final = f"""
+CREATE TEMP TABLE found AS
+WITH asked AS (SELECT s.*, h.merchant AS merchant_id FROM staged s
+    LEFT JOIN held h ON h.held_at = s.institute_merchant_id),
+{_BY_IDS.format(asked="asked", known="known")}
+SELECT record, payment, rule, many FROM found WHERE number <= {MOST_CANDIDATES}"""
+
+_TAKEN_OVER: Final = tuple(name for name, _ in STAGED if name not in ("line", "id", "reference", "presented_at"))
+
+_SETTLEMENTS: Final = """
+INSERT INTO reporting_settlement (id, institute_id, institute_merchant_id, reference, date, currency, merchant_id,
+    account, created_at)
+SELECT gen_random_uuid(), %(institute)s, s.institute_merchant_id, s.reference, s.settlement_date,
+    s.settlement_currency, h.merchant, h.account, %(now)s
+FROM (SELECT DISTINCT institute_merchant_id, reference, settlement_date, settlement_currency FROM staged) s
+LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+ON CONFLICT (institute_id, institute_merchant_id, reference, date, currency) DO NOTHING"""
+
+_RECORDS: Final = f"""
+INSERT INTO reporting_settlementrecord (id, file_id, line, settlement_id, institute_id, merchant_id, account,
+    {", ".join(_TAKEN_OVER)}, presented_at, presented, state, marked, version, recorded_at)
+SELECT s.id, %(file)s, s.line, t.id, %(institute)s, coalesce(h.merchant, k.merchant), h.account,
+    {", ".join(f"s.{name}" for name in _TAKEN_OVER)}, coalesce(s.presented_at, %(received)s),
+    s.presented_at IS NOT NULL,
+    CASE WHEN s.record_type = 'FEE' THEN '' WHEN f.many = 1 THEN 'MATCHED' WHEN f.many > 1 THEN 'MULTIPLE_MATCHES'
+        ELSE 'NOT_MATCHED' END, false, 1, %(now)s
+FROM staged s
+JOIN reporting_settlement t ON t.institute_id = %(institute)s AND t.institute_merchant_id = s.institute_merchant_id
+    AND t.reference = s.reference AND t.date = s.settlement_date AND t.currency = s.settlement_currency
+LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+LEFT JOIN (SELECT DISTINCT ON (record) record, payment, many FROM found) f ON f.record = s.id
+LEFT JOIN known k ON k.payment = f.payment"""
+
+_MATCHES: Final = """
+INSERT INTO reporting_match (record_id, payment, record_type, chosen, rule, by, note, made_at, undone_by)
+SELECT f.record, f.payment, s.record_type, f.many = 1, f.rule, '', '', %(now)s, ''
+FROM found f JOIN staged s ON s.id = f.record"""
+
+_COUNTS: Final = """
+SELECT count(*), count(*) FILTER (WHERE f.many = 1), count(*) FILTER (WHERE f.many > 1),
+    count(*) FILTER (WHERE f.many IS NULL AND s.record_type <> 'FEE'),
+    min(s.settlement_date), max(s.settlement_date)
+FROM staged s LEFT JOIN (SELECT DISTINCT record, many FROM found) f ON f.record = s.id"""
+
+
+class Run:
+    """One connection's work on one file: the copies of payments and accounts, and the batch that is being matched.
+
+    ``with Run(file) as run``: the copies go when it ends.
+    """
+
+    def __init__(self, file: SettlementFile) -> None:
+        self.file = file
+        self.values: dict[str, Any] = {
+            "zone": file.time_zone, "connectors": list(file.institute.connectors), "institute": file.institute_id,
+            "file": file.id, "received": file.received_at, "floor": first_id_of(file.received_at - RECENT),
+        }  # fmt: skip
+
+    def __enter__(self) -> Run:
+        with connection.cursor() as cursor:
+            self._drop(cursor)
+            cursor.execute(_known("known", ""), self.values)
+            cursor.execute("CREATE INDEX ON known (payment)")
+            cursor.execute("CREATE INDEX ON known (tx) WHERE tx <> ''")
+            cursor.execute("ANALYZE known")
+            cursor.execute(_ACCOUNTS, self.values)
+            cursor.execute("ANALYZE held")
+            cursor.execute(_STAGED)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                self._drop(cursor)
+
+    @staticmethod
+    def _drop(cursor: Any) -> None:
+        cursor.execute("DROP TABLE IF EXISTS known, older, held, staged, found")
+
+    def batch(self, text: str, now: datetime) -> tuple[Any, ...]:
+        """Match and write the lines of one batch, in the caller's transaction. ``text``: lines of COPY.
+
+        Returns how many records there are, matched, multiple and unmatched, and the first and last settlement date.
+        """
+        values = {**self.values, "now": now}
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE staged")
+            with cursor.copy("COPY staged FROM STDIN") as copy:
+                copy.write(text)
+            cursor.execute("ANALYZE staged (id, tx_id1)")
+            cursor.execute("DROP TABLE IF EXISTS found")
+            cursor.execute(_INSERT_FOUND)
+            cursor.execute("ANALYZE found")
+            for statement in (_SETTLEMENTS, _RECORDS, _MATCHES):
+                cursor.execute(statement, values)
+            cursor.execute(_COUNTS)
+            counted: tuple[Any, ...] = cursor.fetchone()
+            return counted
+
+    def loose(self, now: datetime) -> int:
+        """The second pass, over what the file left without a match; how many lines it matched, wholly or in part. In
+        the caller's transaction; done again it finds the same and changes nothing."""
+        values = {**self.values, "now": now, "floor": UUID(int=0)}
+        changed = 0
+        with connection.cursor() as cursor:
+            cursor.execute(_ANY_ID_LEFT, values)
+            if cursor.fetchone()[0]:
+                cursor.execute("DROP TABLE IF EXISTS older")
+                cursor.execute(_known("older", _NAMED), values)
+                cursor.execute("ANALYZE older")
+                cursor.execute(_LATER_BY_IDS, values)
+                changed += cursor.fetchone()[0]
+            for statement in (_BY_REFERENCE, _BY_AMOUNT):
+                cursor.execute(statement, values)
+                changed += cursor.fetchone()[0]
+        return changed
+
+
+_LEFT: Final = "r.file_id = %(file)s AND r.state = 'NOT_MATCHED' AND NOT r.marked"
+_NO_ID: Final = "r.our_id IS NULL AND r.tx_id1 = '' AND r.tx_id2 = '' AND r.tx_id3 = ''"
+_ANY_ID_LEFT: Final = f"SELECT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE {_LEFT} AND NOT ({_NO_ID}))"
+_NAMED: Final = f"""AND (
+    p.id IN (SELECT r.our_id FROM reporting_settlementrecord r WHERE {_LEFT} AND r.our_id IS NOT NULL)
+    OR p.connector_tx_id IN (
+        SELECT unnest(ARRAY[r.tx_id1, r.tx_id2, r.tx_id3]) FROM reporting_settlementrecord r
+        WHERE {_LEFT} EXCEPT SELECT ''
+    ))"""
+
+# What every way of the second pass ends in: candidates become matches, and records change their state.
+_END: Final = f"""
+moved AS (
+    UPDATE reporting_settlementrecord r
+    SET state = CASE WHEN f.many = 1 THEN 'MATCHED' ELSE 'MULTIPLE_MATCHES' END, version = r.version + 1,
+        merchant_id = coalesce(r.merchant_id, f.merchant)
+    FROM (SELECT DISTINCT ON (n.record) n.record, n.many, k.merchant_id AS merchant
+        FROM found n JOIN gateway_payment k ON k.id = n.payment) f
+    WHERE r.id = f.record AND r.state = 'NOT_MATCHED' RETURNING r.id, r.record_type
+),
+written AS (
+    INSERT INTO reporting_match (record_id, payment, record_type, chosen, rule, by, note, made_at, undone_by)
+    SELECT f.record, f.payment, m.record_type, f.many = 1, f.rule, '', '', %(now)s, ''
+    FROM found f JOIN moved m ON m.id = f.record WHERE f.number <= {MOST_CANDIDATES}
+)
+SELECT count(*) FROM moved"""
+
+_LATER_BY_IDS: Final = f"""
+WITH left_over AS (SELECT * FROM reporting_settlementrecord r WHERE {_LEFT} AND NOT ({_NO_ID})),
+{_BY_IDS.format(asked="left_over", known="older")}, {_END}"""
+
+_FITTING: Final = f"""
+    k.status = 'APPROVED' AND k.currency = r.currency AND k.held_at = r.institute_merchant_id
+    AND CASE WHEN r.record_type = 'SETTLED' THEN k.net = r.amount AND k.inward = (r.transaction_type = 'DEBIT')
+        ELSE k.kind IN ({_list(DISPUTABLE)}) AND k.net >= r.amount END
+    AND (r.record_type <> 'SETTLED' OR NOT EXISTS (
+        SELECT 1 FROM reporting_match m
+        WHERE m.payment = k.payment AND m.chosen AND m.undone_at IS NULL AND m.record_type = 'SETTLED'
+    ))"""
+
+_BY_REFERENCE: Final = f"""
+WITH found AS (
+    SELECT r.id AS record, k.payment, 'reference' AS rule, count(*) OVER (PARTITION BY r.id) AS many,
+        row_number() OVER (PARTITION BY r.id ORDER BY k.payment) AS number
+    FROM reporting_settlementrecord r JOIN known k ON k.reference = r.merchant_transaction_id
+    WHERE {_LEFT} AND {_NO_ID} AND r.merchant_transaction_id <> '' AND {_FITTING}
+), {_END}"""
+
+# Two lines that are alike in everything cannot both have the one payment there is: the first one has it.
+_BY_AMOUNT: Final = f"""
+WITH pairs AS (
+    SELECT r.id AS record, r.line, k.payment, count(*) OVER (PARTITION BY r.id) AS many,
+        row_number() OVER (PARTITION BY k.payment ORDER BY r.line) AS claim,
+        row_number() OVER (PARTITION BY r.id ORDER BY k.payment) AS number
+    FROM reporting_settlementrecord r JOIN known k ON k.net = r.amount
+    WHERE {_LEFT} AND {_NO_ID} AND r.record_type = 'SETTLED' AND {_FITTING}
+        AND CASE WHEN r.presented
+            THEN abs(k.day - (r.presented_at AT TIME ZONE %(zone)s)::date) <= {DAYS_APART}
+            ELSE k.day BETWEEN r.settlement_date - {RECENT.days} AND r.settlement_date END
+), found AS (
+    SELECT record, payment, 'amount' AS rule, many, number FROM pairs WHERE many > 1 OR claim = 1
+), {_END}"""
+
+
+def first_id_of(moment: datetime) -> UUID:
+    """The lowest id that a row made at ``moment`` can have: ids follow real time."""
+    return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)

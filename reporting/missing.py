@@ -1,0 +1,63 @@
+"""What did not come: payments that no line settles, and days without a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from gateway.models import Merchant, Payment
+from reporting.matching import OUTWARD
+from reporting.models import ClearingInstitute, SettlementFile
+
+MOST: Final = 10_000
+"""Payments of one answer; whoever misses more asks for shorter times."""
+SETTLED_KINDS: Final = ("DB", "CP", "RB", *OUTWARD)
+"""What an institute settles. A receipt (RC) tells of money that came in by itself."""
+
+_MISSING: Final = """
+SELECT p.id FROM gateway_payment p
+WHERE p.created_at >= %(first)s AND p.created_at < %(last)s AND p.status = 'APPROVED'
+    AND p.connector = ANY(%(connectors)s) AND p.payment_type = ANY(%(kinds)s)
+    AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid)
+    AND p.approved > coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
+        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0)
+    AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
+        AND m.record_type = 'SETTLED')
+ORDER BY p.created_at, p.id LIMIT %(most)s"""
+
+
+def payments(institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None) -> list[Payment]:
+    """Approved payments of the days ``first`` to ``last``, in the institute's time zone, that no line has settled.
+
+    What was made after ``last`` less the days an institute takes is not missing yet: give the day that is closed.
+    """
+    zone = institute.zone
+    values: dict[str, Any] = {
+        "first": datetime.combine(first, time(), zone),
+        "last": datetime.combine(last + timedelta(days=1), time(), zone),
+        "connectors": list(institute.connectors), "kinds": list(SETTLED_KINDS), "most": MOST,
+        "merchant": merchant.pk if merchant is not None else None,
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_MISSING, values)
+        found: Sequence[UUID] = [row[0] for row in cursor.fetchall()]
+    by_id = Payment.objects.in_bulk(list(found))
+    return [by_id[ident] for ident in found]
+
+
+def files(institute: ClearingInstitute, first: date, last: date) -> list[date]:
+    """The days on which a file was expected and none came, in the institute's time zone."""
+    zone = institute.zone
+    came = {
+        at.astimezone(zone).date()
+        for at in SettlementFile.objects.filter(
+            institute=institute, received_at__gte=datetime.combine(first, time(), zone),
+            received_at__lt=datetime.combine(last + timedelta(days=1), time(), zone),
+        ).exclude(state=SettlementFile.State.FAILED).values_list("received_at", flat=True)
+    }  # fmt: skip
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return [day for day in days if day.isoweekday() in institute.expects_files_on and day not in came]

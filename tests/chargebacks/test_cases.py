@@ -1,0 +1,231 @@
+"""Disputes from chargeback to outcome. Source: Part B, Chargeback; decisions, section 4 and 8; docs/chargebacks.md."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.core import mail
+from django.test import override_settings
+
+from chargebacks import cases, evidence, ledger, reminders
+from chargebacks.checklist import is_reason, wanted
+from chargebacks.models import CaseEvent, Chargeback, Contact, Reminder
+from chargebacks.states import TRANSITIONS, Event, ImpossibleMove, State, after
+from gateway import clock
+from gateway.models import AuditEntry, Notification, Payment
+from gateway.payments.refusal import Refused
+from tests.support.fixtures import Shop
+from tests.support.settlement import BY, payment_of
+
+pytestmark = pytest.mark.django_db
+PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"
+
+
+def dispute(shop: Shop, amount: str = "92.00", reason: str = "000.100.221") -> Chargeback:
+    paid = payment_of(shop.api.pay().id)
+    return ledger.charge_back(paid, Decimal(amount), reason=reason, by=BY)
+
+
+def move_clock(shop: Shop, **by: int) -> None:
+    shop.merchant.clock_offset += timedelta(**by)
+    shop.merchant.save(update_fields=["clock_offset"])
+
+
+def again(case: Chargeback) -> Chargeback:
+    return Chargeback.objects.select_related("merchant").get(pk=case.pk)
+
+
+@pytest.mark.parametrize("state", [None, *State])
+@pytest.mark.parametrize("event", list(Event))
+def test_every_move_is_in_the_table_or_refused(state: State | None, event: Event) -> None:
+    if (state, event) in TRANSITIONS:
+        assert after(state, event) in State
+    else:
+        with pytest.raises(ImpossibleMove):
+            after(state, event)
+
+
+def test_a_chargeback_by_hand_is_a_payment_of_the_chain_and_a_case(shop: Shop) -> None:
+    case = dispute(shop, "40.00")
+    body = shop.api.read(case.id.hex).body
+    assert (body["paymentType"], body["amount"], body["result"]["code"]) == ("CB", "40.00", "000.100.221")
+    assert body["referencedId"] == case.disputed.hex
+    assert (case.state, case.amount, case.currency) == (State.OPEN, Decimal("40.00"), "EUR")
+    assert shop.api.follow(case.disputed.hex, "RF", "1.00").code == "700.300.600"
+    told = Notification.objects.get(payment=case.id)
+    assert (told.kind, told.action) == ("PAYMENT", "CREATED")
+    assert AuditEntry.objects.filter(subject="chargeback", subject_id=str(case.id), actor=BY.name).exists()
+
+
+def test_a_chargeback_by_hand_is_entered_in_live_where_the_api_refuses_it(shop: Shop) -> None:
+    """Decisions, section 4: by API in the test environment only."""
+    paid = payment_of(shop.api.pay().id)
+    with override_settings(IS_LIVE=True, GATEWAY_BASE_URL="https://testserver"):
+        assert shop.api.over_tls().follow(paid.id.hex, "CB", "92.00").code == "700.400.402"
+        case = ledger.charge_back(paid, Decimal("92.00"), by=BY)
+        back = ledger.reverse(case, by=BY)
+    assert (case.reason_code, back.result_code) == ("000.100.200", "000.000.000")
+
+
+def test_more_than_was_paid_is_not_charged_back(shop: Shop) -> None:
+    with pytest.raises(Refused) as refused:
+        dispute(shop, "92.01")
+    assert refused.value.code == "700.400.400"
+    assert not Chargeback.objects.exists()
+    assert not Payment.objects.filter(payment_type="CB").exists()
+
+
+@pytest.mark.parametrize("reason", ["000.100.300", "000.100.2", "000.100.211", "no"])
+def test_a_reason_is_000_100_2_and_two_digits_of_a_chargeback(shop: Shop, reason: str) -> None:
+    assert not is_reason(reason)
+    with pytest.raises(ValueError, match="is no reason"):
+        dispute(shop, reason=reason)
+
+
+def test_a_chargeback_by_api_gets_its_case_from_the_tick(shop: Shop) -> None:
+    paid = shop.api.pay()
+    told = shop.api.follow(paid.id, "CB", "92.00", chargebackResultCode="000.100.203")
+    assert told.code == "000.100.203"
+    assert (cases.adopt_recent(), cases.adopt_recent(), cases.adopt_all()) == (1, 0, 0)
+    case = Chargeback.objects.get()
+    assert (case.id.hex, case.source, case.reason_code, case.state) == (told.id, "api", "000.100.203", "OPEN")
+    assert shop.api.follow(told.id, "CR", "30.00").status == 200
+    assert shop.api.follow(told.id, "CR", "62.00").status == 200
+    assert cases.adopt_recent() == 2
+    case.refresh_from_db()
+    assert (case.state, case.recovered) == ("WON", Decimal("92.00"))
+    assert [one.event for one in case.events.order_by("sequence")] == ["open", "reverse", "reverse"]
+
+
+def test_a_second_chargeback_is_final(shop: Shop) -> None:
+    case = dispute(shop)
+    ledger.reverse(case, by=BY)
+    paid = payment_of(case.disputed.hex)
+    second = ledger.charge_back(paid, Decimal("92.00"), reason="000.100.230", by=BY)
+    assert (second.state, second.previous_id, second.disputed) == ("LOST", case.id, paid.id)
+    assert not Reminder.objects.filter(case=second).exists()
+    with pytest.raises(ImpossibleMove):
+        cases.submit(second, BY)
+    with pytest.raises(Refused) as refused:
+        ledger.reverse(second, by=BY)
+    assert refused.value.code == "700.400.411"
+
+
+def test_evidence_is_submitted_once_and_the_simulated_bank_decides(shop: Shop) -> None:
+    case = dispute(shop)
+    with pytest.raises(ImpossibleMove, match="no evidence"):
+        cases.submit(case, BY)
+    kept = evidence.add(case, "delivery", "C:\\letters\\proof.pdf", io.BytesIO(PDF), BY)
+    assert (kept.name, b"".join(evidence.content(kept))) == ("proof.pdf", PDF)
+    assert "delivery" not in [item.key for item in evidence.missing_of(case)]
+    cases.submit(again(case), BY)
+    with pytest.raises(ImpossibleMove):
+        cases.submit(again(case), BY)
+    with pytest.raises(ImpossibleMove):
+        evidence.add(case, "order", "more.pdf", io.BytesIO(PDF + b"\n"), BY)
+    with pytest.raises(ImpossibleMove):
+        evidence.remove(kept, BY)
+    ledger.simulate_outcome(again(case), BY, won=True)
+    won = again(case)
+    assert (won.state, won.recovered) == ("WON", Decimal("92.00"))
+    assert shop.api.follow(case.disputed.hex, "RF", "92.00").status == 200
+
+
+def test_two_who_read_the_same_case_move_it_once(shop: Shop) -> None:
+    case = dispute(shop)
+    evidence.add(case, "order", "order.pdf", io.BytesIO(PDF), BY)
+    one, two = again(case), again(case)
+    cases.submit(one, BY)
+    with pytest.raises(ImpossibleMove, match="somebody else"):
+        cases.accept(two, BY, "not worth it")
+    assert again(case).state == "SUBMITTED"
+    assert CaseEvent.objects.filter(case=case).count() == 2
+
+
+@pytest.mark.parametrize(
+    "name, content, why",
+    [
+        ("a.pdf", b"<html><script>alert(1)</script></html>", "by its content"),
+        ("a.html", PDF, "by its content"),
+        ("a.pdf.exe", PDF, "by its content"),
+        ("a.png", PDF, "by its content"),
+        ("a.pdf", b"%PDF-1.4\n" + b"0" * (5 * 1024 * 1024), "larger than 5 MB"),
+        ("a.jpg", b"", "by its content"),
+        ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "by its content"),
+    ],
+)
+def test_what_is_no_evidence_is_refused_and_nothing_of_it_is_kept(
+    shop: Shop, name: str, content: bytes, why: str
+) -> None:
+    case = dispute(shop)
+    with pytest.raises(evidence.NotEvidence, match=why):
+        evidence.add(case, "order", name, io.BytesIO(content), BY)
+    assert not case.evidence.exists()
+
+
+def test_the_same_file_twice_is_refused_and_a_picture_is_known_by_its_bytes(shop: Shop) -> None:
+    case = dispute(shop)
+    png = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\0" * 20 + b"\x00\x00\x00\x00IEND\xaeB`\x82"
+    assert evidence.add(case, "messages", "chat.PNG", io.BytesIO(png), BY).content_type == "image/png"
+    with pytest.raises(evidence.NotEvidence, match="already"):
+        evidence.add(case, "messages", "again.png", io.BytesIO(png), BY)
+    with pytest.raises(evidence.NotEvidence, match="item"):
+        evidence.add(case, "nonsense", "a.pdf", io.BytesIO(PDF), BY)
+
+
+def test_reminders_go_out_7_3_and_1_days_before_the_deadline(shop: Shop) -> None:
+    Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
+    case = dispute(shop)
+    assert reminders.send_due() == 0
+    for days, subject in ((7, "7 days left"), (3, "3 days left"), (1, "1 day left")):
+        shop.merchant.clock_offset = case.due_at - timedelta(days=days) - clock.real() + timedelta(minutes=1)
+        shop.merchant.save(update_fields=["clock_offset"])
+        assert (reminders.send_due(), reminders.send_due()) == (1, 0)
+        assert subject in mail.outbox[-1].subject
+    assert len(mail.outbox) == 3
+    assert mail.outbox[-1].bcc == ["disputes@shop.example"]
+    assert reminders.next_reminder(shop.merchant) is None
+
+
+def test_an_answered_dispute_reminds_nobody(shop: Shop) -> None:
+    Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
+    case = dispute(shop)
+    cases.accept(again(case), BY, "the parcel was lost")
+    move_clock(shop, days=13)
+    assert (reminders.send_due(), len(mail.outbox)) == (0, 0)
+
+
+def test_the_clock_past_the_deadline_closes_the_dispute_as_lost_with_a_note(shop: Shop, stranger: Shop) -> None:
+    """J6: pass."""
+    case, other = dispute(shop), dispute(stranger)
+    assert cases.next_deadline(shop.merchant) == case.due_at
+    assert cases.expire_due() == 0
+    move_clock(shop, days=15)
+    assert (cases.expire_due(stranger.merchant), cases.expire_due(), cases.expire_due()) == (0, 1, 0)
+    lost = again(case)
+    assert lost.state == "LOST"
+    assert lost.note.startswith("No evidence was submitted by ")
+    assert again(other).state == "OPEN"
+    assert cases.next_deadline(shop.merchant) is None
+
+
+def test_evidence_after_the_deadline_is_too_late_even_before_the_tick(shop: Shop) -> None:
+    case = dispute(shop)
+    evidence.add(case, "order", "order.pdf", io.BytesIO(PDF), BY)
+    move_clock(shop, days=15)
+    with pytest.raises(ImpossibleMove, match="deadline"):
+        cases.submit(again(case), BY)
+
+
+def test_the_deadline_is_at_17_in_the_merchants_time_zone(shop: Shop) -> None:
+    shop.merchant.time_zone = "Asia/Tokyo"
+    shop.merchant.save(update_fields=["time_zone"])
+    assert dispute(shop).due_at.hour == 8
+
+
+def test_each_reason_has_a_checklist() -> None:
+    assert [item.key for item in wanted("000.100.221")] == ["order", "delivery", "messages", "terms"]
+    assert all(wanted(f"000.100.2{number:02d}") for number in range(100))
