@@ -53,7 +53,7 @@ def trade(shop: Shop, other: str, start: date) -> dict[str, Payment]:
         if day % 10 == 0:
             assert shop.api.as_entity(other).pay(amount=f"{70 + day}.00").status == 200
         if day == 10:
-            seen["declined"] = payment_of(shop.api.pay(card__number="4000300011112220", amount="33.00").id)
+            seen["declined"] = payment_of(shop.api.pay(card__number="4000015200000008", amount="33.00").id)
         if day == 20:
             seen["twin 1"], seen["twin 2"] = (payment_of(shop.api.pay(amount="77.77").id) for _ in range(2))
         if day == 12:
