@@ -7,6 +7,7 @@ shown; it never stops the file. One worker at a time, by a lease that every batc
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -80,6 +81,8 @@ def run(ident: UUID) -> bool:
         return False
     except NotReadable as fault:
         _fail(file, str(fault))
+        if file.state != State.FAILED:
+            return False
     except Exception:
         log.exception("settlement_file_failed", file=file.id.hex)
         _try_again(file)
@@ -111,7 +114,9 @@ def _move(file: SettlementFile, **changes: Any) -> None:
 
 
 def _fail(file: SettlementFile, why: str) -> None:
-    _move(file, state=State.FAILED, why=why[:500], finished_at=clock.real(), lease_until=None)
+    """The file cannot be read, unless another worker has it by now."""
+    with contextlib.suppress(Overtaken):
+        _move(file, state=State.FAILED, why=why[:500], finished_at=clock.real(), lease_until=None)
 
 
 def _try_again(file: SettlementFile) -> None:

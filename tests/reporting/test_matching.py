@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import date, timedelta
+from decimal import Decimal
 
+import pytest
+from django.test import override_settings
+
+from chargebacks import ledger
+from chargebacks.models import Chargeback
+from gateway import clock, identifiers
+from gateway.models import AuditEntry, Payment
+from reporting import booking, exceptions, matching, missing
 from reporting.models import Finding, Match, Matching, SettlementRecord
 from tests.support.fixtures import Shop
-from tests.support.settlement import csv, institute, line, payment_of, take_in
+from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -30,3 +40,184 @@ def test_a_line_that_names_an_id_of_the_institute_is_matched_to_its_payment(shop
     assert (record.merchant_id, record.account) == (shop.merchant.id, shop.channel.id)
     assert (file.state, file.records, file.matched, file.faults) == ("DONE", 1, 1, 0)
     assert kinds() == []
+
+
+def test_our_own_id_goes_before_the_institutes(shop: Shop) -> None:
+    right, wrong = payment_of(shop.api.pay().id), payment_of(shop.api.pay().id)
+    take_in(csv([line(right, UniqueID=right.id.hex, ConnectorTxId1=wrong.connector_tx_id)]), institute())
+    assert Match.objects.get().payment == right.id
+
+
+@pytest.mark.parametrize("how_many, state", [(0, "NOT_MATCHED"), (1, "MATCHED"), (2, "MULTIPLE_MATCHES")])
+def test_without_an_id_amount_currency_day_and_account_decide(shop: Shop, how_many: int, state: str) -> None:
+    """B19.9: one match, two, none."""
+    shop.api.pay(amount="11.00")
+    payments = {payment_of(shop.api.pay(amount="92.00").id).id for _ in range(how_many)}
+    shop.api_of(shop.open_channel()).pay(amount="92.00")
+    row = line(ClearingInstituteMerchantId=shop.channel.id.hex, SettlementDate=f"{clock.now(shop.merchant):%Y-%m-%d}")
+    file = take_in(csv([row]), institute())
+    assert states() == [state]
+    assert set(Match.objects.values_list("payment", flat=True)) == payments
+    assert (file.matched, file.multiple, file.unmatched) == (how_many == 1, how_many == 2, how_many == 0)
+
+
+def test_without_an_id_the_merchants_reference_goes_before_the_amount(shop: Shop) -> None:
+    shop.api.pay(merchantTransactionId="order-0001")
+    second = payment_of(shop.api.pay(merchantTransactionId="order-0002").id)
+    row = {**line(second), "ConnectorTxId1": "", "TransactionId": "order-0002"}
+    take_in(csv([row]), institute())
+    match = Match.objects.get()
+    assert (match.payment, match.rule) == (second.id, "reference")
+
+
+def test_a_payment_that_is_settled_already_is_no_candidate_for_its_amount(shop: Shop) -> None:
+    payment, of = payment_of(shop.api.pay().id), institute()
+    take_in(csv([line(payment), {**line(payment), "ConnectorTxId1": ""}]), of)
+    assert states() == ["MATCHED", "NOT_MATCHED"]
+
+
+def test_of_two_lines_that_are_alike_the_first_has_the_one_payment(shop: Shop) -> None:
+    row = {**line(payment_of(shop.api.pay().id)), "ConnectorTxId1": ""}
+    take_in(csv([row, {**row, "SettlementTxId": "2"}]), institute())
+    assert states() == ["MATCHED", "NOT_MATCHED"]
+
+
+def test_an_id_that_nobody_knows_is_not_made_up_for_by_the_amount(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    take_in(csv([line(payment, ConnectorTxId1="SOMEBODY-ELSES")]), institute())
+    assert states() == ["NOT_MATCHED"]
+    best = exceptions.candidates(SettlementRecord.objects.get())
+    assert [one.payment.id for one in best] == [payment.id]
+    assert {"amount", "currency", "account"} <= set(best[0].same)
+
+
+def test_a_line_never_meets_another_merchants_payment(shop: Shop, stranger: Shop) -> None:
+    theirs = payment_of(stranger.api.pay().id)
+    row = line(theirs, UniqueID=theirs.id.hex, ClearingInstituteMerchantId=shop.channel.id.hex)
+    take_in(csv([row]), institute())
+    record = SettlementRecord.objects.get()
+    assert (record.state, record.merchant_id, Match.objects.count()) == ("NOT_MATCHED", shop.merchant.id, 0)
+    assert exceptions.candidates(record) == []
+    with pytest.raises(exceptions.NotPossible, match="another merchant"):
+        exceptions.link(record, theirs, BY)
+
+
+def test_payments_older_than_the_first_pass_looks_are_found_by_id(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment = payment_of(shop.api.pay().id)
+    monkeypatch.setattr(matching, "RECENT", timedelta(0))
+    file = take_in(csv([line(payment)]), institute())
+    assert (states(), file.matched, file.unmatched) == (["MATCHED"], 1, 0)
+
+
+def test_payments_of_other_connectors_are_not_this_institutes(shop: Shop) -> None:
+    take_in(csv([line(payment_of(shop.api.pay().id))]), institute(connectors=["stub"]))
+    assert states() == ["NOT_MATCHED"]
+
+
+def test_what_was_reversed_before_settlement_is_not_expected_to_be_settled(shop: Shop) -> None:
+    of, today = institute(), clock.now(shop.merchant).date()
+    part, whole = shop.api.pay(), shop.api.pay()
+    assert shop.api.follow(part.id, "RV", "30.00").status == 200
+    assert shop.api.follow(whole.id, "RV").status == 200
+    take_in(csv([line(payment_of(part.id), Amount="62.00", SettlementAmount="62.00")]), of)
+    assert kinds() == []
+    assert missing.payments(of, today, today) == []
+
+
+def test_fees_have_no_payment_and_no_matching_status(shop: Shop) -> None:
+    row = line(ReconciliationType="FEE", PaymentType="MONTHLY", ClearingInstituteMerchantId=shop.channel.id.hex)
+    file = take_in(csv([row]), institute())
+    record = SettlementRecord.objects.get()
+    assert (record.state, record.cashflow, record.merchant_id) == ("", "NEG", shop.merchant.id)
+    assert (file.matched, file.multiple, file.unmatched) == (0, 0, 0)
+
+
+def test_days_without_an_expected_file_are_missed(db: None) -> None:
+    of = institute(expects_files_on=[1, 2, 3, 4, 5])
+    assert missing.files(of, date(2030, 1, 4), date(2030, 1, 8)) == [
+        date(2030, 1, 4), date(2030, 1, 7), date(2030, 1, 8),
+    ]  # fmt: skip
+
+
+def test_a_clerk_links_marks_closes_and_undoes(shop: Shop) -> None:
+    payment, of = payment_of(shop.api.pay().id), institute()
+    take_in(csv([line(payment, ConnectorTxId1="UNKNOWN", Amount="90.00", SettlementAmount="90.00")]), of)
+    record = SettlementRecord.objects.select_related("file").get()
+    stale = SettlementRecord.objects.get()
+    exceptions.link(record, payment, BY, "told by phone")
+    assert (states(), kinds()) == (["MATCHED"], ["AMOUNT"])
+    assert not exceptions.unmatched().exists()
+    with pytest.raises(exceptions.NotPossible, match="somebody else"):
+        exceptions.mark(stale, BY, "a try")
+    exceptions.undo(record, BY)
+    assert (states(), exceptions.unmatched().count(), exceptions.open_findings().count()) == (["NOT_MATCHED"], 1, 0)
+    exceptions.mark(record, BY, "of another system")
+    assert not exceptions.unmatched().exists()
+    exceptions.undo(record, BY)
+    assert exceptions.unmatched().count() == 1
+    with pytest.raises(exceptions.NotPossible, match="nothing"):
+        exceptions.undo(record, BY)
+    with pytest.raises(exceptions.NotPossible, match="note"):
+        exceptions.mark(record, BY, " ")
+    exceptions.link(record, payment, BY)
+    exceptions.close(Finding.objects.get(closed_at=None), BY, "agreed")
+    assert not exceptions.open_findings().exists()
+    closed = Match.objects.exclude(undone_at=None).get()
+    assert (closed.by, closed.undone_by) == (BY.name, BY.name)
+    actions = AuditEntry.objects.filter(actor=BY.name, subject="settlementrecord").values_list("action", flat=True)
+    assert list(actions.order_by("id")) == ["link", "undo", "mark", "undo", "link"]
+
+
+def test_a_chargeback_that_a_clerk_links_is_in_the_ledger_and_stays_there(shop: Shop) -> None:
+    payment, of = payment_of(shop.api.pay().id), institute()
+    row = line(payment, ReconciliationType="CHARGEBACK", ConnectorTxId1="UNKNOWN", ReasonCode="000.100.222")
+    take_in(csv([row]), of)
+    record = SettlementRecord.objects.select_related("file").get()
+    exceptions.link(record, payment, BY)
+    record.refresh_from_db()
+    case = Chargeback.objects.get()
+    assert (record.chargeback, case.reason_code) == (case.id, "000.100.222")
+    with pytest.raises(exceptions.NotPossible, match="ledger"):
+        exceptions.undo(record, BY)
+
+
+def test_a_chargeback_line_read_again_enters_nothing_twice(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    row = line(payment, ReconciliationType="CHARGEBACK", RespondBy="2035-05-14")
+    take_in(csv([row]), institute())
+    record = SettlementRecord.objects.get()
+    SettlementRecord.objects.update(chargeback=None)
+    assert booking.enter(record, BY) == Chargeback.objects.get().id
+    assert Payment.objects.filter(payment_type="CB").count() == 1
+    assert f"{Chargeback.objects.get().due_at:%Y-%m-%d %H:%M}" == "2035-05-14 17:00"
+
+
+def test_more_than_can_be_charged_back_is_a_finding_with_the_reason(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    assert shop.api.follow(payment.id.hex, "RF", "50.00").status == 200
+    take_in(csv([line(payment, ReconciliationType="CHARGEBACK")]), institute())
+    found = Finding.objects.get()
+    assert (found.kind, found.found[:11]) == ("NOT_BOOKED", "700.400.400")
+
+
+def test_chargebacks_by_file_work_in_live(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    with override_settings(IS_LIVE=True):
+        take_in(csv([line(payment, ReconciliationType="CHARGEBACK")]), institute())
+    assert Payment.objects.get(payment_type="CB").status == "APPROVED"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_enter_the_same_line_at_once_enter_it_once(committed: Shop) -> None:
+    payment = payment_of(committed.api.pay().id)
+    line_id = identifiers.row_id()
+
+    def enter() -> str:
+        try:
+            return ledger.charge_back(payment, Decimal("40.00"), by=BY, line=line_id).id.hex
+        except ledger.ToldBefore as told:
+            return told.payment.hex
+
+    made = at_once(enter, enter, enter)
+    assert len(set(made)) == 1
+    assert Payment.objects.filter(payment_type="CB").count() == 1

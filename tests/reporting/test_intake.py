@@ -1,0 +1,334 @@
+"""Settlement files are read, whatever is in them and whoever dies. Source: docs/settlement-files.md; B19; issue 8."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import override_settings
+
+from gateway import clock
+from reporting import files, folders, intake, layout
+from reporting.formats.port import NotReadable
+from reporting.models import ClearingInstitute, FilePiece, LineError, Settlement, SettlementFile, SettlementRecord
+from tests.support.database import every_cell, places_of
+from tests.support.fixtures import Shop
+from tests.support.settlement import BY, HEADER, csv, institute, line, payment_of, take_in
+
+pytestmark = pytest.mark.django_db
+
+
+def receive(content: bytes, of: ClearingInstitute, name: str = "a.csv") -> SettlementFile:
+    return files.receive(io.BytesIO(content), name=name, institute=of, by=BY, source=SettlementFile.Source.UPLOAD)
+
+
+def test_every_column_of_a_line_is_kept(shop: Shop) -> None:
+    of = institute(time_zone="Asia/Tokyo")
+    payment = payment_of(shop.api.pay().id)
+    said = line(
+        payment, Cashflow="POS", SettlementReference="P-1", SettlementTxId="S-1", UniqueID=payment.id.hex,
+        ConnectorTxId2="two", ConnectorTxId3="three", TransactionId="order-0001", InvoiceId="invoice-0001",
+        Brand="VISA", TxRequestTime="2030-01-01 08:30:00", SettlementAmount="98.63", SettlementCurrency="USD",
+        SettlementFee="1.1000", SettlementFxRate="1.084", SettlementDate="2030-01-02", Descriptor="SHOP*ORDER",
+        AccountNumberLast4="0000", BankCode="12345678", AccountHolder="Jane Jones", Currency="EUR",
+    )  # fmt: skip
+    take_in(csv([said]), of)
+    record = SettlementRecord.objects.get()
+    assert f"{record.presented_at:%Y-%m-%d %H:%M:%S}" == "2029-12-31 23:30:00"
+    kept = (record.settlement_tx_id, record.tx_id2, record.tx_id3, record.merchant_transaction_id, record.brand,
+            record.settlement_currency, str(record.settlement_fee), str(record.fx_rate), str(record.settlement_date),
+            record.descriptor, record.last4, record.bank_code, record.account_holder, record.our_id)  # fmt: skip
+    assert kept == ("S-1", "two", "three", "order-0001", "VISA", "USD", "1.1000", "1.0840000000", "2030-01-02",
+                    "SHOP*ORDER", "0000", "12345678", "Jane Jones", payment.id)  # fmt: skip
+    settlement = Settlement.objects.get()
+    assert (settlement.reference, settlement.merchant_id, settlement.currency) == ("P-1", shop.merchant.id, "USD")
+    assert record.findings.count() == 1  # the settlement date lies far after the payment: only the time does not fit
+
+
+def test_a_time_that_is_not_said_is_that_of_the_file(shop: Shop) -> None:
+    """B19.7: defaults to the time the acquirer file was parsed."""
+    file = take_in(csv([line(payment_of(shop.api.pay().id))]), institute())
+    record = SettlementRecord.objects.get()
+    assert (record.presented, record.presented_at) == (False, file.received_at)
+
+
+@pytest.mark.parametrize(
+    "column, value",
+    [
+        ("ReconciliationType", "SETTLE"), ("PaymentType", "SALE"), ("PaymentType", "MONTHLY"), ("Cashflow", "+"),
+        ("ClearingInstituteMerchantId", "1234"), ("UniqueID", "ABC"), ("Amount", "-1.00"), ("Amount", "1e3"),
+        ("Amount", "1.005"), ("Amount", "١"), ("Amount", ""), ("Currency", "EURO"), ("Currency", "XXX"),
+        ("TxRequestTime", "2030-02-30 00:00:00"), ("TxRequestTime", "01.02.2030"), ("SettlementDate", "2030-13-01"),
+        ("SettlementDate", ""), ("SettlementFee", "1,20"), ("SettlementFxRate", "0"), ("SettlementFxRate", "NaN"),
+        ("SettlementStatus", "OK"), ("AccountNumberLast4", "4200000000000000"), ("ReasonCode", "000.100.206"),
+        ("RespondBy", "2030-01-01"), ("Descriptor", "a\x07b"), ("SettlementCurrency", "USD"), ("Brand", "VI SA"),
+    ],
+)  # fmt: skip
+def test_a_faulty_line_is_kept_and_shown_and_does_not_stop_the_others(shop: Shop, column: str, value: str) -> None:
+    good = line(payment_of(shop.api.pay().id))
+    file = take_in(csv([good, {**good, column: value}, {**good, "SettlementTxId": "after"}]), institute())
+    assert (file.state, file.lines, file.records, file.faults) == ("DONE", 3, 2, 1)
+    error = LineError.objects.get()
+    assert error.line == 2
+    assert error.column in (column, "SettlementFxRate")
+    assert "4200000000000000" not in error.value
+    assert list(SettlementRecord.objects.order_by("line").values_list("line", flat=True)) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "raw, why",
+    [
+        (b"\xff\xfe;broken", "is not UTF-8"),
+        (b'SETTLED;"never closed;x', "quote"),
+        (b"SETTLED;DEBIT", "has 2 fields where the header has 29"),
+        (b"x" * 70_000, "is longer than"),
+    ],
+)
+def test_a_broken_line_spoils_only_itself(shop: Shop, raw: bytes, why: str) -> None:
+    payment = payment_of(shop.api.pay().id)
+    content = csv([line(payment)]) + raw + b"\r\n" + csv([line(payment)]).split(b"\r\n")[1] + b"\r\n"
+    file = take_in(content, institute())
+    assert (file.lines, file.records, file.faults) == (3, 2, 1)
+    assert why in LineError.objects.get().message
+
+
+@pytest.mark.parametrize(
+    "content, why",
+    [
+        (b"", "is empty"),
+        (b"hello\r\n", "the format is none of"),
+        (b"ReconciliationType;PaymentType\r\nSETTLED;DEBIT\r\n", "the header lacks ClearingInstituteMerchantId"),
+        (b"ReconciliationType;Amount;Amount\r\n", "the header names Amount twice"),
+        (b"\xff\xfeR\0e\0", "UTF-16"),
+        ((";".join(HEADER) + "\r\n").encode(), "has no lines"),
+    ],
+)
+def test_what_is_no_settlement_file_is_refused_and_nothing_of_it_is_kept(db: None, content: bytes, why: str) -> None:
+    with pytest.raises(NotReadable, match=why):
+        receive(content, institute())
+    assert not SettlementFile.objects.exists()
+    assert not FilePiece.objects.exists()
+
+
+def test_the_same_bytes_are_seen_and_refused_under_any_name(shop: Shop) -> None:
+    of = institute()
+    content = csv([line(payment_of(shop.api.pay().id))])
+    first = receive(content, of, "monday.csv")
+    with pytest.raises(files.SeenBefore) as seen:
+        receive(content, of, "tuesday.csv")
+    assert seen.value.file == first
+    assert "monday.csv" in str(seen.value)
+
+
+def test_quotes_other_separators_and_columns_in_any_order_are_read(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    names = tuple(reversed(HEADER))
+    row = {**line(payment), "Descriptor": '"SHOP, ""THE"" ONE"', "Extra": "x"}
+    content = b"\xef\xbb\xbf" + csv([row], (*names, "Extra")).replace(b";", b",")
+    file = take_in(content, institute())
+    assert (file.records, file.faults) == (1, 0)
+    assert SettlementRecord.objects.get().descriptor == 'SHOP, "THE" ONE'
+
+
+def test_a_preview_shows_twenty_lines_and_counts_all_errors(shop: Shop) -> None:
+    good = line(payment_of(shop.api.pay().id))
+    rows = [{**good, "Amount": "x" if number >= 25 else "1.00", "SettlementAmount": "1.00"} for number in range(40)]
+    content = csv(rows, (*HEADER, "Mystery"), end="#END;41\r\n")
+    found = files.preview(io.BytesIO(content), institute())
+    assert (len(found.first), found.lines, found.faults, found.format) == (20, 40, 15, "CSV")
+    assert (found.unused, found.totals) == (["Mystery"], {"said": 41, "read": 40})
+    assert found.first_faults[0].number == 26
+    assert found.first_faults[0].faults[0].column == "Amount"
+    assert not SettlementFile.objects.exists()
+
+
+def test_card_numbers_in_a_file_are_nowhere_in_the_database(shop: Shop) -> None:
+    """R8. The file's own bytes are sealed while they wait, and gone when it is done."""
+    of, number = institute(), "4111111111111111"
+    row = line(payment_of(shop.api.pay().id), Descriptor=f"PAID {number}", AccountHolder=number, ReasonDesc="")
+    bad = {**row, "AccountNumberLast4": number, "Amount": number}
+    file = receive(csv([row, bad]), of, f"{number}.csv")
+    assert places_of(number) == set()
+    assert intake.run(file.pk)
+    assert places_of(number) == set()
+    assert not FilePiece.objects.exists()
+
+
+def test_text_that_means_something_to_copy_is_kept_as_it_is(shop: Shop) -> None:
+    row = line(
+        payment_of(shop.api.pay().id), Descriptor="C:\\new\\table \\N", TransactionId="\\.", SettlementTxId="\\t"
+    )
+    take_in(csv([row]), institute())
+    record = SettlementRecord.objects.get()
+    kept = (record.descriptor, record.merchant_transaction_id, record.settlement_tx_id)
+    assert kept == ("C:\\new\\table \\N", "\\.", "\\t")
+
+
+def test_a_file_is_left_to_whoever_has_its_lease(shop: Shop) -> None:
+    file = receive(csv([line(payment_of(shop.api.pay().id))]), institute())
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real() + timedelta(minutes=1))
+    assert (intake.run(file.pk), intake.run_due()) == (False, 0)
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real() - timedelta(minutes=1))
+    assert (intake.run_due(), intake.run_due()) == (1, 0)
+    assert SettlementRecord.objects.count() == 1
+
+
+def test_a_worker_whose_lease_ran_out_writes_nothing_more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "BATCH_LINES", 2)
+    monkeypatch.setattr(files, "forget_content", lambda file: None)
+    payment = payment_of(shop.api.pay().id)
+    file = receive(csv([line(payment, SettlementTxId=f"L{number}") for number in range(10)]), institute())
+    held = intake._leased(file.pk)
+    assert held is not None
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real() - timedelta(seconds=1))
+    assert intake.run(file.pk)
+    with pytest.raises(intake.Overtaken):
+        intake._read(held)
+    assert SettlementRecord.objects.count() == 10
+
+
+def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every place where a worker can die between two batches; a quarter of the lines is faulty."""
+    monkeypatch.setattr(intake, "BATCH_LINES", 3)
+    payment = payment_of(shop.api.pay().id)
+    rows = [line(payment, SettlementTxId=f"L{number}", Amount="x" if number % 4 == 3 else "92.00", SettlementAmount="1")
+            for number in range(20)]  # fmt: skip
+    file = receive(csv(rows), institute())
+    write, batches = intake._write, []
+
+    class Killed(Exception):
+        pass
+
+    def dies_after_one(*arguments: object) -> None:
+        write(*arguments)  # type: ignore[arg-type]
+        batches.append(1)
+        raise Killed
+
+    monkeypatch.setattr(intake, "_write", dies_after_one)
+    for _ in range(7):
+        assert intake.run(file.pk) is False
+        SettlementFile.objects.filter(pk=file.pk).update(lease_until=None, totals={})
+    monkeypatch.setattr(intake, "_write", write)
+    assert intake.run(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.lines, file.records, file.faults, len(batches)) == ("DONE", 20, 15, 5, 7)
+    assert list(SettlementRecord.objects.order_by("line").values_list("settlement_tx_id", flat=True)) == [
+        f"L{number}" for number in range(20) if number % 4 != 3
+    ]
+
+
+def test_a_file_that_fails_again_and_again_is_left_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = receive(csv([line(payment_of(shop.api.pay().id))]), institute())
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("of ours")
+
+    monkeypatch.setattr(intake, "_write", fails)
+    for _ in range(intake.MOST_TRIES):
+        intake.run(file.pk)
+        SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
+    file.refresh_from_db()
+    assert (file.state, file.why) == ("FAILED", "an internal error; the log has it")
+
+
+def test_the_command_says_what_it_did_and_refuses_in_words(shop: Shop, tmp_path: Path, capsys: object) -> None:
+    path = tmp_path / "one.csv"
+    path.write_bytes(csv([line(payment_of(shop.api.pay().id))]))
+    with pytest.raises(CommandError, match="none yet: make one with"):
+        call_command("settlement_file", str(path))
+    call_command("clearing_institute", "--key", "sim", "--name", "Simulated", "--connector", "simulator")
+    call_command("settlement_file", str(path), "--preview")
+    call_command("settlement_file", str(path), "--institute", "sim")
+    said = capsys.readouterr().out  # type: ignore[attr-defined]
+    assert "1 lines, 0 of them faulty; nothing is written" in said
+    assert "one.csv: DONE, 1 lines, 1 records, 0 faulty lines; 1 matched" in said
+    with pytest.raises(CommandError, match="has the same content"):
+        call_command("settlement_file", str(path))
+    with pytest.raises(CommandError, match="known are simulator, stub, nobody"):
+        call_command("clearing_institute", "--key", "x", "--connector", "y")
+    with pytest.raises(CommandError, match="No such file"):
+        call_command("settlement_file", str(tmp_path / "none.csv"))
+
+
+def test_files_of_the_watched_folder_are_taken_in_and_moved_away(shop: Shop, tmp_path: Path) -> None:
+    of, content = institute(), csv([line(payment_of(shop.api.pay().id))])
+    inbox = tmp_path / of.key
+    inbox.mkdir()
+    old = time.time() - 60
+    for name, octets in (("a.csv", content), ("b.csv", content), ("c.csv", b"nonsense"), ("d.csv.part", content),
+                         (".e.csv", content)):  # fmt: skip
+        (inbox / name).write_bytes(octets)
+        os.utime(inbox / name, (old, old))
+    (inbox / "growing.csv").write_bytes(content)
+    (tmp_path / "outside.csv").write_bytes(content + b"\r\n")
+    (inbox / "link.csv").symlink_to(tmp_path / "outside.csv")
+    with override_settings(GATEWAY_SETTLEMENT_FOLDER=str(tmp_path)):
+        assert (folders.look(), folders.look()) == (3, 0)
+    assert sorted(path.name for path in (inbox / "done").iterdir()) == ["a.csv"]
+    assert sorted(path.name for path in (inbox / "failed").iterdir()) == [
+        "b.csv", "b.csv.txt", "c.csv", "c.csv.txt",
+    ]  # fmt: skip
+    assert "same content" in (inbox / "failed" / "b.csv.txt").read_text()
+    left = {path.name for path in inbox.iterdir() if not path.is_dir()}
+    assert left == {"d.csv.part", ".e.csv", "growing.csv", "link.csv"}
+    assert intake.run_due() == 1
+
+
+def test_the_layout_has_the_names_of_the_reconciliation_file() -> None:
+    header = (Path(__file__).parents[1] / "spec" / "reconciliation_header.txt").read_text().strip().split(";")
+    own = {"SettlementReference", "RespondBy", "TransactionId", "InvoiceId"}
+    assert set(layout.NAMES) - own <= set(header)
+    told_by_us = {"MerchantAccountId", "MerchantAccountName", "PspId", "DivisionId", "MerchantId", "ShortId",
+                  "SettlementFileFormat", "ClearingInsitituteName", "MatchingStatus", "MatchedTransactions",
+                  "ChargebackId"}  # fmt: skip
+    assert set(header) - set(layout.NAMES) == told_by_us
+
+
+def test_no_cell_of_the_database_holds_a_piece_in_clear(shop: Shop) -> None:
+    receive(csv([line(payment_of(shop.api.pay().id), Descriptor="VERY-SPECIAL-WORD")]), institute())
+    assert not any("VERY-SPECIAL-WORD" in text for _, text in every_cell())
+
+
+_KILLED = """
+import django, os; django.setup()
+from reporting import intake
+intake.BATCH_LINES = 50
+write, left = intake._write, [int(os.environ["BATCHES"])]
+def dies(*arguments):
+    if left[0] == 0:
+        os.kill(os.getpid(), 9)
+    left[0] -= 1
+    write(*arguments)
+intake._write = dies
+intake.run(__import__("uuid").UUID(os.environ["FILE"]))
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_is_killed_loses_and_doubles_no_line(committed: Shop) -> None:
+    """kill -9 after two batches, in a process of its own; another one goes on when the lease ends."""
+    of = institute()
+    payment = payment_of(committed.api.pay().id)
+    file = receive(csv([line(payment, SettlementTxId=f"L{number}") for number in range(180)]), of)
+    url = connection.settings_dict
+    address = f"postgres://{url['USER']}:{url['PASSWORD']}@{url['HOST']}:{url['PORT']}/{url['NAME']}"
+    environment = {**os.environ, "DATABASE_URL": address, "FILE": file.id.hex, "BATCHES": "2"}
+    done = subprocess.run([sys.executable, "-c", _KILLED], env=environment, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr.decode()
+    file.refresh_from_db()
+    assert (file.state, file.lines, SettlementRecord.objects.count()) == ("READING", 100, 100)
+    assert intake.run(file.pk) is False
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real())
+    assert intake.run(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.lines, file.records) == ("DONE", 180, 180)
+    lines = sorted(SettlementRecord.objects.values_list("line", flat=True))
+    assert lines == list(range(1, 181))
