@@ -95,10 +95,8 @@ KINDS: Final = (
          expected="j.p_day::text",
          found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
     Kind(name="TWICE", about="An earlier line settled this payment already.",
-         when=f"{_SETTLED} AND EXISTS (SELECT 1 FROM reporting_match m"
-              " JOIN reporting_settlementrecord e ON e.id = m.record_id"
-              " WHERE m.payment = j.payment AND m.record_id <> j.record AND m.chosen AND m.undone_at IS NULL"
-              " AND m.record_type = 'SETTLED' AND (e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
+         when=f"{_SETTLED} AND j.others IS NOT NULL AND EXISTS (SELECT 1 FROM reporting_settlementrecord e"
+              " WHERE e.id = ANY(j.others) AND (e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
               " OR e.file_id = j.file AND e.line < j.line))",
          expected="'one line'", found="'another line'"),
     Kind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
@@ -106,14 +104,23 @@ KINDS: Final = (
 BY_NAME: Final = MappingProxyType({kind.name: kind for kind in KINDS})
 """NOT_BOOKED is written by reporting.booking, which tries."""
 
-_FROM_BATCH: Final = """
+
+def _others(payment: str, record: str) -> str:
+    """Other records that settled the same payment: one look into one index, which is nearly always the end of it."""
+    return (
+        f"(SELECT array_agg(o.record_id) FROM reporting_match o WHERE o.payment = {payment} AND o.chosen"
+        f" AND o.undone_at IS NULL AND o.record_type = 'SETTLED' AND o.record_id <> {record}) AS others"
+    )
+
+
+_FROM_BATCH: Final = f"""
 SELECT s.id AS record, %(file)s AS file, s.line, %(now)s AS recorded_at, coalesce(h.merchant, k.merchant) AS merchant,
     f.payment, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
     h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
     s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
     k.status AS p_status, k.kind AS p_kind, k.inward AS p_inward, k.net AS p_net, k.currency AS p_currency,
-    k.held_at AS p_held_at, k.day AS p_day
+    k.held_at AS p_held_at, k.day AS p_day, {_others("f.payment", "s.id")}
 FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 LEFT JOIN found f ON f.record = s.id AND f.many = 1 LEFT JOIN known k ON k.payment = f.payment"""
 
@@ -127,7 +134,7 @@ SELECT r.id AS record, r.file_id AS file, r.line, r.recorded_at, r.merchant_id A
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0) AS p_net,
     p.currency AS p_currency,
     CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS p_held_at,
-    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day
+    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day, {_others("m.payment", "r.id")}
 FROM reporting_settlementrecord r JOIN reporting_settlementfile s ON s.id = r.file_id
 JOIN reporting_match m ON m.record_id = r.id AND m.chosen AND m.undone_at IS NULL
 JOIN gateway_payment p ON p.id = m.payment
