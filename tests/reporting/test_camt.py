@@ -1,0 +1,145 @@
+"""camt.053: a bank's statement in XML. Source: docs/settlement-files.md."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+
+import pytest
+
+from chargebacks.models import Chargeback
+from gateway.models import Payment
+from reporting import files, intake
+from reporting.formats.port import NotReadable
+from reporting.models import Match, SettlementFile, SettlementRecord
+from tests.support.fixtures import Shop
+from tests.support.settlement import BY, institute, payment_of, take_in
+
+pytestmark = pytest.mark.django_db
+SPACE = "urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"
+
+
+def statement(
+    *entries: str, account: str = "DE02120300000000202051", count: int | None = None, head: str = ""
+) -> bytes:
+    summary = f"<TxsSummry><TtlNtries><NbOfNtries>{count}</NbOfNtries></TtlNtries></TxsSummry>" if count else ""
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>{head}<Document xmlns="{SPACE}"><BkToCstmrStmt>'
+        f"<GrpHdr><MsgId>M1</MsgId></GrpHdr><Stmt><Id>STMT-1</Id><Acct><Id><IBAN>{account}</IBAN></Id><Ccy>EUR</Ccy></Acct>{summary}"
+        f"{''.join(entries)}</Stmt></BkToCstmrStmt></Document>"
+    ).encode()
+
+
+def entry(
+    amount: str,
+    *details: str,
+    flow: str = "CRDT",
+    status: str = "<Cd>BOOK</Cd>",
+    code: str = "",
+    day: str = "2030-01-02",
+) -> str:
+    return (
+        f'<Ntry><NtryRef>N1</NtryRef><Amt Ccy="EUR">{amount}</Amt><CdtDbtInd>{flow}</CdtDbtInd><Sts>{status}</Sts>'
+        f"<BookgDt><Dt>{day}</Dt></BookgDt><AcctSvcrRef>BANK-REF</AcctSvcrRef>"
+        f"<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>RDDT</Cd><SubFmlyCd>{code or 'ESDD'}</SubFmlyCd></Fmly></Domn></BkTxCd>"
+        f"<NtryDtls>{''.join(details)}</NtryDtls></Ntry>"
+    )
+
+
+def details(end_to_end: str, amount: str = "92.00", more: str = "", tx: str = "") -> str:
+    tx = f"<TxId>{tx}</TxId>" if tx else ""
+    return (
+        f'<TxDtls><Refs><EndToEndId>{end_to_end}</EndToEndId>{tx}</Refs><Amt Ccy="EUR">{amount}</Amt>{more}'
+        "<RltdPties><Dbtr><Pty><Nm>Jane Jones</Nm></Pty></Dbtr>"
+        "<DbtrAcct><Id><IBAN>DE89370400440532013000</IBAN></Id></DbtrAcct></RltdPties></TxDtls>"
+    )
+
+
+def test_a_batch_of_collections_a_return_and_a_charge_are_lines_of_their_own(shop: Shop) -> None:
+    one, two = payment_of(shop.api.pay().id), payment_of(shop.api.pay().id)
+    returned = "<RtrInf><Rsn><Cd>AC04</Cd></Rsn><AddtlInf>Account closed</AddtlInf></RtrInf>"
+    content = statement(
+        entry("184.00", details(one.id.hex), details("order-2", tx=two.connector_tx_id)),
+        entry("92.00", details(one.id.hex, more=returned), flow="DBIT"),
+        entry("3.50", flow="DBIT", code="CHRG"),
+        entry("1.00", details("pending"), status="<Cd>PDNG</Cd>"),
+        count=4, account=shop.channel.id.hex,
+    )  # fmt: skip
+    file = take_in(content, institute(), "statement.xml")
+    rows = list(SettlementRecord.objects.order_by("line"))
+    told = [(row.record_type, row.transaction_type, row.cashflow, row.state) for row in rows]
+    assert told == [
+        ("SETTLED", "DEBIT", "POS", "MATCHED"), ("SETTLED", "DEBIT", "POS", "MATCHED"),
+        ("CHARGEBACK", "DEBIT", "NEG", "MATCHED"), ("FEE", "MONTHLY", "NEG", ""),
+    ]  # fmt: skip
+    assert [match.payment for match in Match.objects.order_by("record__line")] == [one.id, two.id, one.id]
+    assert (rows[0].settlement.reference, rows[0].last4, rows[0].account_holder) == ("STMT-1", "3000", "Jane Jones")
+    assert (rows[1].merchant_transaction_id, rows[2].reason_code) == ("order-2", "000.100.202")
+    assert (file.format, file.totals["said"], file.totals["pending"]) == ("CAMT.053", 4, 1)
+    case = Chargeback.objects.get()
+    assert (case.disputed, case.reason_code, Payment.objects.filter(payment_type="CB").count()) == (
+        one.id, "000.100.202", 1,
+    )  # fmt: skip
+
+
+def test_another_currency_and_charges_are_told_apart(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    more = (
+        '<AmtDtls><InstdAmt><Amt Ccy="USD">100.00</Amt></InstdAmt></AmtDtls>'
+        '<Chrgs><Rcrd><Amt Ccy="EUR">0.30</Amt></Rcrd><Rcrd><Amt Ccy="EUR">0.20</Amt></Rcrd></Chrgs>'
+    )
+    content = statement(entry("92.00", details(payment.id.hex, more=more)), account=shop.channel.id.hex)
+    take_in(content, institute(), "fx.xml")
+    row = SettlementRecord.objects.get()
+    assert (row.amount, row.currency, row.settlement_amount, row.settlement_currency) == (
+        Decimal("100.00"), "USD", Decimal("92.00"), "EUR",
+    )  # fmt: skip
+    assert (row.settlement_fee, row.fx_rate) == (Decimal("0.5"), Decimal("0.92"))
+
+
+@pytest.mark.parametrize(
+    "content, why",
+    [
+        (statement(head='<!DOCTYPE a [<!ENTITY b "c">]>'), "document type"),
+        (statement(head='<!DOCTYPE a SYSTEM "file:///etc/passwd">'), "document type"),
+        (b"<Document xmlns='" + SPACE.encode() + b"'>" + b"<a>" * 100, "nested deeper"),
+        (statement(entry("1.00"))[:-20], "broken at line"),
+        (statement().replace(b"camt.053", b"camt.054") + b"<!-- camt.053 -->", "no camt.053"),
+        (b"<?xml version='1.0'?><?evil camt.053?><Document/>", "processing instruction"),
+    ],
+)
+def test_hostile_and_broken_xml_is_refused_before_anything_is_kept(db: None, content: bytes, why: str) -> None:
+    with pytest.raises(NotReadable, match=why):
+        files.receive(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
+    assert not SettlementFile.objects.exists()
+
+
+def test_reading_a_statement_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "BATCH_LINES", 3)
+    content = statement(*(entry("1.00", details(f"order-{number:04d}", "1.00")) for number in range(10)))
+    file = files.receive(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
+    write, left = intake._write, [2]
+
+    class Killed(Exception):
+        pass
+
+    def dies(*arguments: object) -> None:
+        if left[0] == 0:
+            raise Killed
+        left[0] -= 1
+        write(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(intake, "_write", dies)
+    assert intake.run(file.pk) is False
+    assert SettlementRecord.objects.count() == 6
+    SettlementFile.objects.update(lease_until=None)
+    monkeypatch.setattr(intake, "_write", write)
+    assert intake.run(file.pk)
+    kept = SettlementRecord.objects.order_by("line").values_list("merchant_transaction_id", flat=True)
+    assert list(kept) == [f"order-{number:04d}" for number in range(10)]
+
+
+def test_a_line_of_a_statement_without_an_amount_is_faulty_and_the_others_are_read(shop: Shop) -> None:
+    content = statement(entry("x", details("order-0001", "x")), entry("1.00", details("order-0002", "1.00")))
+    file = take_in(content, institute(), "x.xml")
+    assert (file.lines, file.records, file.faults) == (2, 1, 1)
