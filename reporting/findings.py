@@ -106,10 +106,14 @@ BY_NAME: Final = MappingProxyType({kind.name: kind for kind in KINDS})
 
 
 def _others(payment: str, record: str) -> str:
-    """Other records that settled the same payment: one look into one index, which is nearly always the end of it."""
+    """Other records that settled the same payment: one look into one index, which is nearly always the end of it.
+
+    Only the payment is asked for: with more, an index that is partial by the rest would look as good to a planner that
+    does not know yet how large the table has become, and would be read whole for every line.
+    """
     return (
-        f"(SELECT array_agg(o.record_id) FROM reporting_match o WHERE o.payment = {payment} AND o.chosen"
-        f" AND o.undone_at IS NULL AND o.record_type = 'SETTLED' AND o.record_id <> {record}) AS others"
+        "(SELECT array_agg(o.record_id) FILTER (WHERE o.chosen AND o.undone_at IS NULL AND o.record_type = 'SETTLED'"
+        f" AND o.record_id <> {record}) FROM reporting_match o WHERE o.payment = {payment}) AS others"
     )
 
 
