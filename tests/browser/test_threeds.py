@@ -200,7 +200,8 @@ def test_the_bank_speaks_the_shopper_s_language(api: Api, open_page: Open) -> No
     expect(page.get_by_role("heading", level=1)).to_have_text("Zahlung bestätigen")
     page.locator("#code").fill("000000")
     page.locator("button.first").click()
-    expect(page.get_by_role("alert")).to_have_text("Dieser Code ist falsch. Versuchen Sie es noch einmal. Verbleibende Versuche: 2")
+    wrong = "Dieser Code ist falsch. Versuchen Sie es noch einmal. Verbleibende Versuche: 2"
+    expect(page.get_by_role("alert")).to_have_text(wrong)
     picture(page, "challenge-de")
     page.locator("#code").fill(CODE)
     page.locator("button.first").click()

@@ -35,7 +35,7 @@ class Diary:
         self.rows[name] = []
         return due.Timer(
             name=name, about="Of a test.", run=lambda merchant: self._run(name, merchant),
-            next_at=lambda merchant: clock.now(merchant) if name in self.nagging else min(self.rows[name], default=None),
+            next_at=lambda one: clock.now(one) if name in self.nagging else min(self.rows[name], default=None),
         )  # fmt: skip
 
     def _run(self, name: str, merchant: Merchant | None) -> int:
