@@ -7,12 +7,13 @@ from django.views.generic import RedirectView
 from checkout.pages import widget_guide
 from gateway.api import health
 from gateway.api.figures import figures
-from gateway.api.urls import scheduling
+from gateway.api.urls import scheduling, version_3
 
 urlpatterns = [
     path("v1/", include("gateway.api.urls")),
     path("v1/", include("checkout.urls")),
     path("scheduling/v1/", include(scheduling)),
+    path("v3/", include(version_3)),
     path("health/live", health.live),
     path("health/ready", health.ready),
     path("metrics", figures),

@@ -15,6 +15,7 @@ so tests count it like any other query.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,7 @@ from typing import Any
 
 import psycopg
 from django.db import DataError, connection, models
+from django.db.models.base import ModelState
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
@@ -134,6 +136,27 @@ def execute(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[A
         step = _wrapped(wrapper, step)
     rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": connection, "cursor": None})
     return rows
+
+
+def loaded(model: Any, names: Sequence[str], values: Sequence[Any]) -> Any:
+    """A model out of its columns, as unpickling makes one: its constructor costs more than asking for the row.
+
+    Django leaves JSON as text on its connections, to decode it field by field. A column that was not asked for is
+    fetched when somebody looks at it.
+    """
+    row = model.__new__(model)
+    row._state = ModelState()
+    row._state.adding, row._state.db = False, "default"
+    row.__dict__.update(zip(names, values, strict=True))
+    for name in _json_of(model):
+        if isinstance(text := row.__dict__.get(name), str):
+            row.__dict__[name] = json.loads(text)
+    return row
+
+
+@lru_cache
+def _json_of(model: type[models.Model]) -> frozenset[str]:
+    return frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField))
 
 
 def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:

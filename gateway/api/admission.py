@@ -6,7 +6,6 @@ Source: Part A, Authentication; Limits.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Set
@@ -17,14 +16,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, models
-from django.db.models.base import ModelState
 
 from gateway import clock
 from gateway.api.errors import BAD_CREDENTIALS, THROTTLED, Turned
 from gateway.identifiers import row_id
 from gateway.models import AccessToken, Channel, Merchant, Payment
 from gateway.payments.idempotency import JOIN_KEPT, KEPT_COLUMNS, Kept
-from gateway.rows import execute
+from gateway.rows import execute, loaded
 from gateway.tokens import digest
 
 _BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9._~+/-]{1,512}=*)")
@@ -46,10 +44,6 @@ def _names(model: type[models.Model], *, without: Set[str] = frozenset()) -> lis
 _MERCHANT, _CHANNEL, _PAYMENT = (
     _names(Merchant, without=_NOT_ASKED), _names(Channel, without=_NOT_ASKED), _names(Payment),
 )  # fmt: skip
-_JSON: Final = {
-    model: frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField))
-    for model in (Merchant, Channel, Payment)
-}
 
 
 def _columns(names: Iterable[str], alias: str) -> str:
@@ -135,10 +129,10 @@ def admit(
     (token_id, scopes, bound_to, seldom_used), merchant_row, channel_row, more = _cut(
         rows[0], _TOKEN_COLUMNS, len(_MERCHANT), len(_CHANNEL)
     )
-    merchant = _loaded(Merchant, _MERCHANT, merchant_row)
+    merchant = loaded(Merchant, _MERCHANT, merchant_row)
     channel = None
     if channel_row[0] is not None:
-        channel = _loaded(Channel, _CHANNEL, channel_row)
+        channel = loaded(Channel, _CHANNEL, channel_row)
         channel.merchant = merchant
     if entity is not None:
         as_merchant = channel is None and merchant.dispatching and entity == merchant.id
@@ -151,7 +145,7 @@ def admit(
     there = bool(more) and more[0] is not None
     return Admission(
         token=token_id, merchant=merchant, channel=channel, entity=entity,
-        payment=_loaded(Payment, _PAYMENT, more) if there and reads and entity is not None else None,
+        payment=loaded(Payment, _PAYMENT, more) if there and reads and entity is not None else None,
         kept=more if there and not reads else None,
     )  # fmt: skip
 
@@ -174,21 +168,6 @@ def _ask(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
             raise
         connection.close()
         return execute(sql, values)
-
-
-def _loaded(model: Any, names: list[str], values: tuple[Any, ...]) -> Any:
-    """A model out of its columns, as unpickling makes one: its constructor costs more than asking for the row.
-
-    Django leaves JSON as text on its connections, to decode it field by field.
-    """
-    row = model.__new__(model)
-    row._state = ModelState()
-    row._state.adding, row._state.db = False, "default"
-    row.__dict__.update(zip(names, values, strict=True))
-    for name in _JSON[model]:
-        if isinstance(text := row.__dict__.get(name), str):
-            row.__dict__[name] = json.loads(text)
-    return row
 
 
 # --- throttling ---------------------------------------------------------------------------------------------------

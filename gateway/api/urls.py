@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.api import clock, payments, registrations, resultcodes, schedules, testing, threeds
+from gateway.api import clock, payments, query, registrations, resultcodes, schedules, testing, threeds
 
 scheduling = [
     path("schedules", schedules.SchedulesView.as_view()),
@@ -24,9 +24,16 @@ urlpatterns = [
     path("registrations/<str:target>/extend", registrations.ExtendView.as_view()),
     path("registrations/<str:target>/payments", registrations.OneClickView.as_view()),
     *scheduling,
+    path("query", query.ListView.as_view()),
+    path("query/<str:target>", query.OneView.as_view()),
     path("resultcodes", resultcodes.ResultCodesView.as_view()),
     path("test/clock", clock.ClockView.as_view()),
     path("test/transfers/<str:target>", testing.TransferView.as_view()),
     path("test/acquirer/messages", testing.MessagesView.as_view()),
     path("test/wallet-token", testing.WalletTokenView.as_view()),
 ]
+version_3 = [
+    path("query", query.RecordsView.as_view()),
+    path("query/<str:target>", query.RecordView.as_view()),
+]
+"""Below /v3/."""

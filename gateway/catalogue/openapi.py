@@ -27,6 +27,7 @@ _NEEDS: Final = {Need.REQUIRED: "Required", Need.CONDITIONAL: "Conditional", Nee
 _TAGS: Final = (
     ("Payments", "Pay, authorise, credit; capture, refund and reverse."),
     (answers.CHECKOUTS, "Payments that the shopper makes in the hosted widget."),
+    (answers.LOOKING_UP, "Find transactions again; what was settled."),
     ("Test environment", "Tools that exist in the test environment only."),
     ("Service", "The tables of this gateway, and its health."),
 )
@@ -200,6 +201,8 @@ _IDEMPOTENCY_KEY: Final[Json] = {
 def _tag(endpoint: Endpoint) -> str:
     if endpoint.scope == "test":
         return _TEST
+    if endpoint.operation in ("query", "report"):
+        return answers.LOOKING_UP
     return answers.CHECKOUTS if endpoint.path.startswith("/v1/checkouts") else _TAGS[0][0]
 
 

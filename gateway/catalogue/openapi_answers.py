@@ -14,6 +14,8 @@ Json = dict[str, Any]
 
 CHECKOUTS: Final = "Checkouts"
 """The tag of the endpoints that checkouts and the widget use."""
+LOOKING_UP: Final = "Queries and reports"
+"""The tag of the endpoints that only read."""
 
 
 def _text(description: str, pattern: str = "", **more: Any) -> Json:
@@ -32,10 +34,11 @@ def _ref(kind: str, name: str) -> Json:
 _ID = "^[0-9a-f]{32}$"
 _CHECKOUT = "^[0-9A-F]{32}-[0-9A-Za-z]{1,15}$"
 _AMOUNT = r"^[0-9]{1,12}\.[0-9]{2}$"
+_WIRE_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\+0000$"
 _ENVELOPE: Final[Json] = {
     "result": _ref("schemas", "Result"),
     "buildNumber": _text("Which build answered.", r"^[0-9a-f]{40}@[0-9: -]{19} \+0000$"),
-    "timestamp": _text("When, in UTC.", r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\+0000$"),
+    "timestamp": _text("When, in UTC.", _WIRE_TIME),
     "ndc": _text("The request's own number: quote it when you ask us.", "^[0-9A-Za-z-]{1,80}$"),
 }
 _ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
@@ -281,6 +284,40 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["id", "messages"],
         "What was said to the acquirer, masked.",
     ),
+    "Found": {
+        "description": "A payment, or a registration that a payment left.",
+        "anyOf": [_ref("schemas", "Payment"), _ref("schemas", "Registration")],
+    },
+    "PaymentList": _enveloped(
+        {"payments": {"type": "array", "items": _ref("schemas", "Listed")}},
+        ["payments"],
+        "Transactions, the newest first.",
+    ),
+    "RecordList": _enveloped(
+        {
+            "records": {"type": "array", "items": _ref("schemas", "Listed")},
+            "pages": {"type": "integer", "minimum": 1, "description": "How many pages; where pageNo is sent."},
+        },
+        ["records"],
+        "Transactions.",
+    ),
+    "Listed": _object(
+        {
+            "id": _text("The transaction's id.", _ID),
+            "shortId": _text("The same, to say on the phone.", r"^[0-9]{4}\.[0-9]{4}\.[0-9]{4}$"),
+            "paymentType": _text("E.g. DB.", "^[A-Z0-9]{2}$"),
+            "paymentMethod": _text("E.g. CC.", "^[A-Z]{2}$"),
+            "paymentBrand": _text("The brand, as sent or detected."),
+            "amount": _text("What was approved; on a decline, what was asked for.", _AMOUNT),
+            "currency": _ref("schemas", "Currency"),
+            "result": _ref("schemas", "Result"),
+            "requestTimestamp": _text("When it was made, UTC.", _WIRE_TIME),
+            "timestamp": _text("The same.", _WIRE_TIME),
+            "ndc": _text("The number of the request that made it."),
+        },
+        ["id", "result"],
+        "A transaction in a list: the payment object, its own time and number with it.",
+    ),
     "ResultCodes": _enveloped(
         {
             "resultCodes": {
@@ -369,6 +406,10 @@ _BODIES: Final[Mapping[str, str]] = {
     "delete-schedule": "Schedule",
     "reschedule": "Schedule",
     "deschedule": "Schedule",
+    "query": "PaymentList",
+    "query-one": "Found",
+    "query-records": "RecordList",
+    "query-record": "RecordList",
     "acquirer-messages": "AcquirerMessages",
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",

@@ -96,7 +96,9 @@ def _card_testing(value: Any) -> None:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
-THROTTLED_OPERATIONS = ("*", "payment", "follow-up", "registration", "status", "checkout", "widget", "test")
+THROTTLED_OPERATIONS = (
+    "*", "payment", "follow-up", "registration", "status", "checkout", "widget", "query", "report", "test",
+)  # fmt: skip
 """Keys of ``Channel.limits``: one operation, or ``*`` for every operation that is not named."""
 
 

@@ -86,6 +86,16 @@ class Payment(models.Model):
                 fields=["merchant", "merchant_transaction_id"], name="payment_merchant_tx",
                 condition=~models.Q(merchant_transaction_id=""),
             ),
+            # Queries walk these in the order of time; DB, PA, CP and CC are most rows, and found by the first of them.
+            models.Index(fields=["channel", "created_at"], name="payment_channel_time"),
+            models.Index(
+                fields=["channel", "payment_type", "created_at"], name="payment_channel_type",
+                condition=~models.Q(payment_type__in=["DB", "PA", "CP"]),
+            ),
+            models.Index(
+                fields=["channel", "method", "created_at"], name="payment_channel_method",
+                condition=~models.Q(method="CC"),
+            ),
             models.Index(
                 fields=["agreement"], name="payment_agreement", condition=models.Q(agreement__isnull=False),
             ),

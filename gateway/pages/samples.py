@@ -267,6 +267,34 @@ _TABLE: Final = (
         name="delete-registration", title="Forget the card", method="DELETE", path=_STORED, status=200,
         after="register",
     ),
+    _payment("order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."),
+    _follow_up(
+        "refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]
+    ),
+    Sample(
+        name="query", title="Find an order", method="GET", path="/v1/query", status=200, after="refund-order",
+        fields={"merchantTransactionId": "order-4712", "includeLinkedTransactions": "true"},
+        about="The payment, and the refund that is linked to it.",
+    ),
+    Sample(
+        name="query-one", title="Look one up", method="GET", path=f"/v1/query/{PAYMENT}", status=200, after="order",
+        about="200 whatever its result was.",
+    ),
+    Sample(
+        name="query-records", title="A month, page by page", method="GET", path="/v3/query", status=200,
+        after="refund-order",
+        fields={"date.from": "2026-05-01%2000:00:00", "date.to": "2099-05-31%2023:59:59", "paymentTypes": "RV,CB",
+                "pageNo": "1"},
+        about="pages says how many there are. The oldest comes first.",
+    ),
+    Sample(
+        name="query-record", title="Look one up", method="GET", path=f"/v3/query/{PAYMENT}", status=200,
+        after="order", about="The same, as a list.",
+    ),
+    Sample(
+        name="query-nothing", title="Nothing is found", method="GET", path="/v1/query", status=400,
+        fields={"merchantTransactionId": "no-such-order"}, about="700.400.580: nothing of yours fits.",
+    ),
     _clock("clock", "Read the clock", "GET"),
     _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
     _clock("reset-clock", "Put it back", "DELETE"),
@@ -326,6 +354,10 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "reschedule": ("reschedule",),
         "deschedule": ("deschedule",),
         "delete-schedule": ("delete-schedule",),
+        "query": ("order", "refund-order", "query", "query-nothing"),
+        "query-one": ("query-one",),
+        "query-records": ("query-records",),
+        "query-record": ("query-record",),
         "read-clock": ("clock",),
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),

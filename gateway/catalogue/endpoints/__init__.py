@@ -19,6 +19,7 @@ from gateway.catalogue.endpoints.checkouts import (
 )
 from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
 from gateway.catalogue.endpoints.payments import FIRST_PAYMENT, FOLLOW_UP, PAYMENTS, STATUS
+from gateway.catalogue.endpoints.query import QUERY, QUERY_ONE, QUERY_RECORD, QUERY_RECORDS
 from gateway.catalogue.endpoints.registrations import (
     DELETE_REGISTRATION,
     EXTEND_REGISTRATION,
@@ -37,6 +38,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     REGISTER, READ_REGISTRATION, UPDATE_REGISTRATION, DELETE_REGISTRATION, EXTEND_REGISTRATION, ONE_CLICK,
     SCHEDULE, READ_SCHEDULE, DELETE_SCHEDULE, RESCHEDULE, DESCHEDULE,
     AUTHENTICATE, READ_AUTHENTICATION,
+    QUERY, QUERY_ONE, QUERY_RECORDS, QUERY_RECORD,
     READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, TRANSFER, MAKE_TOKEN,
 )  # fmt: skip
 
@@ -60,6 +62,10 @@ __all__ = [
     "ONE_CLICK",
     "PAYMENTS",
     "PAY_CHECKOUT",
+    "QUERY",
+    "QUERY_ONE",
+    "QUERY_RECORD",
+    "QUERY_RECORDS",
     "READ_AUTHENTICATION",
     "READ_CLOCK",
     "READ_REGISTRATION",

@@ -31,7 +31,7 @@ from gateway.catalogue.structures.means import (
 from gateway.catalogue.structures.merchant import MERCHANT
 from gateway.catalogue.structures.migration import MIGRATION
 from gateway.catalogue.structures.people import CORPORATE, CUSTOMER, RECIPIENT, SENDER, SHIPPING_CUSTOMER
-from gateway.catalogue.structures.query import PAYMENT_METHOD_CODES, QUERY
+from gateway.catalogue.structures.query import PAGING, PAYMENT_METHOD_CODES, QUERY
 from gateway.catalogue.structures.reporting import REPORTING
 from gateway.catalogue.structures.risk import RISK
 from gateway.catalogue.structures.scheduling import JOB
@@ -108,7 +108,7 @@ REQUEST_STRUCTURES_OF_CHECKOUTS = (
 )
 """The shopper brings the means (D29); what else is known beforehand may be told."""
 
-KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED, CHOSEN)
+KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED, CHOSEN, PAGING)
 """The specification's tables, and ours: a name of one of these is known, if perhaps not here."""
 
 __all__ = [
@@ -142,6 +142,7 @@ __all__ = [
     "MIGRATION",
     "NETWORK_KEYS",
     "OFFERED",
+    "PAGING",
     "PASSENGERS",
     "PAYMENT_METHOD_CODES",
     "PAYMENT_TYPE_CODES",

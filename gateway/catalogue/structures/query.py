@@ -24,7 +24,7 @@ QUERY = structure(
     "Query", "Part B", "",
     ("merchantTransactionId", AN_UP_TO(255).eg("order-4711"), O, "Not with date.from and date.to."),
     ("limit", number_between(100, 500, words="integer 100 to 500"), O,
-     "How many are listed.", {"default": "100"}),
+     "How many are listed.", {"default": "100", "filled": True}),
     ("date.from", DATE_TIME.eg("2026-05-14 00:00:00"), O, "Together with date.to."),
     ("date.to", DATE_TIME.eg("2026-05-14 23:59:59"), O, "Together with date.from."),
     ("paymentTypes", comma_list("comma-separated list", *PAYMENT_TYPE_CODES).eg("DB,RF"), O),
@@ -36,5 +36,15 @@ QUERY = structure(
         together("date.from", "date.to"),
         period("2026-05-14 00:00:00", "2026-05-14 23:59:59"),
     ],
+    demand=NEVER,
+)  # fmt: skip
+
+MOST_PAGES = 500
+"""A query with pages looks at up to 50,000 transactions; the shortest pages hold 100 of them."""
+
+PAGING = structure(
+    "Paging", "ruling D6", "",
+    ("pageNo", number_between(1, MOST_PAGES, words=f"integer 1 to {MOST_PAGES}"), O,
+     "Which page of limit transactions, the oldest first: what arrives meanwhile moves no page that is full."),
     demand=NEVER,
 )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Looking transactions up again. Source: Part B, Query; ruling D6."""
+
+from __future__ import annotations
+
+from gateway.catalogue import structures as s
+from gateway.catalogue.endpoints.endpoint import ENTITY, Endpoint
+from gateway.catalogue.structure import ALWAYS, NEVER, structure
+
+_LINKED = structure("Query", "Part B", "", s.QUERY.names["includeLinkedTransactions"], demand=NEVER)
+
+QUERY = Endpoint(
+    name="query",
+    method="GET",
+    path="/v1/query",
+    title="List transactions",
+    about="Transactions of the entity, the newest first. Every parameter narrows the list; dates are UTC, both ends "
+    "included.",
+    operation="query",
+    scope="read",
+    structures=(ENTITY, s.QUERY.demanding(ALWAYS)),
+    answers=(200, 400, 401, 403, 429),
+)
+QUERY_ONE = Endpoint(
+    name="query-one",
+    method="GET",
+    path="/v1/query/{id}",
+    title="Look a transaction up",
+    about="One payment, or a registration, by its id. A declined payment answers 200 here: the query found it.",
+    operation="query",
+    scope="read",
+    structures=(ENTITY, _LINKED),
+)
+QUERY_RECORDS = Endpoint(
+    name="query-records",
+    method="GET",
+    path="/v3/query",
+    title="List transactions, page by page",
+    about="The same as /v1/query, with records instead of payments, and pages where pageNo is sent.",
+    operation="query",
+    scope="read",
+    structures=(ENTITY, s.QUERY.demanding(ALWAYS), s.PAGING),
+    answers=(200, 400, 401, 403, 429),
+)
+QUERY_RECORD = Endpoint(
+    name="query-record",
+    method="GET",
+    path="/v3/query/{id}",
+    title="Look a transaction up, as a record",
+    about="The same as /v1/query/{id}, as a list of records.",
+    operation="query",
+    scope="read",
+    structures=(ENTITY, _LINKED),
+)

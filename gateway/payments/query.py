@@ -1,0 +1,256 @@
+"""Transactions looked up again: which ones a query means, and the one statement that finds them. Reading only.
+
+Every way to them is an index in the order of their time, walked until the list is full. What no index filters is
+looked through, up to LOOKED transactions; a query that would have to look further is told so, never answered in part.
+Source: Part B, Query; ruling D6; decision 0026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from gateway import clock, identifiers
+from gateway.catalogue.parse import Invalid, ParameterError, Parameters
+from gateway.models import Channel, Merchant, Payment, Registration
+from gateway.payments.answer import payment_object, stored_object
+from gateway.payments.registrations import REMOVED, success_code
+from gateway.rows import loaded
+
+LOOKED: Final = 50_000
+"""Transactions of one channel that a query looks through, and the most that it counts for its pages."""
+MOST_LINKED: Final = 5_000
+"""Transactions in one answer when linked ones are asked for."""
+OFTEN_USED_TYPES: Final = frozenset({"DB", "PA", "CP"})
+"""Found by walking through the time; the others have an index of their own. See the Payment model."""
+OFTEN_USED_METHODS: Final = frozenset({"CC"})
+_SECOND: Final = timedelta(seconds=1)
+_LEFT_OUT: Final = {"means_sealed", "means_fingerprint"}
+_NAMES: Final = [field.attname for field in Payment._meta.concrete_fields if field.attname not in _LEFT_OUT]
+_COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked for. ``channel`` None: all of the merchant's. ``number``: of the short id, 0 when no payment can
+    have it. ``start`` and ``end``: from and before, the merchant's clock. ``page``: 1 and up, the oldest first; None:
+    the newest ``limit``."""
+
+    merchant: UUID
+    channel: UUID | None
+    transaction_id: str | None
+    number: int | None
+    start: datetime | None
+    end: datetime | None
+    types: tuple[str, ...]
+    methods: tuple[str, ...]
+    linked: bool
+    limit: int
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """``pages`` only where one was asked for."""
+
+    payments: list[Payment]
+    pages: int | None
+
+
+def query_of(parameters: Parameters, merchant: Merchant, channel: Channel | None) -> Query:
+    short_id = parameters.get("shortId")
+    page = parameters.get("pageNo")
+    start, end = _moment(parameters.get("date.from")), _moment(parameters.get("date.to"))
+    return Query(
+        merchant=merchant.pk,
+        channel=channel.pk if channel is not None else None,
+        transaction_id=parameters.get("merchantTransactionId"),
+        number=None if short_id is None else identifiers.short_id_number(short_id) or 0,
+        start=start,
+        end=end + _SECOND if end is not None else None,
+        types=_listed(parameters.get("paymentTypes")),
+        methods=_listed(parameters.get("paymentMethods")),
+        linked=parameters.get("includeLinkedTransactions") == "true",
+        limit=int(parameters["limit"]),
+        page=int(page) if page is not None else None,
+    )
+
+
+def find(query: Query) -> Found:
+    """Raises Invalid where more would have to be looked through, or told, than the limits allow."""
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(query), _values(query))
+        rows = cursor.fetchall()
+    total, stopped = rows[0][:2]
+    if stopped or (query.page is not None and total > LOOKED):
+        raise _too_many(query)
+    if query.linked and len(rows) > MOST_LINKED:
+        message = f"would list more than {MOST_LINKED:,} transactions: narrow the query"
+        raise Invalid([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    payments = [loaded(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
+    return Found(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+
+
+def linked_to(payment: Payment, channel: Channel | None) -> list[Payment]:
+    """The payment and every other of its chain, the newest first. Raises Invalid for more than MOST_LINKED."""
+    own = {"channel": channel.pk} if channel is not None else {}
+    members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).defer(*_LEFT_OUT)
+    found = list(members.order_by("-created_at", "-id")[: MOST_LINKED + 1])
+    if len(found) > MOST_LINKED:
+        message = f"would list more than {MOST_LINKED:,} transactions: query them by their dates"
+        raise Invalid([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    return found
+
+
+def registration_of(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration | None:
+    """A registration that no payment of its own made: the one that a payment with createRegistration left."""
+    own = {"channel": channel.pk} if channel is not None else {}
+    return Registration.objects.filter(pk=target, merchant=merchant.pk, **own).first() if target else None
+
+
+def told(payment: Payment) -> dict[str, Any]:
+    """The payment object, with what a list of them needs: when each was made, and how it is found again."""
+    made = clock.wire(payment.created_at)
+    return payment_object(payment) | {
+        "shortId": identifiers.short_id(payment.number),
+        "paymentMethod": payment.method,
+        "requestTimestamp": made,
+        "timestamp": made,
+        "ndc": identifiers.ndc(payment.request_id, payment.channel_id.hex),
+    }
+
+
+def told_registration(registration: Registration) -> dict[str, Any]:
+    """A registration as it stands; a deleted one is found, too, and says so by its code."""
+    deleted = registration.status == Registration.Status.DELETED
+    made = clock.wire(registration.created_at)
+    body = stored_object(registration, REMOVED if deleted else success_code(registration.test_mode))
+    return body | {"paymentMethod": registration.method, "requestTimestamp": made, "timestamp": made}
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.split(","))) if text else ()
+
+
+def _too_many(query: Query) -> Invalid:
+    start, end = query.start, query.end
+    if start is None or end is None:
+        message = f"is needed: more than {LOOKED:,} transactions would have to be looked through"
+        return Invalid([ParameterError(name=name, message=message) for name in ("date.from", "date.to")])
+    message = f"ends a period with more than {LOOKED:,} transactions to look through: choose a shorter one"
+    return Invalid([ParameterError(name="date.to", value=f"{end - _SECOND:%Y-%m-%d %H:%M:%S}", message=message)])
+
+
+# --- the statement ------------------------------------------------------------------------------------------------
+
+_OF_CHANNEL: Final = "p.channel_id = d.channel_id"
+_WAYS: Final[Mapping[str, tuple[str, str]]] = {
+    # way: what it is walked for (one index walk each), and the conditions that name the index
+    "number": ("SELECT 1", "p.number = %(number)s"),
+    "transaction": (
+        "SELECT 1",
+        "p.merchant_id = %(merchant)s AND p.merchant_transaction_id = %(transaction_id)s"
+        " AND p.merchant_transaction_id <> ''",
+    ),
+    "types": (
+        "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%(types)s::text[]) AS code WHERE {channels}",
+        f"{_OF_CHANNEL} AND p.payment_type = d.code AND p.payment_type NOT IN ('DB', 'PA', 'CP')",
+    ),
+    "methods": (
+        "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%(methods)s::text[]) AS code WHERE {channels}",
+        f"{_OF_CHANNEL} AND p.method = d.code AND p.method <> 'CC'",
+    ),
+    "time": ("SELECT c.id AS channel_id FROM gateway_channel c WHERE {channels}", _OF_CHANNEL),
+}
+_STATEMENT: Final = """
+WITH dimensions AS ({dimensions}),
+matching AS (
+    SELECT found.id, found.chain, found.created_at
+    FROM dimensions d CROSS JOIN LATERAL (
+        SELECT walked.id, walked.chain, walked.created_at FROM (
+            SELECT p.id, p.chain, p.created_at, p.merchant_id, p.channel_id, p.payment_type, p.method,
+                p.merchant_transaction_id
+            FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} LIMIT %(looked)s
+        ) walked WHERE {filters} LIMIT %(most)s
+    ) found
+),
+chosen AS (
+    SELECT id, chain FROM matching ORDER BY created_at {order}, id {order} OFFSET %(offset)s LIMIT %(limit)s
+),
+wanted AS ({wanted}),
+facts AS (SELECT (SELECT count(*) FROM matching) AS total, {stopped} AS stopped)
+SELECT facts.total, facts.stopped, {columns}
+FROM facts LEFT JOIN (wanted JOIN gateway_payment p ON p.id = wanted.id) ON true
+ORDER BY p.created_at {order}, p.id {order}
+"""
+_LINKED: Final = """
+    SELECT p.id FROM (SELECT DISTINCT chain FROM chosen) one JOIN gateway_payment p ON p.chain = one.chain
+    WHERE {scope} LIMIT %(most_linked)s
+"""
+_STOPPED: Final = """
+CASE WHEN (SELECT count(*) FROM matching) < %(enough)s THEN EXISTS (
+    SELECT 1 FROM dimensions d CROSS JOIN LATERAL (
+        SELECT 1 FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} OFFSET %(looked)s LIMIT 1
+    ) beyond
+) ELSE false END
+"""
+
+
+def _way(query: Query) -> str:
+    if query.number is not None:
+        return "number"
+    if query.transaction_id is not None:
+        return "transaction"
+    if query.types and not OFTEN_USED_TYPES & set(query.types):
+        return "types"
+    if query.methods and not OFTEN_USED_METHODS & set(query.methods):
+        return "methods"
+    return "time"
+
+
+def _statement(query: Query) -> str:
+    way = _way(query)
+    dimensions, index = _WAYS[way]
+    own = "c.merchant_id = %(merchant)s" + (" AND c.id = %(channel)s" if query.channel else "")
+    period = (("p.created_at >= %(start)s", query.start), ("p.created_at < %(end)s", query.end))
+    walk = " AND ".join([index, *(text for text, value in period if value is not None)])
+    order = "DESC" if query.page is None else "ASC"
+    filters = [
+        "walked.merchant_id = %(merchant)s",
+        *(["walked.channel_id = %(channel)s"] if query.channel else []),
+        *(["walked.merchant_transaction_id = %(transaction_id)s"] if query.transaction_id is not None else []),
+        *(["walked.payment_type = ANY(%(types)s)"] if query.types and way != "types" else []),
+        *(["walked.method = ANY(%(methods)s)"] if query.methods and way != "methods" else []),
+    ]
+    # A list that is full, or that nothing was filtered out of, ends before the limit does.
+    endless = query.page is None and way == "time" and not query.types and not query.methods
+    scope = "p.merchant_id = %(merchant)s" + (" AND p.channel_id = %(channel)s" if query.channel else "")
+    return _STATEMENT.format(
+        dimensions=dimensions.format(channels=own),
+        walk=walk,
+        order=order,
+        filters=" AND ".join(filters),
+        wanted=_LINKED.format(scope=scope) if query.linked else "SELECT id FROM chosen",
+        stopped="false" if endless else _STOPPED.format(walk=walk, order=order),
+        columns=_COLUMNS,
+    )
+
+
+def _values(query: Query) -> dict[str, Any]:
+    page = query.page
+    return {
+        "merchant": query.merchant, "channel": query.channel, "number": query.number, "start": query.start,
+        "end": query.end, "transaction_id": query.transaction_id, "types": list(query.types),
+        "methods": list(query.methods), "limit": query.limit, "looked": LOOKED,
+        "most": query.limit if page is None else LOOKED + 1, "enough": query.limit if page is None else LOOKED + 1,
+        "offset": 0 if page is None else (page - 1) * query.limit, "most_linked": MOST_LINKED + 1,
+    }  # fmt: skip

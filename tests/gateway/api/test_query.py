@@ -1,0 +1,285 @@
+"""Queries: which transactions are listed, how, and for whom. Source: Part B, Query; rulings D6, D12; decision 0026."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gateway import clock
+from gateway.models import Payment
+from tests.support.client import Answer, Api
+from tests.support.database import statements
+from tests.support.fixtures import Shop
+
+LIST, RECORDS = "/v1/query", "/v3/query"
+pytestmark = pytest.mark.django_db
+
+
+def ids(answer: Answer, name: str = "payments") -> list[str]:
+    assert answer.status == 200, answer
+    assert answer.code == "000.000.100"
+    return [one["id"] for one in answer.body[name]]
+
+
+def nothing(answer: Answer) -> bool:
+    return (answer.status, answer.code) == (400, "700.400.580")
+
+
+@pytest.fixture
+def chain(api: Api) -> list[str]:
+    """A reservation, its capture and a refund of that, in this order; the first has a merchantTransactionId."""
+    held = api.pay(paymentType="PA", merchantTransactionId="order-4711").id
+    taken = api.follow(held, "CP", "92.00").id
+    return [held, taken, api.follow(taken, "RF", "10.00").id]
+
+
+# --- by an id -------------------------------------------------------------------------------------------------------
+
+
+def test_a_payment_is_found_by_its_id_as_it_was_answered(api: Api) -> None:
+    """Ruling D6."""
+    paid = api.pay(merchantTransactionId="order-4711")
+    found = api.get(f"{LIST}/{paid.id}")
+    assert found.status == 200
+    of_the_answer = {"ndc", "timestamp", "buildNumber"}
+    same = {name: value for name, value in paid.body.items() if name not in of_the_answer}
+    assert {name: found.body[name] for name in same} == same
+    assert found.body["ndc"] != paid.body["ndc"]
+    assert {"shortId", "paymentMethod", "requestTimestamp"} <= found.body.keys()
+    assert ids(api.get(f"{RECORDS}/{paid.id}"), "records") == [paid.id]
+
+
+def test_a_declined_payment_is_found_with_200(api: Api) -> None:
+    """Ruling D12."""
+    declined = api.pay(card__number="4000015500000005")
+    assert declined.status == 400
+    found = api.get(f"{LIST}/{declined.id}")
+    assert (found.status, found.code) == (200, declined.code)
+
+
+def test_registrations_are_found_however_they_were_made(api: Api) -> None:
+    """Ruling D6: a registration id is found there, too."""
+    card = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    direct = api.post("/v1/registrations", card).id
+    beside = api.pay(createRegistration="true").body["registrationId"]
+    assert api.get(f"{LIST}/{direct}").body["paymentType"] == "RG"
+    found = api.get(f"{LIST}/{beside}")
+    assert (found.status, found.id, found.body["card"]["last4Digits"]) == (200, beside, "0000")
+    assert "paymentType" not in found.body
+    assert api.delete(f"/v1/registrations/{beside}").status == 200
+    assert (api.get(f"{LIST}/{beside}").status, api.get(f"{LIST}/{beside}").code) == (200, "100.150.202")
+
+
+@pytest.mark.parametrize("path", [LIST, RECORDS])
+@pytest.mark.parametrize("target", ["0" * 32, "nothing", "8AC7A4A19AD9A7A3019ADA4B7C6D5E4F"])
+def test_an_id_that_names_nothing_is_404(api: Api, path: str, target: str) -> None:
+    """Ruling D6."""
+    found = api.get(f"{path}/{target}")
+    assert (found.status, found.code) == (404, "700.400.580")
+    assert "cannot find transaction" in found.description
+
+
+def test_what_is_anothers_is_unknown(api: Api, stranger: Shop, shop: Shop) -> None:
+    """Ruling D11; goals, R11."""
+    paid = stranger.api.pay(merchantTransactionId="order-4711", createRegistration="true")
+    short = stranger.api.get(f"{LIST}/{paid.id}").body["shortId"]
+    other = shop.open_channel()
+    beside = shop.api_of(other).pay(merchantTransactionId="order-4711")
+    for target in (paid.id, paid.body["registrationId"], beside.id):
+        assert api.get(f"{LIST}/{target}").status == 404
+        assert api.get(f"{RECORDS}/{target}").status == 404
+    for fields in ({"merchantTransactionId": "order-4711"}, {"shortId": short}, {}, {"paymentTypes": "DB"}):
+        assert nothing(api.get(LIST, fields)), fields
+
+
+def test_a_merchant_that_dispatches_sees_all_its_channels(shop: Shop) -> None:
+    """Part A, Authentication, 4."""
+    made = [shop.api.pay().id, shop.api_of(shop.open_channel()).pay().id]
+    refunded = shop.api.follow(made[0], "RF", "1.00").id
+    shop.merchant.dispatching = True
+    shop.merchant.save()
+    whole = shop.api.as_entity(shop.merchant.entity_id)
+    assert ids(whole.get(LIST)) == [refunded, *reversed(made)]
+    assert ids(whole.get(LIST, {"paymentTypes": "RF"})) == [refunded]
+    assert whole.get(f"{LIST}/{made[1]}").status == 200
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_has_the_newest_first_and_says_when_each_was_made(api: Api) -> None:
+    """Ruling D6."""
+    made = [api.pay().id for _ in range(3)]
+    answer = api.get(LIST)
+    assert ids(answer) == made[::-1]
+    one = answer.body["payments"][0]
+    assert one["result"]["code"] == "000.100.110"
+    assert one["timestamp"] == clock.wire(Payment.objects.get(pk=one["id"]).created_at)
+    assert one["card"]["last4Digits"] == "0000"
+    assert ids(api.get(RECORDS), "records") == made[::-1]
+    assert "pages" not in api.get(RECORDS).body
+
+
+def test_nothing_found_is_400(api: Api) -> None:
+    """Ruling D6."""
+    for path in (LIST, RECORDS):
+        assert nothing(api.get(path))
+        assert nothing(api.get(path, {"merchantTransactionId": "order-4711"}))
+
+
+def test_a_merchants_own_number_finds_its_payments(api: Api) -> None:
+    """B22.1."""
+    first, second = (api.pay(merchantTransactionId="order-4711").id for _ in range(2))
+    api.pay(merchantTransactionId="order-4712")
+    api.pay()
+    assert ids(api.get(LIST, {"merchantTransactionId": "order-4711"})) == [second, first]
+    assert nothing(api.get(LIST, {"merchantTransactionId": "order-471"}))
+
+
+def test_linked_transactions_come_along_when_asked_for(api: Api, chain: list[str]) -> None:
+    """B22.6: a reservation with a capture and a refund: 3 rows, else 1."""
+    other = api.pay().id
+    own = {"merchantTransactionId": "order-4711"}
+    assert ids(api.get(LIST, own)) == chain[:1]
+    assert ids(api.get(LIST, own | {"includeLinkedTransactions": "false"})) == chain[:1]
+    assert ids(api.get(LIST, own | {"includeLinkedTransactions": "true"})) == chain[::-1]
+    assert ids(api.get(LIST, {"paymentTypes": "RF", "includeLinkedTransactions": "true"})) == chain[::-1]
+    assert ids(api.get(LIST, {"includeLinkedTransactions": "true"})) == [other, *chain[::-1]]
+    found = api.get(f"{LIST}/{chain[1]}", {"includeLinkedTransactions": "true"})
+    assert (found.id, [one["id"] for one in found.body["payments"]]) == (chain[1], chain[::-1])
+    assert ids(api.get(f"{RECORDS}/{chain[1]}", {"includeLinkedTransactions": "true"}), "records") == chain[::-1]
+
+
+def test_payment_types_filter_by_the_codes_that_are_listed(api: Api, chain: list[str]) -> None:
+    """B22.4."""
+    paid = api.pay().id
+    risk = api.pay(paymentType="RI").id
+    for wanted, found in {
+        "DB": [paid], "RF": [chain[2]], "DB,RF": [paid, chain[2]], "PA,CP": [chain[1], chain[0]],
+        "RF,RI,CB": [risk, chain[2]], "RG": [],
+    }.items():  # fmt: skip
+        answer = api.get(LIST, {"paymentTypes": wanted})
+        assert nothing(answer) if not found else ids(answer) == found, wanted
+    assert "paymentTypes" in api.get(LIST, {"paymentTypes": "DB,QQ"}).errors
+
+
+def test_payment_methods_filter_by_the_codes_that_are_listed(api: Api) -> None:
+    """B22.5."""
+    account = {"bankAccount__holder": "Jane Jones", "bankAccount__iban": "DE23100000001234567890"}
+    no_card = dict.fromkeys(("card__number", "card__expiryMonth", "card__expiryYear", "card__cvv", "card__holder"))
+    card = api.pay().id
+    debit = api.pay(paymentBrand="DIRECTDEBIT_SEPA", **no_card, **account, bankAccount__bic="MARKDEF1100").id
+    for wanted, found in {"CC": [card], "DD": [debit], "DD,CC": [debit, card], "DD,PP": [debit], "PP": []}.items():
+        answer = api.get(LIST, {"paymentMethods": wanted})
+        assert nothing(answer) if not found else ids(answer) == found, wanted
+    assert ids(api.get(LIST, {"paymentMethods": "DD", "paymentTypes": "DB"})) == [debit]
+    assert nothing(api.get(LIST, {"paymentMethods": "DD", "paymentTypes": "RF"}))
+    assert "paymentMethods" in api.get(LIST, {"paymentMethods": "XX"}).errors
+
+
+def test_a_short_id_finds_the_one_transaction(api: Api) -> None:
+    """B22.7."""
+    paid = api.pay(merchantTransactionId="order-4711").id
+    api.pay()
+    short = api.get(f"{LIST}/{paid}").body["shortId"]
+    assert len(short) == 14
+    assert ids(api.get(LIST, {"shortId": short})) == [paid]
+    assert ids(api.get(LIST, {"shortId": short, "merchantTransactionId": "order-4711"})) == [paid]
+    assert nothing(api.get(LIST, {"shortId": short, "merchantTransactionId": "order-4712"}))
+    assert nothing(api.get(LIST, {"shortId": short, "paymentTypes": "RF"}))
+    for wrong in ("12345678901234", "9999.9999.9999", "x"):
+        assert nothing(api.get(LIST, {"shortId": wrong}))
+
+
+def test_dates_are_utc_by_the_merchants_clock_and_both_ends_count(api: Api) -> None:
+    """B22.3."""
+    moments = ("2026-05-14 11:59:59.999", "2026-05-14 12:00:00", "2026-05-14 13:00:00.7", "2026-05-14 13:00:01")
+    made = [api.pay().id for _ in moments]
+    for payment, moment in zip(made, moments, strict=True):
+        Payment.objects.filter(pk=payment).update(created_at=f"{moment}+00:00")
+    wanted = {"date.from": "2026-05-14 12:00:00", "date.to": "2026-05-14 13:00:00"}
+    assert ids(api.get(LIST, wanted)) == [made[2], made[1]]
+    assert nothing(api.get(LIST, wanted | {"paymentTypes": "RF"}))
+    moved = api.post("/v1/test/clock", {"advance": "86400"})
+    assert moved.status == 200
+    later = api.pay().id
+    after = clock.real() + timedelta(hours=23)
+    wanted = {"date.from": f"{after:%Y-%m-%d %H:%M:%S}", "date.to": "2099-12-31 23:59:59"}
+    assert ids(api.get(LIST, wanted)) == [later]
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"limit": "99"}, {"limit"}),
+        ({"limit": "501"}, {"limit"}),
+        ({"limit": "0100"}, {"limit"}),
+        ({"date.from": "2026-05-14 12:00:00"}, {"date.to"}),
+        ({"date.to": "2026-05-14 12:00:00"}, {"date.from"}),
+        ({"date.from": "2026-05-14", "date.to": "2026-05-15"}, {"date.from", "date.to"}),
+        ({"date.from": "2026-05-15 12:00:00", "date.to": "2026-05-14 12:00:00"}, {"date.to"}),
+        ({"merchantTransactionId": "o" * 256}, {"merchantTransactionId"}),
+        ({"shortId": "1" * 15}, {"shortId"}),
+        ({"includeLinkedTransactions": "yes"}, {"includeLinkedTransactions"}),
+        ({"paymentTypes": "DB,,RF"}, {"paymentTypes"}),
+        ({"pageNo": "2"}, {"pageNo"}),
+        ({"payment_Types": "DB"}, {"payment_Types"}),
+    ],
+)  # fmt: skip
+def test_what_is_not_allowed_is_named(api: Api, fields: dict[str, str], names: set[str]) -> None:
+    """B22.1–B22.6, A31.6; rulings D10, D16."""
+    answer = api.get(LIST, fields)
+    assert (answer.status, answer.code, answer.errors.keys()) == (400, "200.300.404", names)
+
+
+def test_a_number_of_the_merchants_is_not_combined_with_dates(api: Api) -> None:
+    """B22.1: combined → 400 naming them."""
+    dates = {"date.from": "2026-05-14 12:00:00", "date.to": "2026-05-14 13:00:00"}
+    for path in (LIST, RECORDS):
+        answer = api.get(path, dates | {"merchantTransactionId": "order-4711"})
+        assert answer.status == 400
+        assert answer.errors.keys() >= {"date.from", "date.to"} or "merchantTransactionId" in answer.errors
+
+
+def test_an_unknown_name_is_reported(api: Api) -> None:
+    """Ruling D16."""
+    paid = api.pay().id
+    for path in (LIST, RECORDS, f"{LIST}/{paid}", f"{RECORDS}/{paid}"):
+        assert api.get(path, {"colour": "red"}).body["ignoredParameters"] == ["colour"], path
+
+
+def test_the_bare_path_leads_to_the_versioned_one(api: Api) -> None:
+    """Ruling D1."""
+    answer = api.call("GET", "/query", {"limit": "100"})
+    assert (answer.status, answer.headers["Location"]) == (307, "/v1/query?limit=100")
+    for path in ("/v2/query", "/v3/payments"):
+        assert api.call("GET", path).status == 404
+    assert api.call("POST", RECORDS).status == 405
+
+
+def test_a_memo_never_shows(api: Api) -> None:
+    """Ruling D17: merchantMemo appears in reporting only."""
+    paid = api.pay(merchantMemo="for the books only").id
+    for path in (LIST, RECORDS, f"{LIST}/{paid}"):
+        assert "for the books" not in api.get(path).text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_query_costs_two_statements_at_most(committed: Shop) -> None:
+    """Goals: cheap."""
+    api = committed.api
+    paid = api.pay(merchantTransactionId="order-4711", createRegistration="true")
+    api.follow(paid.id, "RF", "1.00")
+    linked = {"includeLinkedTransactions": "true"}
+    for path, fields, most in (
+        (LIST, {}, 2),
+        (LIST, {"merchantTransactionId": "order-4711", **linked}, 2),
+        (RECORDS, {"pageNo": "1", "paymentTypes": "RF", **linked}, 2),
+        (f"{LIST}/{paid.id}", {}, 1),
+        (f"{LIST}/{paid.id}", linked, 2),
+        (f"{LIST}/{paid.body['registrationId']}", {}, 2),
+    ):
+        with statements() as seen:
+            assert api.get(path, fields).status == 200
+        assert (len(seen), seen.commits) == (most, 0) or len(seen) == most, (path, fields, list(seen))
