@@ -153,8 +153,11 @@ def _too_many(query: Query) -> Invalid:
 # --- the statement ------------------------------------------------------------------------------------------------
 
 _OF_CHANNEL: Final = "p.channel_id = d.channel_id"
+_EVERY_CODE: Final = (
+    "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%({codes})s::text[]) AS code WHERE {{channels}}"
+)
 _WAYS: Final[Mapping[str, tuple[str, str]]] = {
-    # way: what it is walked for (one index walk each), and the conditions that name the index
+    # way: what it is walked for (one walk of an index each), and the conditions that name the index
     "number": ("SELECT 1", "p.number = %(number)s"),
     "transaction": (
         "SELECT 1",
@@ -162,32 +165,23 @@ _WAYS: Final[Mapping[str, tuple[str, str]]] = {
         " AND p.merchant_transaction_id <> ''",
     ),
     "types": (
-        "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%(types)s::text[]) AS code WHERE {channels}",
+        _EVERY_CODE.format(codes="types"),
         f"{_OF_CHANNEL} AND p.payment_type = d.code AND p.payment_type NOT IN ('DB', 'PA', 'CP')",
     ),
-    "methods": (
-        "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%(methods)s::text[]) AS code WHERE {channels}",
-        f"{_OF_CHANNEL} AND p.method = d.code AND p.method <> 'CC'",
-    ),
+    "methods": (_EVERY_CODE.format(codes="methods"), f"{_OF_CHANNEL} AND p.method = d.code AND p.method <> 'CC'"),
     "time": ("SELECT c.id AS channel_id FROM gateway_channel c WHERE {channels}", _OF_CHANNEL),
 }
 _STATEMENT: Final = """
-WITH dimensions AS ({dimensions}),
+WITH dimensions AS (SELECT d.*, {horizon} AS horizon FROM ({dimensions}) d),
 matching AS (
-    SELECT found.id, found.chain, found.created_at
-    FROM dimensions d CROSS JOIN LATERAL (
-        SELECT walked.id, walked.chain, walked.created_at FROM (
-            SELECT p.id, p.chain, p.created_at, p.merchant_id, p.channel_id, p.payment_type, p.method,
-                p.merchant_transaction_id
-            FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} LIMIT %(looked)s
-        ) walked WHERE {filters} LIMIT %(most)s
-    ) found
+    SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
+        SELECT p.id, p.chain, p.created_at FROM {source} p
+        WHERE {conditions} ORDER BY p.created_at {order}, p.id {order} LIMIT %(most)s
+    ) walked
 ),
-chosen AS (
-    SELECT id, chain FROM matching ORDER BY created_at {order}, id {order} OFFSET %(offset)s LIMIT %(limit)s
-),
+chosen AS (SELECT * FROM matching ORDER BY created_at {order}, id {order} OFFSET %(offset)s LIMIT %(limit)s),
 wanted AS ({wanted}),
-facts AS (SELECT (SELECT count(*) FROM matching) AS total, {stopped} AS stopped)
+facts AS (SELECT ({total}) AS total, {stopped} AS stopped)
 SELECT facts.total, facts.stopped, {columns}
 FROM facts LEFT JOIN (wanted JOIN gateway_payment p ON p.id = wanted.id) ON true
 ORDER BY p.created_at {order}, p.id {order}
@@ -196,13 +190,23 @@ _LINKED: Final = """
     SELECT p.id FROM (SELECT DISTINCT chain FROM chosen) one JOIN gateway_payment p ON p.chain = one.chain
     WHERE {scope} LIMIT %(most_linked)s
 """
-_STOPPED: Final = """
-CASE WHEN (SELECT count(*) FROM matching) < %(enough)s THEN EXISTS (
-    SELECT 1 FROM dimensions d CROSS JOIN LATERAL (
-        SELECT 1 FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} OFFSET %(looked)s LIMIT 1
-    ) beyond
-) ELSE false END
-"""
+# Where a walk has passed so many rows that it goes no further: only where rows are passed by.
+_HORIZON: Final = """(
+    SELECT p.created_at FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} OFFSET %(looked)s LIMIT 1
+)"""
+_WITHIN: Final = {
+    "DESC": "p.created_at > coalesce(d.horizon, '-infinity')", "ASC": "p.created_at < coalesce(d.horizon, 'infinity')",
+}  # fmt: skip
+# What is beyond a horizon may be newer than what another walk brought.
+_STOPPED: Final = """EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL) AND (
+    (SELECT count(*) FROM chosen) < %(limit)s
+    OR (SELECT min(created_at) FROM chosen) <= (SELECT max(horizon) FROM dimensions)
+)"""
+_TOTAL: Final = """SELECT count(*) FROM dimensions d CROSS JOIN LATERAL (
+    SELECT 1 FROM {source} p WHERE {conditions} LIMIT %(looked)s + 1
+) counted"""
+# So many payments may have one number that only some are looked at; its index is used whatever the planner thinks.
+_OF_ONE_NUMBER: Final = "(SELECT * FROM gateway_payment p WHERE {walk} LIMIT %(looked)s)"
 
 
 def _way(query: Query) -> str:
@@ -220,37 +224,49 @@ def _way(query: Query) -> str:
 def _statement(query: Query) -> str:
     way = _way(query)
     dimensions, index = _WAYS[way]
-    own = "c.merchant_id = %(merchant)s" + (" AND c.id = %(channel)s" if query.channel else "")
-    period = (("p.created_at >= %(start)s", query.start), ("p.created_at < %(end)s", query.end))
-    walk = " AND ".join([index, *(text for text, value in period if value is not None)])
+    walks = way in ("types", "methods", "time")
     order = "DESC" if query.page is None else "ASC"
-    filters = [
-        "walked.merchant_id = %(merchant)s",
-        *(["walked.channel_id = %(channel)s"] if query.channel else []),
-        *(["walked.merchant_transaction_id = %(transaction_id)s"] if query.transaction_id is not None else []),
-        *(["walked.payment_type = ANY(%(types)s)"] if query.types and way != "types" else []),
-        *(["walked.method = ANY(%(methods)s)"] if query.methods and way != "methods" else []),
-    ]
-    # A list that is full, or that nothing was filtered out of, ends before the limit does.
-    endless = query.page is None and way == "time" and not query.types and not query.methods
+    channels = "c.merchant_id = %(merchant)s" + (" AND c.id = %(channel)s" if query.channel else "")
     scope = "p.merchant_id = %(merchant)s" + (" AND p.channel_id = %(channel)s" if query.channel else "")
+    period = [
+        text
+        for text, value in (("p.created_at >= %(start)s", query.start), ("p.created_at < %(end)s", query.end))
+        if value is not None
+    ]
+    filters = [
+        *(["p.payment_type = ANY(%(types)s)"] if query.types and way != "types" else []),
+        *(["p.method = ANY(%(methods)s)"] if query.methods and way != "methods" else []),
+    ]
+    walk = " AND ".join([index, *period] if walks else [index])
+    horizon = _HORIZON.format(walk=walk, order=order) if filters and walks else "NULL::timestamptz"
+    source, stopped = "gateway_payment", _STOPPED if filters else "false"
+    if walks:
+        conditions = [walk, *filters, *([_WITHIN[order]] if filters else [])]
+    else:
+        again = ["p.merchant_transaction_id = %(transaction_id)s"] if query.transaction_id is not None else []
+        conditions = [scope, *again, *period, *filters]
+        source = _OF_ONE_NUMBER.format(walk=walk)
+        stopped = f"EXISTS (SELECT 1 FROM gateway_payment p WHERE {walk} OFFSET %(looked)s LIMIT 1)"
+    if query.page is not None and filters and walks:
+        stopped = "EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)"
+    parts = {"source": source, "conditions": " AND ".join(conditions)}
     return _STATEMENT.format(
-        dimensions=dimensions.format(channels=own),
-        walk=walk,
+        dimensions=dimensions.format(channels=channels),
+        horizon=horizon,
         order=order,
-        filters=" AND ".join(filters),
         wanted=_LINKED.format(scope=scope) if query.linked else "SELECT id FROM chosen",
-        stopped="false" if endless else _STOPPED.format(walk=walk, order=order),
+        total="SELECT count(*) FROM chosen" if query.page is None else _TOTAL.format(**parts),
+        stopped=stopped,
         columns=_COLUMNS,
+        **parts,
     )
 
 
 def _values(query: Query) -> dict[str, Any]:
-    page = query.page
+    offset = 0 if query.page is None else (query.page - 1) * query.limit
     return {
         "merchant": query.merchant, "channel": query.channel, "number": query.number, "start": query.start,
         "end": query.end, "transaction_id": query.transaction_id, "types": list(query.types),
-        "methods": list(query.methods), "limit": query.limit, "looked": LOOKED,
-        "most": query.limit if page is None else LOOKED + 1, "enough": query.limit if page is None else LOOKED + 1,
-        "offset": 0 if page is None else (page - 1) * query.limit, "most_linked": MOST_LINKED + 1,
+        "methods": list(query.methods), "limit": query.limit, "offset": offset, "most": offset + query.limit,
+        "looked": LOOKED, "most_linked": MOST_LINKED + 1,
     }  # fmt: skip
