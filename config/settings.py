@@ -114,6 +114,10 @@ GATEWAY_CHARGEBACK_ANSWER_DAYS: int = env.int("GATEWAY_CHARGEBACK_ANSWER_DAYS", 
 GATEWAY_MAIL_FROM: str = env.str("GATEWAY_MAIL_FROM", default="tollhouse@localhost")
 vars().update(env.email("EMAIL_URL", default="consolemail://"))
 
+# --- reconciliation files ---------------------------------------------------------------------------------------
+# The folder into which merchants' daily files are written, one folder a merchant.
+GATEWAY_OUTBOX: str = env.str("GATEWAY_OUTBOX", default=str(BASE_DIR / "var" / "outbox"))
+
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL")}
 DATABASES["default"].update(

@@ -8,12 +8,15 @@ from checkout.pages import widget_guide
 from gateway.api import health
 from gateway.api.figures import figures
 from gateway.api.urls import scheduling, version_3
+from reporting.urls import reports
 
 urlpatterns = [
     path("v1/", include("gateway.api.urls")),
     path("v1/", include("checkout.urls")),
     path("scheduling/v1/", include(scheduling)),
+    path("v1/", include("reporting.urls")),
     path("v3/", include(version_3)),
+    path("reports/", include(reports)),
     path("health/live", health.live),
     path("health/ready", health.ready),
     path("metrics", figures),

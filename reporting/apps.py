@@ -10,7 +10,8 @@ class ReportingConfig(AppConfig):
         """The columns that the vault seals."""
         from gateway.vault_rows import SEALED, Sealed
         from reporting.models import FilePiece
+        from reporting.outgoing import SftpTarget
 
-        column = Sealed(model=FilePiece, sealed="sealed")
-        if column not in SEALED:
-            SEALED.append(column)
+        for column in (Sealed(model=FilePiece, sealed="sealed"), Sealed(model=SftpTarget, sealed="secret_sealed")):
+            if column not in SEALED:
+                SEALED.append(column)

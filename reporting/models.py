@@ -383,3 +383,6 @@ class LineError(models.Model):
 
     def __str__(self) -> str:
         return f"{self.line}: {self.column} {self.message}"
+
+
+import reporting.outgoing  # noqa: E402, F401 - its models belong to this app

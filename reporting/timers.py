@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.due import Timer
-from reporting import folders, intake
+from reporting import days, deliveries, folders, intake
 
 TIMERS: Final = (
     Timer(name="settlement folder", about="files that lie in the watched folder are taken in", run=folders.look,
           every_s=10.0),
     Timer(name="settlement files", about="files that wait are read, matched and booked", run=intake.run_due,
           every_s=2.0),
+    Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,
+          next_at=days.next_at, every_s=60.0),
+    Timer(name="reconciliation deliveries", about="Send written files by SFTP, again where it failed.",
+          run=deliveries.run, next_at=deliveries.next_at, every_s=10.0),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from django.middleware.locale import LocaleMiddleware
 
 from gateway.api.envelope import plain_answer
 
-_API = re.compile(r"/v[0-9]+(?:/|$)|/health/|/metrics$")
+_API = re.compile(r"(?:/reports)?/v[0-9]+(?:/|$)|/health/|/metrics$")
 
 
 def is_api(path: str) -> bool:

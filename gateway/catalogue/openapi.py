@@ -209,9 +209,10 @@ def _tag(endpoint: Endpoint) -> str:
 def _path_id(endpoint: Endpoint) -> Json:
     if _tag(endpoint) == answers.CHECKOUTS:
         return answers.CHECKOUT_ID
+    what = "settlement" if endpoint.operation == "report" else "payment"
     return {
         "name": "id", "in": "path", "required": True, "schema": ID_SCHEMA,
-        "description": "The payment's id, 32 letters and digits.",
+        "description": f"The {what}'s id, 32 letters and digits.",
     }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ _ID = "^[0-9a-f]{32}$"
 _CHECKOUT = "^[0-9A-F]{32}-[0-9A-Za-z]{1,15}$"
 _AMOUNT = r"^[0-9]{1,12}\.[0-9]{2}$"
 _WIRE_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\+0000$"
+_SIGNED = r"^-?[0-9]{1,18}\.[0-9]{2,10}$"
 _ENVELOPE: Final[Json] = {
     "result": _ref("schemas", "Result"),
     "buildNumber": _text("Which build answered.", r"^[0-9a-f]{40}@[0-9: -]{19} \+0000$"),
@@ -318,6 +319,43 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["id", "result"],
         "A transaction in a list: the payment object, its own time and number with it.",
     ),
+    "Settlements": _enveloped(
+        {
+            "aggregations": {"type": "array", "items": _ref("schemas", "Settlement")},
+            "pages": {"type": "integer", "minimum": 0, "description": "How many pages; on /reports/v2/… only."},
+        },
+        ["aggregations"],
+        "Settlements, the earliest first.",
+    ),
+    "Settlement": _object(
+        {
+            "id": _text("The settlement's id, for its records.", _ID),
+            "reference": _text("The institute's name of the payout."),
+            "date": _text("When it was paid.", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+            "currency": _ref("schemas", "Currency"),
+            "amount": _text("Paid out: POS less NEG, of the records that succeeded.", _SIGNED),
+            "fee": _text("Fees among it, of the same records.", _SIGNED),
+            "count": {"type": "integer", "description": "Its records."},
+            "clearingInstitute": _map("name, merchantId."),
+            "merchantAccount": _map("id, name; missing where it is not known.", {"type": "string"}),
+            "records": {"type": "array", "items": {"type": "object", "additionalProperties": True},
+                        "description": "Count and sums by recordType, transactionType, cashflow and status."},
+            "matchedTransactions": _map("How many are MATCHED, MULTIPLE_MATCHES, NOT_MATCHED.", {"type": "integer"}),
+        },
+        ["id", "date", "currency", "amount", "fee", "count", "records"],
+        "What an institute paid out at once.",
+    ),
+    "SettlementRecords": _enveloped(
+        {
+            "id": _text("The settlement's id.", _ID),
+            "aggregation": _ref("schemas", "Settlement"),
+            "reconciliations": {"type": "array", "items": {"type": "object", "additionalProperties": True},
+                                "description": "Each under the API names of the reconciliation file's columns."},
+            "pages": {"type": "integer", "minimum": 0, "description": "How many pages; on /reports/v2/… only."},
+        },
+        ["id", "reconciliations"],
+        "A settlement with its records.",
+    ),
     "ResultCodes": _enveloped(
         {
             "resultCodes": {
@@ -410,6 +448,12 @@ _BODIES: Final[Mapping[str, str]] = {
     "query-one": "Found",
     "query-records": "RecordList",
     "query-record": "RecordList",
+    "settlements": "Settlements",
+    "settlement": "SettlementRecords",
+    "aggregations": "Settlements",
+    "aggregation": "SettlementRecords",
+    "aggregations-page": "Settlements",
+    "aggregation-page": "SettlementRecords",
     "acquirer-messages": "AcquirerMessages",
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",

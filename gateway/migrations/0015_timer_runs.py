@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0011_channel_time_zone"),
+        ("gateway", "0014_query"),
     ]
 
     operations = [

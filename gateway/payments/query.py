@@ -206,6 +206,7 @@ _TOTAL: Final = """SELECT count(*) FROM dimensions d CROSS JOIN LATERAL (
     SELECT 1 FROM {source} p WHERE {conditions} LIMIT %(looked)s + 1
 ) counted"""
 # So many payments may have one number that only some are looked at; its index is used whatever the planner thinks.
+_BEYOND: Final = "EXISTS (SELECT 1 FROM gateway_payment p WHERE {walk} OFFSET %(looked)s LIMIT 1)"
 _OF_ONE_NUMBER: Final = "(SELECT * FROM gateway_payment p WHERE {walk} LIMIT %(looked)s)"
 
 
@@ -246,7 +247,7 @@ def _statement(query: Query) -> str:
         again = ["p.merchant_transaction_id = %(transaction_id)s"] if query.transaction_id is not None else []
         conditions = [scope, *again, *period, *filters]
         source = _OF_ONE_NUMBER.format(walk=walk)
-        stopped = f"EXISTS (SELECT 1 FROM gateway_payment p WHERE {walk} OFFSET %(looked)s LIMIT 1)"
+        stopped = _BEYOND.format(walk=walk)
     if query.page is not None and filters and walks:
         stopped = "EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)"
     parts = {"source": source, "conditions": " AND ".join(conditions)}

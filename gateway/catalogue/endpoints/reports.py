@@ -1,0 +1,78 @@
+"""What was settled. Source: Part A, Endpoints; Part B, Reporting parameters; ruling D7."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.catalogue import structures as s
+from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
+from gateway.catalogue.formats import CURRENCY, number_between, one_of, worded
+from gateway.catalogue.structure import NEVER, O, Structure, structure
+
+MOST_PAGES = 100_000
+
+_FILTER = structure(
+    "Settlements", "ruling D7", "",
+    ("currency", worded("A3 ISO 4217", CURRENCY), O, "Only settlements in this currency."),
+    demand=NEVER,
+)  # fmt: skip
+_PAGES = structure(
+    "Pages", "ruling D7", "",
+    ("reconciliationType", one_of("SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"), O, "Only such records."),
+    ("pageNo", number_between(1, MOST_PAGES, words=f"integer 1 to {MOST_PAGES}"), O, "Pages hold 100.",
+     {"default": "1"}),
+    demand=NEVER,
+)  # fmt: skip
+_TRYING = structure(
+    "Test modes", "ruling D7", "",
+    ("testMode", one_of("EXTERNAL", "INTERNAL"), O, "INTERNAL: made-up settlements, always the same. Else: yours."),
+    demand=NEVER,
+)  # fmt: skip
+_PERIOD = s.REPORTING.without("sortValue", "sortOrder")
+# A settlement is named by its id: a period only narrows.
+_DETAIL = replace(s.REPORTING.needing(**{"date.from": O, "date.to": O}), demand=NEVER)
+_RULES = (NO_TEST_MODE_IN_LIVE,)
+
+_SUMS = "What each settlement of a period paid out, its sums by kind of record, and how many of them are matched."
+_RECORDS = "Every line of one settlement, under the API names of the reconciliation file's columns."
+
+
+def _endpoint(name: str, path: str, title: str, about: str, *structures: Structure) -> Endpoint:
+    return Endpoint(
+        name=name, method="GET", path=path, title=title, about=about, operation="report", scope="read",
+        structures=(ENTITY, *structures, _TRYING), rules=_RULES,
+        answers=(200, 400, 401, 403, 404, 429) if "{id}" in path else (200, 400, 401, 403, 429),
+    )  # fmt: skip
+
+
+SETTLEMENTS = _endpoint("settlements", "/v1/reports/reconciliations", "Sum settlements up", _SUMS, _PERIOD, _FILTER)
+SETTLEMENT = _endpoint(
+    "settlement", "/v1/reports/reconciliations/{id}", "Read a settlement's records", _RECORDS, _DETAIL
+)  # fmt: skip
+AGGREGATIONS = _endpoint(
+    "aggregations",
+    "/reports/v1/reconciliations/aggregations",
+    "Sum settlements up (other path)",
+    "The same as /v1/reports/reconciliations.",
+    _PERIOD,
+    _FILTER,
+)
+AGGREGATION = _endpoint(
+    "aggregation", "/reports/v1/reconciliations/aggregations/{id}", "Read a settlement's records (other path)",
+    "The same as /v1/reports/reconciliations/{id}.", _DETAIL,
+)  # fmt: skip
+AGGREGATIONS_PAGE = _endpoint(
+    "aggregations-page",
+    "/reports/v2/reconciliations/aggregations",
+    "Sum settlements up, page by page",
+    "The same in pages of 100 settlements.",
+    _PERIOD,
+    _FILTER,
+    _PAGES,
+)
+AGGREGATION_PAGE = _endpoint(
+    "aggregation-page", "/reports/v2/reconciliations/aggregations/{id}", "Read a settlement's records, page by page",
+    "The same in pages of 100 records.", _DETAIL, _PAGES,
+)  # fmt: skip
+
+REPORTS = (SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE)

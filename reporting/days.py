@@ -1,0 +1,222 @@
+"""Reconciliation files: one for each merchant and day of theirs, written to the outbox, made again at will.
+
+A day's file has the records of the settlement files that were done that day, as they stood when it ended. Its row is
+there before it is written, and fixes what the bytes are made of; so whoever writes it, and whenever, the bytes are the
+same. Source: Part B, Reconciliation file; decisions, section 8; decision 0026.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db import models, transaction
+from django.db.models import Exists, Max, OuterRef, Q
+
+from gateway import clock
+from gateway.models import Merchant
+from reporting.lines import Line, Names, names_of, recorded
+from reporting.models import SettlementRecord
+from reporting.outgoing import Delivery, ReconciliationFile, SftpTarget
+from reporting.reconciliation import csv_blocks
+
+GRACE: Final = timedelta(minutes=5)
+"""After a day's end, until its file is written: a settlement file that was done in its last moments is committed."""
+LEASE: Final = timedelta(minutes=30)
+"""Real time for writing one file, which is longer than a million lines take."""
+MOST_DAYS: Final = 31
+"""Days of one merchant that one run writes; the next run goes on."""
+OLDEST: Final = timedelta(days=366)
+"""A gap that is longer is not filled with empty files: the next one begins where the last one ended."""
+
+
+class NotYet(Exception):
+    """That day is not over for the merchant, or before their first record: there is no file of it."""
+
+
+class Changed(Exception):
+    """A file made again has other bytes than it had: what it was made of was changed by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    lines: int
+    size: int
+    sha256: str
+
+
+def end_of(merchant: Merchant, day: date) -> datetime:
+    """The moment, by the merchant's clock, at which their ``day`` ends."""
+    midnight = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(merchant.time_zone))
+    return midnight.astimezone(UTC)
+
+
+def content(file: ReconciliationFile) -> Iterator[bytes]:
+    """The bytes of a file, a block at a time: always the same."""
+    yield from csv_blocks(_lines(file))
+
+
+def _lines(file: ReconciliationFile) -> Iterator[Line]:
+    return recorded(file.merchant, file.begins_at, file.ends_at, Names(**file.names))
+
+
+# --- which days -----------------------------------------------------------------------------------------------------
+
+
+def next_day(merchant: Merchant) -> date | None:
+    """The first day of the merchant that has no file yet; None as long as nothing was ever settled for them."""
+    last: date | None = ReconciliationFile.objects.filter(merchant=merchant).aggregate(day=Max("day"))["day"]
+    if last is None:
+        first = SettlementRecord.objects.filter(merchant=merchant).order_by("recorded_at").first()
+        if first is None:
+            return None
+        day = first.recorded_at.astimezone(ZoneInfo(merchant.time_zone)).date()
+    else:
+        day = last + timedelta(days=1)
+    today = clock.now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date()
+    return max(day, today - OLDEST)
+
+
+def next_at(merchant: Merchant) -> datetime | None:
+    """When the merchant's next file is due, by their clock."""
+    day = next_day(merchant)
+    return None if day is None else end_of(merchant, day) + GRACE
+
+
+def begin(merchant: Merchant, most: int = MOST_DAYS) -> list[ReconciliationFile]:
+    """Rows for the days that are over and have none; two that do so at once make each row once."""
+    begun = []
+    while len(begun) < most and (day := next_day(merchant)) is not None:
+        if clock.now(merchant) < end_of(merchant, day) + GRACE:
+            break
+        last = ReconciliationFile.objects.filter(merchant=merchant).order_by("-day").first()
+        offset = merchant.clock_offset
+        # Where the clock was moved since the last file, the day ended when it was moved, or so: at the latest now.
+        known = last.offset == offset if last is not None else not offset
+        end = end_of(merchant, day) - offset if known else clock.real()
+        start = last.ends_at if last is not None else end_of(merchant, day - timedelta(days=1))
+        names = names_of(Merchant.objects.select_related("division").get(pk=merchant.pk)).kept()
+        file, made = ReconciliationFile.objects.get_or_create(
+            merchant=merchant, day=day,
+            defaults={"begins_at": start, "ends_at": max(start, end), "names": names, "offset": offset},
+        )  # fmt: skip
+        if made:
+            begun.append(file)
+    return begun
+
+
+def of_day(merchant: Merchant, day: date) -> ReconciliationFile:
+    """The file's row for a past day, begun and written now if need be. Raises NotYet."""
+    while (file := ReconciliationFile.objects.filter(merchant=merchant, day=day).first()) is None:
+        following = next_day(merchant)
+        if following is None or day < following or not begin(merchant):
+            raise NotYet(_why_not(merchant, day, following))
+    if file.written_at is None:
+        write(file)
+        file.refresh_from_db()
+    return file
+
+
+def _why_not(merchant: Merchant, day: date, following: date | None) -> str:
+    if following is None:
+        return f"nothing was settled for {merchant.name} yet"
+    if day < following:
+        return f"{day} is before the first record of {merchant.name}"
+    until = (end_of(merchant, day) + GRACE).astimezone(ZoneInfo(merchant.time_zone))
+    return f"{day} is over for {merchant.name} at {until:%Y-%m-%d %H:%M %Z}; the file is made then"
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def path_of(file: ReconciliationFile) -> Path:
+    return Path(settings.GATEWAY_OUTBOX) / file.merchant_id.hex / file.name
+
+
+def write(file: ReconciliationFile) -> bool:
+    """Write the file to the outbox, and begin its delivery where there is a target. False when somebody else does."""
+    now = clock.real()
+    mine = now + LEASE
+    free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
+    unwritten = ReconciliationFile.objects.filter(pk=file.pk, written_at__isnull=True)
+    if not unwritten.filter(free).update(lease_until=mine):
+        return False
+    written = store(path_of(file), content(file))
+    with transaction.atomic(durable=not transaction.get_connection().in_atomic_block):
+        done = unwritten.filter(lease_until=mine).update(
+            lines=written.lines, size=written.size, sha256=written.sha256, written_at=clock.real(), lease_until=None
+        )
+        if done and SftpTarget.objects.filter(merchant=file.merchant_id, active=True).exists():
+            Delivery.objects.get_or_create(file=file, defaults={"due_at": clock.now(file.merchant)})
+    return bool(done)
+
+
+def store(path: Path, blocks: Iterable[bytes]) -> Written:
+    """Put ``blocks`` into ``path``: all of it, or nothing that has that name. Lines are counted without the header."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    digest, size, lines = hashlib.sha256(), 0, -1
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+        with os.fdopen(descriptor, "wb") as opened:
+            for block in blocks:
+                opened.write(block)
+                digest.update(block)
+                size += len(block)
+                lines += _rows_in(block)
+            opened.flush()
+            os.fsync(opened.fileno())
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return Written(lines=lines, size=size, sha256=digest.hexdigest())
+
+
+def _rows_in(block: bytes) -> int:
+    # Line breaks inside a value are a line feed alone at most: control characters never reach a record.
+    return block.count(b"\r\n")
+
+
+def again(file: ReconciliationFile, path: Path | None = None) -> Path:
+    """Make a written file once more, in the outbox or at ``path``. Raises Changed for other bytes than it had."""
+    target = path or path_of(file)
+    part = target.with_name(f".{target.name}.{uuid4().hex}.again")
+    try:
+        made = store(part, content(file))
+        if made.sha256 != file.sha256:
+            raise Changed(f"{file.name}: {made.sha256[:16]}… instead of {file.sha256[:16]}…")
+        part.replace(target)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    return target
+
+
+# --- the timer ------------------------------------------------------------------------------------------------------
+
+
+def run(merchant: Merchant | None) -> int:
+    """Write what is due: the files of days that are over. Returns how many."""
+    settled = Exists(SettlementRecord.objects.filter(merchant=OuterRef("pk")))
+    merchants = [merchant] if merchant is not None else list(Merchant.objects.filter(settled))
+    for one in merchants:
+        begin(one)
+    waiting: models.QuerySet[ReconciliationFile] = ReconciliationFile.objects.filter(written_at__isnull=True)
+    if merchant is not None:
+        waiting = waiting.filter(merchant=merchant)
+    return sum(write(file) for file in waiting.select_related("merchant").order_by("day")[:MOST_DAYS])

@@ -1,0 +1,161 @@
+"""Settlements to try with: made up, always the same for one entity and day, and kept nowhere (testMode=INTERNAL).
+
+They pass through the same tables as real ones, so that sums are of their records and names are the contract's.
+Source: Part A, What the service does, 5; ruling D7.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from reporting.lines import Line, Names, names_of
+from reporting.models import Matching
+from reporting.reports import PAGE, Part, Scope, Summary, Wanted, refuse_a_long_period
+
+INSTITUTE: Final = "Simulated clearing"
+FORMAT: Final = "MADE-UP"
+PERCENT: Final = Decimal("0.0145")
+MANY: Final = 250
+"""Records on the first of each month: enough to turn pages."""
+_CENT: Final = Decimal("0.01")
+_KINDS: Final = (
+    # of a hundred, record type, transaction type, cash flow
+    (82, "SETTLED", "DEBIT", "POS"),
+    (10, "SETTLED", "REFUND", "NEG"),
+    (3, "SETTLED", "CREDIT", "NEG"),
+    (3, "CHARGEBACK", "DEBIT", "NEG"),
+    (2, "CHARGEBACK REVERSAL", "DEBIT", "POS"),
+)  # fmt: skip
+_ANY: Final = date(2026, 1, 1)
+_REASON: Final = "000.100.204"
+
+
+def summaries(scope: Scope, wanted: Wanted) -> tuple[list[Summary], int]:
+    """One settlement for each day of the period, as :func:`reporting.reports.summaries` tells real ones."""
+    refuse_a_long_period(wanted)
+    assert wanted.start is not None
+    assert wanted.end is not None
+    days = [wanted.start + timedelta(days=number) for number in range((wanted.end - wanted.start).days + 1)]
+    if wanted.currency not in ("", "EUR"):
+        days = []
+    total = len(days)
+    if wanted.page is not None:
+        days = days[(wanted.page - 1) * PAGE : wanted.page * PAGE]
+    names = _names(scope)
+    return [_summary(day, _id(scope, day), _lines(scope, day, names), scope) for day in days], total
+
+
+def one(scope: Scope, key: UUID, wanted: Wanted) -> tuple[Summary, list[Line], int]:
+    """The settlement of the day that ``key`` names; an id that was never told names a day, too."""
+    told_before = key.bytes[:12] == _prefix(scope)
+    number = int.from_bytes(key.bytes[12:], "big")
+    last = date.max.toordinal()
+    day = date.fromordinal(number) if told_before and 3 < number < last else _ANY + timedelta(days=number % 365)
+    lines = _lines(scope, day, _names(scope))
+    summary = _summary(day, key, lines, scope)
+    chosen = [line for line in lines if wanted.record_type in ("", line.record_type)]
+    if wanted.order:
+        chosen.sort(key=lambda line: line.presented_at, reverse=wanted.order == "DESC")
+    total = len(chosen)
+    return summary, chosen if wanted.page is None else chosen[(wanted.page - 1) * PAGE : wanted.page * PAGE], total
+
+
+def _entity(scope: Scope) -> str:
+    return scope.held_at[0] if scope.held_at else scope.merchant.entity_id
+
+
+def _prefix(scope: Scope) -> bytes:
+    return hashlib.sha256(f"made up: {_entity(scope)}".encode()).digest()[:12]
+
+
+def _id(scope: Scope, day: date) -> UUID:
+    return UUID(bytes=_prefix(scope) + day.toordinal().to_bytes(4, "big"))
+
+
+def _names(scope: Scope) -> Names:
+    real = names_of(scope.merchant)
+    return Names(
+        psp=real.psp, division=real.division, accounts={**real.accounts, scope.merchant.pk.hex: scope.merchant.name},
+        institutes={_institute().hex: INSTITUTE},
+    )  # fmt: skip
+
+
+def _institute() -> UUID:
+    return UUID(int=1)
+
+
+def _summary(day: date, key: UUID, lines: Sequence[Line], scope: Scope) -> Summary:
+    parts: dict[tuple[str, ...], Part] = {}
+    for line in lines:
+        kind = (line.record_type, line.transaction_type, line.cashflow, line.settlement_status, line.matching)
+        part = parts.get(kind)
+        if part is None:
+            part = parts[kind] = Part(
+                record_type=kind[0], transaction_type=kind[1], cashflow=kind[2], status=kind[3], matching=kind[4],
+                count=0, amount=Decimal(0), fee=Decimal(0),
+            )  # fmt: skip
+        part.count += 1
+        part.amount += line.settlement_amount
+        part.fee += line.settlement_fee or 0
+    return Summary(
+        id=key, reference=f"MADE-UP-{day:%Y%m%d}", date=day, currency="EUR", institute=INSTITUTE,
+        institute_merchant_id=_entity(scope), account=UUID(_entity(scope)),
+        parts=[parts[kind] for kind in sorted(parts)],
+    )  # fmt: skip
+
+
+def _lines(scope: Scope, day: date, names: Names) -> list[Line]:
+    draws = random.Random(f"{_entity(scope)} {day}")  # noqa: S311 - made-up data
+    count = MANY if day.day == 1 else draws.randint(3, 9)
+    lines = [_payment(scope, day, names, draws, number) for number in range(1, count + 1)]
+    fee = _line(
+        scope, day, names, count + 1, record_type="FEE", transaction_type="BATCH", cashflow="NEG",
+        amount=Decimal("2.50"), settlement_amount=Decimal("2.50"),
+    )  # fmt: skip
+    return [*lines, fee]
+
+
+def _payment(scope: Scope, day: date, names: Names, draws: random.Random, number: int) -> Line:
+    record_type, transaction_type, cashflow = draws.choices(_KINDS, [kind[0] for kind in _KINDS])[0][1:]
+    amount = Decimal(draws.randint(500, 25_000)) / 100
+    fee = (amount * PERCENT).quantize(_CENT)
+    payment = UUID(int=draws.getrandbits(128))
+    matching = draws.choices((Matching.MATCHED, Matching.MULTIPLE_MATCHES, Matching.NOT_MATCHED), (94, 3, 3))[0]
+    many = [payment, UUID(int=draws.getrandbits(128))]
+    disputed = record_type.startswith("CHARGEBACK")
+    return _line(
+        scope, day, names, number, record_type=record_type, transaction_type=transaction_type, cashflow=cashflow,
+        amount=amount, settlement_amount=amount - fee if cashflow == "POS" else amount + fee, settlement_fee=fee,
+        settlement_tx_id=f"MU{day:%y%m%d}{number:04d}", tx_id1=f"SIM{draws.getrandbits(80):020X}",
+        merchant_transaction_id=f"made-up-{day:%Y%m%d}-{number:04d}", brand=draws.choice(("VISA", "MASTER")),
+        presented_at=datetime(day.year, day.month, day.day, tzinfo=UTC) - timedelta(seconds=draws.randint(1, 172_800)),
+        last4=f"{draws.randint(0, 9999):04d}", account_holder="Jane Jones", reason_code=_REASON if disputed else "",
+        candidates=sorted(many) if matching == Matching.MULTIPLE_MATCHES else None,
+        payment=payment if matching == Matching.MATCHED else None,
+        number=draws.randint(1, 10**9) if matching == Matching.MATCHED else None,
+        chargeback=UUID(int=draws.getrandbits(128)) if disputed and matching == Matching.MATCHED else None,
+    )  # fmt: skip
+
+
+def _line(scope: Scope, day: date, names: Names, place: int, **values: Any) -> Line:
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    plain: dict[str, Any] = {
+        "id": UUID(int=(_id(scope, day).int + place) % 2**128), "line": place, "recorded_at": midnight,
+        "institute": _institute(), "institute_merchant_id": _entity(scope), "account": UUID(_entity(scope)),
+        "merchant": scope.merchant.pk, "currency": "EUR", "presented_at": midnight, "settlement_currency": "EUR",
+        "settlement_fee": None, "fx_rate": Decimal(1), "settlement_date": day, "settlement_status": "SUCCESS",
+        "chargeback": None, "time_zone": "UTC", "format": FORMAT, "candidates": None, "payment": None, "number": None,
+        "channel": None, "means": "card", "request": {}, "answer": {},
+    }  # fmt: skip
+    texts = (
+        "settlement_tx_id", "tx_id1", "tx_id2", "tx_id3", "merchant_transaction_id", "merchant_invoice_id", "brand",
+        "descriptor", "last4", "bank_code", "account_holder", "reason_code", "reason_text", "paid_transaction_id",
+        "paid_invoice_id", "paid_brand", "memo",
+    )  # fmt: skip
+    return Line(**{**dict.fromkeys(texts, ""), **plain, **values}, names=names)

@@ -1,0 +1,50 @@
+"""Make a merchant's reconciliation file of a day, for the first time or once more."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway import identifiers
+from gateway.models import Merchant
+from reporting import days
+
+
+class Command(BaseCommand):
+    help = "Write a merchant's reconciliation file of a past day; one that was written is made again, byte for byte."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--merchant", required=True, help="the merchant's entity id")
+        parser.add_argument("--date", required=True, help="a day of the merchant's, yyyy-MM-dd")
+        parser.add_argument("--output", help="where to put it; - is standard output; without it the outbox")
+
+    def handle(self, *args: Any, merchant: str, date: str, output: str | None, **options: Any) -> None:
+        day = _day(date)
+        key = identifiers.parse_id(merchant)
+        found = Merchant.objects.filter(pk=key).first() if key is not None else None
+        if found is None:
+            raise CommandError(f"There is no merchant {merchant}.")
+        try:
+            file = days.of_day(found, day)
+        except days.NotYet as fault:
+            raise CommandError(f"There is no file: {fault}.") from None
+        if output == "-":
+            for block in days.content(file):
+                self.stdout.write(block.decode(), ending="")
+            return
+        try:
+            path = days.again(file, Path(output) if output else None)
+        except days.Changed as fault:
+            raise CommandError(f"The file would not be what it was: {fault}.") from None
+        self.stdout.write(f"{path}: {file.lines} lines, {file.size} bytes, SHA-256 {file.sha256}")
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise CommandError(f"--date must be a day yyyy-MM-dd, e.g. 2026-05-14, not {text}.") from None

@@ -1,0 +1,219 @@
+"""The columns of reconciliation, once: the CSV file, the detail report and the docs read this table.
+
+Spellings are the contract's, ClearingInsitituteName among them. A required column is never empty: where the institute
+and the payment say nothing, the fallbacks here do. Source: Part B, Reconciliation file; decisions, section 8;
+decision 0026.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from gateway import identifiers, results
+from reporting.lines import Line
+from reporting.models import RecordType
+
+CHARGEBACKS: Final = (RecordType.CHARGEBACK, RecordType.CHARGEBACK_REVERSAL)
+BLOCK_LINES: Final = 1_000
+"""Lines of CSV made at a time: a file of a million needs no more memory than one of a thousand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """``api``: the dotted name in the detail report, of a card and of a bank account where they differ; '' for none.
+    ``need``: R required, O optional, C conditional."""
+
+    csv: str
+    api: tuple[str, ...]
+    words: str
+    need: str
+    cell: Callable[[Line], str]
+    about: str
+
+    def api_of(self, line: Line) -> str:
+        return self.api[-1] if line.is_bank_account else self.api[0]
+
+
+def decimal(value: Decimal) -> str:
+    """At least two decimals, and no zeros behind them: 92.00, 0.2575."""
+    text = f"{value:f}"
+    whole, _, part = text.partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"
+
+
+def _hex(value: Any) -> str:
+    return value.hex if value is not None else ""
+
+
+def _time(line: Line) -> str:
+    moment: datetime = line.presented_at.astimezone(ZoneInfo(line.time_zone))
+    return moment.strftime("%Y-%m-%d %H:%M:%S%z")
+
+
+def _transaction_id(line: Line) -> str:
+    return (
+        line.paid_transaction_id or line.merchant_transaction_id or _hex(line.payment) or line.settlement_tx_id
+        or line.id.hex
+    )  # fmt: skip
+
+
+def _reason_text(line: Line) -> str:
+    if line.record_type not in CHARGEBACKS:
+        return ""
+    if line.reason_text or not line.reason_code:
+        return line.reason_text
+    known = results.RESULT_CODES.get(line.reason_code)
+    return known.description[:128] if known is not None else ""
+
+
+def _last4(line: Line) -> str:
+    if line.last4:
+        return line.last4
+    if card := line.answer.get("card"):
+        return str(card.get("last4Digits", ""))
+    account = {**line.answer.get("bankAccount", {}), **line.request.get("bankAccount", {})}
+    end = str(account.get("iban") or account.get("number") or "")[-4:]
+    return end if len(end) == 4 and end.isalnum() else ""
+
+
+def _holder(line: Line) -> str:
+    kind = "bankAccount" if line.is_bank_account else "card"
+    return line.account_holder or str(line.request.get(kind, {}).get("holder", ""))[:128]
+
+
+def _rows(*rows: tuple[str, str, str, str, Callable[[Line], str], str]) -> tuple[Column, ...]:
+    return tuple(
+        Column(csv=csv, api=tuple(api.split(" or ")) if api else ("",), words=words, need=need, cell=cell, about=about)
+        for csv, api, words, need, cell, about in rows
+    )
+
+
+_AN64: Final = "AN 64"
+COLUMNS: Final = _rows(
+    ("ReconciliationType", "recordType", "SETTLED, CHARGEBACK, CHARGEBACK REVERSAL, FEE", "R",
+     lambda line: line.record_type, "What the line is."),
+    ("PaymentType", "transactionType", "DEBIT, CREDIT, REFUND, BATCH, MONTHLY, SUBMERCHANT, PAYMENT_FACILITATOR, "
+     "AUTH_FEE, CAPTURE_FEE, CANCEL_FEE, REFUND_FEE", "R", lambda line: line.transaction_type,
+     "DB and CP are DEBIT, CD is CREDIT, RF is REFUND; the others are fees."),
+    ("Cashflow", "settlement.cashflow", "POS or NEG", "R", lambda line: line.cashflow,
+     "Towards you, or away from you."),
+    ("ClearingInstituteMerchantId", "clearingInstitute.merchantId", "AN 5-64", "R",
+     lambda line: line.institute_merchant_id, "Your account at the institute."),
+    ("MerchantAccountId", "merchantAccount.id", "AN 32", "R",
+     lambda line: _hex(line.account or line.channel or line.merchant),
+     "The same account here; where it is not known, the payment's channel, else the merchant."),
+    ("MerchantAccountName", "merchantAccount.name", "AN", "O", lambda line: line.account_name, "Its name."),
+    ("PspId", "pspEntityId", "AN 32", "R", lambda line: line.psp, "The payment service provider."),
+    ("DivisionId", "divisionEntityId", "AN 32", "O", lambda line: line.division, "The division."),
+    ("MerchantId", "merchantEntityId", "AN 32", "R", lambda line: _hex(line.merchant), "The merchant."),
+    ("SettlementTxId", "settlement.id", "AN 0-64", "O", lambda line: line.settlement_tx_id,
+     "The institute's id of the line."),
+    ("UniqueID", "payment.id", "AN 32", "O", lambda line: _hex(line.payment), "The payment, once it is matched."),
+    ("ShortId", "", "AN 14", "O",
+     lambda line: identifiers.short_id(line.number) if line.number is not None else "", "Its short id."),
+    ("ConnectorTxId1", "clearingInstitute.txId1", _AN64, "O", lambda line: line.tx_id1,
+     "The institute's ids of the payment."),
+    ("ConnectorTxId2", "clearingInstitute.txId2", _AN64, "O", lambda line: line.tx_id2, ""),
+    ("ConnectorTxId3", "clearingInstitute.txId3", _AN64, "O", lambda line: line.tx_id3, ""),
+    ("Amount", "amount", "decimal", "R", lambda line: decimal(line.amount), "Of the payment or the fee, unsigned."),
+    ("Currency", "currency", "A3 ISO 4217", "R", lambda line: line.currency, ""),
+    ("Brand", "paymentBrand", "A up to 16", "O", lambda line: line.brand or line.paid_brand[:16], ""),
+    ("TxRequestTime", "presentmentDate", "time of order", "O", _time,
+     "In the institute's time zone, which it names; where the institute gives none, when its file came."),
+    ("SettlementAmount", "settlement.amount", "decimal", "R", lambda line: decimal(line.settlement_amount),
+     "What is paid out for the line, unsigned: Cashflow tells the direction."),
+    ("SettlementCurrency", "settlement.currency", "A3 ISO 4217", "R", lambda line: line.settlement_currency, ""),
+    ("SettlementFee", "settlement.fee", "decimal", "O",
+     lambda line: "" if line.settlement_fee is None else decimal(line.settlement_fee),
+     "Taken off already, in the settlement currency."),
+    ("SettlementFxRate", "settlement.fxRate", "decimal", "R", lambda line: decimal(line.fx_rate),
+     "Settlement currency for one of Currency."),
+    ("SettlementDate", "settlement.date", "date", "R", lambda line: line.settlement_date.isoformat(),
+     "When the institute paid, in its time zone."),
+    ("SettlementStatus", "settlement.status", "SUCCESS, FAILED", "R", lambda line: line.settlement_status, ""),
+    ("Descriptor", "descriptor", "AN 128", "O",
+     lambda line: line.descriptor or str(line.request.get("descriptor", "")), "Text on the shopper's statement."),
+    ("AccountNumberLast4", "card.last4Digits or bankAccount.last4Digits", "AN 4", "O", _last4, "Never more."),
+    ("BankCode", "bankAccount.bankCode", "AN 12", "O",
+     lambda line: line.bank_code or str(line.request.get("bankAccount", {}).get("bankCode", "")), ""),
+    ("AccountHolder", "card.holder or bankAccount.holder", "AN 128", "O", _holder, ""),
+    ("ReasonCode", "result.code", "AN 2-11 digits and dots", "O",
+     lambda line: line.reason_code if line.record_type in CHARGEBACKS else "", "Chargebacks only: 000.100.2nn."),
+    ("ReasonDesc", "result.description", "AN 128", "O", _reason_text, "Chargebacks only."),
+    ("SettlementFileFormat", "settlement.format", "AN 32", "R", lambda line: line.format,
+     "Of the institute's file."),
+    ("ClearingInsitituteName", "clearingInstitute.name", _AN64, "R", lambda line: line.institute_name,
+     "The institute. Spelt as the contract spells it."),
+    ("MatchingStatus", "matchedTransactions.status", "MATCHED, MULTIPLE_MATCHES, NOT_MATCHED", "C",
+     lambda line: line.matching, "Empty for fees: no payment is behind them."),
+    ("MatchedTransactions", "matchedTransactions.payment[n].id", "AN 32", "C",
+     lambda line: ",".join(payment.hex for payment in line.matched), "Joined by commas, where several may be meant."),
+    ("ChargebackId", "chargebackTransaction.id", "AN 32", "C", lambda line: _hex(line.chargeback),
+     "The CB or CR payment that a matched chargeback led to."),
+    ("TransactionId", "merchantTransactionId", "AN 8-255", "R", _transaction_id,
+     "Your reference; without one the payment's id, else SettlementTxId, else the record's own id."),
+    ("InvoiceId", "merchantInvoiceId", "AN 8-255", "O",
+     lambda line: line.paid_invoice_id or line.merchant_invoice_id, "Your invoice number."),
+)  # fmt: skip
+HEADER: Final = tuple(column.csv for column in COLUMNS)
+REQUIRED: Final = tuple(column.csv for column in COLUMNS if column.need == "R")
+_CELLS: Final = tuple(column.cell for column in COLUMNS)
+_LIST: Final = "[n]."
+
+
+def csv_blocks(lines: Iterable[Line]) -> Iterator[bytes]:
+    """The file, a piece at a time: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
+    yield _text([HEADER])
+    block: list[Sequence[str]] = []
+    for line in lines:
+        block.append([cell(line) for cell in _CELLS])
+        if len(block) == BLOCK_LINES:
+            yield _text(block)
+            block.clear()
+    if block:
+        yield _text(block)
+
+
+def _text(rows: Iterable[Sequence[str]]) -> bytes:
+    written = io.StringIO(newline="")
+    csv.writer(written, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL).writerows(rows)
+    return written.getvalue().encode()
+
+
+def record(line: Line) -> dict[str, Any]:
+    """The line as the detail report tells it: the API names, nested at the dots; what is empty is left out.
+
+    merchantMemo stands beside them where the payment has one: it appears in reporting only (D17).
+    """
+    told: dict[str, Any] = {}
+    for column in COLUMNS:
+        if not (name := column.api_of(line)):
+            continue
+        if _LIST in name:
+            if line.matched:
+                place, _, leaf = name.partition(_LIST)
+                _put(told, place, [{leaf: payment.hex} for payment in line.matched])
+        elif value := column.cell(line):
+            _put(told, name, value)
+    if line.memo:
+        told["merchantMemo"] = line.memo
+    return told
+
+
+def _put(told: dict[str, Any], name: str, value: Any) -> None:
+    *path, leaf = name.split(".")
+    for step in path:
+        told = told.setdefault(step, {})
+    told[leaf] = value
+
+
+def api_names() -> Mapping[str, str]:
+    """CSV column → the names that the report may tell it under, for the docs."""
+    return {column.csv: " or ".join(column.api) for column in COLUMNS}

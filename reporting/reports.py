@@ -1,0 +1,257 @@
+"""What was settled, as merchants ask for it: sums of settlements, and the records of one. Reading only.
+
+A sum is always taken of the records themselves, in the statement that answers; there is no second place where one
+stands. Source: Part B, Reporting parameters; ruling D7; decision 0026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from gateway.catalogue.parse import Invalid, ParameterError
+from gateway.models import AcquirerAccount, Channel, Merchant
+from reporting import reconciliation
+from reporting.lines import FOREVER, Line, Names, ask, names_of
+
+PAGE: Final = 100
+"""Records of a page, and settlements of one."""
+MOST_RECORDS: Final = 10_000
+"""Records of one answer without pages."""
+MOST_SETTLEMENTS: Final = 1_000
+"""Settlements of one answer without pages."""
+MOST_DAYS: Final = 366
+ZERO: Final = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose settlements: the merchant's; with ``held_at``, of these accounts at institutes alone (a channel's)."""
+
+    merchant: Merchant
+    held_at: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What of it. ``start`` and ``end``: settlement dates, both included. ``order``: of a settlement's records by the
+    time of the order, ASC or DESC; '' is the order of the file. ``page``: 1 and up; None: all at once."""
+
+    start: date | None = None
+    end: date | None = None
+    currency: str = ""
+    record_type: str = ""
+    order: str = ""
+    page: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Part:
+    """Records of one kind within a settlement: how many, and their sums."""
+
+    record_type: str
+    transaction_type: str
+    cashflow: str
+    status: str
+    matching: str
+    count: int
+    amount: Decimal
+    fee: Decimal
+
+
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """One settlement. ``account``: the id that the merchant account has here, or None."""
+
+    id: UUID
+    reference: str
+    date: date
+    currency: str
+    institute: str
+    institute_merchant_id: str
+    account: UUID | None
+    parts: list[Part]
+
+
+def scope_of(merchant: Merchant, channel: Channel | None) -> Scope:
+    """A channel sees what is settled for its accounts (for the simulator's, which has none, itself)."""
+    if channel is None:
+        return Scope(merchant=merchant, held_at=None)
+    accounts = AcquirerAccount.objects.filter(channel=channel).values_list("acquirer_merchant_id", flat=True)
+    return Scope(merchant=merchant, held_at=(channel.entity_id, *accounts))
+
+
+# --- sums ---------------------------------------------------------------------------------------------------------
+
+# A settlement of an account that nobody knows belongs to whose payments are in it.
+_CHOSEN: Final = """
+    SELECT s.* FROM reporting_settlement s
+    WHERE s.merchant_id = %(merchant)s AND s.date BETWEEN %(start)s AND %(end)s
+    UNION ALL
+    SELECT s.* FROM reporting_settlement s
+    WHERE s.merchant_id IS NULL AND s.date BETWEEN %(start)s AND %(end)s
+        AND EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.settlement_id = s.id
+            AND r.merchant_id = %(merchant)s)
+"""
+_ONE: Final = "SELECT s.* FROM reporting_settlement s WHERE s.id = %(id)s"
+_SUMMARY: Final = """
+WITH chosen AS (
+    SELECT * FROM ({settlements}) s WHERE {conditions} ORDER BY s.date, s.id
+),
+page AS (SELECT * FROM chosen ORDER BY date, id OFFSET %(offset)s LIMIT %(limit)s)
+SELECT (SELECT count(*) FROM chosen), s.id, s.reference, s.date, s.currency, i.name, s.institute_merchant_id, s.account,
+    r.record_type, r.transaction_type, r.cashflow, r.settlement_status, r.state, count(*), sum(r.settlement_amount),
+    coalesce(sum(r.settlement_fee), 0)
+FROM page s
+JOIN reporting_clearinginstitute i ON i.id = s.institute_id
+JOIN reporting_settlementrecord r ON r.settlement_id = s.id AND r.merchant_id = %(merchant)s
+GROUP BY s.id, s.reference, s.date, s.currency, i.name, s.institute_merchant_id, s.account, r.record_type,
+    r.transaction_type, r.cashflow, r.settlement_status, r.state
+ORDER BY s.date, s.id, r.record_type, r.transaction_type, r.cashflow, r.settlement_status, r.state
+"""
+
+
+def summaries(scope: Scope, wanted: Wanted, settlement: UUID | None = None) -> tuple[list[Summary], int]:
+    """The settlements of a period, or the one that is named, and how many there are on all pages.
+
+    Raises Invalid for a period that is too long, or more than MOST_SETTLEMENTS without pages.
+    """
+    refuse_a_long_period(wanted)
+    conditions = [
+        *(["s.institute_merchant_id = ANY(%(held_at)s)"] if scope.held_at is not None else []),
+        *(["s.currency = %(currency)s"] if wanted.currency else []),
+        *(["(s.merchant_id = %(merchant)s OR s.merchant_id IS NULL)"] if settlement else []),
+        *(["s.date >= %(start)s"] if wanted.start else []),
+        *(["s.date <= %(end)s"] if wanted.end else []),
+        *([_HAS_TYPE] if wanted.record_type else []),
+    ]
+    values = _values(scope, wanted) | {
+        "id": settlement, "limit": MOST_SETTLEMENTS + 1 if wanted.page is None else PAGE,
+        "offset": 0 if wanted.page is None else (wanted.page - 1) * PAGE,
+    }  # fmt: skip
+    text = _SUMMARY.format(settlements=_ONE if settlement else _CHOSEN, conditions=" AND ".join(conditions) or "true")
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        rows = cursor.fetchall()
+    total = rows[0][0] if rows else 0
+    if wanted.page is None and total > MOST_SETTLEMENTS:
+        message = f"ends a period with more than {MOST_SETTLEMENTS:,} settlements: ask for pages, or a shorter one"
+        raise Invalid([ParameterError(name="date.to", message=message)])
+    found: dict[UUID, Summary] = {}
+    for row in rows:
+        one = found.get(row[1])
+        if one is None:
+            one = found[row[1]] = Summary(
+                id=row[1], reference=row[2], date=row[3], currency=row[4], institute=row[5],
+                institute_merchant_id=row[6], account=row[7], parts=[],
+            )  # fmt: skip
+        names = ("record_type", "transaction_type", "cashflow", "status", "matching", "count", "amount", "fee")
+        one.parts.append(Part(**dict(zip(names, row[8:], strict=True))))
+    return list(found.values()), total
+
+
+def refuse_a_long_period(wanted: Wanted) -> None:
+    if wanted.start and wanted.end and (wanted.end - wanted.start).days >= MOST_DAYS:
+        message = f"ends a period of more than {MOST_DAYS} days"
+        raise Invalid([ParameterError(name="date.to", value=wanted.end.isoformat(), message=message)])
+
+
+_HAS_TYPE: Final = (
+    "EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.settlement_id = s.id AND r.merchant_id = %(merchant)s"
+    " AND r.record_type = %(record_type)s)"
+)
+
+
+def _values(scope: Scope, wanted: Wanted) -> dict[str, Any]:
+    return {
+        "merchant": scope.merchant.pk, "start": wanted.start, "end": wanted.end, "currency": wanted.currency,
+        "held_at": list(scope.held_at or ()), "record_type": wanted.record_type,
+    }  # fmt: skip
+
+
+def signed(cashflow: str, amount: Decimal) -> Decimal:
+    return amount if cashflow == "POS" else -amount
+
+
+def told(summary: Summary, names: Names) -> dict[str, Any]:
+    """A settlement in the report. ``amount``: what was paid out, of the lines that succeeded, POS less NEG; each sum
+    of a part is of its own records, unsigned."""
+    paid = [part for part in summary.parts if part.status == "SUCCESS"]
+    account = {}
+    if summary.account is not None:
+        account = {"id": summary.account.hex, "name": names.accounts.get(summary.account.hex, "")}
+    body: dict[str, Any] = {
+        "id": summary.id.hex,
+        "reference": summary.reference,
+        "date": summary.date.isoformat(),
+        "currency": summary.currency,
+        "amount": reconciliation.decimal(sum((signed(part.cashflow, part.amount) for part in paid), ZERO)),
+        "fee": reconciliation.decimal(sum((part.fee for part in paid), ZERO)),
+        "count": sum(part.count for part in summary.parts),
+        "clearingInstitute": {"name": summary.institute, "merchantId": summary.institute_merchant_id},
+        "merchantAccount": {name: value for name, value in account.items() if value},
+        "records": _kinds(summary.parts),
+        "matchedTransactions": _counted(summary.parts),
+    }
+    return {name: value for name, value in body.items() if value not in ("", {})}
+
+
+def _kinds(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Parts that differ only in their matching are one."""
+    kinds: dict[tuple[str, ...], list[Part]] = {}
+    for part in parts:
+        kinds.setdefault((part.record_type, part.transaction_type, part.cashflow, part.status), []).append(part)
+    return [
+        {
+            "recordType": record_type, "transactionType": transaction_type,
+            "settlement": {
+                "cashflow": cashflow, "status": status,
+                "amount": reconciliation.decimal(sum((part.amount for part in same), ZERO)),
+                "fee": reconciliation.decimal(sum((part.fee for part in same), ZERO)),
+            },
+            "count": sum(part.count for part in same),
+        }
+        for (record_type, transaction_type, cashflow, status), same in kinds.items()
+    ]  # fmt: skip
+
+
+def _counted(parts: Sequence[Part]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        if part.matching:
+            found[part.matching] = found.get(part.matching, 0) + part.count
+    return found
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+_RECORDS: Final = "r.settlement_id = %(id)s AND r.merchant_id = %(merchant)s"
+_ORDERS: Final = {
+    "": "r.line, r.id", "ASC": "r.presented_at, r.line, r.id", "DESC": "r.presented_at DESC, r.line, r.id",
+}  # fmt: skip
+
+
+def records(scope: Scope, summary: Summary, wanted: Wanted) -> tuple[list[Line], int]:
+    """A settlement's lines as they stand now, and how many there are on all pages.
+
+    Raises Invalid for more than MOST_RECORDS without pages.
+    """
+    parts = [part for part in summary.parts if not wanted.record_type or part.record_type == wanted.record_type]
+    total = sum(part.count for part in parts)
+    if wanted.page is None and total > MOST_RECORDS:
+        message = f"has {total:,} records, more than {MOST_RECORDS:,} at once: ask /reports/v2/… for its pages"
+        raise Invalid([ParameterError(name="id", value=summary.id.hex, message=message)])
+    order = _ORDERS[wanted.order]
+    kind = " AND r.record_type = %(record_type)s" if wanted.record_type else ""
+    values = _values(scope, wanted) | {
+        "id": summary.id, "limit": MOST_RECORDS if wanted.page is None else PAGE,
+        "offset": 0 if wanted.page is None else (wanted.page - 1) * PAGE,
+    }  # fmt: skip
+    chosen = f"{_RECORDS}{kind} ORDER BY {order} OFFSET %(offset)s LIMIT %(limit)s"
+    return ask(chosen, order, values, as_of=FOREVER, names=names_of(scope.merchant)), total

@@ -1,0 +1,74 @@
+"""Settled records for tests, put straight into the tables: what is told of them matters here, not how they came."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+from gateway import clock, identifiers
+from gateway.models import Merchant, Payment
+from reporting.models import ClearingInstitute, Match, Matching, Settlement, SettlementFile, SettlementRecord
+from tests.support.fixtures import Shop
+
+_NUMBERS = count(1)
+DAY = date(2026, 5, 14)
+
+
+def institute(**values: Any) -> ClearingInstitute:
+    number = next(_NUMBERS)
+    plain = {"key": f"clearing-{number}", "name": f"Clearing {number}", "connectors": ["simulator"]}
+    return ClearingInstitute.objects.create(**{**plain, **values})
+
+
+def settlement(shop: Shop, of: ClearingInstitute, **values: Any) -> Settlement:
+    plain = {
+        "institute": of, "institute_merchant_id": shop.channel.entity_id, "reference": f"payout-{next(_NUMBERS)}",
+        "date": DAY, "currency": "EUR", "merchant": shop.merchant, "account": shop.channel.pk,
+        "created_at": clock.real(),
+    }  # fmt: skip
+    return Settlement.objects.create(**{**plain, **values})
+
+
+def file_of(of: ClearingInstitute, *, done: datetime | None = None, **values: Any) -> SettlementFile:
+    """A file that was read to its end at ``done``, real time; now, if none."""
+    done = done or clock.real()
+    plain = {
+        "institute": of, "name": "settled.csv", "sha256": f"{next(_NUMBERS):064x}", "size": 1, "format": "CSV",
+        "time_zone": of.time_zone, "source": "command", "received_by": "tests", "state": "DONE",
+        "received_at": done - timedelta(minutes=1), "finished_at": done,
+    }  # fmt: skip
+    return SettlementFile.objects.create(**{**plain, **values})
+
+
+def record(where: Settlement, file: SettlementFile, payment: Payment | None = None, **values: Any) -> SettlementRecord:
+    """A line of ``file``. With ``payment``: matched to it. ``candidates``: payments it may be about."""
+    candidates = values.pop("candidates", ())
+    fee = values.get("record_type") == "FEE"
+    state = Matching.MATCHED if payment else Matching.MULTIPLE_MATCHES if candidates else Matching.NOT_MATCHED
+    assert file.finished_at is not None
+    at = file.finished_at - timedelta(seconds=30)
+    plain: dict[str, Any] = {
+        "id": identifiers.row_id(), "file": file, "line": next(_NUMBERS), "settlement": where,
+        "institute_id": where.institute_id, "merchant_id": where.merchant_id, "account": where.account,
+        "institute_merchant_id": where.institute_merchant_id, "record_type": "SETTLED", "transaction_type": "DEBIT",
+        "cashflow": "POS", "amount": Decimal("92.00"), "currency": "EUR", "settlement_amount": Decimal("90.50"),
+        "settlement_currency": where.currency, "settlement_fee": Decimal("1.5000"), "fx_rate": Decimal(1),
+        "settlement_date": where.date, "settlement_status": "SUCCESS", "presented": True,
+        "presented_at": datetime(2026, 5, 13, 18, tzinfo=UTC), "state": "" if fee else state, "recorded_at": at,
+    }  # fmt: skip
+    made = SettlementRecord.objects.create(**{**plain, **values})
+    for one, chosen in [(payment, True)] if payment else [(one, False) for one in candidates]:
+        Match.objects.create(
+            record=made, payment=one.pk, record_type=made.record_type, chosen=chosen, rule="id 1", made_at=at
+        )
+    return made
+
+
+def payment_of(ident: str) -> Payment:
+    return Payment.objects.get(pk=ident)
+
+
+def merchant_of(shop: Shop) -> Merchant:
+    return Merchant.objects.select_related("division").get(pk=shop.merchant.pk)
