@@ -92,7 +92,7 @@ def next_at(merchant: Merchant) -> datetime | None:
     return None if day is None else end_of(merchant, day) + GRACE
 
 
-def begin(merchant: Merchant, most: int = MOST_DAYS) -> list[ReconciliationFile]:
+def begin(merchant: Merchant, most: int) -> list[ReconciliationFile]:
     """Rows for the days that are over and have none; two that do so at once make each row once."""
     begun = []
     while len(begun) < most and (day := next_day(merchant)) is not None:
@@ -118,7 +118,7 @@ def of_day(merchant: Merchant, day: date) -> ReconciliationFile:
     """The file's row for a past day, begun and written now if need be. Raises NotYet."""
     while (file := ReconciliationFile.objects.filter(merchant=merchant, day=day).first()) is None:
         following = next_day(merchant)
-        if following is None or day < following or not begin(merchant):
+        if following is None or day < following or not begin(merchant, MOST_DAYS):
             raise NotYet(_why_not(merchant, day, following))
     if file.written_at is None:
         write(file)
@@ -215,7 +215,7 @@ def run(merchant: Merchant | None) -> int:
     settled = Exists(SettlementRecord.objects.filter(merchant=OuterRef("pk")))
     merchants = [merchant] if merchant is not None else list(Merchant.objects.filter(settled))
     for one in merchants:
-        begin(one)
+        begin(one, MOST_DAYS)
     waiting: models.QuerySet[ReconciliationFile] = ReconciliationFile.objects.filter(written_at__isnull=True)
     if merchant is not None:
         waiting = waiting.filter(merchant=merchant)

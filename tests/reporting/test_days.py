@@ -199,8 +199,11 @@ def test_the_report_and_the_file_say_the_same(shop: Shop, where: Settlement) -> 
 # --- of which day ---------------------------------------------------------------------------------------------------
 
 
-def test_a_day_is_the_merchants_and_every_record_stands_in_one_file(shop: Shop, where: Settlement) -> None:
+def test_a_day_is_the_merchants_and_every_record_stands_in_one_file(
+    shop: Shop, where: Settlement, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Issue: written daily per merchant."""
+    monkeypatch.setattr(days, "MOST_DAYS", 4)
     institute = ClearingInstitute.objects.get()
     merchant = books.merchant_of(shop)
     merchant.time_zone = "Asia/Tokyo"
@@ -208,7 +211,7 @@ def test_a_day_is_the_merchants_and_every_record_stands_in_one_file(shop: Shop, 
     midnight = datetime(2026, 5, 13, 15, tzinfo=UTC)  # in Tokyo
     for moment in (midnight - timedelta(seconds=1), midnight, midnight + timedelta(hours=30)):
         books.record(where, books.file_of(institute, done=moment + timedelta(seconds=30)), settlement_tx_id=str(moment))
-    ReconciliationFile.objects.all().delete()
+    assert days.begin(merchant, most=4)
     days.run(merchant)
     files = written(merchant)[:4]
     assert [file.day for file in files] == [date(2026, 5, day) for day in (13, 14, 15, 16)]
@@ -236,8 +239,11 @@ def test_nothing_is_written_before_the_day_is_over(shop: Shop, stranger: Shop, w
     assert written(books.merchant_of(stranger)) == []
 
 
-def test_days_without_records_have_files_too_and_a_long_gap_is_not_filled(shop: Shop, where: Settlement) -> None:
+def test_days_without_records_have_files_too_and_a_long_gap_is_not_filled(
+    shop: Shop, where: Settlement, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that is missing must be a fault."""
+    monkeypatch.setattr(days, "MOST_DAYS", 4)
     books.record(where, books.file_of(ClearingInstitute.objects.get()))
     merchant = forward(shop, days=3, minutes=10)
     assert days.run(merchant) == 3

@@ -311,7 +311,7 @@ def test_made_up_settlements_are_always_the_same_and_add_up(shop: Shop, stranger
     assert first == listed(shop.api.get(SUMS, trying))
     assert [one["date"] for one in first] == [f"{date(2026, 5, 1) + timedelta(days=n)}" for n in range(31)]
     assert first[0]["id"] != listed(stranger.api.get(SUMS, trying))[0]["id"]
-    for one in first:
+    for one in first[:5]:
         records = rows(shop.api.get(f"{V1}/{one['id']}", {"testMode": "INTERNAL"}))
         assert (one["count"], Decimal(one["amount"])) == (len(records), paid_out(records))
     paged = shop.api.get(f"{V2}/{first[0]['id']}", {"testMode": "INTERNAL", "pageNo": "2", "sortOrder": "ASC"})

@@ -1,0 +1,196 @@
+"""Reconciliation files by SFTP, against a real sshd. Source: Part B, Reconciliation file; B19.3; decision 0026."""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from gateway import clock, vault_rows
+from gateway.models import AuditEntry, Merchant
+from gateway.secret import Secret
+from reporting import days, deliveries
+from reporting.outgoing import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
+from tests.support import books, sshd
+from tests.support.database import places_of
+from tests.support.fixtures import BY, Shop
+
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("sshd")]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshd.Server]:
+    sshd.needed()
+    with sshd.serving(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(served: sshd.Server, tmp_path: Path) -> sshd.Server:
+    """The server with an empty folder for this test."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    return replace(served, inbox=inbox)
+
+
+@pytest.fixture(autouse=True)
+def outbox(settings: Any, tmp_path: Path) -> None:
+    settings.GATEWAY_OUTBOX = str(tmp_path / "outbox")
+
+
+def point(shop: Shop, server: sshd.Server, **changes: Any) -> SftpTarget:
+    usual = {
+        "host": "127.0.0.1", "port": server.port, "username": server.user, "kind": "key",
+        "secret": Secret(server.private_key), "host_key": server.host_key, "folder": str(server.inbox), "by": BY,
+    }  # fmt: skip
+    return deliveries.point_to(books.merchant_of(shop), **{**usual, **changes})
+
+
+def written(shop: Shop) -> ReconciliationFile:
+    """A file that is written, when its day is over."""
+    institute = books.institute()
+    books.record(books.settlement(shop, institute), books.file_of(institute))
+    assert days.run(forward(shop, days=1, minutes=10)) == 1
+    return ReconciliationFile.objects.select_related("merchant").get(merchant=shop.merchant)
+
+
+def forward(shop: Shop, **by: float) -> Merchant:
+    merchant = books.merchant_of(shop)
+    merchant.clock_offset += timedelta(**by)
+    merchant.save(update_fields=["clock_offset"])
+    return merchant
+
+
+def attempts(file: ReconciliationFile) -> list[str]:
+    tries = DeliveryAttempt.objects.filter(delivery__file=file).order_by("number")
+    assert [one.number for one in tries] == list(range(1, len(tries) + 1))
+    return [one.why for one in tries]
+
+
+def test_a_written_file_is_sent_whole_under_its_name(shop: Shop, server: sshd.Server) -> None:
+    """B19.3."""
+    point(shop, server)
+    file = written(shop)
+    merchant = books.merchant_of(shop)
+    assert deliveries.next_at(merchant) is not None
+    assert deliveries.run(None) == 1
+    assert [path.name for path in server.inbox.iterdir()] == [file.name]
+    assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+    assert (file.delivery.state, file.delivery.attempts, attempts(file)) == (Delivery.State.DONE, 1, [""])
+    assert deliveries.run(None) == 0
+    assert deliveries.next_at(merchant) is None
+
+
+def test_a_host_with_another_key_gets_nothing(shop: Shop, server: sshd.Server) -> None:
+    """Issue: host key checked."""
+    point(shop, server, host_key=sshd.new_key()[1])
+    file = written(shop)
+    assert deliveries.run(None) == 1
+    assert "another key" in attempts(file)[0]
+    assert list(server.inbox.iterdir()) == []
+
+
+def test_what_went_wrong_is_kept_and_tried_again(shop: Shop, server: sshd.Server) -> None:
+    """Issue: retried by rows with due times, every attempt kept."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        point(shop, server, port=closed.getsockname()[1])
+    file = written(shop)
+    assert deliveries.run(None) == 1
+    assert deliveries.run(None) == 0
+    point(shop, server, secret=Secret(sshd.new_key()[0]))
+    forward(shop, minutes=1, seconds=1)
+    assert deliveries.run(None) == 1
+    point(shop, server, folder=str(server.inbox / "missing"))
+    forward(shop, minutes=2, seconds=1)
+    assert deliveries.run(None) == 1
+    point(shop, server)
+    days.path_of(file).unlink()
+    forward(shop, minutes=5, seconds=1)
+    assert deliveries.run(books.merchant_of(shop)) == 1
+    refused, stranger, missing, sent = attempts(file)
+    assert "connecting failed" in refused
+    assert stranger == "logging in was refused"
+    assert "sending failed" in missing
+    assert sent == ""
+    assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+
+
+def test_it_is_given_up_at_last(shop: Shop, server: sshd.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "MOST_ATTEMPTS", 2)
+    point(shop, server, host_key=sshd.new_key()[1])
+    file = written(shop)
+    for _ in range(3):
+        deliveries.run(None)
+        forward(shop, hours=2)
+    file.delivery.refresh_from_db()
+    assert (file.delivery.state, file.delivery.attempts) == (Delivery.State.FAILED, 2)
+
+
+def test_a_file_is_sent_by_one_at_a_time_and_a_dead_ones_lease_runs_out(shop: Shop, server: sshd.Server) -> None:
+    point(shop, server)
+    file = written(shop)
+    Delivery.objects.update(lease_until=clock.real() + timedelta(minutes=1))
+    assert deliveries.run(None) == 0
+    Delivery.objects.update(lease_until=clock.real() - timedelta(seconds=1))
+    assert deliveries.run(None) == 1
+    assert attempts(file) == [""]
+
+
+def test_a_file_takes_the_place_of_an_older_one(shop: Shop, server: sshd.Server) -> None:
+    """A temporary name, then a rename: whoever looks sees one or the other, never half of one."""
+    point(shop, server)
+    file = written(shop)
+    (server.inbox / file.name).write_text("older")
+    (server.inbox / f".{file.name}.part").write_text("left behind by one that died" * 10_000)
+    assert deliveries.run(None) == 1
+    assert [path.name for path in server.inbox.iterdir()] == [file.name]
+    assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+
+
+def test_the_secret_is_sealed_and_the_change_is_in_the_audit_trail(shop: Shop) -> None:
+    private, public = sshd.new_key()
+    values = {"host": "sftp.example", "port": 22, "username": "shop", "folder": "in", "by": BY, "host_key": public}
+    target = deliveries.point_to(books.merchant_of(shop), kind="key", secret=Secret(private), **values)
+    assert places_of(private.splitlines()[2]) == set()
+    entry = AuditEntry.objects.get(action="point")
+    assert (entry.subject_id, entry.after) == (
+        str(target.pk), {"merchant": shop.merchant.name, "target": "sftp://shop@sftp.example:22/in"},
+    )  # fmt: skip
+    assert any(column.model is SftpTarget for column in vault_rows.SEALED)
+    for wrong in ({"host_key": "AAAA"}, {"secret": Secret("not a key")}):
+        with pytest.raises(ValueError, match="key"):
+            deliveries.point_to(
+                books.merchant_of(shop), **{"kind": "key", "secret": Secret(private), **values, **wrong}
+            )
+
+
+def test_the_command_sets_a_target_up_and_tries_it(shop: Shop, server: sshd.Server, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text(server.private_key)
+    own = {"merchant": shop.merchant.entity_id}
+    told = {
+        "host": "127.0.0.1", "port": server.port, "user": server.user, "key_file": str(key),
+        "host_key": server.host_key, "folder": str(server.inbox),
+    }  # fmt: skip
+    out = io.StringIO()
+    call_command("reconciliation_target", **own, **told, stdout=out)
+    call_command("reconciliation_target", **own, stdout=out)
+    assert out.getvalue().count("logged in") == 2
+    for wrong, words in (
+        ({"folder": str(server.inbox / "missing")}, "looking into the folder failed"),
+        ({"host_key": "AAAA"}, "two words"),
+        ({"user": None}, "--user"),
+    ):
+        with pytest.raises(CommandError, match=words):
+            call_command("reconciliation_target", **own, **{**told, **wrong})
+    call_command("reconciliation_target", **own, off=True, stdout=out)
+    file = written(shop)
+    assert not Delivery.objects.filter(file=file).exists()
