@@ -124,6 +124,18 @@ def _clock(name: str, title: str, method: str, **fields: str) -> Sample:
     return Sample(name=name, title=title, method=method, path="/v1/test/clock", status=200, fields=fields)
 
 
+SETTLEMENT: Final = "01a1fe2c5f1e7c0b9d3a4e5f60718293"
+_SUMS, _OTHER, _AGGREGATED = "/v1/reports/reconciliations", "/reports", "reconciliations/aggregations"
+_TWO_DAYS: Final = {"date__from": "2026-05-14", "date__to": "2026-05-15"}
+
+
+def _report(name: str, title: str, path: str, about: str, **fields: str) -> Sample:
+    """Made-up settlements: the same for every reader."""
+    asked = {key.replace("__", "."): value for key, value in fields.items()}
+    return Sample(name=name, title=title, method="GET", path=path, status=200, about=about,
+                  fields={**asked, "testMode": "INTERNAL"})  # fmt: skip
+
+
 _TABLE: Final = (
     _payment("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
     _payment("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
@@ -295,6 +307,14 @@ _TABLE: Final = (
         name="query-nothing", title="Nothing is found", method="GET", path="/v1/query", status=400,
         fields={"merchantTransactionId": "no-such-order"}, about="700.400.580: nothing of yours fits.",
     ),
+    _report("settlements", "Two days to try with", _SUMS, "Each settlement with its sums.", **_TWO_DAYS),
+    _report("settlement", "One settlement's records", f"{_SUMS}/{SETTLEMENT}", "With testMode=INTERNAL any id will do.",
+            sortValue="SettlementTxDate", sortOrder="DESC"),
+    _report("aggregations", "Two days to try with", f"{_OTHER}/v1/{_AGGREGATED}", "The same.", **_TWO_DAYS),
+    _report("aggregation", "One settlement's records", f"{_OTHER}/v1/{_AGGREGATED}/{SETTLEMENT}", "The same."),
+    _report("aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS),
+    _report("aggregation-page", "Only the fees", f"{_OTHER}/v2/{_AGGREGATED}/{SETTLEMENT}", "Pages hold 100 records.",
+            reconciliationType="FEE", pageNo="1"),
     _clock("clock", "Read the clock", "GET"),
     _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
     _clock("reset-clock", "Put it back", "DELETE"),
@@ -358,6 +378,12 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "query-one": ("query-one",),
         "query-records": ("query-records",),
         "query-record": ("query-record",),
+        "settlements": ("settlements",),
+        "settlement": ("settlement",),
+        "aggregations": ("aggregations",),
+        "aggregation": ("aggregation",),
+        "aggregations-page": ("aggregations-page",),
+        "aggregation-page": ("aggregation-page",),
         "read-clock": ("clock",),
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),
