@@ -6,7 +6,7 @@ from django.contrib import admin
 
 from checkout.models import Checkout, OfferRule
 from checkout.session import hashed
-from gateway.admin.kit import Audited, ReadOnly
+from gateway.admin.kit import OfMerchant, ReadOnly
 
 
 @admin.register(Checkout)
@@ -29,7 +29,8 @@ class CheckoutAdmin(ReadOnly):
 
 
 @admin.register(OfferRule)
-class OfferRuleAdmin(Audited):
+class OfferRuleAdmin(OfMerchant):
+    deletable = True
     list_display = ("name", "merchant", "channel", "position", "action", "brands", "conditions", "reason", "active")
     list_filter = ("active", "action")
     list_select_related = ("merchant", "channel")

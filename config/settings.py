@@ -7,8 +7,9 @@ import contextlib
 from pathlib import Path
 
 import environ
-from csp.constants import NONE, SELF
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
+from config.look import LOOK
 from gateway.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -174,6 +175,9 @@ CELERY_TIMEZONE = "UTC"
 
 # --- Django -----------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
+    "unfold.contrib.forms",
     "config.apps.TollhouseAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -224,6 +228,11 @@ TEMPLATES = [
     }
 ]
 LANGUAGE_CODE = "en"
+# Of the back office; the form's 25 are its own.
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "config" / "locale"]
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
@@ -234,13 +243,17 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # The finders serve what is in the tree; nothing has to be collected before the first start.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
+# --- the back office --------------------------------------------------------------------------------------------
+# What a user may is told by their grants (gateway.rights); passwords are Django's.
+AUTHENTICATION_BACKENDS = ["gateway.rights.ByGrant"]
+UNFOLD = LOOK
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
 # --- safety -----------------------------------------------------------------------------------------------------
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_LIVE
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = IS_LIVE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_HSTS_SECONDS = 31_536_000
@@ -261,6 +274,8 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+# Only below /admin/: the theme's expressions are evaluated, its colours stand in a style element.
+BACK_OFFICE_POLICY = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}
 
 # --- DRF: the edge of the API, nothing else -----------------------------------------------------------------------
 REST_FRAMEWORK = {

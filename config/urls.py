@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
+from django.views.i18n import set_language
 
 from checkout.pages import widget_guide
 from gateway.api import health
@@ -23,6 +24,7 @@ urlpatterns = [
     path("shopper/", include("gateway.shopper.urls")),
     path("simulator/", include("gateway.simulator.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),
+    path("admin/language", set_language, name="set_language"),
     path("admin/", admin.site.urls),
     path("demo", RedirectView.as_view(url="/demo/")),
     path("demo/", include("checkout.demo.urls")),

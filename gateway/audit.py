@@ -1,14 +1,19 @@
-"""The audit trail: who changed what, from where, before and after. The database lets nobody change or erase it."""
+"""The audit trail: who changed what, or looked at it, from where, before and after.
+
+The database lets nobody change or erase it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db import models
 
 from gateway.models import AuditEntry
+from gateway.rights import place_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +35,11 @@ def record(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one entry, in the transaction of the change it tells of."""
-    record_of(by, action, subject._meta.model_name or "", str(subject.pk), before=before, after=after)
+    """Write one entry, in the transaction of the change it tells of. Whose it is, the subject tells."""
+    record_of(
+        by, action, subject._meta.model_name or "", str(subject.pk), before=before, after=after,
+        merchant=place_of(subject).merchant,
+    )  # fmt: skip
 
 
 def record_of(
@@ -42,9 +50,11 @@ def record_of(
     *,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
+    merchant: UUID | None = None,
 ) -> None:
     """Write one entry about something that is no row, such as a key of the vault."""
     AuditEntry.objects.create(
         actor=by.name[:150], ip=by.ip, action=action, subject=subject, subject_id=subject_id,
         before=dict(before) if before is not None else None, after=dict(after) if after is not None else None,
+        merchant=merchant,
     )  # fmt: skip

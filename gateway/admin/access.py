@@ -17,7 +17,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from gateway import tokens
-from gateway.admin.kit import actor
+from gateway.admin.kit import OfMerchant, actor
 from gateway.models import SCOPES, AccessToken
 
 RIGHT = "gateway.issue_accesstoken"
@@ -43,8 +43,9 @@ class TokenForm(forms.ModelForm):
 
 
 @admin.register(AccessToken)
-class AccessTokenAdmin(admin.ModelAdmin):
+class AccessTokenAdmin(OfMerchant):
     form = TokenForm
+    writes = (RIGHT,)
     list_display = (
         "name",
         "hint",
@@ -63,7 +64,7 @@ class AccessTokenAdmin(admin.ModelAdmin):
     readonly_fields = ("hint", "created_at", "created_by", "revoked_at", "replaces", "last_used_at", "last_used_ip")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(RIGHT)
+        return self.may(request, RIGHT)
 
     def has_change_permission(self, request: HttpRequest, obj: AccessToken | None = None) -> bool:
         return False
@@ -72,7 +73,7 @@ class AccessTokenAdmin(admin.ModelAdmin):
         return False
 
     def has_issue_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(RIGHT)
+        return self.may(request, RIGHT)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """The form, and after it the one page that shows the token."""

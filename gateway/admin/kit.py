@@ -1,50 +1,335 @@
-"""What the back office's pages share: who acts, pages that only show, changes that leave an audit entry."""
+"""What the back office's pages share: whose rows somebody sees, who acts, changes and views that leave an audit entry.
+
+A page of rows that belong to merchants is an :class:`OfMerchant`. It names how its rows lead to their merchant and
+channel; lists, search, filters, autocomplete, popups, export, actions and the addresses of single rows then all follow
+the user's grants (gateway.rights), and a row of somebody else looks like one that does not exist: 404.
+
+    @admin.register(WalletKey)
+    class WalletKeyAdmin(OfMerchant):
+        merchant_path, channel_path = "channel__merchant", "channel"
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
 from django.db import models
-from django.forms import ModelForm
+from django.forms import BaseModelFormSet, ModelForm
 from django.forms.models import model_to_dict
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
+from unfold.admin import ModelAdmin, TabularInline
 
-from gateway import audit
+from gateway import audit, rights
 from gateway.api.door import client_ip
+from gateway.models import AuditEntry
+from gateway.rights import Place, Scope
+
+MOST_COUNTED: Final = 10_000
+"""Rows that a list counts; further pages of a longer one are reached by narrowing it down."""
+MOST_CHOICES: Final = 100
+"""Rows that a filter offers by name."""
+HISTORY_ROWS: Final = 200
 
 
 def actor(request: HttpRequest) -> audit.Actor:
+    """Who acts, for the audit trail."""
     return audit.Actor(name=request.user.get_username(), ip=client_ip(request))
 
 
-class ReadOnly(admin.ModelAdmin):
-    """Rows that are looked at and never changed by hand."""
+def shown(row: models.Model) -> dict[str, Any]:
+    """A row's columns as the audit trail keeps them; sealed and binary ones are left out."""
+    hidden = {field.name for field in row._meta.concrete_fields if isinstance(field, models.BinaryField)}
+    return {
+        name: value if isinstance(value, bool | int | list | dict | None) else str(value)
+        for name, value in model_to_dict(row).items() if name not in hidden | HIDDEN
+    }  # fmt: skip
 
+
+HIDDEN: Final = frozenset({"password", "user_permissions", "groups"})
+"""Columns that the audit trail never tells."""
+
+
+class Bounded(Paginator):
+    """Counts up to MOST_COUNTED rows: counting a million of them costs more than showing fifty."""
+
+    @cached_property
+    def count(self) -> int:
+        rows = self.object_list
+        if isinstance(rows, models.QuerySet):
+            return int(rows.order_by()[:MOST_COUNTED].count())
+        return len(rows)
+
+
+class OwnRelated(admin.RelatedFieldListFilter):
+    """A filter by a related row that offers only what the user may see of them."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[Any, str]]:
+        related = model_admin.admin_site._registry.get(field.remote_field.model)
+        rows = related.get_queryset(request) if related is not None else field.remote_field.model.objects.none()
+        return [(row.pk, str(row)) for row in rows[:MOST_CHOICES]]
+
+
+class Page(ModelAdmin):
+    """A page of the back office: audited, bounded, and without Django's own log of actions.
+
+    ``sensitive``: looking at a single row leaves an audit entry too.
+    """
+
+    sensitive: ClassVar[bool] = False
     show_full_result_count = False
+    paginator = Bounded
+    list_per_page = 50
+    list_max_show_all = 200
+    compressed_fields = True
+    warn_unsaved_form = True
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        raise Http404
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        return [self._own_filter(each) for each in super().get_list_filter(request)]
+
+    def _own_filter(self, each: Any) -> Any:
+        """A filter by a relation is one that offers own rows only."""
+        if not isinstance(each, str) or "__" in each:
+            return each
+        return (each, OwnRelated) if self.opts.get_field(each).is_relation else each
+
+    # --- what is kept of changes and views ---------------------------------------------------------------------------
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        """The audit trail has it."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        """The audit trail has it."""
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+        """The audit trail has it."""
+
+    def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
+        """An audit entry about ``row`` (``before``, ``after``), in the transaction of the change."""
+        audit.record(actor(request), action, row, **told)
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+        before = shown(type(obj)._default_manager.get(pk=obj.pk)) if change else None
+        super().save_model(request, obj, form, change)
+        after = shown(obj)
+        if before != after:
+            self.record(request, "change" if change else "create", obj, before=before, after=after)
+
+    def save_formset(self, request: HttpRequest, form: ModelForm, formset: BaseModelFormSet, change: bool) -> None:
+        kept = {
+            each.instance.pk: shown(type(each.instance)._default_manager.get(pk=each.instance.pk))
+            for each in formset.initial_forms
+        }
+        super().save_formset(request, form, formset, change)
+        for row, _changed in formset.changed_objects:
+            self.record(request, "change", row, before=kept.get(row.pk), after=shown(row))
+        for row in formset.new_objects:
+            self.record(request, "create", row, after=shown(row))
+        gone = {each.instance.pk for each in formset.initial_forms if each in formset.deleted_forms}
+        for row in formset.deleted_objects:
+            told = next((kept[pk] for pk in gone if pk == row.pk), shown(row))
+            self.record(request, "delete", row, before=told)
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        self.record(request, "delete", obj, before=shown(obj))
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        for row in queryset:
+            self.record(request, "delete", row, before=shown(row))
+        super().delete_queryset(request, queryset)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        answer = super().changeform_view(request, object_id, form_url, extra_context)
+        looked = self.sensitive and object_id is not None and request.method == "GET" and answer.status_code == 200
+        if looked and (row := self.get_object(request, unquote(str(object_id)))) is not None:
+            self.record(request, "view", row)
+        return answer
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """The audit trail of one row."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        if not self.has_view_or_change_permission(request, row):
+            raise PermissionDenied
+        entries = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
+        context = {
+            **self.admin_site.each_context(request), "title": _("History of %s") % row, "opts": self.opts,
+            "original": row, "entries": entries[:HISTORY_ROWS], **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/audit_history.html", context)
+
+
+class OfMerchant(Page):
+    """Rows that belong to merchants; each user sees those that their grants reach.
+
+    ``merchant_path``, ``channel_path``: lookups from a row to its merchant and its channel, "pk" for the row itself;
+    no ``channel_path``: the rows are a merchant's as a whole, and nobody reaches them through one channel.
+    Nothing is deleted unless the page allows it by ``deletable``: it is switched off.
+    """
+
+    merchant_path: ClassVar[str] = "merchant"
+    channel_path: ClassVar[str | None] = "channel"
+    changeable: ClassVar[bool] = True
+    deletable: ClassVar[bool] = False
+    writes: ClassVar[tuple[str, ...]] = ("change", "add")
+    """The rights that let somebody fill in this page's form: it offers rows where they have one of them."""
+
+    def right(self, verb: str) -> str:
+        """This page's right by Django's name, such as gateway.view_channel; or ``verb`` itself where it is one."""
+        return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
+
+    def scope(self, request: HttpRequest, verb: str = "view") -> Scope:
+        """Where the user may ``verb`` these rows."""
+        return rights.scope(request.user, self.right(verb))
+
+    def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        """Those of ``rows`` that the user may ``verb``. Actions narrow what was chosen with it."""
+        return self.reached(rows, self.scope(request, verb))
+
+    def reached(self, rows: models.QuerySet[Any], scope: Scope) -> models.QuerySet[Any]:
+        """Those of ``rows`` in ``scope``. A page whose rows know their merchant in another way overrides this and
+        :meth:`place`."""
+        if not scope:
+            return rows.none()
+        return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
+
+    def place(self, row: models.Model) -> Place:
+        return Place(
+            merchant=_follow(row, self.merchant_path),
+            channel=_follow(row, self.channel_path) if self.channel_path else None,
+        )
+
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
+        """Whether the user may ``verb`` this row; or any at all."""
+        found = self.scope(request, verb)
+        return bool(found) if row is None else found.covers(self.place(row))
+
+    # --- what Django's admin asks ------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return self.own(request, super().get_queryset(request))
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "view", self._row(request, obj))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.changeable and self.may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.changeable and self.may(request, "change", self._row(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.deletable and self.may(request, "delete", self._row(request, obj))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "view")
+
+    def _row(self, request: HttpRequest, obj: Any) -> models.Model | None:
+        """The theme asks with a row's id at times. An id that names no row of the user's is no row at all."""
+        if obj is None or isinstance(obj, models.Model):
+            return obj
+        if (row := self.get_object(request, unquote(str(obj)))) is None:
+            raise Http404
+        return row
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Only rows that the user may use here are offered, and only they are taken."""
+        related = self.admin_site._registry.get(db_field.remote_field.model)
+        if "queryset" not in kwargs and isinstance(related, OfMerchant):
+            scopes = [self.scope(request, verb) for verb in self.writes]
+            rows = related.model._default_manager.all()
+            kwargs["queryset"] = rows.filter(_either(related, rows, scopes))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+        if not self.may(request, "change" if change else "add", obj):
+            raise PermissionDenied
+        super().save_model(request, obj, form, change)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        super().delete_queryset(request, self.own(request, queryset, "delete"))
+
+
+def _either(related: OfMerchant, rows: models.QuerySet[Any], scopes: list[Scope]) -> models.Q:
+    """The condition on rows that any of these scopes reaches."""
+    if any(scope.everything for scope in scopes):
+        return models.Q()
+    found = models.Q(pk__in=[])
+    for scope in scopes:
+        if scope:
+            found |= models.Q(pk__in=related.reached(rows, scope).values("pk"))
+    return found
+
+
+def _follow(row: models.Model, path: str) -> UUID | None:
+    """The id at the end of a lookup, without asking for the last row."""
+    *above, last = path.split("__")
+    found: Any = row
+    for name in above:
+        found = getattr(found, name, None)
+        if found is None:
+            return None
+    if last == "pk":
+        return found.pk  # type: ignore[no-any-return]
+    return getattr(found, found._meta.get_field(last).attname)  # type: ignore[no-any-return]
+
+
+class ReadOnly(OfMerchant):
+    """Rows of merchants that are looked at and never changed by hand."""
+
+    changeable = False
+
+
+class OfInstallation(Page):
+    """Rows that belong to no merchant: PSP staff with the page's rights see and change them."""
+
+    changeable: ClassVar[bool] = True
+
+    def _may(self, request: HttpRequest, verb: str) -> bool:
+        right = f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
+        return rights.runs_installation(request.user) and rights.allowed(request.user, right)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "view")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.changeable and self._may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.changeable and self._may(request, "change")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "view")
+
+
+class Shown(TabularInline):
+    """Rows inside the page of another, to be looked at."""
+
+    extra = 0
+    can_delete = False
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class Audited(admin.ModelAdmin):
-    """Rows that may be changed; each change leaves an audit entry. Nothing is deleted: it is switched off."""
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
-        before = _shown(type(obj)._default_manager.get(pk=obj.pk)) if change else None
-        super().save_model(request, obj, form, change)
-        audit.record(actor(request), "change" if change else "create", obj, before=before, after=_shown(obj))
-
-
-def _shown(row: models.Model) -> dict[str, Any]:
-    return {name: value if isinstance(value, bool | int | list | dict | None) else str(value)
-            for name, value in model_to_dict(row).items()}  # fmt: skip

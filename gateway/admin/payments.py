@@ -1,27 +1,15 @@
-"""Payments, their events and messages, requests and the audit trail: to be looked at."""
+"""Payments, their events and messages, requests, and what is to be told: to be looked at."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from gateway import identifiers
-from gateway.admin.kit import ReadOnly
-from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog
-
-
-class Shown(admin.TabularInline):
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+from gateway.admin.kit import ReadOnly, Shown
+from gateway.models import AcquirerExchange, Channel, Notification, Payment, PaymentEvent, RequestLog
+from gateway.rights import Place, Scope, place_of
 
 
 class EventInline(Shown):
@@ -87,6 +75,17 @@ class RequestLogAdmin(ReadOnly):
     search_help_text = "ndc"
     ordering = ("-id",)
 
+    def reached(self, rows: QuerySet[RequestLog], scope: Scope) -> QuerySet[RequestLog]:
+        """A request knows the entity that was named: a merchant or a channel, no more."""
+        if scope.everything:
+            return rows
+        channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
+        return rows.filter(entity_id__in=[*scope.merchants, *channels])
+
+    def place(self, row: RequestLog) -> Place:
+        found = Channel.objects.filter(pk=row.entity_id).first() if row.entity_id else None
+        return place_of(found) if found is not None else Place(merchant=row.entity_id)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[RequestLog], search_term: str
     ) -> tuple[QuerySet[RequestLog], bool]:
@@ -98,11 +97,4 @@ class RequestLogAdmin(ReadOnly):
 class NotificationAdmin(ReadOnly):
     list_display = ("id", "created_at", "merchant", "kind", "action", "payment_id", "sequence")
     list_select_related = ("merchant",)
-    ordering = ("-id",)
-
-
-@admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnly):
-    list_display = ("at", "actor", "ip", "action", "subject", "subject_id")
-    list_filter = ("action", "subject")
     ordering = ("-id",)

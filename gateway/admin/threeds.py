@@ -7,12 +7,13 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from gateway import identifiers
-from gateway.admin.kit import Audited, ReadOnly
+from gateway.admin.kit import OfMerchant, ReadOnly
 from gateway.models import Authentication, ThreeDSecureConfiguration
 
 
 @admin.register(ThreeDSecureConfiguration)
-class ThreeDSecureConfigurationAdmin(Audited):
+class ThreeDSecureConfigurationAdmin(OfMerchant):
+    merchant_path, channel_path = "channel__merchant", "channel"
     list_display = ("channel", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method")
     list_select_related = ("channel",)
     autocomplete_fields = ("channel",)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from csp.middleware import CSPMiddleware
+from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
@@ -93,7 +95,20 @@ def _pages_only(middleware: type[Any]) -> type[Any]:
     return PagesOnly
 
 
-Csp = _pages_only(CSPMiddleware)
+class PolicyOfPages(CSPMiddleware):  # type: ignore[misc]
+    """The strict policy of the settings; the back office's theme evaluates its own expressions and sets its colours in
+    a style element, so there, and nowhere else, the settings loosen it."""
+
+    def get_policy_parts(
+        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
+    ) -> PolicyParts:
+        parts = super().get_policy_parts(request, response, report_only)
+        if request.path.startswith("/admin/") and not report_only:
+            return replace(parts, update={**settings.BACK_OFFICE_POLICY, **(parts.update or {})})
+        return parts
+
+
+Csp = _pages_only(PolicyOfPages)
 Session = _pages_only(SessionMiddleware)
 Locale = _pages_only(LocaleMiddleware)
 Common = _pages_only(CommonMiddleware)

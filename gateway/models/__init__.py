@@ -3,6 +3,7 @@
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
+from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
@@ -13,6 +14,7 @@ from gateway.models.wallets import WalletKey, WalletTokenSeen
 from gateway.models.webhooks import FannedOut, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
+    "NODES",
     "SCOPES",
     "THROTTLED_OPERATIONS",
     "AccessToken",
@@ -25,6 +27,7 @@ __all__ = [
     "Channel",
     "Division",
     "FannedOut",
+    "Grant",
     "IdempotencyKey",
     "Merchant",
     "Notification",
@@ -32,6 +35,7 @@ __all__ = [
     "Payment",
     "PaymentEvent",
     "Psp",
+    "RecoveryCode",
     "Registration",
     "RequestLog",
     "RiskDecision",
@@ -39,6 +43,9 @@ __all__ = [
     "RiskListEntry",
     "RiskObservation",
     "RiskSet",
+    "Role",
+    "SecondFactor",
+    "SignIn",
     "SimulatedOrder",
     "Status",
     "Step",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from gateway import identifiers
 from gateway.models.entities import Channel, Merchant
@@ -57,7 +58,8 @@ class RequestLog(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who changed what in the back office or by a command. Append-only: the database refuses the rest."""
+    """Who changed what in the back office or by a command, and who looked at what is sensitive. Append-only: the
+    database refuses the rest. ``merchant``: whose it is; None for what belongs to the installation."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(auto_now_add=True)
@@ -68,10 +70,15 @@ class AuditEntry(models.Model):
     subject_id = models.CharField(max_length=64)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
+    merchant = models.UUIDField(null=True)
 
     class Meta:
-        verbose_name_plural = "audit trail"
-        indexes = [models.Index(fields=["subject", "subject_id"], name="audit_subject")]
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit trail")
+        indexes = [
+            models.Index(fields=["subject", "subject_id"], name="audit_subject"),
+            models.Index(fields=["merchant", "-id"], name="audit_merchant", condition=models.Q(merchant__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.subject} {self.subject_id}"

@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("gateway.models", "gateway.migrations"),
     (
         "gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens",
+        "gateway.rights", "gateway.signin", "gateway.totp",
         "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
         "gateway.clock_moves",
     ),

@@ -10,39 +10,32 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
 
 from gateway import clock, tokens
-from gateway.models import AccessToken, AuditEntry
+from gateway.models import AccessToken, AuditEntry, Role
 from tests.support.client import Api
 from tests.support.database import places_of
 from tests.support.fixtures import BY, Shop, open_shop
+from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
 LIST, ADD = "/admin/gateway/accesstoken/", "/admin/gateway/accesstoken/add/"
 TOKEN = re.compile(r"tollhouse_[A-Za-z0-9_-]{43}")
 
 
-def signed_in(name: str, *rights: str, **values: Any) -> Client:
-    user = User.objects.create_user(name, is_staff=True, **values)
-    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
-    client = Client(raise_request_exception=False)
-    client.force_login(user)
-    return client
+@pytest.fixture
+def issuer(shop: Shop) -> Client:
+    """May see the tokens of the merchant, and issue, rotate and revoke them."""
+    return signed_in(person("issuer", Role.DEVELOPER, shop.merchant))
 
 
 @pytest.fixture
-def issuer() -> Client:
-    """May see tokens, and issue, rotate and revoke them."""
-    return signed_in("issuer", "view_accesstoken", "issue_accesstoken")
-
-
-@pytest.fixture
-def clerk() -> Client:
-    """May see tokens, and everything else that Django's own rights give; but not issue."""
-    return signed_in("clerk", "view_accesstoken", "add_accesstoken", "change_accesstoken", "delete_accesstoken")
+def auditor(shop: Shop) -> Client:
+    """May see the tokens of the merchant, and nothing more."""
+    return signed_in(person("auditor", Role.AUDITOR, shop.merchant))
 
 
 def form(shop: Shop, **changes: Any) -> dict[str, Any]:
@@ -127,8 +120,12 @@ def test_a_token_is_not_bound_to_another_merchants_channel(issuer: Client, shop:
     """Part A, Authentication: a token belongs to one merchant."""
     other = open_shop(shop.merchant.division, "Other")
     before = AccessToken.objects.count()
-    answer = issuer.post(ADD, form(shop, channel=str(other.channel.pk)))
-    assert "is not a channel of" in answer.content.decode()
+    both = signed_in(person("both", Role.DEVELOPER, shop.merchant, other.merchant))
+    assert "is not a channel of" in both.post(ADD, form(shop, channel=str(other.channel.pk))).content.decode()
+    assert (
+        "not one of the available choices"
+        in issuer.post(ADD, form(shop, channel=str(other.channel.pk))).content.decode()
+    )
     assert AccessToken.objects.count() == before
 
 
@@ -136,25 +133,25 @@ def test_a_token_is_not_bound_to_another_merchants_channel(issuer: Client, shop:
 
 
 def test_without_the_right_there_is_no_button_and_the_address_refuses(
-    clerk: Client, issuer: Client, shop: Shop
+    auditor: Client, issuer: Client, shop: Shop
 ) -> None:
     """A28.3; journey 7, step 2."""
     assert ADD in issuer.get(LIST).content.decode()
-    page = clerk.get(LIST).content.decode()
+    page = auditor.get(LIST).content.decode()
     assert ADD not in page
     assert 'value="rotate"' not in page
     assert 'value="revoke"' not in page
     assert 'value="rotate"' in issuer.get(LIST).content.decode()
     before = AccessToken.objects.count()
-    assert clerk.get(ADD).status_code == 403
-    assert clerk.post(ADD, form(shop)).status_code == 403
+    assert auditor.get(ADD).status_code == 403
+    assert auditor.post(ADD, form(shop)).status_code == 403
     assert AccessToken.objects.count() == before
 
 
 @pytest.mark.parametrize("action", ["rotate", "revoke"])
-def test_without_the_right_no_token_is_rotated_or_revoked(clerk: Client, shop: Shop, action: str) -> None:
+def test_without_the_right_no_token_is_rotated_or_revoked(auditor: Client, shop: Shop, action: str) -> None:
     """A28.3."""
-    act(clerk, action, shop.token)
+    act(auditor, action, shop.token)
     shop.token.refresh_from_db()
     assert (shop.token.revoked_at, shop.token.ends_at) == (None, None)
     assert shop.api.pay().status == 200
@@ -163,7 +160,7 @@ def test_without_the_right_no_token_is_rotated_or_revoked(clerk: Client, shop: S
 
 def test_nobody_changes_or_deletes_a_token_by_hand(shop: Shop) -> None:
     """Goals: tokens are issued, rotated and revoked, each with its audit entry."""
-    boss = signed_in("boss", is_superuser=True)
+    boss = signed_in(User.objects.create_superuser("boss"))
     change, delete = (f"{LIST}{shop.token.pk}/{verb}/" for verb in ("change", "delete"))
     assert boss.post(change, form(shop, scopes=["read"])).status_code == 403
     assert boss.post(delete, {"post": "yes"}).status_code == 403

@@ -1,0 +1,104 @@
+"""The back office's navigation: by work, not by app. A line is there for whoever has its right, once there is a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.apps import apps
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from gateway import rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A line of the navigation. ``page``: the model's label, or the name of an address; ``right``: who sees it."""
+
+    title: str | Promise
+    icon: str
+    page: str
+    right: str
+
+    @property
+    def address(self) -> str | None:
+        """Where it leads; None while the page is not there."""
+        app, dot, model = self.page.partition(".")
+        if dot and model and not apps.is_installed(app):
+            return None
+        try:
+            return reverse(f"admin:{app}_{model.lower()}_changelist" if dot else f"admin:{self.page}")
+        except NoReverseMatch:
+            return None
+
+
+NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
+    (_("Money"), (
+        Item(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
+        Item(title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"),
+        Item(title=_("Registrations"), icon="credit_card", page="gateway.Registration",
+             right="gateway.view_registration"),
+        Item(title=_("Authentications"), icon="verified_user", page="gateway.Authentication",
+             right="gateway.view_authentication"),
+    )),
+    (_("Requests and events"), (
+        Item(title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"),
+        Item(title=_("Notifications"), icon="notifications", page="gateway.Notification",
+             right="gateway.view_notification"),
+    )),
+    (_("Account data"), (
+        Item(title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"),
+        Item(title=_("Channels"), icon="hub", page="gateway.Channel", right="gateway.view_channel"),
+        Item(title=_("Access tokens"), icon="key", page="gateway.AccessToken", right="gateway.view_accesstoken"),
+        Item(title=_("3-D Secure"), icon="lock_person", page="gateway.ThreeDSecureConfiguration",
+             right="gateway.view_threedsecureconfiguration"),
+        Item(title=_("Acquirer accounts"), icon="account_balance", page="gateway.AcquirerAccount",
+             right="gateway.view_acquireraccount"),
+        Item(title=_("Wallet keys"), icon="wallet", page="gateway.WalletKey", right="gateway.view_walletkey"),
+        Item(title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"),
+    )),
+    (_("Risk"), (
+        Item(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
+        Item(title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"),
+    )),
+    (_("People"), (
+        Item(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
+        Item(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
+        Item(title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"),
+    )),
+    (_("Installation"), (
+        Item(title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"),
+        Item(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
+        Item(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
+        Item(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
+        Item(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),
+        Item(title=_("Ticks"), icon="timer", page="django_celery_beat.PeriodicTask",
+             right="django_celery_beat.view_periodictask"),
+    )),
+)  # fmt: skip
+"""Grouped by work. A line is there for whoever has its right, once its page exists."""
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The navigation of this user."""
+    home = {"title": _("Home"), "icon": "home", "link": reverse("admin:index")}
+    groups: list[dict[str, Any]] = [{"items": [home]}]
+    for title, items in NAVIGATION:
+        mine = [
+            {"title": item.title, "icon": item.icon, "link": address}
+            for item in items
+            if rights.allowed(request.user, item.right) and (address := item.address) is not None
+        ]
+        if mine:
+            groups.append({"title": title, "items": mine})
+    return groups
+
+
+def environment(request: HttpRequest) -> list[str]:
+    """Which environment this is, in the header of every page."""
+    return [str(_("live")), "danger"] if settings.IS_LIVE else [str(_("test")), "info"]

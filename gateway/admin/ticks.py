@@ -1,0 +1,32 @@
+"""Ticks: what wakes the due work, and how often. They come at intervals; nobody pays at sunset."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth.models import Group, User
+from django_celery_beat.models import (
+    ClockedSchedule,
+    CrontabSchedule,
+    IntervalSchedule,
+    PeriodicTask,
+    SolarSchedule,
+)
+
+from gateway.admin.kit import OfInstallation
+
+# Rights come from grants, not from groups; users have a page of ours.
+admin.site.unregister([ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule, Group, User])
+
+
+@admin.register(PeriodicTask)
+class PeriodicTaskAdmin(OfInstallation):
+    """What is woken is code; whether and how often may be changed here."""
+
+    list_display = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
+    list_select_related = ("interval",)
+    fields = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
+    readonly_fields = ("name", "task", "interval", "last_run_at", "total_run_count")
+    changeable = True
+
+    def has_add_permission(self, request: object) -> bool:
+        return False

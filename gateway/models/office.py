@@ -1,0 +1,139 @@
+"""Who works in the back office: grants on the entity tree, second factors, sign-ins. Verbs in gateway.rights, .signin.
+
+Source: Part A, Authentication, 2; docs/decisions/0024.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Division, Merchant, Psp
+
+NODES: Final = ("psp", "division", "merchant", "channel")
+"""From the top of the entity tree down: where a grant may stand."""
+
+
+class Role(models.TextChoices):
+    """What somebody does here; gateway.rights says what each of them may."""
+
+    PSP = "psp", _("PSP staff")
+    MANAGER = "manager", _("manager")
+    CLERK = "clerk", _("clerk")
+    DEVELOPER = "developer", _("developer")
+    AUDITOR = "auditor", _("auditor")
+
+
+_ONE_NODE = models.Q(
+    *(
+        models.Q(**{f"{name}__isnull": name != node for name in NODES})
+        for node in NODES
+    ),
+    _connector=models.Q.OR,
+)  # fmt: skip
+
+
+class Grant(models.Model):
+    """One role of one user on one node of the entity tree, and on all below it.
+
+    ``four_eyes_above``: money that this user moves back or on by hand in one step, in units of the payment's currency;
+    above it a second person has to approve. Empty: no limit.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="grants")
+    role = models.CharField(_("role"), max_length=9, choices=Role)
+    psp = models.ForeignKey(Psp, on_delete=models.PROTECT, null=True, blank=True, related_name="+", verbose_name="PSP")
+    division = models.ForeignKey(Division, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    four_eyes_above = models.DecimalField(
+        _("second person above"), max_digits=14, decimal_places=2, null=True, blank=True,
+        help_text=_("Amount of one capture, refund or reversal; above it somebody else approves. Empty: no limit."),
+    )  # fmt: skip
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("grant")
+        verbose_name_plural = _("grants")
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="grant_role_known"),
+            models.CheckConstraint(condition=_ONE_NODE, name="grant_one_node"),
+            models.CheckConstraint(
+                condition=~models.Q(role="psp") | models.Q(psp__isnull=False), name="grant_psp_staff_at_psp"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(four_eyes_above__isnull=True) | models.Q(four_eyes_above__gte=0),
+                name="grant_four_eyes_not_negative",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "role", "psp", "division", "merchant", "channel"],
+                name="grant_once", nulls_distinct=False,
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.get_role_display()}: {self.node}"
+
+    @property
+    def node(self) -> Psp | Division | Merchant | Channel:
+        """Where it stands."""
+        found = self.psp or self.division or self.merchant or self.channel
+        assert found is not None
+        return found
+
+
+class SecondFactor(models.Model):
+    """A user's one-time codes (RFC 6238). ``secret_sealed``: base32, sealed for this row. ``confirmed_at``: None until
+    a first code was typed. ``last_step``: the time step of the last code taken; no code is taken twice."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor")
+    secret_sealed = models.BinaryField(editable=False)
+    confirmed_at = models.DateTimeField(null=True, editable=False)
+    last_step = models.BigIntegerField(default=0, editable=False)
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user_id}"
+
+
+class RecoveryCode(models.Model):
+    """A code that stands in for the second factor once. Only its digest is kept: it has 80 random bits."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes")
+    digest = models.BinaryField(max_length=32, editable=False)
+    used_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "digest"], name="recovery_code_once")]
+
+
+class SignIn(models.Model):
+    """One sign-in and the session it began. ``digest``: SHA-256 of the session's key, which is a credential itself.
+
+    ``ended_at``: signed out, by whom or what ``ended_by`` says; the session is refused from then on. Real time.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_ins")
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    ip = models.GenericIPAddressField(null=True)
+    agent = models.CharField(max_length=200, default="")
+    second_factor = models.BooleanField(default=False)
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.CharField(max_length=150, default="")
+
+    class Meta:
+        verbose_name = _("sign-in")
+        verbose_name_plural = _("sign-ins")
+        ordering = ["-at"]
+        indexes = [models.Index(fields=["user", "-at"], name="sign_in_user_time")]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.ip or ''}"

@@ -1,0 +1,281 @@
+"""Who may do what where: roles, what each of them may, and which rows a user sees. Reading only.
+
+A user has grants: one role on one node of the entity tree (PSP, division, merchant, channel), good for all below it.
+A right is named as Django names its permissions, ``app.verb_model``, so that the admin's own questions
+(``user.has_perm``) are answered from the table below; nothing else gives a right, but a superuser has all of them
+everywhere. Source: Part A, Authentication, 2; docs/decisions/0024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth.backends import ModelBackend
+from django.db import models
+
+from gateway.models import Channel, Grant, Merchant, Psp, Role
+
+_LETTERS: Final = {
+    "P": Role.PSP, "M": Role.MANAGER, "C": Role.CLERK, "D": Role.DEVELOPER, "A": Role.AUDITOR,
+}  # fmt: skip
+_TABLE: Final[Mapping[str, str]] = {
+    # Money: what a clerk works with.
+    "gateway.view_payment": "PMCDA",
+    "gateway.view_paymentevent": "PMCDA",
+    "gateway.view_acquirerexchange": "PMCDA",
+    "gateway.view_riskdecision": "PMCDA",
+    "gateway.operate_payment": "PMC",
+    "gateway.approve_payment": "PM",
+    "gateway.export_payment": "PMCA",
+    "gateway.view_registration": "PMCDA",
+    "gateway.delete_registration": "PMC",
+    "gateway.view_authentication": "PMCDA",
+    "gateway.view_riskobservation": "PMCDA",
+    "checkout.view_checkout": "PMCDA",
+    "checkout.view_resultcall": "PMCDA",
+    # What was asked and told: what a developer looks for.
+    "gateway.view_requestlog": "PMCDA",
+    "gateway.view_notification": "PMCDA",
+    "gateway.view_accesstoken": "PMDA",
+    "gateway.issue_accesstoken": "PMD",
+    "gateway.view_throttlewindow": "PMDA",
+    "gateway.move_clock": "PMD",
+    # How a merchant and its channels are set up.
+    "gateway.view_psp": "P",
+    "gateway.change_psp": "P",
+    "gateway.view_division": "P",
+    "gateway.add_division": "P",
+    "gateway.change_division": "P",
+    "gateway.view_merchant": "PMCDA",
+    "gateway.add_merchant": "P",
+    "gateway.change_merchant": "PM",
+    "gateway.view_channel": "PMCDA",
+    "gateway.add_channel": "PM",
+    "gateway.change_channel": "PM",
+    "gateway.view_acquireraccount": "PMDA",
+    "gateway.add_acquireraccount": "P",
+    "gateway.change_acquireraccount": "P",
+    "gateway.view_threedsecureconfiguration": "PMDA",
+    "gateway.change_threedsecureconfiguration": "PM",
+    "gateway.view_walletkey": "PMDA",
+    "gateway.change_walletkey": "PM",
+    "gateway.view_riskset": "PMDA",
+    "gateway.add_riskset": "PM",
+    "gateway.change_riskset": "PM",
+    "gateway.view_risklist": "PMCDA",
+    "gateway.add_risklist": "PM",
+    "gateway.change_risklist": "PM",
+    "gateway.view_risklistentry": "PMCDA",
+    "checkout.view_offerrule": "PMDA",
+    "checkout.add_offerrule": "PM",
+    "checkout.change_offerrule": "PM",
+    "checkout.delete_offerrule": "PM",
+    # Who works here, and what they did.
+    "auth.view_user": "PMA",
+    "auth.add_user": "PM",
+    "auth.change_user": "PM",
+    "gateway.view_grant": "PMA",
+    "gateway.add_grant": "PM",
+    "gateway.change_grant": "PM",
+    "gateway.delete_grant": "PM",
+    "gateway.view_signin": "PMA",
+    "gateway.view_auditentry": "PMA",
+    # The installation itself.
+    "gateway.view_vault": "P",
+    "django_celery_beat.view_periodictask": "P",
+    "django_celery_beat.change_periodictask": "P",
+}
+RIGHTS: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(
+    {right: frozenset(_LETTERS[letter] for letter in letters) for right, letters in _TABLE.items()}
+)
+"""Right → roles that have it."""
+OF_ROLE: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
+    {role: frozenset(right for right, roles in RIGHTS.items() if role in roles) for role in Role}
+)
+"""Role → its rights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Whose a row is. ``channel`` None: the merchant's as a whole; both None: the installation's."""
+
+    merchant: UUID | None = None
+    channel: UUID | None = None
+
+
+def place_of(row: models.Model) -> Place:
+    """Whose ``row`` is, as far as its own columns and its payment or channel tell."""
+    if isinstance(row, Merchant):
+        return Place(merchant=row.pk)
+    if isinstance(row, Channel):
+        return Place(merchant=row.merchant_id, channel=row.pk)
+    columns = {field.name for field in row._meta.concrete_fields}
+    if "merchant" in columns:
+        merchant = getattr(row, "merchant_id", None) or getattr(row, "merchant", None)
+        return Place(merchant=merchant, channel=getattr(row, "channel_id", None))
+    for name in ("channel", "payment", "list"):
+        above = getattr(row, name, None) if name in columns else None
+        if isinstance(above, models.Model):
+            return place_of(above)
+    return Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which rows somebody reaches: all; or those of some merchants, and those of some single channels.
+
+    A row that belongs to a merchant as a whole is not reached through one of its channels.
+    """
+
+    everything: bool = False
+    merchants: frozenset[UUID] = frozenset()
+    channels: frozenset[UUID] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.merchants) or bool(self.channels)
+
+    def covers(self, place: Place) -> bool:
+        return (
+            self.everything
+            or (place.merchant is not None and place.merchant in self.merchants)
+            or (place.channel is not None and place.channel in self.channels)
+        )
+
+    def contains(self, other: Scope) -> bool:
+        """Whether nothing is in ``other`` that is not in here; channels of merchants in here have to be named."""
+        return self.everything or (
+            not other.everything and other.merchants <= self.merchants and other.channels <= self.channels
+        )
+
+    def where(self, merchant: str = "merchant", channel: str | None = "channel") -> models.Q:
+        """The condition on rows whose lookups to their merchant and channel are these. ``channel`` None: the rows are
+        a merchant's as a whole."""
+        if self.everything:
+            return models.Q()
+        found = models.Q(**{f"{merchant}__in": self.merchants})
+        if channel is not None and self.channels:
+            found |= models.Q(**{f"{channel}__in": self.channels})
+        return found
+
+
+NOTHING: Final = Scope()
+EVERYTHING: Final = Scope(everything=True)
+
+
+class Holder:
+    """A user's grants, read once a request. Use the functions below."""
+
+    def __init__(self, user: Any) -> None:
+        self._user = user
+        self._scopes: dict[frozenset[Role], Scope] = {}
+
+    @cached_property
+    def grants(self) -> tuple[Grant, ...]:
+        if not self._user.is_active or self._user.pk is None:
+            return ()
+        # The nodes come along: whoever asks for a grant's place or its limit needs no further statement.
+        found = Grant.objects.filter(user=self._user.pk).select_related("psp", "division", "merchant", "channel")
+        return tuple(found.order_by("id"))
+
+    @cached_property
+    def rights(self) -> frozenset[str]:
+        return frozenset[str]().union(*(OF_ROLE[Role(grant.role)] for grant in self.grants))
+
+    def scope(self, roles: frozenset[Role]) -> Scope:
+        if roles not in self._scopes:
+            self._scopes[roles] = scope_of([grant for grant in self.grants if grant.role in roles])
+        return self._scopes[roles]
+
+
+def _holder(user: Any) -> Holder:
+    if not hasattr(user, "_holder"):
+        user._holder = Holder(user)
+    found: Holder = user._holder
+    return found
+
+
+def scope_of(grants: list[Grant]) -> Scope:
+    """What these grants reach together."""
+    psps = {grant.psp_id for grant in grants if grant.psp_id}
+    divisions = {grant.division_id for grant in grants if grant.division_id}
+    merchants = {grant.merchant_id for grant in grants if grant.merchant_id}
+    channels = {grant.channel_id for grant in grants if grant.channel_id}
+    if psps and not Psp.objects.exclude(pk__in=psps).exists():
+        return EVERYTHING
+    if psps or divisions:
+        above = models.Q(division__in=divisions) | models.Q(division__psp__in=psps)
+        merchants |= set(Merchant.objects.filter(above).values_list("pk", flat=True))
+    return Scope(merchants=frozenset(merchants), channels=frozenset(channels))
+
+
+def scope(user: Any, right: str) -> Scope:
+    """Where ``user`` has ``right``."""
+    if not user.is_active:
+        return NOTHING
+    if user.is_superuser:
+        return EVERYTHING
+    return _holder(user).scope(RIGHTS.get(right, frozenset()))
+
+
+def allowed(user: Any, right: str, row: models.Model | Place | None = None) -> bool:
+    """Whether ``user`` has ``right``: on ``row`` or place, or anywhere at all when there is none."""
+    found = scope(user, right)
+    if row is None:
+        return bool(found)
+    return found.covers(row if isinstance(row, Place) else place_of(row))
+
+
+def merchants_of(user: Any, right: str = "gateway.view_merchant") -> models.QuerySet[Merchant]:
+    """The merchants on which ``user`` has ``right`` as a whole."""
+    return Merchant.objects.filter(scope(user, right).where("pk", None))
+
+
+def channels_of(user: Any, right: str = "gateway.view_channel") -> models.QuerySet[Channel]:
+    """The channels on which ``user`` has ``right``."""
+    return Channel.objects.filter(scope(user, right).where("merchant", "pk"))
+
+
+def runs_installation(user: Any) -> bool:
+    """Whether ``user`` is PSP staff: what belongs to no merchant is theirs alone."""
+    return bool(user.is_active) and (
+        bool(user.is_superuser) or any(grant.role == Role.PSP for grant in _holder(user).grants)
+    )
+
+
+def four_eyes_above(user: Any, right: str, row: models.Model | Place) -> Decimal | None:
+    """The amount above which ``user`` needs a second person for ``right`` on ``row``; None: no limit.
+
+    Of several grants that reach the row, the most generous counts. Raises LookupError where none gives the right.
+    """
+    if user.is_superuser:
+        return None
+    place = row if isinstance(row, Place) else place_of(row)
+    reaching = [
+        grant for grant in _holder(user).grants
+        if grant.role in RIGHTS.get(right, frozenset()) and scope_of([grant]).covers(place)
+    ]  # fmt: skip
+    if not reaching:
+        raise LookupError(f"{user} has no right {right} there")
+    limits = [grant.four_eyes_above for grant in reaching]
+    return None if None in limits else max(limit for limit in limits if limit is not None)
+
+
+class ByGrant(ModelBackend):
+    """Django's question ``user.has_perm`` answered from grants. Passwords stay Django's."""
+
+    def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
+        if not user_obj.is_active or user_obj.is_anonymous:
+            return set()
+        return {right for right in _holder(user_obj).rights if obj is None or allowed(user_obj, right, obj)}
+
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        return bool(user_obj.is_active) and not user_obj.is_anonymous and allowed(user_obj, perm, obj)
+
+    def has_module_perms(self, user_obj: Any, app_label: str) -> bool:
+        return any(right.startswith(f"{app_label}.") for right in self.get_all_permissions(user_obj))
