@@ -5,6 +5,9 @@ It stands apart from gateway.admin: importing that package registers models, and
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver
 from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
@@ -14,6 +17,32 @@ class BackOffice(UnfoldAdminSite):
     site_title = "Tollhouse"
     index_title = _("Home")
     index_template = "admin/home.html"
+
+    def extra_urls(self) -> list[URLPattern | URLResolver]:
+        from gateway.admin import account
+
+        return [*account.urls(self)]
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        from gateway.admin import signing
+
+        return signing.password(self, request, extra_context or {})
+
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Signing out ends the session's row too, so that lists of sessions are right."""
+        from gateway.admin import session
+
+        session.sign_out(request)
+        return super().logout(request, extra_context)
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Sessions elsewhere end with the old password."""
+        from gateway.admin import session
+
+        answer = super().password_change(request, extra_context)
+        if request.method == "POST" and answer.status_code == 302:
+            session.password_changed(request)
+        return answer
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Django's page that leads from a content type and an id to a row tells strangers which rows there are."""

@@ -44,6 +44,13 @@ def no_transaction_around_requests(app_configs: Sequence[AppConfig] | None, **kw
 
 
 @register()
+def second_factor_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    if settings.GATEWAY_TOTP in ("required", "optional"):
+        return []
+    return [Error(f"GATEWAY_TOTP is {settings.GATEWAY_TOTP!r}; it must be required or optional.", id="tollhouse.E003")]
+
+
+@register()
 def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     if not settings.IS_LIVE:
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.templatetags.static import static
+from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
 _TEAL: Final = {
@@ -30,6 +31,13 @@ LOOK: Final[dict[str, Any]] = {
     "BORDER_RADIUS": "8px",
     "COLORS": {"base": _INK, "primary": _TEAL},
     "STYLES": [lambda request: static("admin-tollhouse.css")],
+    "SCRIPTS": [lambda request: static("admin-tollhouse.js")],
+    "ACCOUNT": {
+        "navigation": [
+            {"title": _("Your account"), "link": reverse_lazy("admin:account")},
+            {"title": _("Change password"), "link": reverse_lazy("admin:password_change")},
+        ]
+    },
     "SIDEBAR": {"show_search": False, "navigation": "config.navigation.navigation"},
 }
 """Settings of the theme."""

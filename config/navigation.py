@@ -1,4 +1,4 @@
-"""The back office's navigation: by work, not by app. A line is there for whoever has its right, once there is a page."""
+"""The back office's navigation: by work, not by app. A line is there for whoever has the right to its page."""
 
 from __future__ import annotations
 

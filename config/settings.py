@@ -208,6 +208,7 @@ MIDDLEWARE = [
     "gateway.api.middleware.Csrf",
     "gateway.api.middleware.Authentication",
     "gateway.api.middleware.Message",
+    "gateway.admin.session.OfficeSession",
     "gateway.api.middleware.XFrameOptions",
 ]
 ROOT_URLCONF = "config.urls"
@@ -247,6 +248,15 @@ WHITENOISE_MAX_AGE = 3600
 # What a user may is told by their grants (gateway.rights); passwords are Django's.
 AUTHENTICATION_BACKENDS = ["gateway.rights.ByGrant"]
 UNFOLD = LOOK
+# required | optional: whether everybody signs in with a code of an authenticator app, or only those who set one up.
+GATEWAY_TOTP: str = env.str("GATEWAY_TOTP", default="required" if IS_LIVE else "optional")
+# A session ends after so many hours, and after so many minutes without a page.
+GATEWAY_SESSION_HOURS: int = env.int("GATEWAY_SESSION_HOURS", default=12)
+GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=60)
+SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+# A new user's link to choose a password is good so long, seconds.
+PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

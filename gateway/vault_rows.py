@@ -19,6 +19,7 @@ from gateway.models import (
     Payment,
     Registration,
     RiskListEntry,
+    SecondFactor,
     Suspension,
     WalletKey,
     WebhookEndpoint,
@@ -52,6 +53,7 @@ SEALED: Final = [
     Sealed(model=Authentication, sealed="proof_sealed"),
     Sealed(model=WebhookEndpoint, sealed="secret_sealed"),
     Sealed(model=WebhookEndpoint, sealed="previous_sealed"),
+    Sealed(model=SecondFactor, sealed="secret_sealed"),
 ]
 """Every such column; an app above this one adds its own when it is loaded."""
 

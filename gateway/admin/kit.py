@@ -92,7 +92,7 @@ class Page(ModelAdmin):
     compressed_fields = True
     warn_unsaved_form = True
 
-    # --- rows ------------------------------------------------------------------------------------------------------
+    # --- rows -------------------------------------------------------------------------------------------------------
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         raise Http404
@@ -106,7 +106,7 @@ class Page(ModelAdmin):
             return each
         return (each, OwnRelated) if self.opts.get_field(each).is_relation else each
 
-    # --- what is kept of changes and views ---------------------------------------------------------------------------
+    # --- what is kept of changes and views --------------------------------------------------------------------------
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
         """The audit trail has it."""
@@ -221,7 +221,7 @@ class OfMerchant(Page):
         found = self.scope(request, verb)
         return bool(found) if row is None else found.covers(self.place(row))
 
-    # --- what Django's admin asks ------------------------------------------------------------------------------------
+    # --- what Django's admin asks -----------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         return self.own(request, super().get_queryset(request))

@@ -113,14 +113,13 @@ class RecoveryCode(models.Model):
 
 
 class SignIn(models.Model):
-    """One sign-in and the session it began. ``digest``: SHA-256 of the session's key, which is a credential itself.
+    """One sign-in and the session it began: the session names this row.
 
     ``ended_at``: signed out, by whom or what ``ended_by`` says; the session is refused from then on. Real time.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_ins")
-    digest = models.BinaryField(max_length=32, unique=True, editable=False)
     at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     ip = models.GenericIPAddressField(null=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -25,3 +26,16 @@ def signed_in(user: User) -> Client:
     client = Client(raise_request_exception=False)
     client.force_login(user)
     return client
+
+
+class Moving:
+    """Real time, held still and moved by hand."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+
+    def shift(self, by: timedelta) -> None:
+        self.at += by
+
+    def real(self) -> datetime:
+        return self.at

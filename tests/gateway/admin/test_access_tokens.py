@@ -57,7 +57,7 @@ def act(client: Client, action: str, *chosen: AccessToken) -> HttpResponse:
     return client.post(LIST, data)
 
 
-# --- issuing -------------------------------------------------------------------------------------------------------
+# --- issuing --------------------------------------------------------------------------------------------------------
 
 
 def test_a_token_issued_here_works_at_once(issuer: Client, shop: Shop) -> None:
@@ -129,7 +129,7 @@ def test_a_token_is_not_bound_to_another_merchants_channel(issuer: Client, shop:
     assert AccessToken.objects.count() == before
 
 
-# --- the right -----------------------------------------------------------------------------------------------------
+# --- the right ------------------------------------------------------------------------------------------------------
 
 
 def test_without_the_right_there_is_no_button_and_the_address_refuses(
@@ -186,7 +186,7 @@ def test_a_form_without_its_csrf_token_is_refused(shop: Shop) -> None:
     assert AccessToken.objects.count() == 1
 
 
-# --- rotating and revoking -----------------------------------------------------------------------------------------
+# --- rotating and revoking ------------------------------------------------------------------------------------------
 
 
 def test_a_rotation_shows_a_successor_and_both_work_for_seven_days(issuer: Client, shop: Shop) -> None:
@@ -225,7 +225,7 @@ def test_a_revoked_token_is_not_rotated(issuer: Client, shop: Shop) -> None:
     assert AccessToken.objects.count() == 1
 
 
-# --- the audit trail -----------------------------------------------------------------------------------------------
+# --- the audit trail ------------------------------------------------------------------------------------------------
 
 
 def test_each_of_them_leaves_an_audit_entry_with_who_and_what(issuer: Client, shop: Shop) -> None:

@@ -102,7 +102,7 @@ def unknown(path: str) -> str:
     return f"{base}/{'0' * len(row)}/{verb}/"
 
 
-# --- every address ------------------------------------------------------------------------------------------------
+# --- every address --------------------------------------------------------------------------------------------------
 
 
 def addresses(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[str]:
@@ -150,7 +150,7 @@ def test_no_address_fails_or_shows_another_merchants_rows(role: Role, own: Shop,
         assert not [each for each in hidden if each in answer.content.decode()], path
 
 
-# --- lists, addresses, search, filters, popups, autocomplete ----------------------------------------------------------
+# --- lists, addresses, search, filters, popups, autocomplete --------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", OF_MERCHANTS, ids=lambda model: model._meta.label)

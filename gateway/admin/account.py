@@ -1,0 +1,149 @@
+"""One's own account: second factor, recovery codes, sessions here and elsewhere; and the first password by a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from unfold.forms import AdminPasswordChangeForm
+
+from gateway import audit, signin
+from gateway.admin import session, signing
+from gateway.admin.kit import actor
+from gateway.api.door import client_ip
+from gateway.models import SignIn
+
+
+def account(site: Any, request: HttpRequest) -> HttpResponse:
+    """What somebody sees and changes of their own account."""
+    if request.method == "POST":
+        return _act(site, request)
+    here = session.current(request)
+    context = session.context_of(
+        site, request, title=_("Your account"), here=here, running=signin.running(request.user),
+        before=signin.last_before(here) if here is not None else None, has_factor=signin.has_factor(request.user),
+        required=signin.settings.GATEWAY_TOTP == "required", codes_left=signin.recovery_codes_left(request.user),
+        grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]
+    )  # fmt: skip
+    return TemplateResponse(request, "admin/account.html", context)
+
+
+def _end_one(site: Any, request: HttpRequest) -> HttpResponse | None:
+    mine = SignIn.objects.filter(user=request.user.pk, pk=_uuid(request.POST.get("session", "")))
+    return _ended(request, mine)
+
+
+def _end_others(site: Any, request: HttpRequest) -> HttpResponse | None:
+    mine = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(session.SIGN_IN))
+    return _ended(request, mine)
+
+
+def _ended(request: HttpRequest, rows: Any) -> None:
+    count = signin.end(rows, by=request.user.get_username())
+    if count:
+        audit.record_of(actor(request), "end sessions", "user", str(request.user.pk), after={"sessions": count})
+    messages.success(request, _("%d sessions were ended.") % count)
+
+
+def _new_codes(site: Any, request: HttpRequest) -> HttpResponse | None:
+    if not signin.has_factor(request.user):
+        return None
+    codes = signin.new_recovery_codes(request.user, by=actor(request))
+    return signing.show_codes(site, request, codes, reverse("admin:account"))
+
+
+def _remove_factor(site: Any, request: HttpRequest) -> HttpResponse | None:
+    signin.remove_factor(request.user, by=actor(request))
+    messages.success(request, _("The second factor was removed."))
+    return None
+
+
+_ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
+    "end": (False, _end_one),
+    "end others": (False, _end_others),
+    "new codes": (True, _new_codes),
+    "remove factor": (True, _remove_factor),
+}
+"""What the page's buttons do, and whether the user has to show once more who they are."""
+
+
+def _act(site: Any, request: HttpRequest) -> HttpResponse:
+    here = HttpResponseRedirect(reverse("admin:account"))
+    guarded, verb = _ACTS.get(request.POST.get("act", ""), (False, None))
+    if verb is None:
+        return here
+    if guarded and (ask := session.ask_again(request)) is not None:
+        return ask
+    return verb(site, request) or here
+
+
+def _uuid(text: str) -> str | None:
+    return text if len(text) == 36 and all(letter in "0123456789abcdef-" for letter in text) else None
+
+
+# --- the first password ---------------------------------------------------------------------------------------------
+
+
+def welcome_address(user: User) -> str:
+    """A link that sets the user's password once, until settings.PASSWORD_RESET_TIMEOUT has passed."""
+    ident = urlsafe_base64_encode(force_bytes(user.pk))
+    return reverse("admin:welcome", args=(ident, default_token_generator.make_token(user)))
+
+
+def welcome(site: Any, request: HttpRequest, ident: str, token: str) -> HttpResponse:
+    """The page behind that link."""
+    user = _invited(ident)
+    if user is None or not default_token_generator.check_token(user, token):
+        context = session.context_of(site, request, title=_("This link is not good any more"), form=None)
+        return TemplateResponse(request, "admin/welcome.html", context, status=404)
+    form = AdminPasswordChangeForm(user, request.POST or None)
+    form.fields.pop("usable_password", None)
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        signin.end(SignIn.objects.filter(user=user.pk), by=user.get_username())
+        by = audit.Actor(name=user.get_username(), ip=client_ip(request))
+        audit.record_of(by, "set password", "user", str(user.pk))
+        messages.success(request, _("Your password is set. Sign in with it."))
+        return HttpResponseRedirect(reverse("admin:login"))
+    context = session.context_of(site, request, title=_("Choose your password"), form=form, name=user.get_username())
+    answer = TemplateResponse(request, "admin/welcome.html", context)
+    answer["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+def _invited(ident: str) -> User | None:
+    try:
+        key = int(urlsafe_base64_decode(ident).decode())
+    except (ValueError, UnicodeDecodeError, OverflowError):
+        return None
+    users = get_user_model()._default_manager
+    return users.filter(pk=key, is_active=True, is_staff=True).first() if 0 < key < 2**31 else None
+
+
+def urls(site: Any) -> list[URLPattern]:
+    """Addresses of signing in and of one's account, for the site."""
+
+    def open_to_all(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        return never_cache(lambda request, **rest: view(site, request, **rest))
+
+    def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        return site.admin_view(lambda request, **rest: view(site, request, **rest))
+
+    return [
+        path("code/", open_to_all(signing.code), name="code"),
+        path("code/set-up/", open_to_all(signing.set_up_factor), name="set_up_factor"),
+        path("again/", signed_in(signing.again), name="again"),
+        path("account/", signed_in(account), name="account"),
+        path("welcome/<str:ident>/<str:token>/", open_to_all(welcome), name="welcome"),
+    ]

@@ -1,0 +1,218 @@
+"""Signing in to the back office: tries that are counted, second factors, and the sessions that follow.
+
+Passwords are Django's. Everything here uses real time. Source: docs/decisions/0024.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from gateway import audit, clock, totp
+from gateway.audit import Actor
+from gateway.models import RecoveryCode, SecondFactor, SignIn, ThrottleWindow
+from gateway.rows import execute
+from gateway.secret import Secret
+from gateway.vault import vault
+
+WINDOW_S: Final = 900
+"""Tries are counted in windows of this length, and a lock lasts until the window ends."""
+MOST_TRIES: Final = {"name and address": 6, "name": 30, "address": 100}
+"""What is counted together → tries in one window. A name alone has more, so that nobody locks others out easily."""
+RECOVERY_CODES: Final = 10
+AGENT_CHARS: Final = 200
+SEEN_EVERY: Final = timedelta(minutes=1)
+"""How exact ``last_seen_at`` is; each page would otherwise write a row."""
+
+_COUNT: Final = """
+INSERT INTO gateway_throttlewindow (entity_id, operation, window_s, "window", count)
+SELECT key, 'sign-in', %(window_s)s, %(window)s, 1 FROM unnest(%(keys)s::uuid[]) AS key
+ON CONFLICT (entity_id, operation, window_s, "window") DO UPDATE SET count = gateway_throttlewindow.count + 1
+RETURNING entity_id, count
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedOut(Exception):
+    """Too many tries; the next may be made at ``until``."""
+
+    until: datetime
+
+
+# --- tries ----------------------------------------------------------------------------------------------------------
+
+
+def _keys(name: str, ip: str | None) -> dict[str, UUID]:
+    """What a try counts towards. Names are compared without case, as a guesser would not mind it."""
+    parts = {"name and address": f"{name.lower()}\n{ip}", "name": name.lower(), "address": str(ip)}
+    return {
+        what: UUID(bytes=hashlib.sha256(f"sign-in\n{what}\n{part}".encode()).digest()[:16])
+        for what, part in parts.items()
+    }
+
+
+def count_try(name: str, ip: str | None) -> None:
+    """Count a try before it is made, so that many at once are all counted. Raises LockedOut above the limits."""
+    now = clock.real()
+    window = int(now.timestamp()) // WINDOW_S
+    keys = _keys(name, ip)
+    values = {"keys": sorted(keys.values()), "window_s": WINDOW_S, "window": window}
+    counts = {UUID(str(key)): count for key, count in execute(_COUNT, values)}
+    if any(counts[key] > MOST_TRIES[what] for what, key in keys.items()):
+        raise LockedOut(until=datetime.fromtimestamp((window + 1) * WINDOW_S, tz=now.tzinfo))
+
+
+def forgive(name: str, ip: str | None) -> None:
+    """A try that was right: what was counted for this name from this address is forgotten."""
+    key = _keys(name, ip)["name and address"]
+    ThrottleWindow.objects.filter(entity_id=key, operation="sign-in").delete()
+
+
+# --- the second factor ----------------------------------------------------------------------------------------------
+
+
+def needs_factor(user: Any) -> bool:
+    """Whether ``user`` signs in with a second factor: those who have one, and everybody where the settings say so."""
+    return settings.GATEWAY_TOTP == "required" or has_factor(user)
+
+
+def has_factor(user: Any) -> bool:
+    return SecondFactor.objects.filter(user=user.pk, confirmed_at__isnull=False).exists()
+
+
+def offer_factor(user: Any) -> Secret:
+    """The secret of a factor that is being set up: the same one until a first code confirms it."""
+    row = SecondFactor.objects.filter(user=user.pk).first()
+    if row is not None and row.confirmed_at is None:
+        return vault().open(row.secret_sealed, row.pk)
+    if row is not None:
+        raise ValueError("the user has a second factor; remove it first")
+    secret = totp.new_secret()
+    row = SecondFactor(user_id=user.pk)
+    row.secret_sealed = vault().seal(secret, row.pk)
+    row, made = SecondFactor.objects.get_or_create(
+        user_id=user.pk, defaults={"id": row.pk, "secret_sealed": row.secret_sealed}
+    )
+    return secret if made else vault().open(row.secret_sealed, row.pk)
+
+
+@transaction.atomic
+def confirm_factor(user: Any, text: str, *, by: Actor) -> list[str] | None:
+    """Take the first code of a factor. Returns the recovery codes, which are shown once; None: the code was wrong."""
+    row = SecondFactor.objects.select_for_update().filter(user=user.pk, confirmed_at__isnull=True).first()
+    if row is None:
+        return None
+    step = totp.match(vault().open(row.secret_sealed, row.pk), text, clock.real(), after=row.last_step)
+    if step is None:
+        return None
+    row.last_step, row.confirmed_at = step, clock.real()
+    row.save(update_fields=["last_step", "confirmed_at"])
+    audit.record_of(by, "second factor", "user", str(user.pk), after={"second factor": "set up"})
+    return new_recovery_codes(user, by=by)
+
+
+@transaction.atomic
+def remove_factor(user: Any, *, by: Actor) -> bool:
+    """Take the second factor and its recovery codes away; where one is required, the next sign-in sets up another."""
+    removed = SecondFactor.objects.filter(user=user.pk).delete()[0]
+    RecoveryCode.objects.filter(user=user.pk).delete()
+    if removed:
+        audit.record_of(by, "second factor", "user", str(user.pk), after={"second factor": "removed"})
+    return bool(removed)
+
+
+def check_factor(user: Any, text: str) -> str | None:
+    """Which second factor ``text`` is: "code", "recovery code", or None. Each is taken once."""
+    row = SecondFactor.objects.filter(user=user.pk, confirmed_at__isnull=False).first()
+    if row is None:
+        return None
+    step = totp.match(vault().open(row.secret_sealed, row.pk), text, clock.real(), after=row.last_step)
+    if step is not None:
+        # Of two that send the same code at once, one raises the step.
+        taken = SecondFactor.objects.filter(pk=row.pk, last_step__lt=step).update(last_step=step)
+        return "code" if taken else None
+    digest = _digest(text)
+    used = RecoveryCode.objects.filter(user=user.pk, digest=digest, used_at__isnull=True).update(used_at=clock.real())
+    return "recovery code" if used else None
+
+
+@transaction.atomic
+def new_recovery_codes(user: Any, *, by: Actor) -> list[str]:
+    """Ten codes in place of the ones before."""
+    codes = [_group(base64.b32encode(secrets.token_bytes(10)).decode().lower()) for _ in range(RECOVERY_CODES)]
+    RecoveryCode.objects.filter(user=user.pk).delete()
+    RecoveryCode.objects.bulk_create([RecoveryCode(user_id=user.pk, digest=_digest(code)) for code in codes])
+    audit.record_of(by, "recovery codes", "user", str(user.pk), after={"recovery codes": RECOVERY_CODES})
+    return codes
+
+
+def recovery_codes_left(user: Any) -> int:
+    return RecoveryCode.objects.filter(user=user.pk, used_at__isnull=True).count()
+
+
+def _group(text: str) -> str:
+    return "-".join(text[place : place + 4] for place in range(0, len(text), 4))
+
+
+def _digest(code: str) -> bytes:
+    return hashlib.sha256("".join(code.lower().replace("-", "").split()).encode()).digest()
+
+
+# --- sessions -------------------------------------------------------------------------------------------------------
+
+
+def begin(user: Any, *, ip: str | None, agent: str, second_factor: bool) -> SignIn:
+    """The row of a session that begins now."""
+    now = clock.real()
+    return SignIn.objects.create(
+        user_id=user.pk, at=now, last_seen_at=now, ip=ip, agent=agent[:AGENT_CHARS], second_factor=second_factor
+    )
+
+
+def last_before(sign_in: SignIn) -> SignIn | None:
+    """The sign-in before this one."""
+    return SignIn.objects.filter(user=sign_in.user_id, at__lt=sign_in.at).order_by("-at").first()
+
+
+def running(user: Any) -> Sequence[SignIn]:
+    """The sessions of ``user`` that have not ended, newest first."""
+    return SignIn.objects.filter(still_open(clock.real()), user=user.pk).order_by("-at")[:100]
+
+
+def still_open(now: datetime) -> Q:
+    """The condition on sessions that the limits of age let go on."""
+    return Q(
+        ended_at__isnull=True,
+        at__gt=now - timedelta(hours=settings.GATEWAY_SESSION_HOURS),
+        last_seen_at__gt=now - timedelta(minutes=settings.GATEWAY_SESSION_IDLE_MINUTES),
+    )
+
+
+def seen(sign_in: SignIn) -> bool:
+    """Note that the session is in use; False when it has ended, or has had its time."""
+    now = clock.real()
+    old = now - sign_in.at > timedelta(hours=settings.GATEWAY_SESSION_HOURS)
+    idle = now - sign_in.last_seen_at > timedelta(minutes=settings.GATEWAY_SESSION_IDLE_MINUTES)
+    if sign_in.ended_at is not None:
+        return False
+    if old or idle:
+        end(SignIn.objects.filter(pk=sign_in.pk), by="age")
+        return False
+    if now - sign_in.last_seen_at > SEEN_EVERY:
+        SignIn.objects.filter(pk=sign_in.pk).update(last_seen_at=now)
+    return True
+
+
+def end(sign_ins: Any, *, by: str) -> int:
+    """End these sessions: their next page asks to sign in."""
+    return int(sign_ins.filter(ended_at__isnull=True).update(ended_at=clock.real(), ended_by=by[:150]))
