@@ -1,67 +1,111 @@
 """Access tokens in the back office: issued here, shown once, rotated and revoked.
 
-Only users with the right "Can issue, rotate and revoke access tokens" see the buttons; the addresses refuse others.
-Source: Part A, Authentication, 2.
+Only users with the right to issue them see the buttons; the addresses refuse others and say who can grant it. Whoever
+makes or ends tokens has shown a moment ago who they are. Source: Part A, Authentication, 2; journey 7.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import display
 
-from gateway import tokens
+from gateway import clock, rights, tokens
+from gateway.admin import pictures, session
 from gateway.admin.kit import OfMerchant, actor
 from gateway.models import SCOPES, AccessToken
+from gateway.rights import Place
+from gateway.rows import execute
 
-RIGHT = "gateway.issue_accesstoken"
-CONFIRM = "revoke"
+RIGHT: Final = "gateway.issue_accesstoken"
+CONFIRM: Final = "revoke"
 """What has to be typed before tokens are revoked."""
+CALL_DAYS: Final = 14
+MOST_CALLS: Final = 10_000
+"""Calls of one day that are counted."""
+
+_CALLS: Final = """
+SELECT day::date, (
+    SELECT count(*) FROM (
+        SELECT 1 FROM gateway_requestlog
+        WHERE entity_id = ANY(%(entities)s::uuid[]) AND at >= day AND at < day + interval '1 day'
+          AND token = %(token)s::uuid
+        LIMIT %(most)s
+    ) AS counted
+) FROM generate_series(%(first)s::timestamptz, %(last)s::timestamptz, interval '1 day') AS day ORDER BY day
+"""
 
 
 class TokenForm(forms.ModelForm):
     scopes = forms.MultipleChoiceField(
-        choices=[(scope, scope) for scope in SCOPES], initial=list(SCOPES), widget=forms.CheckboxSelectMultiple
-    )
+        choices=[(scope, scope) for scope in SCOPES], initial=list(SCOPES), widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("payments: make them; read: look at them; test: endpoints of the test environment"),
+    )  # fmt: skip
 
     class Meta:
         model = AccessToken
         fields = ("name", "merchant", "channel", "scopes", "ends_at")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "merchant" in self.fields:
+            self.fields["merchant"].required = False
+            self.fields["merchant"].help_text = _("A token of the merchant speaks for all of its channels.")
+            self.fields["channel"].help_text = _("Choose one to bind the token to it.")
+
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         channel, merchant = data.get("channel"), data.get("merchant")
-        if channel is not None and merchant is not None and channel.merchant_id != merchant.pk:
-            raise forms.ValidationError({"channel": f"{channel} is not a channel of {merchant}."})
+        if channel is not None and merchant is None and "merchant" not in self.errors:
+            data["merchant"] = channel.merchant
+        elif channel is not None and merchant is not None and channel.merchant_id != merchant.pk:
+            raise forms.ValidationError({"channel": _("%s is not a channel of %s.") % (channel, merchant)})
+        elif merchant is None and channel is None and not {"merchant", "channel"} & set(self.errors):
+            raise forms.ValidationError({"merchant": _("Choose a merchant or a channel.")})
+        if data.get("ends_at") is not None and data["ends_at"] <= clock.real():
+            raise forms.ValidationError({"ends_at": _("This moment has passed already.")})
         return data
+
+    def _post_clean(self) -> None:
+        """The row is made by gateway.tokens, not by this form."""
 
 
 @admin.register(AccessToken)
 class AccessTokenAdmin(OfMerchant):
     form = TokenForm
     writes = (RIGHT,)
-    list_display = (
-        "name",
-        "hint",
-        "merchant",
-        "channel",
-        "scopes",
-        "created_at",
-        "ends_at",
-        "revoked_at",
-        "last_used_at",
-    )
+    list_display = ("name", "hint", "merchant", "channel", "rights_of", "state", "last_used_at", "last_used_ip")
     list_select_related = ("merchant", "channel")
     list_filter = ("merchant",)
     search_fields = ("name", "hint")
+    search_help_text = gettext_lazy("Name, or the last four characters")
     actions = ("rotate", "revoke")
-    readonly_fields = ("hint", "created_at", "created_by", "revoked_at", "replaces", "last_used_at", "last_used_ip")
+    readonly_fields = (
+        "hint", "state", "created_at", "created_by", "revoked_at", "replaces", "last_used_at", "last_used_ip", "calls",
+    )  # fmt: skip
+    fieldsets = (
+        (None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),
+        (gettext_lazy("Use"), {"fields": ("state", "hint", "last_used_at", "last_used_ip", "calls")}),
+        (gettext_lazy("Where it comes from"), {"fields": ("created_at", "created_by", "replaces", "revoked_at")}),
+    )
+    add_fieldsets = ((None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),)
+    change_form_outer_after_template = "admin/gateway/accesstoken/acts.html"
+
+    # --- who may ------------------------------------------------------------
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.may(request, RIGHT)
@@ -69,64 +113,160 @@ class AccessTokenAdmin(OfMerchant):
     def has_change_permission(self, request: HttpRequest, obj: AccessToken | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: AccessToken | None = None) -> bool:
-        return False
-
     def has_issue_permission(self, request: HttpRequest) -> bool:
         return self.may(request, RIGHT)
 
+    # --- what is shown ------------------------------------------------------------
+
+    @display(description=gettext_lazy("scopes"))
+    def rights_of(self, token: AccessToken) -> str:
+        return ", ".join(token.scopes)
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, token: AccessToken) -> SafeString:
+        kind, words = state_of(token)
+        return format_html('<span class="th-pill {}">{}</span>', kind, words)
+
+    @admin.display(description=gettext_lazy("calls per day"))
+    def calls(self, token: AccessToken) -> SafeString:
+        today = clock.real().replace(hour=0, minute=0, second=0, microsecond=0)
+        entities = [token.merchant_id, *token.merchant.channels.values_list("pk", flat=True)]
+        values = {
+            "entities": entities, "token": token.pk, "most": MOST_CALLS,
+            "first": today - timedelta(days=CALL_DAYS - 1), "last": today,
+        }  # fmt: skip
+        days = [(f"{day:%d.%m.}", int(count)) for day, count in execute(_CALLS, values)]
+        return pictures.bars(days, title=_("Calls per day, the last %d days") % CALL_DAYS)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        token = self.get_object(request, object_id) if object_id is not None else None
+        issues = token is not None and token.revoked_at is None and self.may(request, RIGHT, token)
+        return super().changeform_view(request, object_id, form_url, {"issues": issues, **(extra_context or {})})
+
+    # --- issuing ------------------------------------------------------------
+
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """The form, and after it the one page that shows the token."""
-        if request.method != "POST" or not self.has_add_permission(request):
-            return super().add_view(request, form_url, extra_context)
-        form = self.get_form(request)(request.POST)
-        if not form.is_valid():
+        if not self.has_add_permission(request):
+            return self._refuse(request)
+        if (ask := session.ask_again(request)) is not None:
+            return ask
+        form = self.get_form(request)(request.POST) if request.method == "POST" else None
+        if form is None or not form.is_valid():
             return super().add_view(request, form_url, extra_context)
         chosen = form.cleaned_data
+        channel = chosen["channel"]
+        if not self.scope(request, RIGHT).covers(Place(merchant=chosen["merchant"].pk, channel=channel and channel.pk)):
+            raise PermissionDenied
         token, secret = tokens.issue(
-            chosen["merchant"], name=chosen["name"], by=actor(request), channel=chosen["channel"],
+            chosen["merchant"], name=chosen["name"], by=actor(request), channel=channel,
             scopes=chosen["scopes"], ends_at=chosen["ends_at"],
         )  # fmt: skip
         return self._show_once(request, [(token, secret.reveal())])
 
-    @admin.action(description="Rotate: issue a successor, the old one ends in 7 days", permissions=["issue"])
+    def _refuse(self, request: HttpRequest) -> HttpResponse:
+        """403, and who can grant the right."""
+        context = session.context_of(
+            self.admin_site, request, title=_("You may not issue access tokens"), opts=self.opts,
+            givers=givers(request.user),
+        )  # fmt: skip
+        return render(request, "admin/gateway/accesstoken/refused.html", context, status=403)
+
+    # --- rotating and revoking ------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            path(f"<path:object_id>/{verb}/", self.admin_site.admin_view(view), name=f"gateway_accesstoken_{verb}")
+            for verb, view in (("rotate", self.rotate_one), ("revoke", self.revoke_one))
+        ]
+        return [*own, *super().get_urls()]
+
+    def rotate_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._one(request, object_id, self.rotate)
+
+    def revoke_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._one(request, object_id, self.revoke)
+
+    def _one(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
+        """One token's button; the same verb as the list's action."""
+        if self._row(request, object_id) is None or not self.may(request, RIGHT, self._row(request, object_id)):
+            raise PermissionDenied
+        back = reverse("admin:gateway_accesstoken_change", args=(object_id,))
+        if request.method != "POST":
+            return HttpResponseRedirect(back)
+        if (ask := session.ask_again(request, back)) is not None:
+            return ask
+        return act(request, self.get_queryset(request).filter(pk=object_id)) or HttpResponseRedirect(back)
+
+    @admin.action(
+        description=gettext_lazy("Rotate: issue a successor, the old one ends in 7 days"), permissions=["issue"]
+    )
     def rotate(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse:
+        back = reverse("admin:gateway_accesstoken_changelist")
+        if (ask := session.ask_again(request, back)) is not None:
+            return ask
         made = []
-        for token in queryset.filter(revoked_at__isnull=True):
+        for token in self.own(request, queryset, RIGHT).filter(revoked_at__isnull=True):
             successor, secret = tokens.rotate(token, by=actor(request))
             made.append((successor, secret.reveal()))
         if not made:
-            messages.warning(request, "Revoked tokens cannot be rotated; nothing was changed.")
-            return HttpResponseRedirect(reverse("admin:gateway_accesstoken_changelist"))
+            messages.warning(request, _("Revoked tokens cannot be rotated; nothing was changed."))
+            return HttpResponseRedirect(back)
         return self._show_once(request, made)
 
-    @admin.action(description="Revoke…", permissions=["issue"])
+    @admin.action(description=gettext_lazy("Revoke…"), permissions=["issue"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse | None:
         """Ask first, and have the word typed: what is revoked stops working at once and for good."""
-        chosen = queryset.filter(revoked_at__isnull=True)
+        back = reverse("admin:gateway_accesstoken_changelist")
+        if (ask := session.ask_again(request, back)) is not None:
+            return ask
+        chosen = self.own(request, queryset, RIGHT).filter(revoked_at__isnull=True)
         if request.POST.get("confirm", "").strip().lower() != CONFIRM:
-            context = {
-                **self.admin_site.each_context(request), "title": "Revoke access tokens", "opts": self.model._meta,
-                "chosen": chosen, "word": CONFIRM, "wrong": "confirm" in request.POST,
-            }  # fmt: skip
+            context = session.context_of(
+                self.admin_site, request, title=_("Revoke access tokens"), opts=self.opts, chosen=chosen, word=CONFIRM,
+                wrong="confirm" in request.POST, action_url=back,
+            )  # fmt: skip
             return render(request, "admin/gateway/accesstoken/revoke.html", context)
         count = 0
         for token in chosen:
             tokens.revoke(token, by=actor(request))
             count += 1
-        messages.success(request, f"{count} token{'' if count == 1 else 's'} revoked.")
+        messages.success(request, _("%d tokens were revoked.") % count)
         return None
 
     def _show_once(self, request: HttpRequest, made: list[tuple[AccessToken, str]]) -> HttpResponse:
         entity = [(token, text, (token.channel or token.merchant.channels.first() or token.merchant).entity_id)
                   for token, text in made]  # fmt: skip
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Access token",
-            "opts": self.model._meta,
-            "made": entity,
-            "base_url": settings.GATEWAY_BASE_URL,
-        }
+        context = session.context_of(
+            self.admin_site, request, title=_("Access token"), opts=self.opts, made=entity,
+            base_url=settings.GATEWAY_BASE_URL,
+        )  # fmt: skip
         answer = render(request, "admin/gateway/accesstoken/shown_once.html", context)
         answer["Cache-Control"] = "no-store"
         return answer
+
+
+def state_of(token: AccessToken) -> tuple[str, str]:
+    """How a token stands, as a kind of pill and in words."""
+    now = clock.real()
+    if token.revoked_at is not None:
+        return "bad", _("revoked")
+    if token.ends_at is None:
+        return "good", _("valid")
+    if token.ends_at <= now:
+        return "bad", _("ended")
+    days = (token.ends_at - now).days + 1
+    return "warn", _("ends in 1 day") if days == 1 else _("ends in %d days") % days
+
+
+def givers(user: Any) -> list[str]:
+    """Who can grant ``user`` the right to issue tokens: managers and PSP staff of the merchants they see."""
+    merchants = set(rights.merchants_of(user).values_list("pk", flat=True)[:20])
+    merchants |= set(rights.channels_of(user).values_list("merchant", flat=True)[:20])
+    staff = User.objects.filter(is_active=True, grants__role__in=("psp", "manager")).distinct()[:200]
+    return sorted(
+        each.get_full_name() or each.get_username() for each in staff
+        if any(rights.allowed(each, "gateway.add_grant", Place(merchant=merchant)) for merchant in merchants)
+    )[:10]  # fmt: skip

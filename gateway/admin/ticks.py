@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
 from django_celery_beat.models import (
     ClockedSchedule,
     CrontabSchedule,
@@ -14,8 +13,7 @@ from django_celery_beat.models import (
 
 from gateway.admin.kit import OfInstallation
 
-# Rights come from grants, not from groups; users have a page of ours.
-admin.site.unregister([ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule, Group, User])
+admin.site.unregister([ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule])
 
 
 @admin.register(PeriodicTask)

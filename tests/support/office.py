@@ -8,6 +8,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.test import Client
 
+from gateway import clock
+from gateway.admin.session import FRESH_AT
 from gateway.models import Channel, Division, Grant, Merchant, Psp, Role
 
 Node = Psp | Division | Merchant | Channel
@@ -21,10 +23,14 @@ def person(name: str, role: Role | str, *nodes: Node, **limits: Any) -> User:
     return user
 
 
-def signed_in(user: User) -> Client:
-    """A browser in which ``user`` has signed in."""
+def signed_in(user: User, *, fresh: bool = True) -> Client:
+    """A browser in which ``user`` has signed in, a moment ago or (not ``fresh``) longer."""
     client = Client(raise_request_exception=False)
     client.force_login(user)
+    if fresh:
+        session = client.session
+        session[FRESH_AT] = clock.real().timestamp()
+        session.save()
     return client
 
 

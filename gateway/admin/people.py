@@ -1,0 +1,306 @@
+"""Users and what they may: a manager looks after the users of their merchants, and grants no more than they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.admin import TabularInline
+from unfold.decorators import display
+
+from gateway import rights, signin
+from gateway.admin import session
+from gateway.admin.account import welcome_address
+from gateway.admin.kit import Page, actor
+from gateway.models import NODES, Channel, Division, Grant, Merchant, Psp, Role, SignIn
+from gateway.rights import OF_ROLE, Scope
+
+# Rights come from grants, not from groups.
+admin.site.unregister([Group, User])
+MAKE, CHANGE, SEE = "auth.add_user", "auth.change_user", "auth.view_user"
+
+
+def reaching(scope: Scope) -> Q:
+    """The condition on grants that reach into ``scope``."""
+    if scope.everything:
+        return Q()
+    return Q(merchant__in=scope.merchants) | Q(channel__in=scope.channels) | Q(channel__merchant__in=scope.merchants)
+
+
+def inside(scope: Scope, grants: list[Grant]) -> bool:
+    """Whether all of these grants lie within ``scope``: then whoever rules the scope rules their holder."""
+    return all(grant_inside(scope, grant) for grant in grants)
+
+
+def grant_inside(scope: Scope, grant: Grant) -> bool:
+    if scope.everything:
+        return True
+    if grant.channel is not None:
+        return grant.channel_id in scope.channels or grant.channel.merchant_id in scope.merchants
+    return grant.merchant_id is not None and grant.merchant_id in scope.merchants
+
+
+def may_grant(giver: Any, role: Role, grant: Grant) -> bool:
+    """Whether ``giver`` has every right of ``role`` where ``grant`` would stand."""
+    if giver.is_superuser:
+        return True
+    if grant.psp_id or grant.division_id:
+        return all(rights.scope(giver, right).everything for right in OF_ROLE[role])
+    return all(grant_inside(rights.scope(giver, right), grant) for right in OF_ROLE[role])
+
+
+class GrantForm(forms.ModelForm):
+    giver: Any = None
+
+    class Meta:
+        model = Grant
+        fields = ("role", *NODES, "four_eyes_above")
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        nodes = [name for name in NODES if found.get(name) is not None]
+        role = found.get("role")
+        if len(nodes) != 1:
+            raise forms.ValidationError(_("Choose one place for the role: a PSP, division, merchant or channel."))
+        if role == Role.PSP and nodes != ["psp"]:
+            raise forms.ValidationError({"role": _("PSP staff belongs to a PSP, not to a part of it.")})
+        if role and self.has_changed():
+            place = Grant(role=role, **{nodes[0]: found[nodes[0]]})
+            if not may_grant(self.giver, Role(role), place):
+                raise forms.ValidationError(_("You can grant no more than you have there yourself."))
+        return found
+
+
+class GrantInline(TabularInline):
+    model = Grant
+    form = GrantForm
+    extra = 0
+    fields = ("role", *NODES, "four_eyes_above")
+
+    def _ruled(self, request: HttpRequest, user: User | None) -> bool:
+        return rights.allowed(request.user, "gateway.change_grant") and (user is None or rules(request, user))
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._ruled(request, obj) and (obj is None or obj.pk != request.user.pk or request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_add_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_add_permission(request, obj)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return rights.allowed(request.user, "gateway.view_grant")
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        kwargs["form"] = type("GrantFormOf", (GrantForm,), {"giver": request.user})
+        return super().get_formset(request, obj, **kwargs)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Places that the giver reaches themself."""
+        scope = rights.scope(request.user, "gateway.add_grant")
+        offered = {
+            "psp": Psp.objects.filter(Q() if scope.everything else Q(pk__in=[])),
+            "division": Division.objects.filter(Q() if scope.everything else Q(pk__in=[])),
+            "merchant": Merchant.objects.filter(scope.where("pk", None)),
+            "channel": Channel.objects.filter(scope.where("merchant", "pk")),
+        }
+        if db_field.name in offered:
+            kwargs["queryset"] = offered[db_field.name]
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+
+def rules(request: HttpRequest, user: User) -> bool:
+    """Whether the request's user may change ``user``: none of whose grants lies outside."""
+    if request.user.is_superuser:
+        return True
+    grants = list(Grant.objects.filter(user=user.pk).select_related("channel"))
+    scope = rights.scope(request.user, CHANGE)
+    return not user.is_superuser and (bool(grants) or scope.everything) and bool(scope) and inside(scope, grants)
+
+
+@admin.register(User)
+class UserAdmin(Page):
+    """Nobody is deleted: they are switched off, and the trail keeps knowing them."""
+
+    sensitive = True
+    list_display = ("username", "email", "roles", "second_factor_is_on", "last_login", "is_active")
+    list_filter = ("is_active",)
+    search_fields = ("username", "email", "first_name", "last_name")
+    search_help_text = gettext_lazy("Name or e-mail")
+    ordering = ("username",)
+    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login")
+    readonly_fields = ("last_login",)
+    inlines = (GrantInline,)
+    change_form_outer_after_template = "admin/user_acts.html"
+
+    # --- who is seen ----------------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        rows = (
+            super()
+            .get_queryset(request)
+            .prefetch_related("grants__psp", "grants__division", "grants__merchant", "grants__channel", "second_factor")
+        )
+        scope = rights.scope(request.user, SEE)
+        if scope.everything:
+            return rows if request.user.is_superuser else rows.filter(is_superuser=False)
+        if not scope:
+            return rows.none()
+        reached = Grant.objects.filter(reaching(scope)).values("user")
+        return rows.filter(Q(pk__in=reached), is_superuser=False)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        found = rights.allowed(request.user, SEE)
+        return found if obj is None else found and self.get_queryset(request).filter(pk=_pk(obj)).exists()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return rights.allowed(request.user, MAKE)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is None:
+            return rights.allowed(request.user, CHANGE)
+        user = obj if isinstance(obj, User) else User.objects.filter(pk=_pk(obj)).first()
+        return user is not None and rules(request, user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return rights.allowed(request.user, SEE)
+
+    @display(description=gettext_lazy("roles"))
+    def roles(self, user: User) -> str:
+        told = [str(grant) for grant in user.grants.all()]  # type: ignore[attr-defined]
+        return ", ".join(told) or (_("superuser") if user.is_superuser else "–")
+
+    @display(description=gettext_lazy("second factor"), boolean=True)
+    def second_factor_is_on(self, user: User) -> bool:
+        factor = getattr(user, "second_factor", None)
+        return factor is not None and factor.confirmed_at is not None
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Whoever makes users or changes rights shows who they are."""
+        if request.method == "POST" and (ask := session.ask_again(request)) is not None:
+            return ask
+        user = User.objects.filter(pk=object_id).first() if object_id and object_id.isdecimal() else None
+        context = {"ruled": user is not None and user.pk != request.user.pk and rules(request, user)}
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
+        if not change:
+            obj.is_staff = True
+            obj.set_unusable_password()
+        elif obj.pk == request.user.pk and not obj.is_active:
+            messages.warning(request, _("You cannot switch yourself off."))
+            obj.is_active = True
+        super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            signin.end(SignIn.objects.filter(user=obj.pk), by=request.user.get_username())
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        grants = list(Grant.objects.filter(user=form.instance.pk).select_related("channel"))
+        if not change and not grants and not request.user.is_superuser:
+            # Without a role the new user would be out of the sight of whoever made them.
+            raise PermissionDenied
+
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
+        return self._show_link(request, obj)
+
+    # --- acts -------------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        own = path("<path:object_id>/act/", self.admin_site.admin_view(self.act), name="auth_user_act")
+        return [own, *super().get_urls()]
+
+    def act(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """A new link for the password, a second factor taken away, sessions ended."""
+        user = self.get_object(request, object_id)
+        if user is None:
+            raise Http404
+        if not rules(request, user) or user.pk == request.user.pk:
+            raise PermissionDenied
+        back = reverse("admin:auth_user_change", args=(user.pk,))
+        if request.method != "POST":
+            return HttpResponseRedirect(back)
+        if (ask := session.ask_again(request, back)) is not None:
+            return ask
+        verb = request.POST.get("act", "")
+        if verb == "link":
+            self.record(request, "password link", user)
+            return self._show_link(request, user)
+        if verb == "remove factor":
+            signin.remove_factor(user, by=actor(request))
+            signin.end(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
+            messages.success(request, _("The second factor was removed; the next sign-in sets up another."))
+        elif verb == "end sessions":
+            count = signin.end(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
+            self.record(request, "end sessions", user, after={"sessions": count})
+            messages.success(request, _("%d sessions were ended.") % count)
+        return HttpResponseRedirect(back)
+
+    def _show_link(self, request: HttpRequest, user: User) -> HttpResponse:
+        """The one page that shows the link; whoever has it chooses the password."""
+        context = session.context_of(
+            self.admin_site, request, title=_("A link for %s") % user.get_username(), opts=self.opts, name=user,
+            link=settings.GATEWAY_BASE_URL + welcome_address(user), back=reverse("admin:auth_user_changelist"),
+        )  # fmt: skip
+        answer = TemplateResponse(request, "admin/link_once.html", context)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+def _pk(obj: Any) -> Any:
+    if isinstance(obj, User):
+        return obj.pk
+    return int(obj) if str(obj).isdecimal() else None
+
+
+@admin.register(SignIn)
+class SignInAdmin(Page):
+    """Who signed in, from where, and which sessions go on."""
+
+    list_display = ("at", "user", "ip", "agent", "second_factor", "last_seen_at", "ended_at", "ended_by")
+    list_filter = ("second_factor",)
+    list_select_related = ("user",)
+    search_fields = ("user__username", "=ip")
+    search_help_text = gettext_lazy("Name, or an address as a whole")
+    ordering = ("-at",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SignIn]:
+        rows = super().get_queryset(request)
+        scope = rights.scope(request.user, "gateway.view_signin")
+        if scope.everything:
+            return rows
+        seen = Grant.objects.filter(reaching(scope)).values("user") if scope else Grant.objects.none().values("user")
+        return rows.filter(user__in=seen, user__is_superuser=False)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return rights.allowed(request.user, "gateway.view_signin")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return rights.allowed(request.user, "gateway.view_signin")
