@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
 from django.contrib import admin
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from checkout.models import Checkout, OfferRule
 from checkout.session import hashed
+from gateway.admin import agreeing
 from gateway.admin.kit import OfMerchant, ReadOnly
 
 
@@ -28,8 +34,42 @@ class CheckoutAdmin(ReadOnly):
         return hashed(checkout.public_id)
 
 
+class OfferRuleForm(forms.ModelForm):
+    """Read by the same shapes as the section "brands" of a configuration document."""
+
+    class Meta:
+        model = OfferRule
+        fields = ("merchant", "channel", "name", "position", "action", "brands", "conditions", "reason", "active")
+        help_texts = {
+            "channel": gettext_lazy("Empty: for all channels of the merchant."),
+            "brands": gettext_lazy("Codes such as WALLET1,VISA, with commas; empty: every brand."),
+            "conditions": gettext_lazy('All must hold, such as {"amountAtLeast": "500"}; {} holds always.'),
+            "reason": gettext_lazy("What a clerk reads beside a checkout."),
+            "position": gettext_lazy("The first rule that speaks of a brand decides; the lowest goes first."),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        channel, merchant = found.get("channel"), found.get("merchant") or getattr(self.instance, "merchant", None)
+        if channel is not None and merchant is not None and channel.merchant_id != merchant.pk:
+            self.add_error("channel", _("%s is not a channel of %s.") % (channel, merchant))
+        if not self.errors:
+            rule = {
+                "name": found["name"], found["action"]: found["brands"], "when": found["conditions"],
+                "reason": found["reason"], "active": found["active"],
+            }  # fmt: skip
+            for fault in agreeing.faults_of(None, "brands", {"rules": [rule]}):
+                path = fault.path.lstrip(".").removeprefix("rules[0].")
+                field = {"name": "name", "reason": "reason", "when": "conditions"}.get(path.partition(".")[0], "brands")
+                self.add_error(field, fault.message)
+        return found
+
+
 @admin.register(OfferRule)
 class OfferRuleAdmin(OfMerchant):
+    form = OfferRuleForm
+    autocomplete_fields = ("merchant", "channel")
+    search_fields = ("name", "reason")
     deletable = True
     list_display = ("name", "merchant", "channel", "position", "action", "brands", "conditions", "reason", "active")
     list_filter = ("active", "action")

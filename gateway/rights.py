@@ -62,6 +62,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.add_acquireraccount": "P",
     "gateway.change_acquireraccount": "P",
     "gateway.view_threedsecureconfiguration": "PMDA",
+    "gateway.add_threedsecureconfiguration": "PM",
     "gateway.change_threedsecureconfiguration": "PM",
     "gateway.view_walletkey": "PMDA",
     "gateway.change_walletkey": "PM",

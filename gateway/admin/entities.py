@@ -1,15 +1,18 @@
-"""Merchants, channels and their accounts at acquirers: "merchant and channel info"."""
+"""The entity tree: PSP, divisions, merchants. Channels have a module of their own."""
 
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import available_timezones
 
+from django import forms
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from gateway.admin.kit import OfInstallation, OfMerchant, Shown
-from gateway.models import AcquirerAccount, Channel, Division, Merchant, Psp
+from gateway.models import Channel, Division, Merchant, Psp
 
 
 @admin.register(Psp)
@@ -34,8 +37,22 @@ class ChannelInline(Shown):
     show_change_link = True
 
 
+class MerchantForm(forms.ModelForm):
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("time zone"), choices=[(name, name) for name in sorted(available_timezones())],
+        widget=UnfoldAdminSelectWidget(),
+        help_text=gettext_lazy("Reports and schedules of this merchant follow it."),
+    )  # fmt: skip
+
+    class Meta:
+        model = Merchant
+        fields = ("name", "division", "dispatching", "time_zone", "active")
+
+
 @admin.register(Merchant)
 class MerchantAdmin(OfMerchant):
+    form = MerchantForm
+    ordering = ("name",)
     merchant_path, channel_path = "pk", None
     list_display = ("name", "entity_id", "division", "dispatching", "time_zone", "active")
     list_select_related = ("division",)
@@ -47,30 +64,3 @@ class MerchantAdmin(OfMerchant):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """A merchant stays in its division: whoever belongs to that division keeps seeing what they saw."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
-
-
-@admin.register(Channel)
-class ChannelAdmin(OfMerchant):
-    merchant_path, channel_path = "merchant", "pk"
-    list_display = ("name", "entity_id", "merchant", "three_d_secure", "parameters", "active")
-    list_filter = ("active", "three_d_secure", "parameters", "merchant")
-    list_select_related = ("merchant",)
-    search_fields = ("name", "merchant__name")
-    readonly_fields = ("entity_id",)
-    autocomplete_fields = ("merchant",)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """A channel stays with its merchant: its payments are that merchant's."""
-        return self.readonly_fields if obj is None else (*self.readonly_fields, "merchant")
-
-
-@admin.register(AcquirerAccount)
-class AcquirerAccountAdmin(OfMerchant):
-    merchant_path, channel_path = "channel__merchant", "channel"
-    list_display = ("__str__", "channel", "connector", "active")
-    list_select_related = ("channel",)
-    list_filter = ("connector", "active")
-    autocomplete_fields = ("channel",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[AcquirerAccount]:
-        return super().get_queryset(request).select_related("channel")

@@ -1,4 +1,4 @@
-"""3-D Secure in the back office: how each channel authenticates, and the authentications to look at."""
+"""Authentications of 3-D Secure, to look at. How a channel authenticates stands with the channel."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from gateway import identifiers
-from gateway.admin.kit import OfMerchant, ReadOnly
-from gateway.models import Authentication, ThreeDSecureConfiguration
-
-
-@admin.register(ThreeDSecureConfiguration)
-class ThreeDSecureConfigurationAdmin(OfMerchant):
-    merchant_path, channel_path = "channel__merchant", "channel"
-    list_display = ("channel", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method")
-    list_select_related = ("channel",)
-    autocomplete_fields = ("channel",)
+from gateway.admin.kit import ReadOnly
+from gateway.models import Authentication
 
 
 @admin.register(Authentication)

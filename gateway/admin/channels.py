@@ -1,0 +1,212 @@
+"""Channels and what hangs on them: what they take, how they authenticate, their acquirers and wallet keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import display
+
+from gateway.admin import agreeing
+from gateway.admin.kit import OfMerchant
+from gateway.brands import BRANDS
+from gateway.connectors.routing import CONNECTORS
+from gateway.models import AcquirerAccount, Channel, RiskSet, ThreeDSecureConfiguration, WalletKey
+from gateway.money import CURRENCIES
+
+MOST_SHOWN: Final = 6
+_CHANNEL: Final = {
+    "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
+    "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
+}  # fmt: skip
+_THREEDS: Final = {
+    "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
+    "challengeIndicator": "challenge_indicator", "challengeMinutes": "challenge_minutes", "method": "method",
+}  # fmt: skip
+"""Document → field, as the configuration's sections name them."""
+
+
+def takes(form: forms.BaseForm, brands: Any, currencies: Any) -> None:
+    """Say which brands and currencies are none."""
+    for name, values, known, what in (
+        ("brands", brands, BRANDS, _("a brand of this gateway")),
+        ("currencies", currencies, CURRENCIES, _("a currency of ISO 4217")),
+    ):
+        if unknown := [value for value in values or () if value not in known]:
+            form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
+
+
+class ChannelForm(forms.ModelForm):
+    class Meta:
+        model = Channel
+        fields = (
+            "merchant", "name", "active", "position", "brands", "currencies", "parameters", "three_d_secure",
+            "cvv_required", "refuse_duplicates", "agreement_ids", "strange_references", "registration_days", "risk_set",
+            "card_testing", "limits",
+        )  # fmt: skip
+        help_texts = {
+            "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
+            "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
+            "limits": gettext_lazy(
+                "Requests per window, by operation; * for every other one, null for no limit: "
+                '{"*": {"limit": 50, "window_s": 1}, "status": null}'
+            ),
+            "card_testing": gettext_lazy(
+                'Where the guard differs from the settings: {"enabled": true, "failures": 10, "binFailures": 60, '
+                '"windowSeconds": 600}'
+            ),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if self.errors:
+            return found
+        document = {name: found[field] for name, field in _CHANNEL.items() if field in found}
+        agreeing.tell(self, agreeing.faults_of(None, "channel", document), _CHANNEL)
+        agreeing.tell(self, agreeing.faults_of(None, "limits", found.get("limits") or {}), {}, "limits")
+        agreeing.tell(
+            self, agreeing.faults_of(None, "cardTesting", found.get("card_testing") or {}), {}, "card_testing"
+        )
+        merchant = found.get("merchant") or getattr(self.instance, "merchant", None)
+        key = found.get("risk_set")
+        if key and not RiskSet.objects.filter(merchant=merchant, key=key, active=True).exists():
+            known = RiskSet.objects.filter(merchant=merchant, active=True).values_list("key", flat=True)
+            there = _("there are %s") % ", ".join(known) if known else _("there is none")
+            self.add_error("risk_set", _("This is no active rule set of the merchant; %s.") % there)
+        return found
+
+
+@admin.register(Channel)
+class ChannelAdmin(OfMerchant):
+    merchant_path, channel_path = "merchant", "pk"
+    form = ChannelForm
+    list_display = ("name", "entity", "merchant", "takes", "three_d_secure", "read", "active")
+    list_filter = ("active", "three_d_secure", "parameters", "merchant")
+    list_select_related = ("merchant",)
+    search_fields = ("name", "merchant__name")
+    search_help_text = gettext_lazy("Name of the channel or of its merchant")
+    ordering = ("merchant", "position", "created_at")
+    readonly_fields = ("entity",)
+    autocomplete_fields = ("merchant",)
+    fieldsets = (
+        (None, {"fields": ("name", "merchant", "entity", "active", "position")}),
+        (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
+        (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates")}),
+        (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),
+        (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
+        (gettext_lazy("Limits"), {"fields": ("limits",)}),
+    )
+
+    @display(description="entityId")
+    def entity(self, channel: Channel) -> SafeString:
+        return format_html('<code class="th-key">{}</code>', channel.entity_id)
+
+    @display(description=gettext_lazy("takes"))
+    def takes(self, channel: Channel) -> str:
+        brands = ", ".join(channel.brands[:MOST_SHOWN]) + ("…" if len(channel.brands) > MOST_SHOWN else "")
+        currencies = ", ".join(channel.currencies[:MOST_SHOWN]) + ("…" if len(channel.currencies) > MOST_SHOWN else "")
+        return f"{brands or _('all brands')} · {currencies or _('all currencies')}"
+
+    @display(description=gettext_lazy("unknown names"), ordering="parameters")
+    def read(self, channel: Channel) -> str:
+        return channel.parameters
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """A channel stays with its merchant: its payments are that merchant's."""
+        return self.readonly_fields if obj is None else (*self.readonly_fields, "merchant")
+
+
+class ThreeDSecureForm(forms.ModelForm):
+    class Meta:
+        model = ThreeDSecureConfiguration
+        fields = ("channel", *_THREEDS.values())
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if not self.errors:
+            document = {name: found[field] for name, field in _THREEDS.items() if field in found}
+            document["requestors"] = document.get("requestors") or {}
+            agreeing.tell(self, agreeing.faults_of(None, "threeDSecure", document), _THREEDS)
+        return found
+
+
+@admin.register(ThreeDSecureConfiguration)
+class ThreeDSecureConfigurationAdmin(OfMerchant):
+    merchant_path, channel_path = "channel__merchant", "channel"
+    form = ThreeDSecureForm
+    list_display = ("channel", "is_on", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method")
+    list_select_related = ("channel",)
+    search_fields = ("channel__name",)
+    autocomplete_fields = ("channel",)
+
+    @display(description=gettext_lazy("authenticates"), boolean=True)
+    def is_on(self, row: ThreeDSecureConfiguration) -> bool:
+        return row.channel.three_d_secure
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return () if obj is None else ("channel",)
+
+
+class AcquirerForm(forms.ModelForm):
+    connector = forms.ChoiceField()
+
+    class Meta:
+        model = AcquirerAccount
+        fields = ("channel", "connector", "name", "acquirer_merchant_id", "brands", "currencies", "active")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "connector" in self.fields:
+            self.fields["connector"].choices = [(name, name) for name in CONNECTORS]
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        takes(self, found.get("brands"), found.get("currencies"))
+        return found
+
+
+@admin.register(AcquirerAccount)
+class AcquirerAccountAdmin(OfMerchant):
+    merchant_path, channel_path = "channel__merchant", "channel"
+    form = AcquirerForm
+    list_display = ("__str__", "channel", "connector", "acquirer_merchant_id", "active")
+    list_select_related = ("channel",)
+    list_filter = ("connector", "active")
+    search_fields = ("name", "acquirer_merchant_id", "channel__name")
+    autocomplete_fields = ("channel",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return () if obj is None else ("channel",)
+
+
+@admin.register(WalletKey)
+class WalletKeyAdmin(OfMerchant):
+    """Keys are added with ``manage.py wallet_key`` or ``configure``, where the private key is a file of its own; here
+    they are named and switched off. Key material is on no page."""
+
+    merchant_path, channel_path = "channel__merchant", "channel"
+    sensitive = True
+    list_display = ("__str__", "channel", "wallet", "key_hash", "kind", "created_at", "active")
+    list_select_related = ("channel",)
+    list_filter = ("wallet", "active")
+    search_fields = ("name", "key_hash", "channel__name")
+    fields = ("name", "active", "channel", "wallet", "key_hash", "kind", "created_at", "public_facts")
+    readonly_fields = ("channel", "wallet", "key_hash", "kind", "created_at", "public_facts")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @display(description=gettext_lazy("kind"))
+    def kind(self, key: WalletKey) -> str:
+        return str(_("made for tests; live ignores it")) if key.made else str(_("of the wallet's provider"))
+
+    @display(description=gettext_lazy("public facts"))
+    def public_facts(self, key: WalletKey) -> SafeString:
+        rows = [(name, str(value)[:200]) for name, value in key.facts.items()]
+        return format_html_join("", "<div><strong>{}</strong>: {}</div>", rows) or format_html("–")
