@@ -8,9 +8,9 @@ from gateway.due import Timer
 from reporting import days, deliveries, folders, intake
 
 TIMERS: Final = (
-    Timer(name="settlement folder", about="files that lie in the watched folder are taken in", run=folders.look,
+    Timer(name="settlement folder", about="Take in files that lie in the watched folder.", run=folders.look,
           every_s=10.0),
-    Timer(name="settlement files", about="files that wait are read, matched and booked", run=intake.run_due,
+    Timer(name="settlement files", about="Read, match and book files that wait.", run=intake.run_due,
           every_s=2.0),
     Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,
           next_at=days.next_at, every_s=60.0),

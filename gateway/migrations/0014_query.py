@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies: ClassVar = [("gateway", "0011_channel_time_zone")]
+    dependencies: ClassVar = [("gateway", "0012_back_office")]
 
     operations: ClassVar = [
         AddIndexConcurrently(
