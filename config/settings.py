@@ -82,6 +82,10 @@ GATEWAY_WALLET_ORIGINS: dict[str, list[str]] = env.json("GATEWAY_WALLET_ORIGINS"
 # The name of this node in checkout ids: 1 to 15 letters and digits.
 GATEWAY_NODE: str = env.str("GATEWAY_NODE", default="node01")
 
+# --- the back office --------------------------------------------------------------------------------------------
+# Where exports and imports keep their files while they run and for a week after; web servers and workers share it.
+GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var" / "work"))
+
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)

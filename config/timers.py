@@ -6,9 +6,9 @@ from typing import Final
 
 from chargebacks import timers as chargebacks
 from checkout import timers as checkout
-from gateway import due
+from gateway import due, work
 from gateway import timers as gateway
-from gateway.payments import telling
+from gateway.payments import approvals, export, telling
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting
 
@@ -20,7 +20,11 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,
+    approvals.TIMER,
+    work.TIMER,
 )
+WORK: Final = (export.KIND,)
+"""Kinds of background work: loading their modules made them known to gateway.work."""
 
 
 def register() -> None:

@@ -1,6 +1,7 @@
 """What is kept: columns and constraints. Verbs live in the modules named after their noun."""
 
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
+from gateway.models.clerks import Approval, BackgroundWork
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn
@@ -21,8 +22,10 @@ __all__ = [
     "AcquirerAccount",
     "AcquirerExchange",
     "Agreement",
+    "Approval",
     "AuditEntry",
     "Authentication",
+    "BackgroundWork",
     "CardTestingCount",
     "Channel",
     "Division",

@@ -30,6 +30,7 @@ class Payment(models.Model):
     are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
+    ``email_key``, ``account_key``: on a first payment, what clerks find it by (gateway.payments.finding).
     ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
     this payment counts towards, also when it was declined. ``account``: the merchant's id at the acquirer.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
@@ -63,6 +64,8 @@ class Payment(models.Model):
     means = models.CharField(max_length=16, default="")
     means_sealed = models.BinaryField(null=True)
     means_fingerprint = models.BinaryField(null=True)
+    email_key = models.IntegerField(null=True)
+    account_key = models.IntegerField(null=True)
     registration = models.UUIDField(null=True)
     agreement = models.UUIDField(null=True)
     connector = models.CharField(max_length=32, default="")
@@ -95,6 +98,16 @@ class Payment(models.Model):
             models.Index(
                 fields=["channel", "method", "created_at"], name="payment_channel_method",
                 condition=~models.Q(method="CC"),
+            ),
+            models.Index(
+                fields=["merchant", "merchant_invoice_id"], name="payment_merchant_invoice",
+                condition=~models.Q(merchant_invoice_id=""),
+            ),
+            models.Index(
+                fields=["email_key"], name="payment_email", condition=models.Q(email_key__isnull=False),
+            ),
+            models.Index(
+                fields=["account_key"], name="payment_account", condition=models.Q(account_key__isnull=False),
             ),
             models.Index(
                 fields=["agreement"], name="payment_agreement", condition=models.Q(agreement__isnull=False),

@@ -23,7 +23,7 @@ from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, S
 from gateway.connectors.routing import NoRoute, Route, route
 from gateway.masking import mask_text
 from gateway.models import OpenPayment, Payment, Status, Suspension
-from gateway.payments import capability, phases, refusal, screening, store
+from gateway.payments import capability, finding, phases, refusal, screening, store
 from gateway.payments.agreements import again, is_limited, refusal_of
 from gateway.payments.endings import REGISTER
 from gateway.payments.means import one_time_secrets
@@ -134,11 +134,12 @@ def passed(payment: Payment) -> AcquirerReply:
 def new_payment(request: PaymentRequest, way: Route) -> Payment:
     """The row of a first payment. The account is sealed only when it will be used: a refused one keeps no number."""
     parameters, means = request.parameters, request.means
-    sealed = fingerprint = None
+    sealed = fingerprint = account_key = None
     answer: dict[str, object] = {}
     if means is not None:
-        keys = vault()
-        fingerprint = keys.fingerprint(means.account.reveal())
+        keys, account = vault(), means.account.reveal()
+        fingerprint = keys.fingerprint(account)
+        account_key = finding.account_key(request.merchant.id, account)
         if not parameters.refusals:
             sealed = keys.seal(means.account, request.payment)
         unsent = request.registration is not None or request.wallet_token is not None
@@ -166,6 +167,8 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         means=means.kind if means is not None else "",
         means_sealed=sealed,
         means_fingerprint=fingerprint,
+        email_key=finding.email_key(request.merchant.id, email) if (email := parameters.get("customer.email")) else None,
+        account_key=account_key,
         registration=request.registration,
         connector=way.connector.name,
         account=way.account,

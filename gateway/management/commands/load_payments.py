@@ -34,6 +34,7 @@ from gateway.models import (
     Psp,
     RequestLog,
 )
+from gateway.payments import finding
 from gateway.secret import Secret
 from gateway.vault import vault
 
@@ -159,7 +160,10 @@ class Rows:
             approved=amount if approved else None, result_code=due.code, test_mode="INTERNAL",
             merchant_transaction_id=order, request=echo, answer={**card, **details} if first else details,
             means_sealed=_octets(vault().seal(Secret(due.card), payment)) if first else None,
-            means_fingerprint=self._fingerprints[due.card] if first else None, connector="simulator",
+            means_fingerprint=self._fingerprints[due.card] if first else None,
+            email_key=finding.email_key(due.channel.merchant_id, echo["customer"]["email"]) if first else None,
+            account_key=finding.account_key(due.channel.merchant_id, due.card) if first else None,
+            connector="simulator",
             connector_tx_id=transaction_id, sequence=2, follow_ups=due.follows, request_id=request, created_at=at,
             completed_at=done,
         )  # fmt: skip

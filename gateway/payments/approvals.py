@@ -1,0 +1,139 @@
+"""Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
+
+A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person who is not the
+one who asked (the database refuses that, too), and however often it is carried out there is one follow-up. Every step
+leaves an audit entry in the same transaction. Source: design, J4, steps 6 to 10; docs/decisions/0025.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway import audit, clock, identifiers, money
+from gateway.due import Timer
+from gateway.models import Approval, Merchant, Payment, Status
+from gateway.payments.desk import Clerk, NotPossible, Order, carry_out
+
+GOOD_FOR: Final = timedelta(days=7)
+"""How long a request can be decided, real time."""
+LEFT_ALONE: Final = timedelta(seconds=30)
+"""An approved request that is not carried out after this time lost its worker: the timer carries it out."""
+AT_ONCE: Final = 100
+_SUBJECT: Final = "approval"
+
+
+def ask(order: Order, note: str, *, by: Clerk, key: UUID) -> tuple[Approval, bool]:
+    """Ask for approval of ``order``; ``key`` is the form's, so that one form makes one request. The request, and
+    whether this call made it."""
+    now = clock.real()
+    with transaction.atomic():
+        row, made = Approval.objects.get_or_create(
+            id=key,
+            defaults={
+                "merchant_id": order.target.merchant_id, "payment": order.target, "payment_type": order.code,
+                "amount": order.amount, "currency": order.target.currency, "note": note.strip()[:500],
+                "asked_by_id": by.user, "asked_by_name": by.name, "asked_at": now, "expires_at": now + GOOD_FOR,
+            },
+        )  # fmt: skip
+        if made:
+            audit.record(by.actor, "approval asked", row, after=_said(row))
+    return row, made
+
+
+def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
+    """Approve or reject, and carry out what was approved. Raises NotPossible: one's own request, one that was decided
+    before or is too old."""
+    now = clock.real()
+    with transaction.atomic():
+        before = Approval.objects.get(pk=request)
+        changes: dict[str, Any] = {
+            "state": Approval.State.APPROVED if approve else Approval.State.REJECTED, "decided_by": by.user,
+            "decided_by_name": by.name, "decided_at": now, "decision_note": note.strip()[:500],
+            "follow_up": identifiers.row_id() if approve else None,
+        }  # fmt: skip
+        moved = (
+            Approval.objects.filter(pk=request, state=Approval.State.ASKED, expires_at__gt=now)
+            .exclude(asked_by=by.user).update(**changes)
+        )  # fmt: skip
+        if not moved:
+            raise NotPossible(_why_not(before, by))
+        row = Approval.objects.get(pk=request)
+        audit.record(
+            by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
+        )
+    return finish(row, by.actor) if approve else row
+
+
+def withdraw(request: UUID, *, by: Clerk) -> Approval:
+    """The one who asked takes the request back. Raises NotPossible."""
+    with transaction.atomic():
+        before = Approval.objects.get(pk=request)
+        moved = Approval.objects.filter(pk=request, state=Approval.State.ASKED, asked_by=by.user).update(
+            state=Approval.State.WITHDRAWN, decided_at=clock.real()
+        )
+        if not moved:
+            raise NotPossible("Only who asked can withdraw a request, and only while nobody has decided it.")
+        row = Approval.objects.get(pk=request)
+        audit.record(by.actor, "approval withdrawn", row, before=_said(before), after=_said(row))
+    return row
+
+
+def _why_not(row: Approval, by: Clerk) -> str:
+    if row.asked_by_id == by.user:
+        return "You asked for this yourself: somebody else has to decide it."
+    if row.state != Approval.State.ASKED:
+        who = row.decided_by_name or row.asked_by_name
+        return f"This was decided before, by {who}: {row.get_state_display()}."
+    return f"This request is too old: it could be decided until {row.expires_at:%Y-%m-%d %H:%M} UTC."
+
+
+def finish(row: Approval, by: audit.Actor) -> Approval:
+    """Carry out an approved request and keep what came of it. What was made before is only kept."""
+    assert row.follow_up is not None
+    target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+    order = Order(target=target, code=row.payment_type, amount=row.amount)
+    try:
+        made = Payment.objects.filter(pk=row.follow_up).first() or carry_out(order, by, follow_up=row.follow_up)
+    except NotPossible as fault:
+        return _end(row, Approval.State.FAILED, "", by, str(fault))
+    state = Approval.State.FAILED if made.status == Status.DECLINED else Approval.State.DONE
+    return _end(row, state, made.result_code, by)
+
+
+def _end(row: Approval, state: str, code: str, by: audit.Actor, why: str = "") -> Approval:
+    with transaction.atomic():
+        moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
+        row.refresh_from_db()
+        if moved:
+            after = _said(row) | ({"why": why} if why else {})
+            audit.record(by, "approval carried out", row, after=after)
+    return row
+
+
+def finish_left_alone(merchant: Merchant | None) -> int:
+    """Approved requests whose worker died before it carried them out; how many were carried out."""
+    rows = Approval.objects.filter(state=Approval.State.APPROVED, decided_at__lt=clock.real() - LEFT_ALONE)
+    if merchant is not None:
+        rows = rows.filter(merchant=merchant)
+    found = list(rows.order_by("decided_at")[:AT_ONCE])
+    for row in found:
+        finish(row, audit.Actor(name=row.decided_by_name))
+    return len(found)
+
+
+TIMER: Final = Timer(
+    name="approvals", about="carries out approved requests whose worker died", run=finish_left_alone, every_s=30.0
+)
+
+
+def _said(row: Approval) -> dict[str, Any]:
+    return {
+        "payment": row.payment_id.hex, "operation": row.payment_type, "amount": money.amount_text(row.amount),
+        "currency": row.currency, "state": str(row.state), "asked by": row.asked_by_name,
+        "decided by": row.decided_by_name, "follow-up": row.follow_up.hex if row.follow_up else "",
+        "code": row.result_code,
+    }  # fmt: skip

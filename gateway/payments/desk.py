@@ -1,0 +1,212 @@
+"""What a clerk does to a payment by hand: capture, refund, reverse, rebill.
+
+The same corridor as the API's: the same catalogue reads what was typed, the same table decides, the same statement
+begins. What is over the limit is refused before anything is sent. A form carries a key that is good once, claimed like
+an idempotency key with the payment, so that a double click, a reload and the back button make one follow-up.
+Source: design, J4, steps 5 to 9; docs/decisions/0025.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+from django.core import signing
+from django.db import IntegrityError
+
+from gateway import audit, clock, identifiers, money
+from gateway.catalogue.endpoints import FOLLOW_UP
+from gateway.catalogue.parse import Invalid
+from gateway.models import IdempotencyKey, Payment
+from gateway.payments.chain import Chain
+from gateway.payments.follow_up import FollowUpRequest, process_follow_up
+from gateway.payments.idempotency import Claim
+from gateway.payments.intake import facts_of
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.refusal import Refused
+from gateway.payments.request import Idempotency, Trace
+from gateway.payments.store import KeyTaken
+from gateway.payments.story import Offer, offers_of, sums_of
+from gateway.vault import vault
+
+KEY_MAX_AGE_S: Final = 12 * 3600
+"""How long an opened form can be sent; less than idempotency keys are kept."""
+_SALT: Final = "gateway.payments.desk"
+_USERS: Final = UUID("7a1f3c52-9d0e-4a55-8a3b-2f6c0d1e4b77")
+"""Names the space in which users stand for access tokens."""
+
+
+class NotPossible(Exception):
+    """Nothing was sent; the text says why and what is possible, for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clerk:
+    """Who acts. ``limit``: above it a second person has to approve; None: no limit."""
+
+    user: int
+    name: str
+    ip: str | None
+    limit: Decimal | None = None
+
+    @property
+    def actor(self) -> audit.Actor:
+        return audit.Actor(name=self.name, ip=self.ip)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One follow-up that somebody wants: ``code`` is its payment type, ``amount`` in the payment's currency."""
+
+    target: Payment
+    code: str
+    amount: Decimal
+
+    @property
+    def title(self) -> str:
+        return OPERATIONS[self.code].title
+
+    @property
+    def text(self) -> str:
+        return f"{money.amount_text(self.amount)} {self.target.currency}"
+
+
+# --- forms --------------------------------------------------------------------------------------------------------
+
+
+def new_key(clerk: Clerk, target: Payment, code: str) -> str:
+    """A key for one form: signed, for this user, payment and operation alone."""
+    return signing.dumps([identifiers.row_id().hex, clerk.user, target.id.hex, code], salt=_SALT)
+
+
+def read_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
+    """What a form's key names. Raises NotPossible for one that is too old, or was made for something else."""
+    try:
+        key, *rest = signing.loads(text, salt=_SALT, max_age=KEY_MAX_AGE_S)
+    except signing.SignatureExpired:
+        raise NotPossible("This form was opened too long ago. Open it again; nothing was sent.") from None
+    except (signing.BadSignature, ValueError, TypeError):
+        raise NotPossible("This form is not one of ours. Open it again; nothing was sent.") from None
+    if rest != [clerk.user, target.id.hex, code]:
+        raise NotPossible("This form belongs to another payment or person. Open it again; nothing was sent.")
+    return UUID(key)
+
+
+def read_order(chain: Chain, target: Payment, code: str, amount: str) -> Order:
+    """The order a form asks for, if it is possible at all. Raises NotPossible."""
+    offer = offer_of(chain, target, code)
+    if offer is None:
+        raise NotPossible(f"{OPERATIONS[code].title} is not possible for this payment as it stands now.")
+    try:
+        asked = money.parse_amount(amount.strip().replace(",", "."))
+    except ValueError:
+        raise NotPossible("Give the amount with none or two decimals, e.g. 92.00.") from None
+    if asked <= 0:
+        raise NotPossible("Give an amount above 0.")
+    if not money.fits_currency(asked, target.currency):
+        raise NotPossible(f"{target.currency} has no decimals: give a whole amount.")
+    if offer.most is not None and asked > offer.most:
+        most = f"{money.amount_text(offer.most)} {target.currency}"
+        raise NotPossible(f"At most {most} can still be moved by this. Nothing was sent.")
+    return Order(target=target, code=code, amount=asked)
+
+
+def offer_of(chain: Chain, target: Payment, code: str) -> Offer | None:
+    return next((offer for offer in offers_of(chain, target) if offer.code == code), None)
+
+
+def needs_approval(clerk: Clerk, order: Order) -> bool:
+    return clerk.limit is not None and order.amount > clerk.limit
+
+
+# --- carrying out -------------------------------------------------------------------------------------------------
+
+
+def send(order: Order, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
+    """Make the follow-up of one form; the payment, and whether this call made it (the same form made it before).
+
+    Raises NotPossible when the form was used for another amount, or the request was refused without a payment.
+    """
+    claim = Claim(token=uuid5(_USERS, str(clerk.user)), method="POST", path="/admin", key=key.hex, body=_body(order))
+    if (made := _made(claim)) is not None:
+        return made, False
+    try:
+        # The key keeps which payment it made; a page is drawn anew each time.
+        return carry_out(order, clerk.actor, idempotency=Idempotency(claim=claim, respond=lambda _: (200, ""))), True
+    except KeyTaken:
+        made = _made(claim)
+        if made is None:  # pragma: no cover - the key that was taken is there
+            raise NotPossible("This form is being carried out at this moment.") from None
+        return made, False
+
+
+def _body(order: Order) -> str:
+    return f"{order.target.id.hex} {order.code} {money.amount_text(order.amount)}"
+
+
+def _made(claim: Claim) -> Payment | None:
+    """The payment that this form made already."""
+    where = {"token": claim.token, "method": claim.method, "path": claim.path, "key": claim.key}
+    kept = IdempotencyKey.objects.filter(**where).first()
+    if kept is None:
+        return None
+    if not vault().matches(claim.body, kept.fingerprint):
+        raise NotPossible("This form was sent before, with another amount. Open a new one to send this one, too.")
+    return Payment.objects.get(pk=kept.payment)
+
+
+def carry_out(
+    order: Order, by: audit.Actor, *, follow_up: UUID | None = None, idempotency: Idempotency | None = None
+) -> Payment:
+    """Send ``order`` down the corridor, with an audit entry before and after. ``follow_up``: the id it is to have; one
+    that was made with it before is returned as it is. Raises NotPossible and KeyTaken."""
+    target = order.target
+    merchant, channel = target.merchant, target.channel
+    now = clock.now(merchant)
+    request = FollowUpRequest(
+        payment=follow_up or identifiers.row_id(), target=target.id, merchant=merchant, channel=channel, now=now,
+        parameters=_parameters(order), idempotency=idempotency,
+        trace=Trace(
+            request=identifiers.row_id(), method="POST", path=f"/admin/payment/{target.id.hex}", at=clock.real(),
+            ip=by.ip, entity=channel.id,
+        ),
+    )  # fmt: skip
+    said = {"operation": order.code, "amount": money.amount_text(order.amount), "currency": target.currency}
+    audit.record(by, f"{order.title.lower()} sent", target, before=_sums(target), after=said)
+    try:
+        made = process_follow_up(request)
+    except Refused as fault:
+        reason = f"{fault.code} {fault.more}".strip()
+        audit.record(by, f"{order.title.lower()} refused", target, after={**said, "code": fault.code})
+        raise NotPossible(f"The gateway refused this: {reason}. Nothing was sent.") from None
+    except IntegrityError:
+        made_before = Payment.objects.filter(pk=follow_up).first() if follow_up is not None else None
+        if made_before is None:
+            raise
+        return made_before
+    outcome = {"payment": made.id.hex, "status": str(made.status), "code": made.result_code}
+    audit.record(by, f"{order.title.lower()} made", target, after={**said, **outcome, **_sums(target)})
+    return made
+
+
+def _parameters(order: Order) -> Any:
+    """What the API would have been sent, read by the API's own catalogue."""
+    target = order.target
+    pairs = [
+        ("entityId", target.channel.entity_id), ("paymentType", order.code),
+        ("amount", money.amount_text(order.amount)), ("currency", target.currency),
+    ]  # fmt: skip
+    now = clock.now(target.merchant)
+    try:
+        return FOLLOW_UP.catalogue.parse(pairs, facts=facts_of(target.channel, now), policy=target.channel.parameters)
+    except Invalid as fault:
+        wrong = "; ".join(f"{error.name} {error.message}" for error in fault.errors)
+        raise NotPossible(f"The gateway refused this: {wrong}. Nothing was sent.") from None
+
+
+def _sums(target: Payment) -> dict[str, Any]:
+    """The chain's amounts, for the audit trail."""
+    members = Payment.objects.filter(chain=target.chain).defer("request", "answer").order_by("id")
+    return {each.name: money.amount_text(each.amount) for each in sums_of(Chain(list(members)))}

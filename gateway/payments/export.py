@@ -1,0 +1,275 @@
+"""Payments as a table for people: CSV and XLSX, of any length, written slice by slice.
+
+What is exported are the payments of a list as it was when it was asked for, oldest first, as far as its owner may see
+them at the time of each slice. A cell that a spreadsheet would take for a formula gets an apostrophe before it. An XLSX
+sheet ends at the format's own limit of rows and the next one goes on. Source: issue "back office"; decisions, section 8.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+from xml.sax.saxutils import escape
+
+from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
+
+from gateway import clock, identifiers, results, rights, work
+from gateway.models import BackgroundWork, Payment
+from gateway.payments import search
+from gateway.payments.filters import filters_of
+from gateway.payments.story import title_of
+
+RIGHT: Final = "gateway.export_payment"
+ROWS: Final = 2_000
+"""Payments of one slice."""
+SHEET_ROWS: Final = 1_048_576
+"""Rows of one sheet, its heading among them: the format's limit."""
+FORMATS: Final = ("csv", "xlsx")
+_RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What makes a cell a formula when it stands first."""
+
+Cell = str | Decimal | None
+COLUMNS: Final[tuple[tuple[str, Callable[[Payment], Cell]], ...]] = (
+    ("id", lambda p: p.id.hex),
+    ("shortId", lambda p: identifiers.short_id(p.number)),
+    ("created (UTC)", lambda p: f"{p.created_at:%Y-%m-%d %H:%M:%S}"),
+    ("completed (UTC)", lambda p: f"{p.completed_at:%Y-%m-%d %H:%M:%S}" if p.completed_at else ""),
+    ("merchant", lambda p: p.merchant.name),
+    ("channel", lambda p: p.channel.name),
+    ("entityId", lambda p: p.channel.entity_id),
+    ("type", lambda p: p.payment_type),
+    ("operation", title_of),
+    ("status", lambda p: str(p.status)),
+    ("amount", lambda p: p.amount),
+    ("approved", lambda p: p.approved),
+    ("currency", lambda p: p.currency),
+    ("brand", lambda p: p.brand),
+    ("method", lambda p: p.method),
+    ("card", lambda p: _card(p)),
+    ("holder", lambda p: _text(p.request, "card", "holder") or _text(p.request, "bankAccount", "holder")),
+    ("result code", lambda p: p.result_code),
+    ("result", lambda p: results.result(p.result_code).description if p.result_code else ""),
+    ("merchantTransactionId", lambda p: p.merchant_transaction_id),
+    ("merchantInvoiceId", lambda p: p.merchant_invoice_id),
+    ("merchantMemo", lambda p: p.merchant_memo),
+    ("e-mail", lambda p: _text(p.request, "customer", "email")),
+    ("first payment", lambda p: p.chain.hex),
+    ("referencedId", lambda p: p.referenced.hex if p.referenced else ""),
+    ("registrationId", lambda p: p.registration.hex if p.registration else ""),
+    ("testMode", lambda p: p.test_mode),
+)
+_READ: Final = (
+    "id", "number", "created_at", "completed_at", "payment_type", "practice", "status", "amount", "approved",
+    "currency", "brand", "method", "result_code", "merchant_transaction_id", "merchant_invoice_id", "merchant_memo",
+    "request", "answer", "chain", "referenced", "registration", "test_mode", "merchant__name", "channel__name",
+)  # fmt: skip
+
+
+def _text(sent: Mapping[str, Any], structure: str, name: str) -> str:
+    part = sent.get(structure)
+    return str(part.get(name, "")) if isinstance(part, Mapping) else ""
+
+
+def _card(payment: Payment) -> str:
+    card = payment.answer.get("card")
+    return f"{card['bin']}******{card['last4Digits']}" if isinstance(card, Mapping) and "last4Digits" in card else ""
+
+
+def safe(cell: str) -> str:
+    """``cell`` as a spreadsheet takes it for text. Numbers are written as numbers and need no care."""
+    return f"'{cell}" if cell.startswith(_RISKY) else cell
+
+
+# --- one slice ----------------------------------------------------------------------------------------------------
+
+
+def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.Slice:
+    """Write the next ROWS payments; at the end, put the file together."""
+    as_ = row.parameters["format"]
+    cursor: dict[str, Any] = dict(row.cursor)
+    rows = _meant(row)
+    if not cursor:
+        cursor = {"until": search.first_id(clock.real()).hex, "after": "", "parts": [0], "rows": 0}
+        total = rows.filter(pk__lt=UUID(cursor["until"])).count()
+    else:
+        total = None
+    rows = rows.filter(pk__lt=UUID(cursor["until"]))
+    if cursor["after"]:
+        rows = rows.filter(pk__gt=UUID(cursor["after"]))
+    found = list(rows.order_by("pk")[:ROWS])
+    if found:
+        writer = _write_csv if as_ == "csv" else _write_xlsx
+        cursor["parts"] = writer(folder, cursor, [[read(payment) for _, read in COLUMNS] for payment in found])
+        cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
+    done = int(cursor["rows"])
+    if len(found) == ROWS:
+        return work.Slice(done=done, cursor=cursor, total=total)
+    name = _finish_csv(folder, cursor) if as_ == "csv" else _finish_xlsx(folder, cursor, alive)
+    return work.Slice(done=done, cursor=cursor, total=done, finished=True, file=name)
+
+
+def _meant(row: BackgroundWork) -> QuerySet[Payment]:
+    """What its owner asked for and may see now. Raises GivenUp."""
+    owner = get_user_model().objects.get(pk=row.owner_id)
+    scope = rights.scope(owner, RIGHT)
+    if not scope:
+        raise work.GivenUp("Your right to export payments was taken away.")
+    asked = row.parameters.get("asked", {})
+    filters, _ = filters_of(row.parameters.get("filters", {}))
+    where = search.meant(scope, search.Asked(**asked), filters)
+    return Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
+
+
+def _append(path: Path, length: int, written: bytes) -> int:
+    """Append to ``path`` after ``length`` bytes, whatever a dead worker wrote behind them; the new length."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "r+b") as file:
+        file.truncate(length)
+        file.seek(length)
+        file.write(written)
+        file.flush()
+        os.fsync(file.fileno())
+        return file.tell()
+
+
+# --- CSV ----------------------------------------------------------------------------------------------------------
+
+CSV_NAME: Final = "payments.csv"
+
+
+def _write_csv(folder: Path, cursor: Mapping[str, Any], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    length = int(cursor["parts"][0])
+    if length == 0:
+        # Spreadsheets take a file without the mark for one in their own alphabet.
+        lines.write("\ufeff")
+        writer.writerow([name for name, _ in COLUMNS])
+    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
+    return [_append(folder / CSV_NAME, length, lines.getvalue().encode())]
+
+
+def _csv_cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.2f}" if isinstance(cell, Decimal) else safe(cell)
+
+
+def _finish_csv(folder: Path, cursor: Mapping[str, Any]) -> str:
+    if not cursor["rows"]:
+        _write_csv(folder, cursor, [])
+    return CSV_NAME
+
+
+# --- XLSX ---------------------------------------------------------------------------------------------------------
+
+XLSX_NAME: Final = "payments.xlsx"
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_HEAD: Final = f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>'
+_FOOT: Final = "</sheetData></worksheet>"
+_CONTROL: Final = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if code not in (9, 10, 13)}
+"""Characters that XML cannot hold."""
+
+
+def _write_xlsx(folder: Path, cursor: Mapping[str, Any], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """Rows as XML, compressed slice by slice: sheet files of gzip members, which can be cut and appended to."""
+    lengths = [int(length) for length in cursor["parts"]]
+    written, per_sheet = int(cursor["rows"]), SHEET_ROWS - 1
+    while rows:
+        sheet = written // per_sheet
+        room = per_sheet - written % per_sheet
+        now, rows = rows[:room], rows[room:]
+        if sheet == len(lengths):
+            lengths.append(0)
+        text = "".join(_row(cells) for cells in now)
+        if written % per_sheet == 0:
+            text = _HEAD + _row([name for name, _ in COLUMNS]) + text
+        lengths[sheet] = _append(folder / f"sheet{sheet + 1}.gz", lengths[sheet], gzip.compress(text.encode(), 1))
+        written += len(now)
+    return lengths
+
+
+def _row(cells: Iterable[Cell]) -> str:
+    return f"<row>{''.join(_xlsx_cell(cell) for cell in cells)}</row>"
+
+
+def _xlsx_cell(cell: Cell) -> str:
+    if cell is None or cell == "":
+        return "<c/>"
+    if isinstance(cell, Decimal):
+        return f"<c><v>{cell:.2f}</v></c>"
+    text = escape(safe(cell).translate(_CONTROL))
+    return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+
+
+def _finish_xlsx(folder: Path, cursor: Mapping[str, Any], alive: Callable[[], None]) -> str:
+    """Put the sheets into one workbook. Written anew each time, and named only when it is whole."""
+    if not cursor["rows"]:
+        text = _HEAD + _row([name for name, _ in COLUMNS])
+        cursor["parts"][0] = _append(folder / "sheet1.gz", 0, gzip.compress(text.encode(), 1))
+    sheets = len(cursor["parts"])
+    unfinished = folder / f"{XLSX_NAME}.new"
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
+        for name, text in _parts(sheets):
+            book.writestr(name, text)
+        for number in range(1, sheets + 1):
+            with (
+                book.open(f"xl/worksheets/sheet{number}.xml", "w", force_zip64=True) as sheet,
+                gzip.open(folder / f"sheet{number}.gz") as rows,
+            ):
+                while piece := rows.read(4 * 1024 * 1024):
+                    sheet.write(piece)
+                    alive()
+                sheet.write(_FOOT.encode())
+    os.replace(unfinished, folder / XLSX_NAME)
+    for number in range(1, sheets + 1):
+        (folder / f"sheet{number}.gz").unlink(missing_ok=True)
+    return XLSX_NAME
+
+
+def _parts(sheets: int) -> Iterator[tuple[str, str]]:
+    """Everything of a workbook but its sheets."""
+    types = "".join(
+        f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
+        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
+        for n in range(1, sheets + 1)
+    )
+    yield "[Content_Types].xml", (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Override PartName="/xl/workbook.xml" '
+        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
+        f"{types}</Types>"
+    )
+    yield "_rels/.rels", _relations([("officeDocument", "xl/workbook.xml")])
+    yield "xl/_rels/workbook.xml.rels", _relations(
+        [("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]
+    )
+    named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
+    yield "xl/workbook.xml", (
+        f'<?xml version="1.0" encoding="UTF-8"?><workbook xmlns="{_MAIN}" xmlns:r="{_REL}">'
+        f"<sheets>{named}</sheets></workbook>"
+    )
+
+
+def _relations(targets: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(
+        f'<Relationship Id="r{n}" Type="{_REL}/{kind}" Target="{target}"/>'
+        for n, (kind, target) in enumerate(targets, start=1)
+    )
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="{package}">{lines}</Relationships>'
+
+
+KIND: Final = work.add(work.Kind(name="payments export", about="payments as CSV or XLSX", right=RIGHT, step=step))

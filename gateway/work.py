@@ -1,0 +1,241 @@
+"""Long work that people start in the back office and find again: exports, bulk replays, imports.
+
+A kind of work is one function that does one slice: it reads where the last one ended (``cursor``), does a bounded part
+and says where it ended. A worker holds a lease for a slice, and a slice counts by compare-and-set, so a worker that
+dies costs its slice, and two at once do nothing twice. A slice that writes a file first cuts it to the length that the
+cursor knows. Source: issue "back office"; docs/background-work.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from gateway import audit, clock
+from gateway.due import Timer
+from gateway.models import BackgroundWork, Merchant
+
+TURN_S: Final = 2.0
+"""How long one piece of work is worked at before the next one has its turn, seconds."""
+LEASE: Final = timedelta(seconds=60)
+"""A worker that says nothing for so long is dead."""
+AFTER_A_FAULT: Final = timedelta(seconds=15)
+FAULTS_AT_MOST: Final = 5
+KEPT: Final = timedelta(days=7)
+"""How long a file is kept after its work ended."""
+OPEN_AT_MOST: Final = 5
+"""Pieces of work that one person may have waiting or running."""
+AT_ONCE: Final = 50
+
+State = BackgroundWork.State
+TO_DO: Final = (State.WAITING, State.RUNNING)
+log = structlog.get_logger(__name__)
+
+
+class GivenUp(Exception):
+    """This work cannot be done, and trying again will not help; the text is for its owner."""
+
+
+class TooMuchOpen(Exception):
+    """The owner has as much work open as one person may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """What one slice did. ``done``: things done so far, in all; ``total``: of how many, None while it is not known.
+    ``file``: the name of the finished file in the work's folder."""
+
+    done: int
+    cursor: Mapping[str, Any]
+    finished: bool = False
+    total: int | None = None
+    file: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of work. ``step``: do one slice of about half a second; it is given the work, the folder its files go to
+    and a function that says "still alive". Raises GivenUp. ``right``: what its owner needs to ask for it, and to fetch
+    its file."""
+
+    name: str
+    about: str
+    right: str
+    step: Callable[[BackgroundWork, Path, Callable[[], None]], Slice] = field(repr=False)
+
+
+_KINDS: Final[dict[str, Kind]] = {}
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(_KINDS)
+
+
+def add(kind: Kind) -> Kind:
+    """Make ``kind`` known; the module that does the work calls it when it is loaded."""
+    _KINDS[kind.name] = kind
+    return kind
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+
+def ask(kind: Kind, title: str, parameters: Mapping[str, Any], *, owner: int, by: audit.Actor) -> BackgroundWork:
+    """Put work on the list; a worker takes it within a second. Raises TooMuchOpen."""
+    if BackgroundWork.objects.filter(owner=owner, state__in=TO_DO).count() >= OPEN_AT_MOST:
+        raise TooMuchOpen
+    with transaction.atomic():
+        row = BackgroundWork.objects.create(
+            kind=kind.name, title=title[:200], owner_id=owner, parameters=dict(parameters), asked_at=clock.real()
+        )
+        audit.record(by, f"{kind.name} asked", row, after={"title": row.title, **parameters})
+    return row
+
+
+def cancel(row: BackgroundWork, *, by: audit.Actor) -> bool:
+    """Stop work that is not done; what it has done stays done. False when it had ended."""
+    with transaction.atomic():
+        moved = BackgroundWork.objects.filter(pk=row.pk, state__in=TO_DO).update(
+            state=State.CANCELLED, ended_at=clock.real(), lease_until=None
+        )
+        if moved:
+            audit.record(by, f"{row.kind} cancelled", row, before={"done": row.done})
+    return bool(moved)
+
+
+def folder(work: UUID) -> Path:
+    """Where a piece of work has its files. Web servers and workers share GATEWAY_WORK_DIR."""
+    return Path(settings.GATEWAY_WORK_DIR) / work.hex
+
+
+def file_of(row: BackgroundWork) -> Path | None:
+    """The finished file; None when there is none, or no longer."""
+    if row.state != State.DONE or not row.file:
+        return None
+    path = folder(row.pk) / row.file
+    return path if path.is_file() else None
+
+
+# --- doing --------------------------------------------------------------------------------------------------------
+
+
+def run(merchant: Merchant | None = None) -> int:
+    """Give each piece of work one turn; how many slices were done. Real time alone: a merchant's clock is nothing to
+    it."""
+    if merchant is not None:
+        return 0
+    count, had = 0, set[UUID]()
+    while (row := _claim(had)) is not None:
+        had.add(row.pk)
+        count += _turn(row)
+    _throw_away()
+    return count
+
+
+def _claim(had: set[UUID]) -> BackgroundWork | None:
+    now = clock.real()
+    with transaction.atomic():
+        free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
+        row = (
+            BackgroundWork.objects.select_for_update(skip_locked=True)
+            .filter(free, state__in=TO_DO).exclude(pk__in=had).order_by("asked_at").first()
+        )  # fmt: skip
+        if row is None:
+            return None
+        row.state, row.lease_until = State.RUNNING, now + LEASE
+        row.save(update_fields=["state", "lease_until"])
+    return row
+
+
+def _turn(row: BackgroundWork) -> int:
+    """Slices of ``row`` until its turn is over."""
+    kind = KINDS.get(row.kind)
+    ends = time.monotonic() + TURN_S
+    count = 0
+    while row.state == State.RUNNING:
+        try:
+            if kind is None:
+                raise GivenUp(f"This installation does not know the work {row.kind}.")
+            place = folder(row.pk)
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            did = kind.step(row, place, lambda: _alive(row))
+        except GivenUp as fault:
+            _failed(row, str(fault))
+            break
+        except Exception:
+            log.exception("work_failed", work=row.pk.hex, kind=row.kind)
+            _faulty(row)
+            break
+        count += 1
+        over = did.finished or time.monotonic() >= ends
+        if not _keep(row, did, release=over):
+            break
+        if over:
+            break
+    return count
+
+
+def _alive(row: BackgroundWork) -> None:
+    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices).update(lease_until=clock.real() + LEASE)
+
+
+def _keep(row: BackgroundWork, did: Slice, *, release: bool) -> bool:
+    """Keep what a slice did, if the work still is as it was read: False when it was cancelled or taken over."""
+    now = clock.real()
+    changes: dict[str, Any] = {
+        "done": did.done, "cursor": dict(did.cursor), "slices": row.slices + 1, "failures": 0,
+        "lease_until": None if release else now + LEASE, "message": did.message[:500],
+    }  # fmt: skip
+    if did.total is not None:
+        changes["total"] = did.total
+    if did.finished:
+        changes |= {"state": State.DONE, "file": did.file, "ended_at": now}
+    moved = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=State.RUNNING).update(**changes)
+    for name, value in changes.items():
+        setattr(row, name, value)
+    return bool(moved)
+
+
+def _failed(row: BackgroundWork, why: str) -> None:
+    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=State.RUNNING).update(
+        state=State.FAILED, message=why[:500], ended_at=clock.real(), lease_until=None
+    )
+
+
+def _faulty(row: BackgroundWork) -> None:
+    """A slice that broke is tried again later, a few times."""
+    if row.failures + 1 >= FAULTS_AT_MOST:
+        _failed(row, "It failed several times; the log of the worker says why.")
+        return
+    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=State.RUNNING).update(
+        failures=row.failures + 1, lease_until=clock.real() + AFTER_A_FAULT, message="A part failed and is tried again."
+    )
+
+
+def _throw_away() -> None:
+    """Files whose time is over, and those of work that was not finished."""
+    old = Q(state=State.DONE, ended_at__lt=clock.real() - KEPT) & ~Q(file="")
+    left = Q(state__in=(State.CANCELLED, State.FAILED), slices__gt=0)
+    for row in BackgroundWork.objects.filter(old | left).order_by("ended_at")[:AT_ONCE]:
+        shutil.rmtree(folder(row.pk), ignore_errors=True)
+        BackgroundWork.objects.filter(pk=row.pk).update(file="", slices=0)
+
+
+TIMER: Final = Timer(name="background work", about="exports, bulk replays and imports, slice by slice", run=run)
+
+
+def share(row: BackgroundWork) -> int | None:
+    """Percent done, None while nobody knows of how many."""
+    if row.state == State.DONE:
+        return 100
+    return None if not row.total else min(99, int(100 * row.done / cast(int, row.total)))
