@@ -37,9 +37,7 @@ class Approval(models.Model):
     currency = models.CharField(max_length=3)
     note = models.CharField(max_length=500, blank=True, default="")
     state = models.CharField(max_length=9, choices=State, default=State.ASKED)
-    asked_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
     asked_by_name = models.CharField(max_length=150)
     asked_at = models.DateTimeField()
     expires_at = models.DateTimeField()
@@ -55,9 +53,7 @@ class Approval(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
-            models.Index(
-                fields=["decided_at"], name="approval_to_carry_out", condition=models.Q(state="APPROVED")
-            ),
+            models.Index(fields=["decided_at"], name="approval_to_carry_out", condition=models.Q(state="APPROVED")),
         ]
         constraints = [
             models.CheckConstraint(condition=models.Q(amount__gt=0), name="approval_amount_positive"),
@@ -114,9 +110,7 @@ class BackgroundWork(models.Model):
         verbose_name_plural = "background work"
         indexes = [
             models.Index(fields=["owner", "-asked_at"], name="work_owner_time"),
-            models.Index(
-                fields=["asked_at"], name="work_to_do", condition=models.Q(state__in=["WAITING", "RUNNING"])
-            ),
+            models.Index(fields=["asked_at"], name="work_to_do", condition=models.Q(state__in=["WAITING", "RUNNING"])),
         ]
 
     def __str__(self) -> str:

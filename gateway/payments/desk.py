@@ -129,7 +129,7 @@ def send(order: Order, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
 
     Raises NotPossible when the form was used for another amount, or the request was refused without a payment.
     """
-    claim = Claim(token=uuid5(_USERS, str(clerk.user)), method="POST", path="/admin", key=key.hex, body=_body(order))
+    claim = Claim(**_where(clerk, key), body=_body(order))
     if (made := _made(claim)) is not None:
         return made, False
     try:
@@ -140,6 +140,17 @@ def send(order: Order, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
         if made is None:  # pragma: no cover - the key that was taken is there
             raise NotPossible("This form is being carried out at this moment.") from None
         return made, False
+
+
+def made_by(clerk: Clerk, key: UUID) -> Payment | None:
+    """What a form made already, whatever it is sent with now."""
+    kept = IdempotencyKey.objects.filter(**_where(clerk, key)).values_list("payment", flat=True).first()
+    return Payment.objects.get(pk=kept) if kept is not None else None
+
+
+def _where(clerk: Clerk, key: UUID) -> dict[str, Any]:
+    """A form's place among the idempotency keys: users stand for access tokens there."""
+    return {"token": uuid5(_USERS, str(clerk.user)), "method": "POST", "path": "/admin", "key": key.hex}
 
 
 def _body(order: Order) -> str:

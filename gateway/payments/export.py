@@ -244,22 +244,29 @@ def _parts(sheets: int) -> Iterator[tuple[str, str]]:
         'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
         for n in range(1, sheets + 1)
     )
-    yield "[Content_Types].xml", (
-        '<?xml version="1.0" encoding="UTF-8"?>'
-        '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
-        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        '<Override PartName="/xl/workbook.xml" '
-        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
-        f"{types}</Types>"
+    yield (
+        "[Content_Types].xml",
+        (
+            '<?xml version="1.0" encoding="UTF-8"?>'
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            '<Override PartName="/xl/workbook.xml" '
+            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
+            f"{types}</Types>"
+        ),
     )
     yield "_rels/.rels", _relations([("officeDocument", "xl/workbook.xml")])
-    yield "xl/_rels/workbook.xml.rels", _relations(
-        [("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]
+    yield (
+        "xl/_rels/workbook.xml.rels",
+        _relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
     )
     named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
-    yield "xl/workbook.xml", (
-        f'<?xml version="1.0" encoding="UTF-8"?><workbook xmlns="{_MAIN}" xmlns:r="{_REL}">'
-        f"<sheets>{named}</sheets></workbook>"
+    yield (
+        "xl/workbook.xml",
+        (
+            f'<?xml version="1.0" encoding="UTF-8"?><workbook xmlns="{_MAIN}" xmlns:r="{_REL}">'
+            f"<sheets>{named}</sheets></workbook>"
+        ),
     )
 
 

@@ -134,6 +134,7 @@ def passed(payment: Payment) -> AcquirerReply:
 def new_payment(request: PaymentRequest, way: Route) -> Payment:
     """The row of a first payment. The account is sealed only when it will be used: a refused one keeps no number."""
     parameters, means = request.parameters, request.means
+    email = parameters.get("customer.email")
     sealed = fingerprint = account_key = None
     answer: dict[str, object] = {}
     if means is not None:
@@ -167,7 +168,7 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         means=means.kind if means is not None else "",
         means_sealed=sealed,
         means_fingerprint=fingerprint,
-        email_key=finding.email_key(request.merchant.id, email) if (email := parameters.get("customer.email")) else None,
+        email_key=finding.email_key(request.merchant.id, email) if email else None,
         account_key=account_key,
         registration=request.registration,
         connector=way.connector.name,

@@ -35,6 +35,8 @@ MERCHANTS_AT_MOST: Final = 10_000
 """Merchants that one search by a key goes over."""
 PATIENCE_MS: Final = 3_000
 """How long the database may look, milliseconds."""
+NEWEST_FIRST: Final = 5_000
+"""A value that many payments share is looked for among so many of the newest first."""
 AMOUNT_WITHIN: Final = timedelta(days=90)
 """How far back an amount is looked for when no dates are chosen: no index knows amounts."""
 
@@ -81,7 +83,8 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """One kind of thing that may be typed. ``reads``: the value, or None when the text is none of this kind.
-    ``where``: which payments are meant. ``one``: it names one payment."""
+    ``where``: which payments are meant. ``one``: it names one payment. ``over_time``: no index knows it. ``shared``:
+    any number of payments may have it."""
 
     name: str
     about: str
@@ -90,6 +93,7 @@ class Shape:
     where: Callable[[str, Sequence[UUID]], Q]
     one: bool = False
     over_time: bool = False
+    shared: bool = False
 
 
 def _matching(pattern: str) -> Callable[[str], str | None]:
@@ -121,6 +125,8 @@ def _by_registration(registration: Registration) -> Q:
 
 def _by_ndc(value: str, merchants: Sequence[UUID]) -> Q:
     asked = identifiers.request_of_ndc(value)
+    if asked is None:
+        return Q(pk__in=[])
     logged = RequestLog.objects.filter(pk=asked).values_list("payment", flat=True).first()
     return Q(pk=logged) if logged is not None else Q(pk__in=[])
 
@@ -186,15 +192,15 @@ SHAPES: Final[tuple[Shape, ...]] = (
     ),
     Shape(
         name="fingerprint", about="the fingerprint of a card", example="4242:9f86d081884c7d659a2feaa0c55ad015",
-        reads=_matching(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint,
+        reads=_matching(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
     ),
     Shape(
         name="email", about="the shopper's e-mail address", example="jane@shop.example",
-        reads=_matching(r"[^@\s]+@[^@\s]+"), where=_by_email,
+        reads=_matching(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
     ),
     Shape(
         name="lastFour", about="the last four digits of a card or account", example="4242",
-        reads=_matching(r"[0-9]{4}"), where=_by_last_four,
+        reads=_matching(r"[0-9]{4}"), where=_by_last_four, shared=True,
     ),
     Shape(
         name="amount", about="an amount", example="92.00 EUR", reads=_amount, where=_by_amount, over_time=True,
@@ -288,6 +294,10 @@ def _found(scope: Scope, asked: Asked, filters: Filters, place: Place | None, si
         since = filters.since or clock.real() - AMOUNT_WITHIN
         return _listed(scope, filters, place, size, since=since, also=shape.where(asked.value, ()))
     where = shape.where(asked.value, _merchants(scope, filters))
+    if shape.shared and (since := _recently(scope, filters, place)) is not None:
+        newest = _listed(scope, filters, place, size, since=since, also=where)
+        if newest.after:
+            return newest
     rows = _shown().filter(scope.where()).filter(where).filter(filters.where())
     if place is not None:
         rows = rows.filter(place.by_time())
@@ -297,7 +307,13 @@ def _found(scope: Scope, asked: Asked, filters: Filters, place: Place | None, si
 
 
 def _listed(
-    scope: Scope, filters: Filters, place: Place | None, size: int, *, since: datetime | None = None, also: Q | None = None
+    scope: Scope,
+    filters: Filters,
+    place: Place | None,
+    size: int,
+    *,
+    since: datetime | None = None,
+    also: Q | None = None,
 ) -> Page:
     """The newest rows, off an index that has them in that order."""
     where = filters.where()
@@ -335,6 +351,22 @@ def _newest_of_all(
     if place is not None:
         rows = rows.filter(pk__lt=place.id)
     return _cut(list(rows.order_by("-id")[: size + 1]), size)
+
+
+def _recently(scope: Scope, filters: Filters, place: Place | None) -> datetime | None:
+    """Since when there are NEWEST_FIRST payments before ``place``; None when there are fewer."""
+    merchants = _few(scope, filters)
+    rows = Payment.objects.filter(created_at__lte=place.at) if place is not None else Payment.objects.all()
+    if merchants is None:
+        if place is not None:
+            rows = Payment.objects.filter(pk__lt=place.id)
+        return rows.order_by("-id").values_list("created_at", flat=True)[NEWEST_FIRST : NEWEST_FIRST + 1].first()
+    found = [
+        rows.filter(merchant=merchant).order_by("-created_at").values_list("created_at", flat=True)
+        [NEWEST_FIRST : NEWEST_FIRST + 1].first()
+        for merchant in merchants
+    ]  # fmt: skip
+    return max((at for at in found if at is not None), default=None)
 
 
 def first_id(at: datetime) -> UUID:

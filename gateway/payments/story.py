@@ -211,8 +211,8 @@ def nodes_of(chain: Chain, here: UUID) -> list[Node]:
     """The chain as a tree, in the order in which it is drawn: each payment below what it follows."""
     children: dict[UUID | None, list[Payment]] = {}
     for member in chain.members:
-        parent = None if member.id == member.chain else member.referenced
-        children.setdefault(parent, []).append(member)
+        above = None if member.id == member.chain else member.referenced
+        children.setdefault(above, []).append(member)
     found: list[Node] = []
     # (payment, depth, row of what it hangs on): a stack, so that no chain is too deep.
     waiting: list[tuple[Payment, int, int | None]] = [(member, 0, None) for member in reversed(children.get(None, []))]
@@ -350,8 +350,8 @@ def _approval(row: Approval, by_key: Mapping[UUID, Payment]) -> list[Moment]:
         )
     ]  # fmt: skip
     if row.decided_at is not None:
-        good = row.state not in (Approval.State.REJECTED, Approval.State.WITHDRAWN)
-        verb = {Approval.State.REJECTED: "rejected", Approval.State.WITHDRAWN: "withdrew"}.get(row.state, "approved")
+        good = row.state not in ("REJECTED", "WITHDRAWN")
+        verb = {"REJECTED": "rejected", "WITHDRAWN": "withdrew"}.get(row.state, "approved")
         found.append(
             Moment(
                 at=row.decided_at, kind="approval", title=f"{row.decided_by_name or row.asked_by_name} {verb}: {what}",

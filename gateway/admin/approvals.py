@@ -1,0 +1,127 @@
+"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs: gateway.payments.approvals.
+
+Source: design, J4, steps 6 to 10.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+
+from gateway import clock, results
+from gateway.admin.follow_ups import clerk_of
+from gateway.admin.kit import ReadOnly
+from gateway.admin.showing import pill
+from gateway.advice import advice
+from gateway.models import Approval, Payment
+from gateway.payments import approvals
+from gateway.payments.chain import Chain
+from gateway.payments.desk import NotPossible
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.story import sums_of
+
+SHOWN_AT_MOST = 200
+DECIDE = "gateway.approve_payment"
+
+
+@admin.register(Approval)
+class ApprovalAdmin(ReadOnly):
+    channel_path = "payment__channel"
+
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            path("<uuid:approval>/decide/", self.admin_site.admin_view(self.decide_view), name="gateway_approval_decide")
+        ]
+        return own + super().get_urls()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        rows = self.get_queryset(request).select_related("merchant").order_by("-asked_at")
+        now = clock.real()
+        mine = Q(asked_by=request.user.pk)
+        waiting = rows.filter(state=Approval.State.ASKED, expires_at__gt=now)
+        lists = {
+            "waiting": (_("To decide"), waiting.exclude(mine) if self.may(request, DECIDE) else waiting),
+            "mine": (_("Asked by me"), rows.filter(mine)),
+            "all": (_("All"), rows),
+        }
+        chosen = request.GET.get("list", "waiting" if self.may(request, DECIDE) else "mine")
+        chosen = chosen if chosen in lists else "waiting"
+        context = {
+            **self.admin_site.each_context(request), "title": _("Approvals"), "opts": self.opts,
+            "lists": [(name, title, name == chosen) for name, (title, _rows) in lists.items()], "chosen": chosen,
+            "rows": [_listed(row) for row in lists[chosen][1][:SHOWN_AT_MOST]], **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/clerk/approvals.html", context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        row = self._row_of(request, unquote(object_id))
+        target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+        members = list(Payment.objects.filter(chain=target.chain).defer("request").order_by("id"))
+        made = Payment.objects.filter(pk=row.follow_up).first() if row.follow_up else None
+        open_ = row.state == Approval.State.ASKED and row.expires_at > clock.real()
+        own = row.asked_by_id == request.user.pk
+        context = {
+            **self.admin_site.each_context(request), "title": f"{OPERATIONS[row.payment_type].title} {row.amount} "
+            f"{row.currency}", "opts": self.opts, "original": row, "approval": row, "target": target, "made": made,
+            "pill": pill(row.state), "operation": OPERATIONS[row.payment_type].title, "sums": sums_of(Chain(members)),
+            "target_address": reverse("admin:gateway_payment_change", args=[target.pk]),
+            "made_address": reverse("admin:gateway_payment_change", args=[made.pk]) if made else "",
+            "result": results.result(row.result_code).description if row.result_code else "",
+            "advice": advice(row.result_code) if row.result_code else "",
+            "may_decide": open_ and not own and self.may(request, DECIDE, row), "may_withdraw": open_ and own,
+            "own": own, "expired": row.state == Approval.State.ASKED and not open_, **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/clerk/approval.html", context)
+
+    def decide_view(self, request: HttpRequest, approval: Any) -> HttpResponse:
+        row = self._row_of(request, str(approval))
+        back = redirect(reverse("admin:gateway_approval_change", args=[row.pk]))
+        if request.method != "POST":
+            return back
+        target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+        by, note, verb = clerk_of(request, target), request.POST.get("note", ""), request.POST.get("verb", "")
+        if verb != "withdraw" and not self.may(request, DECIDE, row):
+            raise PermissionDenied
+        try:
+            if verb == "withdraw":
+                decided = approvals.withdraw(row.pk, by=by)
+            elif verb in ("approve", "reject"):
+                decided = approvals.decide(row.pk, approve=verb == "approve", note=note, by=by)
+            else:
+                return back
+        except NotPossible as fault:
+            messages.error(request, str(fault))
+            return back
+        good = decided.state != Approval.State.FAILED
+        tell = messages.success if good else messages.error
+        tell(request, str(pill(decided.state)["text"]) + (f": {decided.result_code}" if decided.result_code else "."))
+        return back
+
+    def _row_of(self, request: HttpRequest, ident: str) -> Approval:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        row: Approval = found
+        return row
+
+
+def _listed(row: Approval) -> dict[str, Any]:
+    return {
+        "row": row, "pill": pill(row.state), "operation": OPERATIONS[row.payment_type].title,
+        "address": reverse("admin:gateway_approval_change", args=[row.pk]),
+    }  # fmt: skip

@@ -1,0 +1,129 @@
+"""The form that captures, refunds, reverses or rebills: what is still possible, and one sending per form.
+
+What is over the user's limit becomes a request for approval. Source: design, J4, steps 5 to 9.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from gateway import results, rights
+from gateway.admin.kit import actor
+from gateway.advice import advice
+from gateway.models import Approval, Payment, Status
+from gateway.money import amount_text
+from gateway.payments import approvals, desk
+from gateway.payments.answer import code_of
+from gateway.payments.chain import Chain
+from gateway.payments.desk import Clerk, NotPossible, Order
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.story import nodes_of, sums_of
+
+RIGHT: Final = "gateway.operate_payment"
+NOTE_MAX_CHARS: Final = 500
+_EFFECTS: Final = {
+    "CP": "takes this amount from the shopper's account. Money that is captured can be refunded later.",
+    "RF": "gives this amount back to the shopper. A refund cannot be undone.",
+    "RV": "undoes the payment or what remains of the reservation. A reversal cannot be undone.",
+    "RB": "takes this amount from the shopper's account once more.",
+}
+"""What a follow-up does to money, as the form says before it is sent."""
+
+
+def clerk_of(request: HttpRequest, target: Payment) -> Clerk:
+    """Who acts on ``target``, and above which amount a second person is needed."""
+    by = actor(request)
+    try:
+        limit = rights.four_eyes_above(request.user, RIGHT, target)
+    except LookupError:
+        limit = None
+    return Clerk(user=int(request.user.pk or 0), name=by.name, ip=by.ip, limit=limit)
+
+
+def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code: str) -> HttpResponse:
+    """``target`` with its merchant and channel; the right was asked for."""
+    clerk = clerk_of(request, target)
+    fault = ""
+    if request.method == "POST":
+        try:
+            return _sent(request, target, code, clerk)
+        except NotPossible as refused:
+            fault = str(refused)
+    chain = _chain(target)
+    offer = desk.offer_of(chain, target, code)
+    asked = request.POST.get("amount", "") if request.method == "POST" else ""
+    most = offer.most if offer is not None else None
+    context = {
+        **page.admin_site.each_context(request), "title": OPERATIONS[code].title, "opts": page.opts,
+        "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,
+        "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "limit": clerk.limit,
+        "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
+        "amount": asked or amount_text(most if most is not None else target.amount),
+        "key": desk.new_key(clerk, target, code), "effect": _EFFECTS.get(code, ""),
+        "back": reverse("admin:gateway_payment_change", args=[target.pk]), "note_max": NOTE_MAX_CHARS,
+    }  # fmt: skip
+    return TemplateResponse(request, "admin/clerk/follow_up.html", context, status=400 if fault else 200)
+
+
+def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> HttpResponse:
+    """Send it or ask for approval, and go back to the payment. Raises NotPossible."""
+    key = desk.read_key(request.POST.get("key", ""), clerk, target, code)
+    back = redirect(reverse("admin:gateway_payment_change", args=[target.pk]))
+    made = desk.made_by(clerk, key)
+    if made is not None:
+        # Sent before: a double click, a reload, or the back button. What it made is told once more.
+        _tell(request, made, again=True)
+        return back
+    if (before := Approval.objects.filter(pk=key).first()) is not None:
+        _asked(request, before)
+        return back
+    order = desk.read_order(_chain(target), target, code, request.POST.get("amount", ""))
+    if desk.needs_approval(clerk, order):
+        _ask(request, order, clerk, key)
+        return back
+    payment, fresh = desk.send(order, clerk, key)
+    _tell(request, payment, again=not fresh)
+    return back
+
+
+def _ask(request: HttpRequest, order: Order, clerk: Clerk, key: Any) -> None:
+    row, made = approvals.ask(order, request.POST.get("note", ""), by=clerk, key=key)
+    if made:
+        messages.success(
+            request, _("%(what)s of %(amount)s is over your limit. A manager has been asked; nothing was sent yet.")
+            % {"what": order.title, "amount": order.text},
+        )  # fmt: skip
+    else:
+        _asked(request, row)
+
+
+def _asked(request: HttpRequest, row: Approval) -> None:
+    messages.info(request, _("This form asked for approval before: %(state)s.") % {"state": row.get_state_display()})
+
+
+def _tell(request: HttpRequest, made: Payment, *, again: bool) -> None:
+    code = code_of(made)
+    what = f"{OPERATIONS[made.payment_type].title} {amount_text(made.amount)} {made.currency}"
+    if again:
+        messages.info(request, _("%s was sent by this form before. Nothing was sent twice.") % what)
+    elif made.status == Status.APPROVED:
+        messages.success(request, _("%s was accepted.") % what)
+    elif made.status == Status.DECLINED:
+        text = results.result(code).description
+        messages.error(request, _("%(what)s was declined: %(why)s (%(code)s). %(todo)s")
+                       % {"what": what, "why": text, "code": code, "todo": advice(code)})  # fmt: skip
+    else:
+        messages.warning(request, _("%s was sent; the answer is not there yet. It is looked after by itself.") % what)
+
+
+def _chain(target: Payment) -> Chain:
+    members = Payment.objects.filter(chain=target.chain).defer("request", "means_sealed", "means_fingerprint")
+    return Chain([target if row.pk == target.pk else row for row in members.order_by("id")])

@@ -1,0 +1,240 @@
+"""Registrations, the request log, notifications and risk observations: to be looked at; a registration can be deleted.
+
+Source: issue "back office"; Part B, Tokenization and registration.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway import clock, identifiers, results
+from gateway.admin.kit import ReadOnly, actor
+from gateway.admin.showing import curl_of_request, pill
+from gateway.catalogue.endpoints import FOLLOW_UP
+from gateway.models import Channel, Notification, Payment, Registration, RequestLog, RiskObservation
+from gateway.payments import finding, registrations
+from gateway.payments.refusal import Refused
+from gateway.payments.registrations import Change
+from gateway.payments.request import Trace
+from gateway.payments.story import title_of
+from gateway.rights import Place, Scope, place_of
+
+PAYMENTS_AT_MOST = 50
+
+
+@admin.register(Registration)
+class RegistrationAdmin(ReadOnly):
+    deletable = True
+    list_display = ("created_at", "brand", "account", "holder", "state", "merchant", "channel", "id_hex")
+    list_display_links = ("created_at", "id_hex")
+    list_select_related = ("merchant", "channel")
+    list_filter = ("status", "brand")
+    search_fields = ("id",)
+    search_help_text = gettext_lazy("The registration's id, or that of a payment made with it")
+    ordering = ("-id",)
+    actions = None
+
+    @admin.display(description=gettext_lazy("account"))
+    def account(self, row: Registration) -> str:
+        return account_of(row)
+
+    @admin.display(description=gettext_lazy("holder"))
+    def holder(self, row: Registration) -> str:
+        return str(row.details.get(row.means, {}).get("holder", ""))
+
+    @admin.display(description=gettext_lazy("status"))
+    def state(self, row: Registration) -> str:
+        return str(pill(row.status)["text"])
+
+    @admin.display(description="id")
+    def id_hex(self, row: Registration) -> str:
+        return row.id.hex
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Registration], search_term: str
+    ) -> tuple[QuerySet[Registration], bool]:
+        """By exact keys only: each of them has an index."""
+        term = search_term.strip().replace("-", "").lower()
+        if not term:
+            return queryset, False
+        ident = identifiers.parse_id(term)
+        if ident is None:
+            return queryset.none(), False
+        used = Payment.objects.filter(pk=ident).values_list("registration", flat=True).first()
+        return queryset.filter(Q(pk=ident) | Q(pk=used) if used else Q(pk=ident)), False
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        row = self._one(request, object_id)
+        details = {name: value for name, value in row.details.get(row.means, {}).items() if isinstance(value, str)}
+        context = {
+            **self.admin_site.each_context(request), "title": f"{row.brand} {account_of(row)}", "opts": self.opts,
+            "original": row, "registration": row, "pill": pill(row.status), "account": account_of(row),
+            "details": sorted(details.items()), "payments": _made_with(row),
+            "past": row.retain_until is not None and row.retain_until < clock.now(row.merchant),
+            "may_delete": row.status == Registration.Status.ACTIVE and self.has_delete_permission(request, row),
+            "delete": reverse("admin:gateway_registration_delete", args=[row.pk]), **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/clerk/registration.html", context)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """The same deletion as the API's: the account is erased, and a payment of the type DR tells of it."""
+        row = self._one(request, object_id)
+        if not self.has_delete_permission(request, row):
+            raise PermissionDenied
+        back = redirect(reverse("admin:gateway_registration_change", args=[row.pk]))
+        if request.method == "POST":
+            try:
+                self._delete(request, row)
+                messages.success(request, _("Deleted. The account it held is erased for good."))
+            except Refused as fault:
+                messages.error(request, results.result(fault.code).description)
+            return back
+        context = {
+            **self.admin_site.each_context(request), "title": _("Delete this registration?"), "opts": self.opts,
+            "original": row, "registration": row, "account": account_of(row), "payments": len(_made_with(row)),
+            "back": reverse("admin:gateway_registration_change", args=[row.pk]), **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/clerk/registration_delete.html", context)
+
+    def _delete(self, request: HttpRequest, row: Registration) -> None:
+        by = actor(request)
+        found = registrations.find(row.pk, row.merchant, row.channel)
+        trace = Trace(
+            request=identifiers.row_id(), method="POST", path=f"/admin/registration/{row.pk.hex}", at=clock.real(),
+            ip=by.ip, entity=row.channel_id,
+        )  # fmt: skip
+        parameters = FOLLOW_UP.catalogue.parse([("entityId", row.channel.entity_id), ("paymentType", "RV")])
+        change = Change(merchant=row.merchant, now=clock.now(row.merchant), trace=trace, parameters=parameters)
+        made = registrations.delete(found, change)
+        self.record(
+            request, "delete", row, before={"status": "ACTIVE", "account": account_of(row)},
+            after={"status": "DELETED", "payment": made.id.hex},
+        )  # fmt: skip
+
+    def _one(self, request: HttpRequest, object_id: str) -> Registration:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, unquote(object_id))
+        if found is None:
+            raise Http404
+        return Registration.objects.select_related("merchant", "channel").get(pk=found.pk)
+
+
+def account_of(row: Registration) -> str:
+    """What may be shown of a stored account."""
+    card = row.details.get("card", {})
+    if last := card.get("last4Digits"):
+        return f"{card.get('bin', '')} •••• {last}"
+    return row.means
+
+
+def _made_with(row: Registration) -> list[dict[str, Any]]:
+    """Payments made with it, newest first: found through the last four of its account; at least what made it."""
+    made = Q(pk=row.payment)
+    if last := row.details.get("card", {}).get("last4Digits"):
+        made |= Q(account_key=finding.account_key(row.merchant_id, last), registration=row.pk)
+    rows = Payment.objects.filter(made).defer("request", "answer").order_by("-id")[:PAYMENTS_AT_MOST]
+    return [
+        {"row": payment, "title": title_of(payment), "pill": pill(payment.status),
+         "address": reverse("admin:gateway_payment_change", args=[payment.pk])}
+        for payment in rows
+    ]  # fmt: skip
+
+
+@admin.register(RequestLog)
+class RequestLogAdmin(ReadOnly):
+    list_display = ("ndc", "at", "method", "path", "status", "result_code", "duration_ms")
+    list_filter = ("status", "method")
+    search_fields = ("id",)
+    search_help_text = gettext_lazy("The ndc of an answer")
+    ordering = ("-id",)
+    actions = None
+
+    def reached(self, rows: QuerySet[RequestLog], scope: Scope) -> QuerySet[RequestLog]:
+        """A request knows the entity that was named: a merchant or a channel, no more."""
+        if scope.everything:
+            return rows
+        channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
+        return rows.filter(entity_id__in=[*scope.merchants, *channels])
+
+    def place(self, row: RequestLog) -> Place:
+        found = Channel.objects.filter(pk=row.entity_id).first() if row.entity_id else None
+        return place_of(found) if found is not None else Place(merchant=row.entity_id)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[RequestLog], search_term: str
+    ) -> tuple[QuerySet[RequestLog], bool]:
+        term = search_term.strip()
+        return (queryset.filter(pk=identifiers.request_of_ndc(term)) if term else queryset), False
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        payment = Payment.objects.filter(pk=row.payment).first() if row.payment else None
+        sent = [(str(name), str(value)) for name, value in row.parameters or []]
+        context = {
+            **self.admin_site.each_context(request), "title": f"{row.method} {row.path}", "opts": self.opts,
+            "original": row, "log": row, "sent": sent, "payment": payment,
+            "payment_address": reverse("admin:gateway_payment_change", args=[payment.pk]) if payment else "",
+            "result": results.RESULT_CODES[row.result_code].description if row.result_code in results.RESULT_CODES
+            else "", "good": row.status < 400,
+            "curl": curl_of_request(row, sent) if row.path.startswith("/v") and (sent or row.method == "GET") else "",
+            **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/clerk/request.html", context)
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnly):
+    list_display = ("id", "created_at", "merchant", "kind", "action", "payment_id", "sequence")
+    list_select_related = ("merchant",)
+    ordering = ("-id",)
+    actions = None
+
+
+@admin.register(RiskObservation)
+class RiskObservationAdmin(ReadOnly):
+    """What velocities count. The key is a keyed fingerprint: it tells nobody's e-mail or address."""
+
+    channel_path = None
+    list_display = ("at", "merchant", "payment", "amount", "currency", "fingerprint")
+    list_select_related = ("merchant",)
+    ordering = ("-id",)
+    search_fields = ("payment",)
+    search_help_text = gettext_lazy("A payment's id")
+    fields = ("at", "merchant", "payment", "amount", "currency", "fingerprint")
+    readonly_fields = ("fingerprint",)
+    actions = None
+
+    @admin.display(description=gettext_lazy("counted by (fingerprint)"))
+    def fingerprint(self, row: RiskObservation) -> str:
+        return bytes(row.key).hex()[:16]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[RiskObservation], search_term: str
+    ) -> tuple[QuerySet[RiskObservation], bool]:
+        ident = identifiers.parse_id(search_term.strip().replace("-", "").lower())
+        if not search_term.strip():
+            return queryset, False
+        payment = Payment.objects.filter(pk=ident).only("merchant", "created_at").first() if ident else None
+        if payment is None:
+            return queryset.none(), False
+        return queryset.filter(merchant=payment.merchant_id, payment=payment.pk), False

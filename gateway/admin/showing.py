@@ -1,0 +1,72 @@
+"""How values look on the clerk's pages: states as coloured pills with words, JSON as text, requests as curl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from gateway.masking import mask_text
+from gateway.models import Approval, BackgroundWork, Payment, RequestLog, Status
+from gateway.money import amount_text
+from gateway.pages.samples import ENTITY, Sample
+from gateway.payments.story import Offer
+
+Words = str | Promise
+_PILLS: Final[Mapping[str, tuple[str, Words]]] = MappingProxyType(
+    {
+        Status.APPROVED: ("good", _("Approved")), Status.DECLINED: ("bad", _("Declined")),
+        Status.PENDING: ("wait", _("Waiting")), Status.IN_DOUBT: ("wait", _("In doubt")),
+        Status.STARTED: ("wait", _("Started")),
+        Approval.State.ASKED: ("wait", _("Waits for a decision")), Approval.State.DONE: ("good", _("Carried out")),
+        Approval.State.FAILED: ("bad", _("Refused by the gateway")), Approval.State.REJECTED: ("bad", _("Rejected")),
+        Approval.State.WITHDRAWN: ("plain", _("Withdrawn")),
+        BackgroundWork.State.WAITING: ("wait", _("Waits")), BackgroundWork.State.RUNNING: ("wait", _("Running")),
+        BackgroundWork.State.CANCELLED: ("plain", _("Cancelled")),
+        "ACTIVE": ("good", _("Active")), "DELETED": ("plain", _("Deleted")),
+    }
+)  # fmt: skip
+_TONES: Final = frozenset({"good", "bad", "wait", "plain"})
+
+
+def pill(state: str) -> dict[str, Any]:
+    """A state's colour and words. An approved payment and an approved request read alike."""
+    tone, text = _PILLS.get(state, ("plain", state.replace("_", " ").capitalize()))
+    return {"tone": tone, "text": text}
+
+
+def tone_of(tone: str) -> str:
+    return tone if tone in _TONES else "plain"
+
+
+def json_text(value: Any) -> str:
+    """JSON for people, with whatever looks like a secret masked once more."""
+    return mask_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def curls_of(payment: Payment, offers: Sequence[Offer]) -> list[tuple[str, str]]:
+    """(title, command) of reading this payment and of each follow-up that is possible; the token stays a variable."""
+    where = f"/v1/payments/{payment.id.hex}"
+    samples = [Sample(name="", title=str(_("Read it")), method="GET", path=where, status=200)]
+    for offer in offers:
+        amount = amount_text(offer.most if offer.most is not None else payment.amount)
+        fields = {"paymentType": offer.code, "amount": amount, "currency": payment.currency}
+        samples.append(Sample(name="", title=offer.title, method="POST", path=where, status=200, fields=fields))
+    return [(sample.title, _command(sample, payment.channel.entity_id)) for sample in samples]
+
+
+def curl_of_request(row: RequestLog, sent: Sequence[tuple[str, str]]) -> str:
+    """A logged request as a command. What was masked stands as a variable to be filled in."""
+    fields = {name: (f"${name.replace('.', '_').upper()}" if "*" in value or "•" in value else value)
+              for name, value in sent if name not in ("entityId", "authentication.entityId")}  # fmt: skip
+    sample = Sample(name="", title="", method=row.method, path=row.path, status=row.status, fields=fields)
+    return _command(sample, row.entity_id.hex if row.entity_id else ENTITY)
+
+
+def _command(sample: Sample, entity: str) -> str:
+    return sample.curl(settings.GATEWAY_BASE_URL).replace(ENTITY, entity)

@@ -1,0 +1,201 @@
+"""One box finds a payment by whatever a clerk has in hand, in one's own part of the tree, page by page.
+
+Source: design, J4, step 3; issue "back office".
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from gateway import clock, identifiers, results
+from gateway.models import Payment
+from gateway.payments import search
+from gateway.payments.filters import NAMES, filters_of
+from gateway.payments.search import Asked, FullNumber, asked_for
+from gateway.rights import EVERYTHING, NOTHING, Scope
+from tests.support.client import Answer
+from tests.support.fixtures import Shop
+
+pytestmark = pytest.mark.django_db
+PAN = "5454545454545454"
+EMAIL = "Jane.Jones@shop.example"
+
+
+def own(shop: Shop) -> Scope:
+    return Scope(merchants=frozenset({shop.merchant.pk}))
+
+
+def ids(page: search.Page) -> list[str]:
+    return [row.id.hex for row in page.rows]
+
+
+def found(text: str, scope: Scope = EVERYTHING, **filters: str) -> list[str]:
+    read, wrong = filters_of({name.rstrip("_"): value for name, value in filters.items()})
+    assert not wrong
+    return ids(search.page(scope, asked_for(text), read))
+
+
+@pytest.fixture
+def paid(shop: Shop) -> Answer:
+    answer = shop.api.pay(
+        card__number=PAN, paymentBrand="MASTER", amount="47.11", merchantTransactionId="order-4711",
+        merchantInvoiceId="invoice-0815", customer__email=EMAIL, customer__givenName="Jane", customer__surname="Jones",
+    )  # fmt: skip
+    assert answer.status == 200
+    shop.api.pay(amount="1.00", customer__email="somebody@else.example", customer__givenName="A", customer__surname="B")
+    return answer
+
+
+def terms(paid: Answer) -> dict[str, str]:
+    row = Payment.objects.get(pk=paid.id)
+    return {
+        "id": paid.id, "uuid": str(row.pk), "shortId": identifiers.short_id(row.number), "ndc": paid.body["ndc"],
+        "email": EMAIL.lower(), "lastFour": PAN[-4:], "amount": "47,11", "amount and currency": "47.11 eur",
+        "order": "order-4711", "invoice": "invoice-0815",
+        "fingerprint": f"{PAN[-4:]}:{bytes(row.means_fingerprint or b'').hex()}", "named": "order: order-4711",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["id", "uuid", "shortId", "ndc", "email", "lastFour", "amount", "amount and currency", "order", "invoice",
+     "fingerprint", "named"],
+)  # fmt: skip
+def test_a_payment_is_found_by_what_a_clerk_has_in_hand(shop: Shop, stranger: Shop, paid: Answer, how: str) -> None:
+    """J4, step 3; each shape is recognised, and another merchant's user finds nothing by it."""
+    term = terms(paid)[how]
+    assert found(term) == [paid.id]
+    assert found(term, own(shop)) == [paid.id]
+    assert found(term, own(stranger)) == []
+    assert found(term, NOTHING) == []
+
+
+def test_a_user_of_one_channel_finds_what_is_of_that_channel(shop: Shop, paid: Answer) -> None:
+    """Issue: rights by entity tree."""
+    other = shop.open_channel()
+    assert found("order-4711", Scope(channels=frozenset({shop.channel.pk}))) == [paid.id]
+    assert found("order-4711", Scope(channels=frozenset({other.pk}))) == []
+    assert found("", Scope(channels=frozenset({other.pk}))) == []
+
+
+def test_a_registrations_id_finds_what_was_paid_with_it(shop: Shop) -> None:
+    """Issue: search; also by a registration's id."""
+    made = shop.api.pay(createRegistration="true")
+    registration = made.body["registrationId"]
+    paid = shop.api.post(
+        f"/v1/registrations/{registration}/payments", {"paymentType": "DB", "amount": "3.00", "currency": "EUR"}
+    )
+    assert paid.status == 200, paid
+    assert sorted(found(registration)) == sorted([made.id, paid.id])
+
+
+@pytest.mark.parametrize("text", [PAN, "5454 5454 5454 5454", "5454-5454-5454-5454", f"card {PAN}", f"order:{PAN}"])
+def test_a_whole_card_number_is_never_looked_for(text: str) -> None:
+    """Brief: full PAN is never accepted."""
+    with pytest.raises(FullNumber):
+        asked_for(text)
+
+
+@pytest.mark.parametrize("text", ["' OR 1=1 --", "%", "\0", "a\0b", "🦊", "*" * 500, "0" * 32, "@", "99999999999.00"])
+def test_any_text_finds_something_or_nothing_and_breaks_nothing(paid: Answer, text: str) -> None:
+    """Ground rule: bad input never breaks a page."""
+    assert isinstance(found(text), list)
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(shop: Shop, stranger: Shop) -> None:
+    """Issue: keyset paging; through one merchant, several, and all."""
+    made = [(shop if n % 3 else stranger).api.pay(amount=f"{n}.00").id for n in range(1, 12)]
+    both = Scope(merchants=frozenset({shop.merchant.pk, stranger.merchant.pk}))
+    for scope in (both, EVERYTHING):
+        seen: list[str] = []
+        after = ""
+        while True:
+            page = search.page(scope, Asked(), filters_of({})[0], after=after, size=4)
+            seen += ids(page)
+            if not page.after:
+                break
+            after = page.after
+        assert seen == made[::-1]
+
+
+def test_a_list_of_many_merchants_reads_the_newest_of_all(monkeypatch: Any, shop: Shop, stranger: Shop) -> None:
+    """Issue: fast on a million payments: more merchants than EACH_AT_MOST are read off the newest rows."""
+    monkeypatch.setattr(search, "EACH_AT_MOST", 1)
+    made = [(shop if n % 2 else stranger).api.pay(amount=f"{n}.00").id for n in range(1, 6)]
+    page = search.page(EVERYTHING, Asked(), filters_of({})[0], size=3)
+    rest = search.page(EVERYTHING, Asked(), filters_of({})[0], after=page.after, size=3)
+    assert ids(page) + ids(rest) == made[::-1]
+    today = f"{clock.real():%Y-%m-%d}"
+    assert found("", from_=today, to=today) == made[::-1]
+    assert found("", to=f"{clock.real() - timedelta(days=1):%Y-%m-%d}") == []
+    assert found("3.00") == [made[2]]
+
+
+FILTERS = {
+    "status": "DECLINED", "type": "RF", "brand": "MASTER", "method": "CC", "currency": "EUR", "mode": "INTERNAL",
+    "family": "rejected-bank", "code": "000.100.110", "least": "40", "most": "50.00",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(FILTERS))
+def test_each_filter_narrows_to_what_it_names(shop: Shop, paid: Answer, name: str) -> None:
+    """Issue: filters."""
+    shop.api.follow(paid.id, "RF", "1.00")
+    shop.api.pay(card__number="4000015500000005", amount="60.00")
+    value = FILTERS[name]
+    keeps = {
+        "status": lambda p: p.status == value, "type": lambda p: p.payment_type == value,
+        "brand": lambda p: p.brand == value, "method": lambda p: p.method == value,
+        "currency": lambda p: p.currency == value, "mode": lambda p: p.test_mode == value,
+        "family": lambda p: results.family(p.result_code).value == value, "code": lambda p: p.result_code == value,
+        "least": lambda p: p.amount >= Decimal(value), "most": lambda p: p.amount <= Decimal(value),
+    }[name]  # fmt: skip
+    rows = list(Payment.objects.all())
+    expected = {row.id.hex for row in rows if keeps(row)}
+    assert expected
+    assert set(found("", **{name: value})) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_filter_that_means_nothing_is_named_and_left_out(name: str) -> None:
+    """Ground rule: a clear error naming the field."""
+    read, wrong = filters_of({name: "nonsense!"})
+    assert set(wrong) == {name}
+    assert read == filters_of({})[0]
+
+
+def test_every_family_of_result_codes_is_a_filter_of_its_own_codes() -> None:
+    """Decisions, section 3: first match wins."""
+    codes = list(results.RESULT_CODES)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE told (code text)")
+        cursor.executemany("INSERT INTO told VALUES (%s)", [(code,) for code in codes])
+    for family in results.Family:
+        where, _ = filters_of({"family": family.value})
+        sql, values = Payment.objects.filter(where.where()).values("result_code").query.sql_with_params()
+        condition = sql.partition(" WHERE ")[2].replace('"gateway_payment"."result_code"', "code")
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT code FROM told WHERE {condition}", values)  # noqa: S608 - our own condition
+            assert {row[0] for row in cursor.fetchall()} == {c for c in codes if results.family(c) is family}
+
+
+def test_no_search_counts_or_reads_the_whole_table(shop: Shop, paid: Answer) -> None:
+    """Issue: no COUNT(*) over a million rows."""
+    for term in [*terms(paid).values(), ""]:
+        with CaptureQueriesContext(connection) as asked:
+            found(term)
+        assert not [query for query in asked.captured_queries if "COUNT(" in query["sql"].upper()]
+        assert len(asked) <= 8
+
+
+def test_what_takes_too_long_is_given_up(monkeypatch: Any, paid: Answer) -> None:
+    """Brief: under a second, and a hint where that cannot be."""
+    monkeypatch.setattr(search, "PATIENCE_MS", 1)
+    with pytest.raises(search.TooMuch), search._patience(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(5)")
