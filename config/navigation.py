@@ -37,6 +37,8 @@ class Item:
 NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
     (_("Money"), (
         Item(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
+        Item(title=_("Approvals"), icon="how_to_reg", page="gateway.Approval", right="gateway.view_approval"),
+        Item(title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"),
         Item(title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"),
         Item(title=_("Registrations"), icon="credit_card", page="gateway.Registration",
              right="gateway.view_registration"),
@@ -61,6 +63,8 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
     )),
     (_("Risk"), (
         Item(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
+        Item(title=_("Risk observations"), icon="query_stats", page="gateway.RiskObservation",
+             right="gateway.view_riskobservation"),
         Item(title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"),
     )),
     (_("People"), (

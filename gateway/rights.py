@@ -33,6 +33,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.operate_payment": "PMC",
     "gateway.approve_payment": "PM",
     "gateway.export_payment": "PMCA",
+    "gateway.view_approval": "PMCA",
     "gateway.view_registration": "PMCDA",
     "gateway.delete_registration": "PMC",
     "gateway.view_authentication": "PMCDA",

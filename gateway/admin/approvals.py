@@ -67,6 +67,8 @@ class ApprovalAdmin(ReadOnly):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
         row = self._row_of(request, unquote(object_id))
         target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
         members = list(Payment.objects.filter(chain=target.chain).defer("request").order_by("id"))

@@ -98,6 +98,8 @@ class BackgroundWorkAdmin(Page):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
         row = self._own(request, unquote(object_id))
         context = {
             **self.admin_site.each_context(request), "title": row.title, "opts": self.opts, "original": row,

@@ -77,6 +77,8 @@ class RegistrationAdmin(ReadOnly):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
         row = self._one(request, object_id)
         details = {name: value for name, value in row.details.get(row.means, {}).items() if isinstance(value, str)}
         context = {
@@ -183,7 +185,7 @@ class RequestLogAdmin(ReadOnly):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if not self.has_view_permission(request):
+        if not self.has_view_permission(request) or request.method != "GET":
             raise PermissionDenied
         row = self.get_object(request, unquote(object_id))
         if row is None:

@@ -126,7 +126,7 @@ def test_a_payments_page_tells_what_happened(boss: Client, paid: Answer) -> None
     """Journey 1, step 5."""
     row = Payment.objects.get(pk=paid.id)
     page = boss.get(f"/admin/gateway/payment/{row.pk}/change/").content.decode()
-    for text in ("begin", "approve", "545454******5454", paid.body["ndc"], "order-4711"):
+    for text in ("begun", "approved", "545454******5454", paid.body["ndc"], "order-4711"):
         assert text in page
 
 
@@ -137,11 +137,10 @@ def test_a_payment_is_found_by_what_the_merchant_has_of_it(boss: Client, paid: A
         "id": paid.id, "ndc": paid.body["ndc"], "merchantTransactionId": "order-4711",
         "uuid": str(Payment.objects.get(pk=paid.id).pk).replace("-", ""),
     }[how]  # fmt: skip
-    page = boss.get("/admin/gateway/payment/", {"q": term}).content.decode()
-    assert f"/admin/gateway/payment/{Payment.objects.get(pk=paid.id).pk}/change/" in page
-    assert page.count("/change/") == boss.get("/admin/gateway/payment/", {"q": paid.id}).content.decode().count(
-        "/change/"
-    )
+    answer = boss.get("/admin/gateway/payment/", {"q": term})
+    # What names one payment opens it; what several may have lists them.
+    shown = answer["Location"] if answer.status_code == 302 else answer.content.decode()
+    assert f"/admin/gateway/payment/{Payment.objects.get(pk=paid.id).pk}/change/" in shown
 
 
 def test_a_search_for_nothing_known_finds_nothing(boss: Client, paid: Answer) -> None:

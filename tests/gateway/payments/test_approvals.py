@@ -1,0 +1,130 @@
+"""Four eyes: asked for once, decided by somebody else, carried out once. Source: design, J4, steps 6 to 10."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from gateway import clock, identifiers
+from gateway.models import Approval, AuditEntry, Payment
+from gateway.payments import approvals, desk
+from gateway.payments.desk import Clerk, NotPossible, Order
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+
+def clerk(name: str, limit: str | None = None) -> Clerk:
+    user, _ = User.objects.get_or_create(username=name)
+    return Clerk(user=user.pk, name=name, ip="192.0.2.1", limit=Decimal(limit) if limit else None)
+
+
+def asked(shop: Shop, by: Clerk, amount: str = "50.00") -> Approval:
+    target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
+    order = Order(target=target, code="RF", amount=Decimal(amount))
+    assert desk.needs_approval(by, order)
+    row, made = approvals.ask(order, "the shopper sent it back", by=by, key=identifiers.row_id())
+    assert made
+    return row
+
+
+def refunds() -> list[Payment]:
+    return list(Payment.objects.filter(payment_type="RF"))
+
+
+def test_what_is_over_the_limit_is_asked_for_and_sent_when_somebody_else_approves(shop: Shop) -> None:
+    """J4, steps 6 to 8 and 10."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    assert refunds() == []
+    done = approvals.decide(row.pk, approve=True, note="fine", by=max_)
+    (refund,) = refunds()
+    assert (done.state, done.follow_up, done.result_code) == ("DONE", refund.pk, "000.100.110")
+    assert (done.asked_by_name, done.decided_by_name, done.decision_note) == ("clara", "max", "fine")
+    trail = list(AuditEntry.objects.exclude(actor="tests").order_by("id").values_list("action", "actor", "ip"))
+    assert trail == [
+        ("approval asked", "clara", "192.0.2.1"), ("approval given", "max", "192.0.2.1"),
+        ("refund sent", "max", "192.0.2.1"), ("refund made", "max", "192.0.2.1"),
+        ("approval carried out", "max", "192.0.2.1"),
+    ]  # fmt: skip
+
+
+def test_nobody_approves_their_own_request(shop: Shop) -> None:
+    """J4, step 7: not by the program, and not past it: the database refuses."""
+    clara = clerk("clara", "20.00")
+    row = asked(shop, clara)
+    with pytest.raises(NotPossible, match="yourself"):
+        approvals.decide(row.pk, approve=True, note="", by=clara)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Approval.objects.filter(pk=row.pk).update(
+            state="APPROVED", decided_by=clara.user, follow_up=identifiers.row_id()
+        )
+    assert refunds() == []
+
+
+def test_a_rejected_a_withdrawn_and_an_old_request_send_nothing(shop: Shop) -> None:
+    """J4, steps 6 and 7."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    rejected, withdrawn, old = asked(shop, clara), asked(shop, clara), asked(shop, clara)
+    assert approvals.decide(rejected.pk, approve=False, note="no", by=max_).state == "REJECTED"
+    with pytest.raises(NotPossible):
+        approvals.withdraw(withdrawn.pk, by=max_)
+    assert approvals.withdraw(withdrawn.pk, by=clara).state == "WITHDRAWN"
+    Approval.objects.filter(pk=old.pk).update(expires_at=clock.real() - timedelta(seconds=1))
+    for row in (rejected, withdrawn, old):
+        with pytest.raises(NotPossible):
+            approvals.decide(row.pk, approve=True, note="", by=max_)
+    assert refunds() == []
+
+
+def test_of_many_decisions_at_once_one_counts_and_one_refund_is_made(committed: Shop) -> None:
+    """Brief: self-approval refused also by a race; execution once."""
+    clara, managers = clerk("clara", "20.00"), [clerk("max"), clerk("mia")]
+    row = asked(committed, clara)
+
+    def decide(by: Clerk, approve: bool) -> str:
+        try:
+            return str(approvals.decide(row.pk, approve=approve, note="", by=by).state)
+        except NotPossible:
+            return "no"
+
+    calls: list[Any] = [lambda by=by: decide(by, True) for by in (*managers, clara, *managers)]
+    states = at_once(*calls, lambda: decide(managers[0], False))
+    assert len(refunds()) <= 1
+    assert sorted(states).count("no") == 5
+    row.refresh_from_db()
+    assert row.decided_by_name in ("max", "mia")
+    assert (row.state == "DONE") == (len(refunds()) == 1)
+
+
+def test_an_approval_whose_worker_died_is_carried_out_once(shop: Shop) -> None:
+    """House: a due row; whoever finds it carries it out, and what was made before is only kept."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    ident = identifiers.row_id()
+    Approval.objects.filter(pk=row.pk).update(
+        state="APPROVED", decided_by=max_.user, decided_by_name="max", follow_up=ident, decided_at=clock.real()
+    )
+    assert approvals.TIMER.run(None) == 0
+    Approval.objects.filter(pk=row.pk).update(decided_at=clock.real() - approvals.LEFT_ALONE)
+    assert approvals.TIMER.run(None) == 1
+    (refund,) = refunds()
+    assert refund.pk == ident
+    # The worker died after the payment was made, and before it was kept.
+    Approval.objects.filter(pk=row.pk).update(state="APPROVED", decided_at=clock.real() - approvals.LEFT_ALONE)
+    assert approvals.TIMER.run(None) == 1
+    row.refresh_from_db()
+    assert (row.state, len(refunds())) == ("DONE", 1)
+
+
+def test_an_approval_that_is_no_longer_possible_says_so(shop: Shop) -> None:
+    """J4, step 8: the requester sees the outcome."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    assert shop.api.follow(row.payment_id.hex, "RF", "92.00").status == 200
+    done = approvals.decide(row.pk, approve=True, note="", by=max_)
+    assert (done.state, done.result_code) == ("FAILED", "700.400.200")

@@ -1,0 +1,131 @@
+"""A clerk's follow-up goes down the API's corridor, is refused before it is sent, and is sent once.
+
+Source: design, J4, steps 5 to 9.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.core import signing
+
+from gateway.models import AuditEntry, Payment, Status
+from gateway.payments import desk
+from gateway.payments.desk import Clerk, NotPossible, Order
+from gateway.payments.follow_up import read_chain
+from gateway.payments.story import offers_of
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+CLERK = Clerk(user=7, name="clara", ip="192.0.2.7")
+
+
+def read(ident: str) -> Payment:
+    return Payment.objects.select_related("merchant", "channel").get(pk=ident)
+
+
+def order(target: Payment, code: str, amount: str) -> Order:
+    chain = read_chain(target.pk, target.merchant, None)
+    assert chain is not None
+    return desk.read_order(chain, target, code, amount)
+
+
+def key_of(target: Payment, code: str = "RF") -> object:
+    return desk.read_key(desk.new_key(CLERK, target, code), CLERK, target, code)
+
+
+@pytest.mark.parametrize(("kind", "code"), [("DB", "RF"), ("PA", "CP"), ("PA", "RV"), ("DB", "RV"), ("DB", "RB")])
+def test_what_a_clerk_does_is_what_the_api_does(shop: Shop, kind: str, code: str) -> None:
+    """J4: the same code path and limits as the API."""
+    target = read(shop.api.pay(paymentType=kind).id)
+    made, fresh = desk.send(order(target, code, "92.00"), CLERK, key_of(target, code))  # type: ignore[arg-type]
+    twin = read(shop.api.pay(paymentType=kind).id)
+    by_api = shop.api.follow(twin.id.hex, code, "92.00")
+    assert fresh
+    assert (made.payment_type, made.status, made.result_code) == (code, Status.APPROVED, by_api.code)
+    other = Payment.objects.get(pk=by_api.id)
+    assert (made.amount, made.referenced, made.chain) == (other.amount, target.pk, target.pk)
+    assert {event.event for event in made.events.all()} == {event.event for event in other.events.all()}
+
+
+@pytest.mark.parametrize("amount", ["92.01", "0", "-1", "1.5", "1e3", "NaN", "", "٣", "99999999999"])
+def test_an_amount_that_is_not_possible_is_refused_before_anything_is_sent(shop: Shop, amount: str) -> None:
+    """J4, step 5: over-limit amounts are refused before sending."""
+    target = read(shop.api.pay().id)
+    with pytest.raises(NotPossible):
+        order(target, "RF", amount)
+    assert Payment.objects.count() == 1
+
+
+def test_a_whole_amount_is_asked_for_where_the_currency_has_no_decimals(shop: Shop) -> None:
+    """D26."""
+    target = read(shop.api.pay(amount="92", currency="JPY").id)
+    with pytest.raises(NotPossible, match="no decimals"):
+        order(target, "RF", "1.50")
+    assert order(target, "RF", "1").amount == 1
+
+
+def test_what_is_offered_is_what_the_table_allows(shop: Shop) -> None:
+    """J4, step 5: still possible is shown."""
+
+    def offered(ident: str) -> dict[str, str]:
+        target = read(ident)
+        chain = read_chain(target.pk, target.merchant, None)
+        assert chain is not None
+        return {offer.code: str(offer.most) for offer in offers_of(chain, target)}
+
+    held = shop.api.pay(paymentType="PA").id
+    assert offered(held) == {"CP": "92.00", "RV": "92.00"}
+    captured = shop.api.follow(held, "CP", "60.00").id
+    assert offered(held) == {"CP": "32.00", "RV": "32.00"}
+    assert offered(captured) == {"RF": "60.00", "RV": "60.00", "RB": "None"}
+    shop.api.follow(captured, "RF", "60.00")
+    assert offered(captured) == {"RB": "None"}
+    assert offered(shop.api.pay(card__number="4000015500000005").id) == {}
+
+
+def test_one_form_sent_twice_makes_one_refund(shop: Shop) -> None:
+    """J4, step 9: double click makes one refund; the back button with another amount makes none."""
+    target = read(shop.api.pay().id)
+    key = key_of(target)
+    first, fresh = desk.send(order(target, "RF", "1.00"), CLERK, key)  # type: ignore[arg-type]
+    again, once_more = desk.send(order(target, "RF", "1.00"), CLERK, key)  # type: ignore[arg-type]
+    assert (fresh, once_more, again.pk) == (True, False, first.pk)
+    with pytest.raises(NotPossible, match="another amount"):
+        desk.send(order(target, "RF", "2.00"), CLERK, key)  # type: ignore[arg-type]
+    assert Payment.objects.filter(payment_type="RF").count() == 1
+
+
+def test_a_double_click_at_the_same_moment_makes_one_refund(committed: Shop) -> None:
+    """J4, step 9, as a race with connections of their own."""
+    target = read(committed.api.pay().id)
+    key = key_of(target)
+    made = at_once(*[lambda: desk.send(order(target, "RF", "5.00"), CLERK, key)[0].pk] * 4)  # type: ignore[arg-type]
+    assert len(set(made)) == 1
+    assert Payment.objects.filter(payment_type="RF").count() == 1
+
+
+def test_a_form_is_good_for_its_user_payment_and_operation_alone(shop: Shop) -> None:
+    """Safe: a form cannot be bent to another payment."""
+    one, two = read(shop.api.pay().id), read(shop.api.pay().id)
+    text = desk.new_key(CLERK, one, "RF")
+    somebody = Clerk(user=8, name="carl", ip=None)
+    for clerk, target, code in ((somebody, one, "RF"), (CLERK, two, "RF"), (CLERK, one, "RV")):
+        with pytest.raises(NotPossible):
+            desk.read_key(text, clerk, target, code)
+    with pytest.raises(NotPossible):
+        desk.read_key(signing.dumps(["00", 7, one.id.hex, "RF"], salt="another"), CLERK, one, "RF")
+    with pytest.raises(NotPossible):
+        desk.read_key("", CLERK, one, "RF")
+
+
+def test_every_act_leaves_who_did_what_from_where_with_amounts_before_and_after(shop: Shop) -> None:
+    """J4, step 10."""
+    target = read(shop.api.pay().id)
+    desk.send(order(target, "RF", "30.00"), CLERK, key_of(target))  # type: ignore[arg-type]
+    sent, made = AuditEntry.objects.filter(subject="payment").order_by("id")
+    assert (sent.action, made.action) == ("refund sent", "refund made")
+    assert {(entry.actor, entry.ip, entry.subject_id) for entry in (sent, made)} == {
+        ("clara", "192.0.2.7", str(target.pk))
+    }
+    assert (sent.before or {})["Still to refund"] == "92.00"
+    assert ((made.after or {})["Refunded"], (made.after or {})["Still to refund"]) == ("30.00", "62.00")
