@@ -39,7 +39,9 @@ class ApprovalAdmin(ReadOnly):
 
     def get_urls(self) -> list[URLPattern]:
         own = [
-            path("<uuid:approval>/decide/", self.admin_site.admin_view(self.decide_view), name="gateway_approval_decide")
+            path(
+                "<uuid:approval>/decide/", self.admin_site.admin_view(self.decide_view), name="gateway_approval_decide"
+            )
         ]
         return own + super().get_urls()
 

@@ -49,7 +49,9 @@ def start(request: HttpRequest, by: audit.Actor) -> HttpResponse:
     try:
         row = work.ask(export.KIND, title, parameters, owner=int(request.user.pk or 0), by=by)
     except work.TooMuchOpen:
-        messages.error(request, _("You have %d pieces of work running. Wait for one, or cancel one.") % work.OPEN_AT_MOST)
+        messages.error(
+            request, _("You have %d pieces of work running. Wait for one, or cancel one.") % work.OPEN_AT_MOST
+        )
         return redirect(reverse("admin:gateway_backgroundwork_changelist"))
     return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
 

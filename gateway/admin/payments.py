@@ -95,7 +95,7 @@ class PaymentAdmin(ReadOnly):
         chosen: dict[str, tuple[str, list[tuple[str, str]]]] = {
             "status": (_("Status"), [(value, pill(value)["text"]) for value in Status.values]),
             "type": (_("Type"), [(code, f"{code} {_type_title(code)}") for code in TYPES]),
-            "family": (_("Result"), [(family.value, family.value) for family in Family]),
+            "family": (_("Result"), [(family.value, family.value.replace("-", " ")) for family in Family]),
             "brand": (_("Brand"), [(code, code) for code in sorted(brands.BRANDS)]),
             "method": (_("Method"), [(code, code) for code in sorted({b.method for b in brands.BRANDS.values()})]),
             "mode": (_("Test mode"), [(code, code) for code in TEST_MODES]),
@@ -238,7 +238,10 @@ def _card(payment: Payment) -> dict[str, Any]:
         found["number"] = f"{card['bin']} •••• {last}"
         facts = issuer_facts(card["bin"])
         issuer = facts.get("issuer", {})
-        month, year = sent.get("expiryMonth") or card.get("expiryMonth"), sent.get("expiryYear") or card.get("expiryYear")
+        month, year = (
+            sent.get("expiryMonth") or card.get("expiryMonth"),
+            sent.get("expiryYear") or card.get("expiryYear"),
+        )
         named = (
             (_("Holder"), sent.get("holder") or card.get("holder")), (_("Expires"), f"{month}/{year}" if month else ""),
             (_("Bank"), issuer.get("bank")), (_("Bank's phone"), issuer.get("phone")), (_("Kind"), facts.get("type")),

@@ -1,0 +1,149 @@
+"""Long work goes on slice by slice, survives whoever does it, and is done once. Source: issue "back office"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import override_settings
+
+from gateway import clock, work
+from gateway.models import AuditEntry, BackgroundWork
+from gateway.work import GivenUp, Kind, Slice
+from tests.support.fixtures import BY
+
+pytestmark = pytest.mark.django_db
+State = BackgroundWork.State
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path) -> Iterator[Path]:
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        yield tmp_path
+
+
+@pytest.fixture
+def kind() -> Iterator[Callable[[Any], Kind]]:
+    made: list[str] = []
+
+    def make(step: Any) -> Kind:
+        made.append("trial")
+        return work.add(Kind(name="trial", about="for a test", right="gateway.view_payment", step=step))
+
+    yield make
+    work._KINDS.pop("trial", None)
+
+
+def ask(kind: Kind, **parameters: Any) -> BackgroundWork:
+    owner, _ = User.objects.get_or_create(username="clara")
+    return work.ask(kind, "a trial", parameters, owner=owner.pk, by=BY)
+
+
+def counting(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+    """Three slices; each writes a line behind what the cursor knows."""
+    done = row.done + 1
+    lines = (folder / "lines").read_text().splitlines()[: row.done] if row.done else []
+    (folder / "lines").write_text("\n".join([*lines, str(done)]))
+    return Slice(done=done, cursor={"done": done}, total=3, finished=done == 3, file="lines" if done == 3 else "")
+
+
+def test_work_is_done_slice_by_slice_and_found_again(kind: Callable[[Any], Kind], place: Path) -> None:
+    """Brief: a job with progress."""
+    row = ask(kind(counting), what="all")
+    assert work.TIMER.run(None) == 3
+    row.refresh_from_db()
+    assert (row.state, row.done, row.total, work.share(row)) == (State.DONE, 3, 3, 100)
+    path = work.file_of(row)
+    assert path is not None
+    assert path.read_text() == "1\n2\n3"
+    assert AuditEntry.objects.filter(action="trial asked", subject_id=str(row.pk)).exists()
+    assert work.TIMER.run(None) == 0
+
+
+def test_a_worker_that_dies_costs_its_slice_and_no_more(kind: Callable[[Any], Kind]) -> None:
+    """Brief: survives a restart."""
+
+    class Killed(BaseException):
+        """What a worker's death looks like from inside."""
+
+    deaths = [True]
+
+    def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+        did = counting(row, folder, alive)
+        if row.done == 1 and deaths:
+            deaths.pop()
+            raise Killed
+        return did
+
+    row = ask(kind(step))
+    with pytest.raises(Killed):
+        work.run(None)
+    row.refresh_from_db()
+    assert (row.state, row.done) == (State.RUNNING, 1)
+    assert work.run(None) == 0, "its lease holds"
+    BackgroundWork.objects.update(lease_until=clock.real())
+    assert work.run(None) == 2
+    row.refresh_from_db()
+    path = work.file_of(row)
+    assert path is not None
+    assert path.read_text() == "1\n2\n3"
+
+
+def test_what_was_cancelled_goes_no_further_and_leaves_no_file(kind: Callable[[Any], Kind]) -> None:
+    """Brief: cancelling."""
+
+    def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+        assert work.cancel(row, by=BY)
+        return counting(row, folder, alive)
+
+    row = ask(kind(step))
+    work.run(None)
+    row.refresh_from_db()
+    assert (row.state, row.done, work.file_of(row)) == (State.CANCELLED, 0, None)
+    assert not work.cancel(row, by=BY)
+
+
+def test_a_fault_is_tried_again_a_few_times_and_what_cannot_be_done_says_why(kind: Callable[[Any], Kind]) -> None:
+    """Brief: clear words."""
+
+    def broken(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+        raise OSError("disk")
+
+    row = ask(kind(broken))
+    for _ in range(work.FAULTS_AT_MOST):
+        BackgroundWork.objects.update(lease_until=None)
+        work.run(None)
+    row.refresh_from_db()
+    assert row.state == State.FAILED
+    assert "disk" not in row.message
+
+    def impossible(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+        raise GivenUp("Your right was taken away.")
+
+    second = ask(kind(impossible))
+    work.run(None)
+    second.refresh_from_db()
+    assert (second.state, second.message) == (State.FAILED, "Your right was taken away.")
+
+
+def test_a_person_has_only_so_much_work_open(kind: Callable[[Any], Kind]) -> None:
+    """House: a limit on everything that can grow."""
+    made = kind(counting)
+    for _ in range(work.OPEN_AT_MOST):
+        ask(made)
+    with pytest.raises(work.TooMuchOpen):
+        ask(made)
+
+
+def test_files_are_thrown_away_after_their_time(kind: Callable[[Any], Kind], place: Path) -> None:
+    """Brief: kept for a week."""
+    row = ask(kind(counting))
+    work.run(None)
+    BackgroundWork.objects.update(ended_at=clock.real() - work.KEPT)
+    work.run(None)
+    row.refresh_from_db()
+    assert work.file_of(row) is None
+    assert list(place.iterdir()) == []
