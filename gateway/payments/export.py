@@ -2,7 +2,7 @@
 
 What is exported are the payments of a list as it was when it was asked for, oldest first, as far as its owner may see
 them at the time of each slice. A cell that a spreadsheet would take for a formula gets an apostrophe before it. An XLSX
-sheet ends at the format's own limit of rows and the next one goes on. Source: issue "back office"; decisions, section 8.
+sheet ends at the format's own limit of rows and the next goes on. Source: issue "back office"; decisions, section 8.
 """
 
 from __future__ import annotations

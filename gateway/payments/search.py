@@ -291,8 +291,8 @@ def meant(scope: Scope, asked: Asked, filters: Filters) -> Q:
 def _found(scope: Scope, asked: Asked, filters: Filters, place: Place | None, size: int) -> Page:
     shape = _BY_NAME[asked.shape]
     if shape.over_time:
-        since = filters.since or clock.real() - AMOUNT_WITHIN
-        return _listed(scope, filters, place, size, since=since, also=shape.where(asked.value, ()))
+        within = filters.since or clock.real() - AMOUNT_WITHIN
+        return _listed(scope, filters, place, size, since=within, also=shape.where(asked.value, ()))
     where = shape.where(asked.value, _merchants(scope, filters))
     if shape.shared and (since := _recently(scope, filters, place)) is not None:
         newest = _listed(scope, filters, place, size, since=since, also=where)

@@ -290,7 +290,7 @@ def _exchange(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> Moment:
         at=row.at, kind="exchange", payment=by_key[row.payment_id], order=5,
         title=f"{row.connector} {words}" + (", no answer" if silent else ""), tone="wait" if silent else "plain",
         lines=(f"Took {row.duration_ms} ms",),
-        sent={name: value for name, value in row.sent.items()}, received=row.received,
+        sent=row.sent, received=row.received,
     )  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> Moment:
 def _authenticated(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[Moment]:
     payment = by_key[row.payment] if row.payment is not None else None
     begun = Moment(
-        at=row.created_at, kind="3ds", title=f"3-D Secure {row.version or ''} begun at {row.network}".replace("  ", " "),
+        at=row.created_at, kind="3ds", title=f"3-D Secure {row.version} begun at {row.network}",
         lines=(f"Card {row.card}",) if row.card else (), payment=payment, order=3,
     )  # fmt: skip
     if row.completed_at is None:

@@ -70,7 +70,7 @@ BY_FAMILY: Final[Mapping[Family, tuple[Who, str]]] = MappingProxyType(
         Family.CONFIGURATION: (Who.SETUP, "This channel is not set up for what was asked."),
         Family.REGISTRATION: (Who.REQUEST, "The stored means of payment could not be used."),
         Family.JOB: (Who.REQUEST, "The schedule is not one that can be carried out."),
-        Family.REFERENCE: (Who.REQUEST, "The earlier payment does not allow it: its type, its state or what remains of it."),
+        Family.REFERENCE: (Who.REQUEST, "The earlier payment does not allow it: its type, its state, or what remains."),
         Family.FORMAT: (Who.REQUEST, "The request was not well formed."),
         Family.ADDRESS: (Who.REQUEST, "The address was not well formed."),
         Family.CONTACT: (Who.REQUEST, "The contact fields were not well formed."),
@@ -88,7 +88,7 @@ BY_FAMILY: Final[Mapping[Family, tuple[Who, str]]] = MappingProxyType(
 _BY_CODE: Final[Mapping[str, tuple[Who, str]]] = MappingProxyType(
     {
         "000.200.001": (Who.NOBODY, "The acquirer has not answered yet; it is being asked until it knows."),
-        "800.110.100": (Who.GATEWAY, "The same merchantTransactionId was paid before, and this channel refuses a second."),
+        "800.110.100": (Who.GATEWAY, "The same merchantTransactionId came before, and this channel refuses a second."),
         "800.100.153": (Who.ISSUER, "The security code was wrong."),
         "800.120.402": (Who.GATEWAY, "Another request about the same was being made at this moment."),
     }

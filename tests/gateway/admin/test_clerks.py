@@ -1,0 +1,221 @@
+"""The clerk's pages over HTTP: one's own rows alone, forms that send once, four eyes, exports, registrations.
+
+Source: issue "back office"; design, J4.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.test.utils import override_settings
+
+from gateway import work
+from gateway.models import Approval, AuditEntry, BackgroundWork, Payment, Registration, RequestLog
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/gateway/payment/"
+PAN = "4200000000000000"
+
+
+@pytest.fixture
+def clara(shop: Shop) -> Client:
+    """A clerk who moves up to 50 by herself."""
+    return signed_in(person("clara", "clerk", shop.merchant, four_eyes_above="50.00"))
+
+
+@pytest.fixture
+def max_(shop: Shop) -> Client:
+    return signed_in(person("max", "manager", shop.merchant))
+
+
+@pytest.fixture
+def outsider(stranger: Shop) -> Client:
+    return signed_in(person("otto", "manager", stranger.merchant))
+
+
+def page_of(ident: str) -> str:
+    return f"{LIST}{Payment.objects.get(pk=ident).pk}/change/"
+
+
+def form_of(ident: str, code: str) -> str:
+    return f"{LIST}{Payment.objects.get(pk=ident).pk}/do/{code}/"
+
+
+def key_in(answer: Any) -> str:
+    found = re.search(r'name="key" value="([^"]+)"', answer.content.decode())
+    assert found
+    return found[1]
+
+
+def refunds() -> int:
+    return Payment.objects.filter(payment_type="RF").count()
+
+
+def test_a_whole_card_number_leaves_no_trace_in_address_or_page(clara: Client, shop: Shop) -> None:
+    """Brief: full PAN is never accepted: explain."""
+    answer = clara.get(LIST, {"q": PAN}, follow=True)
+    assert answer.redirect_chain == [(LIST, 302)]
+    assert PAN not in answer.content.decode()
+    assert "last four" in answer.content.decode()
+
+
+def test_a_search_that_names_one_payment_opens_it_and_a_foreign_one_looks_unknown(
+    clara: Client, outsider: Client, shop: Shop
+) -> None:
+    """Issue: nobody sees another merchant's rows, by list, search or address."""
+    paid = shop.api.pay(merchantTransactionId="order-4711", customer__email="j@shop.example", customer__givenName="J",
+                        customer__surname="J")  # fmt: skip
+    assert clara.get(LIST, {"q": paid.id})["Location"] == page_of(paid.id)
+    for term in ("order-4711", "j@shop.example", "0000", "92.00", ""):
+        assert page_of(paid.id) in clara.get(LIST, {"q": term}).content.decode(), term
+        assert page_of(paid.id) not in outsider.get(LIST, {"q": term}).content.decode(), term
+    unknown = f"{LIST}{'0' * 32}/change/"
+    for address in (page_of(paid.id), form_of(paid.id, "RF"), unknown):
+        assert outsider.get(address).status_code == 404, address
+    assert outsider.get(LIST, {"q": paid.id}).status_code == 200
+
+
+def test_a_payments_page_tells_why_and_shows_no_card(clara: Client, shop: Shop) -> None:
+    """J4, step 4; R8."""
+    declined = shop.api.pay(card__number="4000015500000005", card__cvv="731")
+    text = clara.get(page_of(declined.id)).content.decode()
+    for told in ("the shopper&#x27;s bank", "No money moved.", "800.100.155", "$TOKEN", declined.id, "Messages, masked"):
+        assert told in text, told
+    assert "4000015500000005" not in text
+    assert "731" not in re.findall(r'"(\d{3})"', text)
+
+
+def test_a_refund_shows_what_is_possible_sends_once_and_no_more_than_that(clara: Client, shop: Shop) -> None:
+    """J4, steps 5 and 9."""
+    paid = shop.api.pay(amount="40.00")
+    form = form_of(paid.id, "RF")
+    opened = clara.get(form)
+    assert "At most 40.00 EUR" in opened.content.decode()
+    key = key_in(opened)
+    over = clara.post(form, {"key": key, "amount": "40.01"})
+    assert over.status_code == 400
+    assert "At most 40.00 EUR can still be moved" in over.content.decode()
+    assert refunds() == 0
+    for _ in range(3):
+        assert clara.post(form, {"key": key, "amount": "15,00"})["Location"] == page_of(paid.id)
+    assert refunds() == 1
+    again = clara.get(page_of(paid.id)).content.decode()
+    assert "Nothing was sent twice" in again
+    assert "Refund 15.00 EUR was accepted." in again
+    assert clara.post(form, {"key": "forged", "amount": "1.00"}).status_code == 400
+    assert clara.post(form, {"amount": "1.00"}).status_code == 400
+    assert refunds() == 1
+
+
+def test_over_the_limit_somebody_else_has_to_approve(
+    clara: Client, max_: Client, outsider: Client, shop: Shop
+) -> None:
+    """J4, steps 6 to 10."""
+    paid = shop.api.pay()
+    form = form_of(paid.id, "RF")
+    key = key_in(clara.get(form))
+    for _ in range(2):
+        assert clara.post(form, {"key": key, "amount": "92.00", "note": "sent back"}).status_code == 302
+    row = Approval.objects.get()
+    assert refunds() == 0
+    change, decide = f"/admin/gateway/approval/{row.pk}/change/", f"/admin/gateway/approval/{row.pk}/decide/"
+    assert clara.post(decide, {"verb": "approve"}).status_code == 403
+    assert outsider.post(decide, {"verb": "approve"}).status_code == 404
+    assert outsider.get(change).status_code == 404
+    assert change in max_.get("/admin/gateway/approval/").content.decode()
+    assert "1 request waits for your decision" in max_.get(LIST).content.decode()
+    assert "Approve and send" not in clara.get(change).content.decode()
+    assert "Approve and send" in max_.get(change).content.decode()
+    for _ in range(2):
+        max_.post(decide, {"verb": "approve", "note": "fine"})
+    assert refunds() == 1
+    row.refresh_from_db()
+    assert row.state == Approval.State.DONE
+    told = clara.get(LIST).content.decode()
+    assert "carried out" in told
+    actions = AuditEntry.objects.filter(subject="approval").order_by("id").values_list("action", "actor")
+    assert list(actions) == [("approval asked", "clara"), ("approval given", "max"), ("approval carried out", "max")]
+
+
+def test_a_manager_cannot_approve_an_own_request(shop: Shop) -> None:
+    """J4, step 7."""
+    mia = signed_in(person("mia", "manager", shop.merchant, four_eyes_above="10.00"))
+    paid = shop.api.pay()
+    form = form_of(paid.id, "RF")
+    mia.post(form, {"key": key_in(mia.get(form)), "amount": "11.00"})
+    row = Approval.objects.get()
+    answer = mia.post(f"/admin/gateway/approval/{row.pk}/decide/", {"verb": "approve"}, follow=True)
+    assert "somebody else has to decide it" in answer.content.decode()
+    assert refunds() == 0
+
+
+@pytest.mark.parametrize("role", ["auditor", "developer"])
+def test_who_may_only_look_finds_no_button_and_a_closed_door(shop: Shop, role: str) -> None:
+    """Issue: rights."""
+    looker = signed_in(person("looker", role, shop.merchant))
+    paid = shop.api.pay()
+    assert "/do/RF/" not in looker.get(page_of(paid.id)).content.decode()
+    assert looker.get(form_of(paid.id, "RF")).status_code == 403
+    assert looker.post(form_of(paid.id, "RF"), {"amount": "1.00"}).status_code == 403
+
+
+def test_an_export_is_fetched_by_its_owner_alone(clara: Client, max_: Client, shop: Shop, tmp_path: Path) -> None:
+    """Brief: download only by the owner with the right."""
+    shop.api.pay()
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        address = clara.post(f"{LIST}export/", {"format": "csv", "status": "APPROVED"})["Location"]
+        row = BackgroundWork.objects.get()
+        base = f"/admin/gateway/backgroundwork/{row.pk}"
+        assert clara.get(address).status_code == 200
+        assert clara.get(f"{base}/file/").status_code == 404
+        work.run(None)
+        assert clara.get(f"{base}/state/").json()["share"] == 100
+        file = b"".join(clara.get(f"{base}/file/").streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
+        assert file.count("\r\n") == 2
+        for path in (f"{base}/file/", f"{base}/state/", f"{base}/change/"):
+            assert max_.get(path).status_code == 404, path
+        assert str(row.pk) not in max_.get("/admin/gateway/backgroundwork/").content.decode()
+        assert AuditEntry.objects.filter(action="export fetched", actor="clara").count() == 1
+        developer = signed_in(person("dora", "developer", shop.merchant))
+        assert developer.post(f"{LIST}export/", {"format": "csv"}).status_code == 403
+
+
+def test_a_registration_is_deleted_after_a_question_as_the_api_deletes_it(
+    clara: Client, outsider: Client, shop: Shop
+) -> None:
+    """Brief: delete with confirmation through the same service as the API."""
+    made = shop.api.pay(createRegistration="true").body["registrationId"]
+    row = Registration.objects.get(pk=made)
+    base = f"/admin/gateway/registration/{row.pk}"
+    assert outsider.get(f"{base}/change/").status_code == outsider.post(f"{base}/delete/").status_code == 404
+    assert "Delete…" in clara.get(f"{base}/change/").content.decode()
+    assert "erased for good" in clara.get(f"{base}/delete/").content.decode()
+    assert Registration.objects.get(pk=made).status == "ACTIVE"
+    for _ in range(2):
+        assert clara.post(f"{base}/delete/").status_code == 302
+    row.refresh_from_db()
+    assert (row.status, row.means_sealed) == ("DELETED", None)
+    assert Payment.objects.filter(payment_type="DR", referenced=row.pk).count() == 1
+    assert AuditEntry.objects.filter(action="delete", subject="registration", actor="clara").count() == 1
+
+
+def test_a_failed_request_is_found_by_its_ndc_with_what_was_sent_masked(
+    clara: Client, outsider: Client, shop: Shop
+) -> None:
+    """Brief: request log by ndc, masked parameters, copy as curl with placeholders."""
+    failed = shop.api.pay(amount="92.1", card__number=PAN, card__cvv="731")
+    row = RequestLog.objects.get(payment=None)
+    found = clara.get("/admin/gateway/requestlog/", {"q": failed.body["ndc"]}).content.decode()
+    assert str(row.pk) in found
+    text = clara.get(f"/admin/gateway/requestlog/{row.pk}/change/").content.decode()
+    assert "$TOKEN" in text
+    assert "$CARD_NUMBER" in text
+    assert "92.1" in text
+    assert PAN not in text
+    assert outsider.get(f"/admin/gateway/requestlog/{row.pk}/change/").status_code == 404
