@@ -6,9 +6,14 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from checkout import story
 from checkout.models import Checkout, OfferRule
 from checkout.session import hashed
 from gateway.admin import agreeing
@@ -32,6 +37,17 @@ class CheckoutAdmin(ReadOnly):
     @admin.display(description="in logs")
     def logged_as(self, checkout: Checkout) -> str:
         return hashed(checkout.public_id)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request) or request.method != "GET":
+            raise PermissionDenied
+        found = self.get_object(request, unquote(object_id))
+        if found is None:
+            raise Http404
+        context = {**self.admin_site.each_context(request), "opts": self.opts, **story.told(found.pk)}
+        return TemplateResponse(request, "admin/clerk/checkout.html", context | (extra_context or {}))
 
 
 class OfferRuleForm(forms.ModelForm):

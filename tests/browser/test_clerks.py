@@ -1,0 +1,176 @@
+"""A clerk's day in a real browser: find and refund, a second pair of eyes, find out why, export and leave.
+
+Source: design, J4; issue "back office", done when.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from django.test import override_settings
+from playwright.sync_api import Page, expect
+
+from gateway import work
+from gateway.models import Division, Payment, Psp
+from tests.browser.conftest import picture
+from tests.support.fixtures import Shop, open_shop
+from tests.support.office import person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
+Open = Callable[..., Page]
+PASSWORD = "correct-horse-battery"
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+
+
+@pytest.fixture
+def shop(transactional_db: None) -> Shop:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop")
+
+
+def somebody(name: str, role: str, shop: Shop, **limits: str) -> User:
+    user = person(name, role, shop.merchant, **limits)
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def sign_in(page: Page, site: str, name: str) -> None:
+    page.goto(f"{site}/admin/login/")
+    page.fill("#id_username", name)
+    page.fill("#id_password", PASSWORD)
+    page.press("#id_password", "Enter")
+    page.wait_for_url(f"{site}/admin/")
+
+
+def find(page: Page, site: str, text: str) -> None:
+    page.goto(f"{site}/admin/gateway/payment/")
+    page.get_by_label("Find a payment").fill(text)
+    page.get_by_role("button", name="Find").click()
+
+
+def serious(page: Page) -> list[str]:
+    """What axe calls serious or critical inside the page's own part; the frame is another test's matter."""
+    found = Axe().run(page, context=".ck", options=RULES)
+    return [
+        f"{one['id']}: {json.dumps([node['target'] for node in one['nodes']])[:300]}"
+        for one in found.response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def fits(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def test_a_clerk_finds_a_payment_and_refunds_it(shop: Shop, site: str, open_page: Open) -> None:
+    """Day one: find and refund; by keyboard, twice clicked, once sent."""
+    somebody("clara", "clerk", shop)
+    paid = shop.api.pay(customer__email="jane@shop.example", customer__givenName="Jane", customer__surname="Jones")
+    page = open_page()
+    sign_in(page, site, "clara")
+    find(page, site, "jane@shop.example")
+    page.get_by_role("row").filter(has_text="92.00 EUR").get_by_role("link").first.click()
+    expect(page.get_by_text("The money was taken.")).to_be_visible()
+    picture(page, "clerk-payment")
+    assert serious(page) == []
+    page.get_by_role("link", name="Refund…").click()
+    amount = page.get_by_label("Amount in EUR")
+    expect(amount).to_have_value("92.00")
+    amount.fill("93.00")
+    expect(page.get_by_text("That is more than is possible.")).to_be_visible()
+    amount.fill("30.00")
+    picture(page, "clerk-refund")
+    assert serious(page) == []
+    page.get_by_role("button", name="Refund 30.00 EUR").dblclick()
+    expect(page.get_by_text("Refund 30.00 EUR was accepted.")).to_be_visible()
+    expect(page.locator(".ck-sum", has_text="Still to refund")).to_contain_text("62.00")
+    page.go_back()
+    page.go_back()
+    refunds = Payment.objects.filter(payment_type="RF", referenced=paid.id)
+    assert [row.amount for row in refunds] == [Decimal("30.00")]
+
+
+def test_a_second_pair_of_eyes(shop: Shop, site: str, open_page: Open) -> None:
+    """Day one: over the limit a manager is asked, decides, and the clerk sees what came of it."""
+    somebody("clara", "clerk", shop, four_eyes_above="50.00")
+    somebody("max", "manager", shop)
+    shop.api.pay(merchantTransactionId="order-4711")
+    clerk, manager = open_page(), open_page(390, 844)
+    sign_in(clerk, site, "clara")
+    find(clerk, site, "order-4711")
+    clerk.locator("tbody a").first.click()
+    clerk.get_by_role("link", name="Refund…").click()
+    expect(clerk.get_by_text("it needs approval by a manager")).to_be_visible()
+    clerk.get_by_label("Note for the manager").fill("the lamp came back broken")
+    clerk.get_by_role("button", name="Ask for approval").click()
+    expect(clerk.get_by_text("A manager has been asked; nothing was sent yet.")).to_be_visible()
+    assert not Payment.objects.filter(payment_type="RF").exists()
+    sign_in(manager, site, "max")
+    manager.goto(f"{site}/admin/gateway/payment/")
+    assert fits(manager)
+    manager.get_by_role("link", name="1 request waits for your decision").click()
+    manager.locator("tbody a").first.click()
+    expect(manager.get_by_text("the lamp came back broken")).to_be_visible()
+    picture(manager, "clerk-approval-narrow")
+    assert serious(manager) == []
+    assert fits(manager)
+    manager.get_by_role("button", name="Approve and send").click()
+    expect(manager.get_by_text("Carried out as")).to_be_visible()
+    clerk.goto(f"{site}/admin/gateway/payment/")
+    expect(clerk.get_by_text("carried out")).to_be_visible()
+    picture(clerk, "clerk-list")
+    assert serious(clerk) == []
+
+
+def test_a_clerk_finds_out_why_a_payment_failed(shop: Shop, site: str, open_page: Open) -> None:
+    """Day one: who decided, what to do, what to tell the shopper; on a phone, in the dark."""
+    somebody("clara", "clerk", shop)
+    shop.api.pay(card__number="4000015500000005")
+    page = open_page(390, 844, color_scheme="dark")
+    sign_in(page, site, "clara")
+    find(page, site, "0005")
+    page.locator("tbody a").first.click()
+    for told in ("the shopper's bank", "No money moved.", "The card has not enough credit."):
+        expect(page.get_by_text(told).first).to_be_visible()
+    assert fits(page)
+    picture(page, "clerk-why-narrow-dark")
+    assert serious(page) == []
+
+
+def test_a_whole_card_number_is_not_even_sent(shop: Shop, site: str, open_page: Open) -> None:
+    """R8: not to the server, not into an address."""
+    somebody("clara", "clerk", shop)
+    page = open_page()
+    sign_in(page, site, "clara")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    find(page, site, "4200 0000 0000 0000")
+    expect(page.get_by_text("That looks like a whole card number.")).to_be_visible()
+    assert not [url for url in asked if "4200" in url]
+
+
+def test_an_export_goes_on_while_the_clerk_does_something_else(
+    shop: Shop, site: str, open_page: Open, tmp_path: Path
+) -> None:
+    """Issue: exports run as jobs with a progress bar, and can be left and found again."""
+    somebody("clara", "clerk", shop)
+    shop.api.pay()
+    page = open_page()
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        sign_in(page, site, "clara")
+        page.goto(f"{site}/admin/gateway/payment/")
+        page.get_by_role("button", name="XLSX").click()
+        expect(page.get_by_role("progressbar")).to_be_visible()
+        assert serious(page) == []
+        page.goto(f"{site}/admin/gateway/payment/")
+        work.run(None)
+        page.goto(f"{site}/admin/gateway/backgroundwork/")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download").click()
+        assert download.value.suggested_filename.endswith("payments.xlsx")
