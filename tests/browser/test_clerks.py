@@ -172,5 +172,5 @@ def test_an_export_goes_on_while_the_clerk_does_something_else(
         work.run(None)
         page.goto(f"{site}/admin/gateway/backgroundwork/")
         with page.expect_download() as download:
-            page.get_by_role("link", name="Download").click()
+            page.get_by_role("link", name="Download", exact=True).click()
         assert download.value.suggested_filename.endswith("payments.xlsx")
