@@ -5,18 +5,20 @@ Source: Part A, States and transitions; Events, 2; design, look ("a clerk: who d
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from checkout.models import Checkout, ResultCall
+from checkout.models import CallAttempt, Checkout, ResultCall
 from checkout.session import hashed
 from gateway import clock
 from gateway.admin.showing import pill
 from gateway.models import Payment
 from gateway.payments.story import Moment, title_of
+
+CALLS_AT_MOST: Final = 50
 
 
 def told(checkout: UUID) -> dict[str, Any]:
@@ -50,13 +52,15 @@ def _moments(row: Checkout, over: bool) -> list[Moment]:
             found.append(
                 Moment(at=payment.completed_at, kind="payment", title=str(shown["text"]), tone=str(shown["tone"]))
             )
-    for call in ResultCall.objects.filter(checkout=row):
-        if call.called_at is not None:
-            found.append(
-                Moment(at=call.called_at, kind="call", title=_("The merchant was called: nobody had fetched it"))
-            )
-        else:
-            found.append(Moment(at=call.due_at, kind="call", title=_("The merchant is called, if nobody fetches it")))
+    for attempt in CallAttempt.objects.filter(payment=payment).order_by("id")[:CALLS_AT_MOST] if payment else ():
+        good = attempt.status is not None and 200 <= attempt.status < 300
+        told = _("Nobody had fetched the result: the merchant was called, and answered %s")
+        said = attempt.status or attempt.failure
+        found.append(Moment(at=attempt.at, kind="call", title=told % said, tone="good" if good else "bad"))
+    found += [
+        Moment(at=call.due_at, kind="call", title=_("The merchant is called, if nobody fetches it"), tone="wait")
+        for call in ResultCall.objects.filter(checkout=row)
+    ]
     if row.fetched_at is not None:
         found.append(Moment(at=row.fetched_at, kind="fetched", title=_("The merchant fetched the result"), tone="good"))
     end = _("Expired") if over else _("Expires")

@@ -23,10 +23,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from gateway import audit, clock
+from gateway import audit, clock, wake
 from gateway.due import Timer
 from gateway.models import BackgroundWork, Merchant
 
+NAME: Final = "background work"
 TURN_S: Final = 2.0
 """How long one piece of work is worked at before the next one has its turn, seconds."""
 LEASE: Final = timedelta(seconds=60)
@@ -99,6 +100,7 @@ def ask(kind: Kind, title: str, parameters: Mapping[str, Any], *, owner: int, by
             kind=kind.name, title=title[:200], owner_id=owner, parameters=dict(parameters), asked_at=clock.real()
         )
         audit.record(by, f"{kind.name} asked", row, after={"title": row.title, **parameters})
+    wake.wake(NAME)
     return row
 
 
@@ -231,7 +233,7 @@ def _throw_away() -> None:
         BackgroundWork.objects.filter(pk=row.pk).update(file="", slices=0)
 
 
-TIMER: Final = Timer(name="background work", about="exports, bulk replays and imports, slice by slice", run=run)
+TIMER: Final = Timer(name=NAME, about="exports, bulk replays and imports, slice by slice", run=run)
 
 
 def share(row: BackgroundWork) -> int | None:

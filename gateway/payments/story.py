@@ -15,6 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from gateway import results
+from gateway.masking import mask_text
 from gateway.models import (
     AcquirerExchange,
     Approval,
@@ -25,6 +26,7 @@ from gateway.models import (
     RiskDecision,
     Status,
     Suspension,
+    WebhookAttempt,
 )
 from gateway.payments import chain as sums
 from gateway.payments.chain import ZERO, Chain
@@ -109,7 +111,7 @@ class Story:
 
 Told = Callable[[Sequence[Payment]], Sequence[Moment]]
 MORE_MOMENTS: Final[list[Told]] = []
-"""What apps above this one add to a timeline (deliveries of webhooks, chargeback cases): given the chain's payments."""
+"""What apps above this one add to a timeline (chargeback cases, say): given the chain's payments."""
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -133,7 +135,8 @@ def story_of(payment: Payment) -> Story:
         *_events(keys, by_key), *(_exchange(row, by_key) for row in exchanges),
         *(_decided(row, by_key) for row in decisions.values()),
         *(moment for row in authentications.values() for moment in _authenticated(row, by_key)),
-        *_told(keys, by_key), *(moment for row in approvals for moment in _approval(row, by_key)),
+        *_told(keys, by_key), *_delivered(keys, by_key),
+        *(moment for row in approvals for moment in _approval(row, by_key)),
         *(moment for told in MORE_MOMENTS for moment in told(members)),
     ]  # fmt: skip
     return Story(
@@ -337,6 +340,25 @@ def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment]:
+    """Every attempt to tell the merchant's webhook endpoints."""
+    rows = WebhookAttempt.objects.filter(delivery__payment__in=keys).select_related("delivery__endpoint")
+    found = []
+    for row in rows.order_by("id")[:PARTS_AT_MOST]:
+        good = row.status is not None and 200 <= row.status < 300
+        delivery = row.delivery
+        what = f"{delivery.kind} {delivery.action}"
+        found.append(
+            Moment(
+                at=row.at, kind="webhook", tone="good" if good else "bad", order=100,
+                title=f"Webhook {what}, attempt {row.number}: {row.status or row.failure}",
+                lines=(mask_text(delivery.url or delivery.endpoint.url), f"Took {row.duration_ms} ms"),
+                payment=by_key.get(delivery.payment) if delivery.payment is not None else None,
+            )
+        )  # fmt: skip
+    return found
 
 
 def _approval(row: Approval, by_key: Mapping[UUID, Payment]) -> list[Moment]:
