@@ -21,7 +21,6 @@ WHERE p.id = p.chain AND (p.request->'customer' ? 'email' OR p.answer->'card' ? 
 class Migration(migrations.Migration):
     dependencies = [
         ("gateway", "0012_back_office"),
-        ("gateway", "0015_timer_runs"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies: ClassVar = [("gateway", "0012_back_office")]
+    dependencies: ClassVar = [("gateway", "0013_clerks")]
 
     operations: ClassVar = [
         AddIndexConcurrently(

@@ -19,7 +19,8 @@ from gateway import clock, identifiers
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.answer import payment_object, stored_object
-from gateway.payments.registrations import REMOVED, success_code
+from gateway.payments.recorded import success_code
+from gateway.payments.registrations import REMOVED
 from gateway.rows import loaded
 
 LOOKED: Final = 50_000
