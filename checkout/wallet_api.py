@@ -46,7 +46,7 @@ class WalletSessionView(CheckoutDoor):
         if fault:
             raise fault
         sent = dict(pairs)
-        domain = urlsplit(request.headers.get("Origin", "")).hostname or ""
+        domain = _host(request.headers.get("Origin", ""))
         provider = self._provider(row, sent, domain)
         try:
             found = validation.merchant_session(provider, sent["validationUrl"], domain)
@@ -77,3 +77,11 @@ class WalletSessionView(CheckoutDoor):
         for name, value in CORS.items():
             response[name] = value
         return response
+
+
+def _host(origin: str) -> str:
+    """The host of a page's origin; '' for what is none."""
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""

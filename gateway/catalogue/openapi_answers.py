@@ -230,6 +230,10 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["state", "secondsLeft"],
         "How a checkout stands. No payment object.",
     ),
+    "WalletSession": _enveloped(
+        {"session": {"type": "object", "additionalProperties": True}}, ["session"],
+        "What the provider gave; for its sheet alone.",
+    ),
     "WidgetConfig": _enveloped(
         {
             "checkout": _map("Id, kind, amount, currency, secondsLeft."),
@@ -532,6 +536,22 @@ PUBLIC_PATHS: Final[Mapping[str, Json]] = {
          "429": _ref("responses", "429"), **_WRONG_METHOD},
         tag=CHECKOUTS, parameters=[CHECKOUT_ID],
     ),
+    "/v1/checkouts/{id}/wallet-session": {
+        "post": {
+            "operationId": "wallet-session", "summary": "Have a page's wallet sheet vouched for",
+            "description": "For the widget: asks wallet 1's provider, at a configured host, for a session. Public.",
+            "tags": [CHECKOUTS], "security": [], "parameters": [CHECKOUT_ID],
+            "requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": _object(
+                {"paymentBrand": _text("WALLET1."), "validationUrl": _text("As the provider's sheet gave it.")},
+                ["paymentBrand", "validationUrl"],
+            )}}},
+            "responses": {
+                "200": _response("The provider's session.", "WalletSession", headers=_RATES),
+                "400": _response("Not at a configured host, not for this page, or the provider gave none.", "Error"),
+                "404": _ref("responses", "404"), "429": _ref("responses", "429"), **_WRONG_METHOD,
+            },
+        }
+    },
     "/v1/fastcheckout/integrity": _public(
         "integrity", "Read the script's hash", "For the integrity attribute of the script tag. Public, one field.",
         {"200": _response("The hash.", "Integrity"), **_WRONG_METHOD}, tag=CHECKOUTS,

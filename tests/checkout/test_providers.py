@@ -201,6 +201,8 @@ def test_the_provider_s_session_goes_to_the_page_as_it_is(shop: Shop, provider: 
         ({"url": ""}, {"validationUrl"}),
         ({"origin": "https://evil.example"}, {"Origin"}),
         ({"origin": "null"}, {"Origin"}),
+        ({"origin": "http://[x"}, {"Origin"}),
+        ({"url": "https://[x"}, {"validationUrl"}),
         ({"brand": "WALLET2"}, {"paymentBrand"}),
         ({"origin": "https://evil.example", "url": "https://evil.example"}, {"Origin", "validationUrl"}),
     ],
