@@ -16,7 +16,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from gateway import clock
-from gateway.catalogue.parse import ParameterError
+from gateway.catalogue.parse import ParameterError, masked
 from gateway.catalogue.structures import cron as notation
 from gateway.scheduling.cron import compiled
 from gateway.scheduling.models import Job
@@ -216,13 +216,14 @@ def _never(sent: Mapping[str, str], expression: str, plan: Plan) -> ParameterErr
     """Why a plan has no run at all."""
     if plan.ends_at is not None and compiled(expression).next_after(plan.starts_at - _SECOND, plan.zone) is not None:
         name = "endDate" if "endDate" in sent else "durationNumber"
-        return _error(name, f"leaves no run: {expression} does not come true before then", NEVER)
-    names = [name for name in TIMING if name in sent]
-    return _error(names[-1] if names else "expression", f"never comes true: {expression} has no run any more", NEVER)
+        return _error(name, f"leaves no run: {expression} does not come true before then", NEVER, sent.get(name))
+    name = next((name for name in reversed(TIMING) if name in sent), "expression")
+    return _error(name, f"never comes true: {expression} has no run any more", NEVER, sent.get(name))
 
 
 def _error(name: str, message: str, code: str, value: str | None = None) -> ParameterError:
-    return ParameterError(name=f"job.{name}", value=value, message=message, code=code, known=True)
+    shown = masked(value) if value else None
+    return ParameterError(name=f"job.{name}", value=shown, message=message, code=code, known=True)
 
 
 def told(plan: Plan, job: Job, now: datetime, most: int) -> Iterator[tuple[str, Any]]:

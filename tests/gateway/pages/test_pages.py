@@ -105,15 +105,6 @@ def test_the_reference_has_a_place_for_every_parameter_as_errors_name_it() -> No
         assert ids >= {structure.full(row.name) for structure in endpoint.structures for row in structure.rows}
 
 
-def test_the_reference_says_what_is_not_offered_yet() -> None:
-    """Issue: what is accepted but not built answers 600.200.400."""
-    text = page("/docs/reference/payment")
-    jobs = text[text.index('id="job.name"') - 2000 :][:2000]
-    assert "not offered yet" in jobs
-    card = text[text.index('id="card-account"') :][:600]
-    assert "not offered yet" not in card
-
-
 def test_the_filter_works_without_a_script() -> None:
     """Look and feel: works without JavaScript."""
     ids = Links(page("/docs/reference/payment?q=postcode")).ids
