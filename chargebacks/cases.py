@@ -208,15 +208,20 @@ def _opened(dispute: Payment, by: str) -> bool:
     return write.run()
 
 
+def _behind(payment: Payment) -> Payment:
+    """The payment that a follow-up speaks of."""
+    assert payment.referenced is not None
+    return Payment.objects.select_related("merchant").get(pk=payment.referenced)
+
+
 def disputed_by(dispute: Payment) -> tuple[Payment, Chargeback | None]:
     """What a CB payment is about, and the case before it, when it follows a representment."""
-    behind = Payment.objects.get(pk=dispute.referenced)
+    behind = _behind(dispute)
     if behind.payment_type != "CR":
         return behind, None
-    previous = Chargeback.objects.filter(pk=behind.referenced).first()
+    first = _behind(behind)
+    previous = Chargeback.objects.filter(pk=first.pk).first()
     if previous is None:
-        # The first of the two has no case yet: it comes first in the order of ids.
-        first = Payment.objects.select_related("merchant").get(pk=behind.referenced)
         adopt(first)
         previous = Chargeback.objects.get(pk=first.pk)
     return Payment.objects.get(pk=previous.disputed), previous
@@ -225,9 +230,9 @@ def disputed_by(dispute: Payment) -> tuple[Payment, Chargeback | None]:
 def _reversed(representment: Payment, by: str) -> bool:
     """The move of the case whose money came back, wholly or in part."""
     for _ in range(MOST_TRIES):
-        case = Chargeback.objects.filter(pk=representment.referenced).first()
+        dispute = _behind(representment)
+        case = Chargeback.objects.filter(pk=dispute.pk).first()
         if case is None:
-            dispute = Payment.objects.select_related("merchant").get(pk=representment.referenced)
             if not adopt(dispute, by):
                 return False
             continue

@@ -19,7 +19,7 @@ from chargebacks import cases
 from chargebacks.checklist import NO_REASON, is_reason, words
 from chargebacks.models import Chargeback, Told
 from chargebacks.states import ImpossibleMove, State
-from gateway import audit, clock, results
+from gateway import audit, clock
 from gateway.connectors.port import AcquirerReply
 from gateway.models import AuditEntry, Payment, Status
 from gateway.money import Money
@@ -65,7 +65,7 @@ def charge_back(
         raise ValueError(f"{reason} is no reason of a chargeback: 000.100.2 and two digits")
     target, previous = _target(disputed, amount)
     money = Money(amount, disputed.currency)
-    reply = AcquirerReply(code=_known(reason), approved=money, details={"AcquirerResponse": reference[:64]}
+    reply = AcquirerReply(code=reason, approved=money, details={"AcquirerResponse": reference[:64]}
                           if reference else {})  # fmt: skip
 
     def write_more(write: Write, row: Payment) -> None:
@@ -76,7 +76,7 @@ def charge_back(
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {words(reason)}"}
         _with(write, row, row.id, "chargeback", after, by, line, alongside)
 
-    payment = _entered("CB", target, disputed, amount, reply, source, line, reason=_known(reason), write=write_more)
+    payment = _entered("CB", target, disputed, amount, reply, source, line, reason=reason, write=write_more)
     return Chargeback.objects.select_related("merchant").get(pk=payment.id)
 
 
@@ -175,16 +175,11 @@ def _target(disputed: Payment, amount: Decimal) -> tuple[Payment, Chargeback | N
     for representment in won:
         if representment.id in taken or (representment.approved or 0) < amount:
             continue
-        previous = Chargeback.objects.filter(pk=representment.referenced, disputed=disputed.id).first()
+        previous = Chargeback.objects.filter(pk=representment.referenced or disputed.id, disputed=disputed.id).first()
         if previous is not None:
             representment.merchant = disputed.merchant
             return representment, previous
     return disputed, None
-
-
-def _known(reason: str) -> str:
-    """The reason, if the table of result codes has it: an answer never carries a code without a text."""
-    return reason if reason in results.RESULT_CODES else NO_REASON
 
 
 def _success(payment: Payment) -> str:

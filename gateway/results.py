@@ -9,7 +9,7 @@ import csv
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -121,8 +121,18 @@ def _load(path: Path) -> Mapping[str, ResultCode]:
 RESULT_CODES: Final[Mapping[str, ResultCode]] = _load(Path(__file__).parent / "data" / "result-codes.tsv")
 
 
+ANY_CHARGEBACK: Final = re.compile(r"000\.100\.2[0-9]{2}")
+NO_REASON: Final = "000.100.200"
+
+
 def result(code: str) -> ResultCode:
-    """The table's row for `code`. KeyError when there is none: our own code never makes one up."""
+    """The table's row for `code`. KeyError when there is none: our own code never makes one up.
+
+    A chargeback's reason may have any two digits at its end (Part A, Errors, 4): one that the table does not explain
+    has the words of a chargeback without a reason.
+    """
+    if code not in RESULT_CODES and ANY_CHARGEBACK.fullmatch(code):
+        return replace(RESULT_CODES[NO_REASON], code=code)
     return RESULT_CODES[code]
 
 

@@ -45,6 +45,7 @@ def enter(record: SettlementRecord, by: audit.Actor) -> UUID | None:
     """Enter one matched record; the payment it became, or None with a finding that says why not."""
     match = Match.objects.get(record=record, chosen=True, undone_at=None)
     disputed = Payment.objects.select_related("merchant").get(pk=match.payment)
+    made: UUID | None
     try:
         if record.record_type == RecordType.CHARGEBACK:
             made = _charge_back(record, disputed, by)

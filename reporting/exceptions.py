@@ -88,7 +88,7 @@ def _same(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
     return tuple(
         word
         for word, same in (
-            ("id", payment.connector_tx_id in (record.tx_id1, record.tx_id2, record.tx_id3) != ""),
+            ("id", payment.connector_tx_id in {record.tx_id1, record.tx_id2, record.tx_id3} - {""}),
             ("reference", payment.merchant_transaction_id == record.merchant_transaction_id != ""),
             ("amount", payment.amount == record.amount),
             ("currency", payment.currency == record.currency),

@@ -151,14 +151,14 @@ def _batches(lines: Iterator[Line], reading: Reading, file: SettlementFile) -> I
     count = 0
     for line in lines:
         batch.last = line
-        row = reading.read(line.number, line.values) if line.values is not None else list(line.faults)
+        row: Any = reading.read(line.number, line.values) if line.values is not None else list(line.faults)
         if isinstance(row[0], str):
-            batch.rows.append("\t".join(row))  # type: ignore[arg-type]
+            batch.rows.append("\t".join(row))
         else:
             batch.faults += 1
             if kept < MOST_ERRORS_KEPT:
                 kept += 1
-                batch.errors += _errors(file, line.number, row)  # type: ignore[arg-type]
+                batch.errors += _errors(file, line.number, row)
         count += 1
         if count == BATCH_LINES:
             yield batch

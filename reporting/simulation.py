@@ -131,7 +131,7 @@ def _agreed(institute: ClearingInstitute, amount: Decimal) -> Decimal:
 def _disputed(institute: ClearingInstitute, payment: Payment, paid_on: date) -> Line | None:
     """The line of a chargeback or its reversal: it names the payment that is disputed, as an acquirer does."""
     behind: Payment | None = payment
-    while behind is not None and behind.payment_type not in DISPUTABLE:
+    while behind is not None and behind.payment_type not in DISPUTABLE and behind.referenced is not None:
         behind = Payment.objects.select_related("channel").filter(pk=behind.referenced).first()
     if behind is None:
         return None

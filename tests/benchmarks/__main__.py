@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.benchmarks import counted, flows, jobs, report, saturation, scale, waiting, webhooks, widget
+from tests.benchmarks import counted, flows, jobs, report, saturation, scale, settlement, waiting, webhooks, widget
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.options import FULL, QUICK, Options
 from tests.benchmarks.targets import MISSED, TARGETS, Figure, Gap
@@ -16,11 +16,12 @@ from tests.benchmarks.targets import MISSED, TARGETS, Figure, Gap
 Measure = Callable[[Ground, Options], tuple[list[Figure | Gap], dict[str, Any]]]
 PARTS: dict[str, Measure] = {
     "counted": counted.measure, "saturation": saturation.measure, "waiting": waiting.measure, "flows": flows.measure,
-    "webhooks": webhooks.measure, "jobs": jobs.measure, "widget": widget.measure,
+    "webhooks": webhooks.measure, "jobs": jobs.measure, "settlement": settlement.measure,
+    "widget": widget.measure,
 }  # fmt: skip
 PART_OF = {
     "P1": "saturation", "P2": "saturation", "P3": "saturation", "P4": "counted", "P5": "waiting", "P6": "scale",
-    "P7": "flows", "P8": "webhooks", "P9": "jobs", "P12": "widget",
+    "P7": "flows", "P8": "webhooks", "P9": "jobs", "P10": "settlement", "P12": "widget",
 }  # fmt: skip
 
 

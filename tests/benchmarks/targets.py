@@ -94,6 +94,8 @@ TARGETS: Final = _rows(
     ("P9.claim",   "due jobs claimed, of 10⁶ active",                            "/s", 2000.0, 5000.0, AT_LEAST),
     ("P9.idle",    "a tick of the jobs that finds nothing due",                  "ms",   5.0),
     ("P9.runs",    "runs with their payments, one worker",                       "/s"),
+    ("P10",        "settlement file of 10^6 lines, from its receipt to its last match", "s", 60.0, 20.0),
+    ("P10.memory", "most memory of the process that reads it",                    "MB", 300.0),
     ("P12.bytes",  "bodies until a card form is usable, gzip",                   "KB",  35.0,  18.0),
     ("P12.requests", "requests until a card form is usable",                     "",     3.0,   3.0),
     ("P12.others", "third parties asked by the form",                            "",     0.0,   0.0),

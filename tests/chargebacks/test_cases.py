@@ -100,6 +100,18 @@ def test_a_chargeback_by_api_gets_its_case_from_the_tick(shop: Shop) -> None:
     assert [one.event for one in case.events.order_by("sequence")] == ["open", "reverse", "reverse"]
 
 
+@pytest.mark.parametrize("entered", ["by API", "by hand"])
+def test_a_reason_that_the_table_does_not_explain_is_kept_and_answered(shop: Shop, entered: str) -> None:
+    """Part A, Errors, 4: 000.100.2 followed by two digits, any two."""
+    paid = payment_of(shop.api.pay().id)
+    if entered == "by API":
+        told = shop.api.follow(paid.id.hex, "CB", "5.00", chargebackResultCode="000.100.277")
+        assert (told.status, told.code) == (200, "000.100.277")
+    else:
+        told = shop.api.read(ledger.charge_back(paid, Decimal("5.00"), reason="000.100.277", by=BY).id.hex)
+    assert (told.status, told.code, told.description) == (200, "000.100.277", "Chargeback: no reason given")
+
+
 def test_a_second_chargeback_is_final(shop: Shop) -> None:
     case = dispute(shop)
     ledger.reverse(case, by=BY)

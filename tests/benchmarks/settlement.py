@@ -1,0 +1,98 @@
+"""P10: a settlement file of a million lines, taken in by the product's own command, matched with as many payments.
+
+The payments are written by one statement: only what matching reads. With --quick it is a tenth of each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from config.launcher.var import ROOT
+from tests.benchmarks import meter
+from tests.benchmarks.ground import Ground
+from tests.benchmarks.options import QUICK, Options
+from tests.benchmarks.report import say
+from tests.benchmarks.targets import Figure, Gap
+
+DATABASE: Final = "settlement"
+LINES: Final = 1_000_000
+LINES_QUICK: Final = 100_000
+_PAYMENTS: Final = """
+INSERT INTO gateway_payment (id, number, merchant_id, channel_id, chain, payment_type, brand, method, status, amount,
+    currency, approved, result_code, test_mode, merchant_transaction_id, merchant_invoice_id, merchant_memo, request,
+    answer, means, connector, connector_tx_id, account, resource_path, final, practice, sequence, follow_ups,
+    request_id, created_at)
+SELECT g.id, nextval('gateway_payment_number'), c.merchant_id, c.id, g.id, 'DB', 'VISA', 'CC', 'APPROVED',
+    (n %% 500 + 1)::numeric, 'EUR', (n %% 500 + 1)::numeric, '000.100.110', 'INTERNAL', 'order-' || n, '', '',
+    '{}', '{}',
+    'card', 'simulator', 'SIM' || upper(right(replace(g.id::text, '-', ''), 20)), '', '', false, '', 2, 0, g.id,
+    at
+FROM (SELECT n, at, (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
+        || substr(md5(n::text), 1, 3) || '8' || substr(md5('x' || n), 1, 15))::uuid AS id
+    FROM (SELECT n, now() - interval '20 days' + n * interval '1 second' AS at FROM generate_series(1, %s) n) s) g
+CROSS JOIN (SELECT id, merchant_id FROM gateway_channel WHERE id = %s::uuid) c
+"""
+_HEADER: Final = (
+    "ReconciliationType;PaymentType;Cashflow;ClearingInstituteMerchantId;SettlementReference;SettlementTxId;"
+    "ConnectorTxId1;TransactionId;Amount;Currency;Brand;TxRequestTime;SettlementAmount;SettlementCurrency;"
+    "SettlementFee;SettlementFxRate;SettlementDate;SettlementStatus;Descriptor;AccountNumberLast4"
+)
+
+
+def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[str, Any]]:
+    """The figures of P10, of one file: it is too large for rounds."""
+    lines = LINES_QUICK if options is QUICK or options.rounds <= QUICK.rounds else LINES
+    shop = ground.prepare_product(DATABASE)
+    settings = {"DJANGO_SETTINGS_MODULE": "config.settings"}
+    with ground.connect(DATABASE) as database:
+        database.execute(_PAYMENTS, (lines, shop.entity))
+        database.execute("VACUUM ANALYZE gateway_payment")
+        path = _write(ground.var / "settlement.csv", database, shop.entity)
+    ground.run(DATABASE, "manage.py", "clearing_institute", "--key", "sim", "--connector", "simulator", **settings)
+    say(f"  {lines:,} lines, {path.stat().st_size / 1e6:.0f} MB")
+    cpu, began = meter.cpu_seconds(ground.postgres_pid), time.perf_counter()
+    pid = os.posix_spawn(
+        sys.executable, [sys.executable, str(ROOT / "manage.py"), "settlement_file", str(path)],
+        ground.environment(DATABASE, PYTHONPATH=str(ROOT), **settings),
+    )  # fmt: skip
+    _, status, used = os.wait4(pid, 0)
+    took = time.perf_counter() - began
+    if status:
+        return [Gap(target="P10", why="the command failed")], {}
+    own = used.ru_utime + used.ru_stime
+    server = meter.cpu_seconds(ground.postgres_pid) - cpu
+    with ground.connect(DATABASE) as database:
+        row = database.execute("SELECT records, matched, faults FROM reporting_settlementfile").fetchone()
+        odd = database.execute("SELECT count(*) FROM reporting_finding").fetchone()
+    assert row == (lines, lines, 0), row
+    assert odd == (0,), odd
+    remark = f"{lines:,} lines; CPU {own:.0f} s of the reader, {server:.0f} s of PostgreSQL"
+    memory = used.ru_maxrss / 1024
+    found: list[Figure | Gap] = [
+        Figure(target="P10", measured=round(took * LINES / lines, 1),
+               remark=remark if lines == LINES else f"extrapolated from {remark}"),
+        Figure(target="P10.memory", measured=round(memory)),
+    ]  # fmt: skip
+    raw = {"lines": lines, "seconds": took, "cpu_reader_s": own, "cpu_postgres_s": server, "max_rss_mb": memory}
+    return found, {"settlement": raw}
+
+
+def _write(path: Path, database: Any, channel: str) -> Path:
+    """A line for every payment."""
+    assert re.fullmatch("[0-9a-f]{32}", channel)
+    with path.open("w", encoding="utf-8", newline="") as out, database.transaction(), database.cursor("lines") as rows:
+        out.write(f"{_HEADER}\r\n")
+        rows.execute(
+            "SELECT connector_tx_id, merchant_transaction_id, amount, created_at FROM gateway_payment ORDER BY id"
+        )
+        for number, (tx_id, order, amount, at) in enumerate(rows, 1):
+            out.write(
+                f"SETTLED;DEBIT;POS;{channel};PAYOUT-{at:%Y%m%d};L{number};{tx_id};{order};{amount};EUR;VISA;"
+                f"{at:%Y-%m-%d %H:%M:%S};{amount};EUR;0.00;1;{at:%Y-%m-%d};SUCCESS;SHOP*ORDER {number};0000\r\n"
+            )
+    return path
