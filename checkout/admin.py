@@ -68,7 +68,10 @@ class OfferRuleForm(forms.ModelForm):
         found = super().clean() or {}
         channel, merchant = found.get("channel"), found.get("merchant") or getattr(self.instance, "merchant", None)
         if channel is not None and merchant is not None and channel.merchant_id != merchant.pk:
-            self.add_error("channel", _("%s is not a channel of %s.") % (channel, merchant))
+            self.add_error(
+                "channel",
+                _("%(channel)s is not a channel of %(merchant)s.") % {"channel": channel, "merchant": merchant},
+            )
         if not self.errors:
             rule = {
                 "name": found["name"], found["action"]: found["brands"], "when": found["conditions"],

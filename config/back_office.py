@@ -19,9 +19,14 @@ class BackOffice(UnfoldAdminSite):
     index_template = "admin/home.html"
 
     def extra_urls(self) -> list[URLPattern | URLResolver]:
-        from gateway.admin import account
+        from gateway.admin import account, machine
 
-        return [*account.urls(self)]
+        return [*account.urls(self), *machine.urls(self)]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        from gateway.admin import home
+
+        return super().index(request, {**home.context(request), **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.admin import signing

@@ -73,7 +73,12 @@ class TokenForm(forms.ModelForm):
         if channel is not None and merchant is None and "merchant" not in self.errors:
             data["merchant"] = channel.merchant
         elif channel is not None and merchant is not None and channel.merchant_id != merchant.pk:
-            raise forms.ValidationError({"channel": _("%s is not a channel of %s.") % (channel, merchant)})
+            raise forms.ValidationError(
+                {
+                    "channel": _("%(channel)s is not a channel of %(merchant)s.")
+                    % {"channel": channel, "merchant": merchant}
+                }
+            )
         elif merchant is None and channel is None and not {"merchant", "channel"} & set(self.errors):
             raise forms.ValidationError({"merchant": _("Choose a merchant or a channel.")})
         if data.get("ends_at") is not None and data["ends_at"] <= clock.real():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import admin
@@ -12,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from gateway.admin import agreeing
 from gateway.admin.kit import OfMerchant
@@ -43,12 +45,18 @@ def takes(form: forms.BaseForm, brands: Any, currencies: Any) -> None:
 
 
 class ChannelForm(forms.ModelForm):
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("time zone"), required=False, widget=UnfoldAdminSelectWidget(),
+        choices=[("", gettext_lazy("the merchant's")), *((name, name) for name in sorted(available_timezones()))],
+        help_text=gettext_lazy("Subscription jobs follow it."),
+    )  # fmt: skip
+
     class Meta:
         model = Channel
         fields = (
-            "merchant", "name", "active", "position", "brands", "currencies", "parameters", "three_d_secure",
-            "cvv_required", "refuse_duplicates", "agreement_ids", "strange_references", "registration_days", "risk_set",
-            "card_testing", "limits",
+            "merchant", "name", "active", "position", "time_zone", "brands", "currencies", "parameters",
+            "three_d_secure", "cvv_required", "refuse_duplicates", "agreement_ids", "strange_references",
+            "registration_days", "risk_set", "card_testing", "limits",
         )  # fmt: skip
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
@@ -95,7 +103,7 @@ class ChannelAdmin(OfMerchant):
     readonly_fields = ("entity",)
     autocomplete_fields = ("merchant",)
     fieldsets = (
-        (None, {"fields": ("name", "merchant", "entity", "active", "position")}),
+        (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
         (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),

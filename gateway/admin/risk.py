@@ -148,7 +148,7 @@ class RiskListForm(forms.ModelForm):
     lines = forms.CharField(
         label=gettext_lazy("entries"), required=False, strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 16, "spellcheck": "false"}),
-        help_text=gettext_lazy("One a line; the list becomes what stands here. An account: the id of a payment with it."),
+        help_text=gettext_lazy("One a line; the list becomes what stands here. An account: the id of its payment."),
     )  # fmt: skip
 
     class Meta:

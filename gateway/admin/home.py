@@ -1,0 +1,165 @@
+"""The first page: the last 24 hours in pictures, each with its figures as a table and a way to the list behind it.
+
+Every figure is of the user's own merchants. A page asks for three aggregates, each over a bounded window that an index
+serves: ids of rows follow the time. Answers are kept for half a minute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.core.cache import cache
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from gateway import clock, results, rights
+from gateway.admin import pictures
+from gateway.models import Status
+from gateway.rights import Scope
+from gateway.rows import execute
+
+HOURS: Final = 24
+MOST_ROWS: Final = 200_000
+"""Of more rows than that, the newest are looked at, and the page says so."""
+KEPT_S: Final = 30
+MOST_BRANDS: Final = 8
+MOST_REASONS: Final = 5
+
+_OWN: Final = (
+    "(%(all)s OR {table}.merchant_id = ANY(%(merchants)s::uuid[]) OR {table}.channel_id = ANY(%(channels)s::uuid[]))"
+)
+_PAYMENTS: Final = f"""
+SELECT date_trunc('hour', created_at - clock_offset, 'UTC'), status, brand, result_code, count(*) FROM (
+    SELECT p.created_at, m.clock_offset, p.status, p.brand, p.result_code
+    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+    WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND {_OWN.format(table="p")}
+    ORDER BY p.id DESC LIMIT {MOST_ROWS}
+) AS recent GROUP BY 1, 2, 3, 4
+"""  # noqa: S608 - put together out of the constants above
+_AUTHENTICATIONS: Final = f"""
+SELECT flow, trans_status, step, count(*) FROM (
+    SELECT a.flow, a.trans_status, a.step FROM gateway_authentication a
+    WHERE a.id >= %(since)s::uuid AND {_OWN.format(table="a")} ORDER BY a.id DESC LIMIT {MOST_ROWS}
+) AS recent GROUP BY 1, 2, 3
+"""  # noqa: S608 - put together out of the constants above
+
+
+def context(request: HttpRequest) -> dict[str, Any]:
+    """What the first page shows this user."""
+    scope = rights.scope(request.user, "gateway.view_payment")
+    if not scope:
+        return {"sees_payments": False}
+    rows = _kept("payments", scope, _PAYMENTS)
+    first = Counter[str]()
+    for _hour, status, _brand, _code, count in rows:
+        first[status] += count
+    asked = first[Status.APPROVED] + first[Status.DECLINED]
+    return {
+        "sees_payments": True,
+        "hours": by_hour(rows), "brands": by_brand(rows), "reasons": reasons(rows),
+        "funnel": funnel(_kept("authentications", scope, _AUTHENTICATIONS)),
+        "approved": first[Status.APPROVED], "declined": first[Status.DECLINED],
+        "open": first[Status.PENDING] + first[Status.STARTED], "doubt": first[Status.IN_DOUBT],
+        "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
+        "cut": sum(first.values()) >= MOST_ROWS, "most": MOST_ROWS,
+    }  # fmt: skip
+
+
+def since(moment: datetime) -> UUID:
+    """The smallest id that a row made at ``moment`` can have."""
+    return UUID(int=int(moment.timestamp() * 1000) << 80)
+
+
+def _kept(name: str, scope: Scope, sql: str) -> list[tuple[Any, ...]]:
+    """Ask, or take the answer of half a minute ago."""
+    merchants, channels = sorted(scope.merchants), sorted(scope.channels)
+    whose = hashlib.sha256(repr((scope.everything, merchants, channels)).encode()).hexdigest()
+    key = f"home-{name}-{whose}"
+    found: list[tuple[Any, ...]] | None = cache.get(key)
+    if found is None:
+        start = clock.real().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+        values = {"since": since(start), "all": scope.everything, "merchants": merchants, "channels": channels}
+        found = execute(sql, values)
+        cache.set(key, found, KEPT_S)
+    return found
+
+
+def payments_list(**filters: str) -> str:
+    return f"{reverse('admin:gateway_payment_changelist')}?{urlencode(filters)}"
+
+
+def by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
+    """Approved and declined, hour by hour."""
+    now = clock.real().replace(minute=0, second=0, microsecond=0)
+    hours = [now - timedelta(hours=back) for back in range(HOURS - 1, -1, -1)]
+    figures = {hour: [0, 0] for hour in hours}
+    for hour, status, _brand, _code, count in rows:
+        place = {Status.APPROVED: 0, Status.DECLINED: 1}.get(status)
+        at = hour.astimezone(UTC) if hour is not None else None
+        if place is not None and at in figures:
+            figures[at][place] += count
+    shown = [(f"{hour:%H}", tuple(figures[hour]), _hour_list(hour)) for hour in hours]
+    return pictures.stacked(
+        shown, (("good", _("approved")), ("bad", _("declined"))), title=_("Payments by hour (UTC), the last 24 hours")
+    )
+
+
+def _hour_list(hour: datetime) -> str:
+    end = hour + timedelta(hours=1)
+    return payments_list(created_at__gte=hour.isoformat(), created_at__lt=end.isoformat())
+
+
+def by_brand(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Approval rate by brand, the largest first."""
+    found: dict[str, list[int]] = {}
+    for _hour, status, brand, _code, count in rows:
+        if status in (Status.APPROVED, Status.DECLINED):
+            figures = found.setdefault(brand, [0, 0])
+            figures[status == Status.DECLINED] += count
+    largest = sorted(found.items(), key=lambda each: -sum(each[1]))[:MOST_BRANDS]
+    return [
+        {"brand": brand or "–", "approved": good, "declined": bad, "rate": round(100 * good / (good + bad), 1),
+         "link": payments_list(brand__exact=brand)}
+        for brand, (good, bad) in largest
+    ]  # fmt: skip
+
+
+def reasons(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """What declines said, the most frequent first."""
+    codes = Counter[str]()
+    for _hour, status, _brand, code, count in rows:
+        if status == Status.DECLINED:
+            codes[code] += count
+    total = sum(codes.values())
+    return [
+        {"code": code, "words": results.result(code).description, "count": count, "share": round(100 * count / total),
+         "link": payments_list(result_code__exact=code)}
+        for code, count in codes.most_common(MOST_REASONS)
+    ]  # fmt: skip
+
+
+def funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """3-D Secure: asked, frictionless, challenged, passed."""
+    asked = frictionless = challenged = passed = 0
+    for flow, status, _step, count in rows:
+        asked += count
+        frictionless += count if flow == "frictionless" else 0
+        challenged += count if flow in ("challenge", "decoupled") else 0
+        passed += count if status in ("Y", "A") else 0
+    link = reverse("admin:gateway_authentication_changelist")
+    steps = (
+        (_("asked"), asked, link), (_("frictionless"), frictionless, f"{link}?flow__exact=frictionless"),
+        (_("challenged"), challenged, f"{link}?flow__exact=challenge"), (_("passed"), passed, link),
+    )  # fmt: skip
+    return [
+        {"name": name, "count": count, "share": round(100 * count / asked) if asked else 0, "link": link}
+        for name, count, link in steps
+    ]
