@@ -160,7 +160,8 @@ class AccessTokenAdmin(OfMerchant):
             return ask
         form = self.get_form(request)(request.POST) if request.method == "POST" else None
         if form is None or not form.is_valid():
-            return super().add_view(request, form_url, extra_context)
+            only_save = {"show_save_and_add_another": False, "show_save_and_continue": False}
+            return super().add_view(request, form_url, {**only_save, **(extra_context or {})})
         chosen = form.cleaned_data
         channel = chosen["channel"]
         if not self.scope(request, RIGHT).covers(Place(merchant=chosen["merchant"].pk, channel=channel and channel.pk)):

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0015_timer_runs"),
+        ("gateway", "0011_channel_time_zone"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

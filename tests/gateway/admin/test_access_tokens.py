@@ -255,3 +255,54 @@ def test_nothing_is_revoked_before_the_word_is_typed(issuer: Client, shop: Shop)
         assert shop.api.pay().status == 200
     assert act(issuer, "revoke", shop.token).status_code == 302
     assert shop.api.pay().status == 403
+
+
+# --- whoever was seen a moment ago ---------------------------------------------------------------------------------
+
+
+def test_tokens_are_dealt_with_by_whoever_was_seen_a_moment_ago(shop: Shop) -> None:
+    """Issue 7: sudo-style re-authentication for tokens and keys."""
+    tired = signed_in(person("tired", Role.DEVELOPER, shop.merchant), fresh=False)
+    row = f"{LIST}{shop.token.pk}"
+    for answer in (
+        tired.get(ADD), tired.post(ADD, form(shop)), act(tired, "rotate", shop.token), act(tired, "revoke", shop.token),
+        tired.post(f"{row}/rotate/"), tired.post(f"{row}/revoke/", {"confirm": "revoke"}),
+    ):  # fmt: skip
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/admin/again/")
+    assert AccessToken.objects.count() == 1
+    shop.token.refresh_from_db()
+    assert (shop.token.revoked_at, shop.token.ends_at) == (None, None)
+
+
+def test_whoever_may_not_issue_is_told_who_can_grant_it(auditor: Client, shop: Shop) -> None:
+    """Journey 7, step 2."""
+    person("anna", Role.MANAGER, shop.merchant)
+    page = auditor.get(ADD)
+    assert page.status_code == 403
+    assert "anna" in page.content.decode()
+
+
+def test_a_tokens_page_shows_its_use_and_its_buttons(issuer: Client, auditor: Client, shop: Shop) -> None:
+    """Journey 7, steps 4 to 6."""
+    assert shop.api.pay().status == 200
+    path = f"{LIST}{shop.token.pk}/change/"
+    page = issuer.get(path).content.decode()
+    assert "Calls per day" in page
+    assert f"{LIST}{shop.token.pk}/rotate/" in page
+    assert f"{LIST}{shop.token.pk}/rotate/" not in auditor.get(path).content.decode()
+    assert auditor.post(f"{LIST}{shop.token.pk}/rotate/").status_code == 403
+    shown(issuer.post(f"{LIST}{shop.token.pk}/rotate/"))
+    assert "ends in 7 days" in issuer.get(path).content.decode()
+
+
+def test_a_token_of_one_channel_is_issued_by_its_own_developer(shop: Shop) -> None:
+    """Rights by entity tree, down to a channel."""
+    other = shop.open_channel("other")
+    client = signed_in(person("integrator", Role.DEVELOPER, shop.channel))
+    token = shown(client.post(ADD, form(shop, merchant="", channel=str(shop.channel.pk))))
+    assert Api(token=token, entity=shop.channel.entity_id).pay().status == 200
+    before = AccessToken.objects.count()
+    client.post(ADD, form(shop, merchant="", channel=str(other.pk)))
+    client.post(ADD, form(shop))
+    assert AccessToken.objects.count() == before

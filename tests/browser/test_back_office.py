@@ -1,0 +1,109 @@
+"""The back office in a real browser: signing in with an app's code, and a token that is issued and used at once.
+
+Source: issue 7 (day-one stories); journeys 4 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from gateway import clock, totp
+from gateway.models import Role
+from gateway.secret import Secret
+from tests.browser.conftest import picture
+from tests.support.client import Api
+from tests.support.fixtures import Shop
+from tests.support.office import person
+
+PASSWORD = "correct horse battery"
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def developer(committed: Shop) -> User:
+    user = person("dora", Role.DEVELOPER, committed.merchant)
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def sign_in(page: Page, site: str) -> None:
+    page.goto(f"{site}/admin/")
+    page.get_by_label("Username").fill("dora")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_issue_a_token_and_call_the_api_with_it(site: str, open_page: Opened, committed: Shop, developer: User) -> None:
+    """Journey 7, steps 1 to 3."""
+    page = open_page()
+    sign_in(page, site)
+    page.get_by_role("link", name="Access tokens").click()
+    picture(page, "tokens")
+    page.goto(f"{site}/admin/gateway/accesstoken/add/")
+    page.get_by_label("Name").fill("Web shop")
+    page.locator("select[name=channel]").select_option(str(committed.channel.pk))
+    picture(page, "token-form")
+    page.get_by_role("button", name="Save", exact=True).click()
+    shown = page.get_by_label("Access token")
+    expect(shown).to_be_visible()
+    picture(page, "token-shown")
+    api = Api(token=shown.input_value(), entity=committed.channel.entity_id)
+    assert api.pay().status == 200
+    page.goto(f"{site}/admin/gateway/accesstoken/")
+    expect(page.get_by_text(shown.input_value() if shown.count() else "tollhouse_")).to_have_count(0)
+
+
+def test_sign_in_with_an_app(site: str, open_page: Opened, developer: User, settings: object) -> None:
+    """Journey 4, step 1: set up where it is required, then asked for at the next sign-in."""
+    settings.GATEWAY_TOTP = "required"  # type: ignore[attr-defined]
+    page = open_page(width=390, height=844)
+    sign_in(page, site)
+    secret = Secret(page.locator(".th-key").inner_text().replace(" ", ""))
+    picture(page, "set-up-app")
+    step = totp.step_at(clock.real())
+    page.get_by_label("Code").fill(totp.code(secret, step))
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_text("Keep them where your phone is not.")).to_be_visible()
+    picture(page, "recovery-codes")
+    recovery = page.locator("#recovery-codes").inner_text().split()[0]
+    page.get_by_role("link", name="I have kept them").click()
+    expect(page.get_by_role("heading", name="The last 24 hours")).to_be_visible()
+
+    again = open_page()
+    sign_in(again, site)
+    again.get_by_label("Code").fill(recovery)
+    again.get_by_role("button", name="Go on").click()
+    expect(again.get_by_role("heading", name="The last 24 hours")).to_be_visible()
+    picture(again, "home")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_pages_have_no_serious_fault(
+    site: str, open_page: Opened, committed: Shop, developer: User, scheme: str
+) -> None:
+    """Issue 7: accessible, dark and light."""
+    assert committed.api.pay().status == 200
+    page = open_page(color_scheme=scheme)
+    page.goto(f"{site}/admin/login/")
+    found = serious(page)
+    sign_in(page, site)
+    for path in ("", "account/", "gateway/accesstoken/", "gateway/channel/", "test-clock/", "throttle/"):
+        page.goto(f"{site}/admin/{path}")
+        found += serious(page)
+    assert found == []
+
+
+def serious(page: Page) -> list[str]:
+    """What axe finds serious or worse: rule, and where."""
+    page.wait_for_load_state("networkidle")
+    answer = Axe().run(page).response
+    return [
+        f"{page.url} {fault['id']}: {fault['nodes'][0]['target']}"
+        for fault in answer["violations"] if fault["impact"] in ("serious", "critical")
+    ]  # fmt: skip
