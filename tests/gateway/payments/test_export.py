@@ -89,6 +89,7 @@ def test_what_a_dead_worker_wrote_behind_the_cursor_is_cut_off(shop: Shop, monke
     """Brief: survives a restart."""
     monkeypatch.setattr(export, "ROWS", 2)
     monkeypatch.setattr(work, "TURN_S", 0.0)
+    monkeypatch.setattr(work, "RUN_S", 0.0)
     for n in range(1, 6):
         shop.api.pay(amount=f"{n}.00")
     row = exported(shop, "csv")
@@ -107,6 +108,7 @@ def test_without_the_right_the_export_ends(shop: Shop, monkeypatch: Any) -> None
     """Brief: as far as its owner may see."""
     monkeypatch.setattr(export, "ROWS", 1)
     monkeypatch.setattr(work, "TURN_S", 0.0)
+    monkeypatch.setattr(work, "RUN_S", 0.0)
     shop.api.pay()
     shop.api.pay()
     row = exported(shop, "csv")
