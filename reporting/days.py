@@ -94,7 +94,7 @@ def next_at(merchant: Merchant) -> datetime | None:
 
 def begin(merchant: Merchant, most: int) -> list[ReconciliationFile]:
     """Rows for the days that are over and have none; two that do so at once make each row once."""
-    begun = []
+    begun: list[ReconciliationFile] = []
     while len(begun) < most and (day := next_day(merchant)) is not None:
         if clock.now(merchant) < end_of(merchant, day) + GRACE:
             break

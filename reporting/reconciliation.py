@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -214,6 +214,10 @@ def _put(told: dict[str, Any], name: str, value: Any) -> None:
     told[leaf] = value
 
 
-def api_names() -> Mapping[str, str]:
-    """CSV column → the names that the report may tell it under, for the docs."""
-    return {column.csv: " or ".join(column.api) for column in COLUMNS}
+def markdown() -> str:
+    """The columns as the table of docs/reporting.md, which a test compares."""
+    lines = ["| CSV column | API name | format | | what it says |", "|---|---|---|---|---|"]
+    for column in COLUMNS:
+        name = " or ".join(f"`{one}`" for one in column.api) if column.api[0] else "none"
+        lines.append(f"| {column.csv} | {name} | {column.words} | {column.need} | {column.about} |")
+    return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import psycopg
@@ -20,6 +21,9 @@ from tests.benchmarks.targets import Figure, Gap
 
 SHARE: Final = 0.3
 READ: Final = 5_000
+ASKED: Final = 500
+"""Orders that queries look for."""
+MADE: Final = ("post", "get", "query")
 SMALL_ROWS: Final = 1_000
 """A table of fewer rows may be read whole: that is the quickest way."""
 PLANNED: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
@@ -33,6 +37,7 @@ class Scale:
     site: Site
     post: traffic.Make
     get: traffic.Make
+    query: traffic.Make
     rounds: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -52,15 +57,15 @@ def measure(ground: Ground, options: Options, counts: Sequence[int]) -> tuple[li
     numbers = Numbers()
     # Twice: the first one starts threads and connections, the second one tells what half load is.
     for one in (*scales, *scales):
-        for make in (one.post, one.get):
-            _closed(ground, one, make, "warm", numbers, seconds=2.0, options=options)
-    rates = {name: scales[0].rounds[f"{name}.warm.rate"][-1] / 2 for name in ("post", "get")}
+        for name in MADE:
+            _closed(ground, one, name, "warm", numbers, seconds=2.0, options=options)
+    rates = {name: scales[0].rounds[f"{name}.warm.rate"][-1] / 2 for name in MADE}
     for number in range(options.rounds):
         for one in scales if number % 2 == 0 else reversed(scales):
-            for name, make in (("post", one.post), ("get", one.get)):
-                _closed(ground, one, make, "closed", numbers, seconds=options.seconds, options=options)
+            for name in MADE:
+                _closed(ground, one, name, "closed", numbers, seconds=options.seconds, options=options)
                 result = load.opened(
-                    one.site.port, make, seconds=options.seconds, first=numbers.take(), rate=rates[name]
+                    one.site.port, getattr(one, name), seconds=options.seconds, first=numbers.take(), rate=rates[name]
                 ).result()
                 one.rounds.setdefault(f"{name}.p99", []).append(result.percentile_ms(0.99))
                 one.rounds.setdefault(f"{name}.p50", []).append(result.percentile_ms(0.5))
@@ -94,13 +99,21 @@ def _open(ground: Ground, count: int, shop: traffic.Shop) -> Scale:
         ).fetchall()
         site = ground.open_site(name_of(count), PRODUCT, name_of(count))
         ids = [row[0].hex for row in rows]
-    return Scale(count=count, site=site, post=traffic.payments(shop), get=traffic.reads(shop, ids))
+        orders = connection.execute(
+            "SELECT merchant_transaction_id FROM gateway_payment WHERE channel_id = %s"
+            " AND merchant_transaction_id <> '' AND random() < %s LIMIT %s",
+            (shop.entity, min(1.0, 2 * ASKED / (count * SHARE)), ASKED),
+        ).fetchall()
+    return Scale(
+        count=count, site=site, post=traffic.payments(shop), get=traffic.reads(shop, ids),
+        query=traffic.queries(shop, [row[0] for row in orders], datetime.now(UTC)),
+    )  # fmt: skip
 
 
 def _closed(
-    ground: Ground, one: Scale, make: traffic.Make, kind: str, numbers: Numbers, *, seconds: float, options: Options
+    ground: Ground, one: Scale, name: str, kind: str, numbers: Numbers, *, seconds: float, options: Options
 ) -> None:
-    name = "post" if make is one.post else "get"
+    make: traffic.Make = getattr(one, name)
     before = meter.cpu_seconds(one.site.pid, ground.postgres_pid)
     result = load.closed(
         one.site.port, make, seconds=seconds, first=numbers.take(), connections=options.connections
@@ -114,7 +127,7 @@ def _closed(
 
 def _ratios(scales: Sequence[Scale], rates: dict[str, float]) -> Iterator[Figure | Gap]:
     few, many = scales[0], scales[-1]
-    for name in ("post", "get"):
+    for name in MADE:
         for what, key in (("cpu", f"{name}.closed.cpu_ms"), ("p99", f"{name}.p99")):
             ratios = [most / least for most, least in zip(many.rounds[key], few.rounds[key], strict=True)]
             medians = [statistics.median(one.rounds[key]) for one in (few, many)]
@@ -122,6 +135,8 @@ def _ratios(scales: Sequence[Scale], rates: dict[str, float]) -> Iterator[Figure
             if what == "p99":
                 remark += f", at {rates[name]:.0f}/s"
             yield figure(f"P6.{name}.{what}", ratios, remark)
+    remark = f"{many.count} payments, at {rates['query']:.0f}/s"
+    yield figure("P6.query.ms", many.rounds["query.p99"], remark)
 
 
 # --- plans ----------------------------------------------------------------------------------------------------
@@ -169,6 +184,10 @@ def _walk_endpoints(site: Site, shop: traffic.Shop) -> None:
     one(traffic.follow_ups(shop, held, kind="RV", amount="20.00"), 0)
     one(traffic.follow_ups(shop, paid, kind="RF", amount="5.00"), 0)
     one(traffic.reads(shop, [paid]), 0)
+    order = traffic.order_of(start)
+    for number in range(5):
+        load.closed(site.port, traffic.queries(shop, [order], datetime.now(UTC)), seconds=10, first=number,
+                    connections=1, most=1)  # fmt: skip
 
 
 def _scanned(connection: psycopg.Connection[Any], text: str) -> list[str]:

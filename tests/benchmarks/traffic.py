@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlencode
 
 Make = Callable[[int], bytes]
 """The n-th request of a run, as bytes on the wire."""
@@ -73,6 +74,36 @@ def reads(shop: Shop, ids: Sequence[str]) -> Make:
     tail = f"?entityId={shop.entity} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {shop.token}\r\n\r\n".encode()
     heads = [f"GET /v1/payments/{payment}".encode() for payment in ids]
     return lambda number: heads[number % len(heads)] + tail
+
+
+def order_of(number: int) -> str:
+    """The merchantTransactionId of the n-th payment."""
+    return f"order-{number:0{DIGITS}d}"
+
+
+def queries(shop: Shop, orders: Sequence[str], newest: datetime) -> Make:
+    """GET /v1/query and /v3/query, turn by turn: an order, an order with what is linked, half a month, half a year's
+    refunds, the first page of half a month. Of 10,000 payments in a year, too, the lists are full ones."""
+    tail = f" HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {shop.token}\r\n\r\n"
+
+    def get(path: str, **fields: str) -> bytes:
+        named = {name.replace("__", "."): value for name, value in fields.items()}
+        return f"GET {path}?{urlencode({'entityId': shop.entity, **named})}{tail}".encode()
+
+    def period(number: int, days: int) -> dict[str, str]:
+        end = newest - timedelta(days=1 + number % 150)
+        return {"date__from": f"{end - timedelta(days=days):%Y-%m-%d %H:%M:%S}", "date__to": f"{end:%Y-%m-%d %H:%M:%S}"}
+
+    made = []
+    for number, order in enumerate(orders):
+        made += [
+            get("/v1/query", merchantTransactionId=order),
+            get("/v1/query", merchantTransactionId=order, includeLinkedTransactions="true"),
+            get("/v1/query", **period(number, 15)),
+            get("/v1/query", paymentTypes="RF", **period(number, 180)),
+            get("/v3/query", pageNo="1", **period(number, 15)),
+        ]
+    return lambda number: made[number % len(made)]
 
 
 def baseline(path: str, shop: Shop) -> Make:

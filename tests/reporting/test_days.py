@@ -23,7 +23,7 @@ from gateway.models import Merchant
 from reporting import days
 from reporting.models import ClearingInstitute, Match, Settlement, SettlementRecord
 from reporting.outgoing import ReconciliationFile
-from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, decimal
+from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, decimal, markdown
 from tests.support import books
 from tests.support.database import statements
 from tests.support.fixtures import Shop
@@ -91,6 +91,11 @@ def test_the_header_is_the_contracts() -> None:
     assert ";".join(HEADER[:36]) == FIRST_36
     assert HEADER[36:] == ("TransactionId", "InvoiceId")
     assert len(REQUIRED) == 17
+
+
+def test_the_docs_have_the_same_columns() -> None:
+    """One table that the file, the report and the docs read."""
+    assert markdown() in (Path(__file__).parents[2] / "docs" / "reporting.md").read_text(encoding="utf-8")
 
 
 def test_a_file_is_semicolons_crlf_quotes_and_utf_8(shop: Shop, where: Settlement) -> None:
