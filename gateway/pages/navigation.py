@@ -109,6 +109,11 @@ MENU: Final[tuple[MenuGroup, ...]] = (
                    ("answer", "Answer"),
                    keywords="notification event signature Standard Webhooks AES-GCM secret retry notificationUrl "
                    "X-Initialization-Vector X-Authentication-Tag encryptedBody referencedId sequence callback"),
+            _guide("queries", "Queries and reports", "Find payments again; what was settled.",
+                   ("find", "Find a transaction"), ("lists", "Lists"), ("pages", "Read a period whole"),
+                   ("settled", "What was settled"), ("file", "The reconciliation file"),
+                   keywords="query search list shortId merchantTransactionId includeLinkedTransactions paymentTypes "
+                   "paymentMethods pageNo pages settlement reconciliation aggregations report CSV SFTP fees"),
             _guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
                    ("key", "Send a key"), ("without", "Without a key"),
                    keywords="Idempotency-Key retry timeout duplicate"),

@@ -49,6 +49,7 @@ _PA_AGAIN = {"paymentType": "PA", "amount": "1.00", "currency": "EUR", "referenc
 STORED = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
 _AGAIN = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 _REFERENCE = "standingInstruction.initialTransactionId"
+_MAY = {"date.from": "2026-05-01", "date.to": "2026-05-31"}
 _MONEY = {"amount": "1.00", "currency": "EUR"}
 
 ROUTES: dict[str, tuple[Naming, ...]] = {
@@ -91,6 +92,17 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("registrations/{payment}/payments", "by an agreement", paymentType="DB", **_MONEY, **_AGAIN),
         _posts("registrations/{payment}/payments", "not valid", paymentType="DB", amount="1", currency="EUR"),
     ),
+    "query": (
+        _reads("query"),
+        _reads("query", merchantTransactionId="order-4711", includeLinkedTransactions="true"),
+        _reads("query", paymentTypes="DB"),
+    ),
+    "query/<str:target>": (
+        _reads("query/{payment}"),
+        _reads("query/{payment}", includeLinkedTransactions="true"),
+    ),
+    "reports/reconciliations": (_reads("reports/reconciliations", **_MAY),),
+    "reports/reconciliations/<str:target>": (_reads("reports/reconciliations/{payment}"),),
     "resultcodes": (),
     "checkouts": (
         _posts("checkouts", "a checkout", **_MONEY, paymentType="DB"),
