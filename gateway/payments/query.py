@@ -204,7 +204,7 @@ _STOPPED: Final = """EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)
     OR (SELECT min(created_at) FROM chosen) <= (SELECT max(horizon) FROM dimensions)
 )"""
 _TOTAL: Final = """SELECT count(*) FROM dimensions d CROSS JOIN LATERAL (
-    SELECT 1 FROM {source} p WHERE {conditions} LIMIT %(looked)s + 1
+    SELECT 1 FROM {source} p WHERE {conditions} LIMIT %(beyond)s
 ) counted"""
 # So many payments may have one number that only some are looked at; its index is used whatever the planner thinks.
 _BEYOND: Final = "EXISTS (SELECT 1 FROM gateway_payment p WHERE {walk} OFFSET %(looked)s LIMIT 1)"
@@ -270,5 +270,5 @@ def _values(query: Query) -> dict[str, Any]:
         "merchant": query.merchant, "channel": query.channel, "number": query.number, "start": query.start,
         "end": query.end, "transaction_id": query.transaction_id, "types": list(query.types),
         "methods": list(query.methods), "limit": query.limit, "offset": offset, "most": offset + query.limit,
-        "looked": LOOKED, "most_linked": MOST_LINKED + 1,
+        "looked": LOOKED, "beyond": LOOKED + 1, "most_linked": MOST_LINKED + 1,
     }  # fmt: skip
