@@ -66,7 +66,8 @@ class Checkout(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.public_id
+        """Without the id, which is a key to the checkout."""
+        return f"checkout of {self.created_at:%Y-%m-%d %H:%M:%S}"
 
     @property
     def public_id(self) -> str:

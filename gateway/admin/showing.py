@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -31,6 +32,7 @@ _PILLS: Final[Mapping[str, tuple[str, Words]]] = MappingProxyType(
         "ACTIVE": ("good", _("Active")), "DELETED": ("plain", _("Deleted")),
     }
 )  # fmt: skip
+_HASHED: Final = re.compile("#[0-9a-f]+")
 _TONES: Final = frozenset({"good", "bad", "wait", "plain"})
 
 
@@ -64,7 +66,9 @@ def curl_of_request(row: RequestLog, sent: Sequence[tuple[str, str]]) -> str:
     """A logged request as a command. What was masked stands as a variable to be filled in."""
     fields = {name: (f"${name.replace('.', '_').upper()}" if "*" in value or "•" in value else value)
               for name, value in sent if name not in ("entityId", "authentication.entityId")}  # fmt: skip
-    sample = Sample(name="", title="", method=row.method, path=row.path, status=row.status, fields=fields)
+    # A checkout's id stands in the log as its hash: it is a key.
+    path = _HASHED.sub("$CHECKOUT_ID", row.path)
+    sample = Sample(name="", title="", method=row.method, path=path, status=row.status, fields=fields)
     return _command(sample, row.entity_id.hex if row.entity_id else ENTITY)
 
 

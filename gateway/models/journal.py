@@ -52,6 +52,9 @@ class RequestLog(models.Model):
         verbose_name_plural = "request log"
         indexes = [models.Index(fields=["entity_id", "-at"], name="request_entity_time")]
 
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
     @property
     def ndc(self) -> str:
         return identifiers.ndc(self.id, self.entity_id.hex if self.entity_id else "")
