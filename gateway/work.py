@@ -240,7 +240,7 @@ def _throw_away() -> None:
         BackgroundWork.objects.filter(pk=row.pk).update(file="", slices=0)
 
 
-TIMER: Final = Timer(name=NAME, about="exports, bulk replays and imports, slice by slice", run=run)
+TIMER: Final = Timer(name=NAME, about="Exports, bulk replays and imports, slice by slice.", run=run)
 
 
 def share(row: BackgroundWork) -> int | None:

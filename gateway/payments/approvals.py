@@ -126,7 +126,7 @@ def finish_left_alone(merchant: Merchant | None) -> int:
 
 
 TIMER: Final = Timer(
-    name="approvals", about="carries out approved requests whose worker died", run=finish_left_alone, every_s=30.0
+    name="approvals", about="Carry out approved requests whose worker died.", run=finish_left_alone, every_s=30.0
 )
 
 
