@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 
 from gateway import clock, rights, tokens
-from gateway.admin import pictures, session
+from gateway.admin import plots, session
 from gateway.admin.kit import OfMerchant, actor
 from gateway.models import SCOPES, AccessToken
 from gateway.rights import Place
@@ -141,7 +141,7 @@ class AccessTokenAdmin(OfMerchant):
             "first": today - timedelta(days=CALL_DAYS - 1), "last": today,
         }  # fmt: skip
         days = [(f"{day:%d.%m.}", int(count)) for day, count in execute(_CALLS, values)]
-        return pictures.bars(days, title=_("Calls per day, the last %d days") % CALL_DAYS)
+        return plots.bars(days, title=_("Calls per day, the last %d days") % CALL_DAYS)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None

@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from gateway import clock, results, rights
-from gateway.admin import pictures
+from gateway.admin import plots
 from gateway.models import Status
 from gateway.rights import Scope
 from gateway.rows import execute
@@ -107,7 +107,7 @@ def by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
         if place is not None and at in figures:
             figures[at][place] += count
     shown = [(f"{hour:%H}", tuple(figures[hour]), _hour_list(hour)) for hour in hours]
-    return pictures.stacked(
+    return plots.stacked(
         shown, (("good", _("approved")), ("bad", _("declined"))), title=_("Payments by hour (UTC), the last 24 hours")
     )
 

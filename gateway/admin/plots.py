@@ -54,7 +54,7 @@ def stacked(
         "columns": columns, "rows": rows, "kinds": kinds, "title": title, "top": top, "width": WIDTH, "height": HEIGHT,
         "floor": HEIGHT - FOOT, "label_at": HEIGHT - 4, "empty": top == 0,
     }  # fmt: skip
-    return SafeString(render_to_string("admin/picture.html", context))
+    return SafeString(render_to_string("admin/plot.html", context))
 
 
 def bars(rows: Sequence[tuple[str, int]], *, title: str) -> SafeString:
