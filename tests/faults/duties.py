@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from tests.faults import result_calls
+from tests.faults import jobs, result_calls, webhooks
 from tests.faults.faults import Strike
 from tests.faults.finding import Finding
 from tests.faults.races import Shop
@@ -38,4 +38,4 @@ class Duty(Protocol):
         """One line of figures for the table."""
 
 
-DUTIES: Final[tuple[Callable[[Stack, Shop, int], Duty], ...]] = (result_calls.ResultCalls,)
+DUTIES: Final[tuple[Callable[[Stack, Shop, int], Duty], ...]] = (result_calls.ResultCalls, webhooks.Webhooks, jobs.Jobs)

@@ -190,13 +190,18 @@ class Stack:
 
     def configure(self, entity: str, document: Mapping[str, Any]) -> None:
         """Configure a channel by the product's own command. Raises NotUp when it is refused."""
-        command = [sys.executable, "manage.py", "configure", "--entity", entity, "-"]
+        self.command("configure", "--entity", entity, "-", text=json.dumps(document))
+
+    def command(self, *arguments: str, text: str = "") -> str:
+        """What a command of the product's writes, given ``text``. Raises NotUp when it fails."""
         environment = self.environment | self.facts("run.json")["environment"]
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, input=json.dumps(document), capture_output=True, text=True, check=False
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, input=text, capture_output=True,
+            text=True, check=False,
         )  # fmt: skip
         if done.returncode != 0:
             raise NotUp(done.stderr[-1_000:])
+        return done.stdout
 
     def run_beside(self, log: str, module: Sequence[str]) -> subprocess.Popen[bytes]:
         """One more program of the product, in the environment of the run; it dies with us, or earlier."""
