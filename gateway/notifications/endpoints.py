@@ -26,6 +26,8 @@ OVERLAP: Final = timedelta(hours=24)
 """How long the previous secret is honoured after a rotation; real time."""
 MOST_ENDPOINTS: Final = 50
 """Of one merchant."""
+MAX_URL: Final = 2_048
+"""Characters of an endpoint's address."""
 
 
 class Unusable(Exception):
@@ -85,6 +87,8 @@ def check(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]) -> None:
     if unknown or not kinds:
         told = f"{unknown[0][:32]!r} is none" if unknown else "none was given"
         raise Unusable(f"the kinds are one or more of {', '.join(KINDS)}; {told}")
+    if len(url) > MAX_URL:
+        raise Unusable(f"the URL has at most {MAX_URL:,} characters")
     try:
         target = target_of(url)
     except Forbidden as fault:

@@ -15,13 +15,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
+import structlog
+from django.db import DataError, transaction
 from psycopg.types.json import Jsonb
 
 from gateway import clock, identifiers
 from gateway.models import Merchant, Notification, WebhookEndpoint
 from gateway.notifications import record, timing
 from gateway.rows import execute
+
+log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
 GAP_KEPT: Final = timedelta(seconds=2)
@@ -54,9 +57,11 @@ SELECT 1, coalesce(min(id) - 1, 0), '[]' FROM gateway_notification ON CONFLICT D
 _INSERT: Final = """
 INSERT INTO gateway_webhookdelivery (id, endpoint_id, merchant_id, notification, kind, action, payment, sequence, body,
     url, state, attempts, due_at, give_up_at, created_at)
-SELECT id, endpoint, merchant, notification, kind, action, payment, sequence, body, url, 'waiting', 0, due, give_up, due
+SELECT id, endpoint, merchant, notification, kind, action, payment, sequence, body, url, 'waiting', 0, due, give_up,
+    created
 FROM json_to_recordset(%(rows)s::json) AS t(id uuid, endpoint uuid, merchant uuid, notification bigint, kind text,
-    action text, payment uuid, sequence smallint, body text, url text, due timestamptz, give_up timestamptz)
+    action text, payment uuid, sequence smallint, body text, url text, due timestamptz, give_up timestamptz,
+    created timestamptz)
 ON CONFLICT (endpoint_id, notification) DO NOTHING RETURNING 1
 """
 
@@ -159,7 +164,15 @@ def insert(rows: Sequence[dict[str, Any]]) -> int:
     faster than arrays of long texts."""
     if not rows:
         return 0
-    return len(execute(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
+    try:
+        with transaction.atomic():
+            return len(execute(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
+    except DataError:
+        if len(rows) == 1:
+            log.exception("delivery_not_made", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex)
+            return 0
+    # One that cannot be kept must not hold back all that follow, of every merchant.
+    return sum(insert([row]) for row in rows)
 
 
 def wants(endpoint: WebhookEndpoint, notification: Notification) -> bool:
@@ -202,6 +215,7 @@ def delivery(notification: Notification, endpoint: WebhookEndpoint, *, body: str
         "url": url,
         "due": now,
         "give_up": now + timing.GIVE_UP_AFTER,
+        "created": notification.created_at,
     }
 
 

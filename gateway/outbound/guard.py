@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.encoding import iri_to_uri
 
-MAX_URL: Final = 2_048
+MAX_URL: Final = 2_600
+"""Characters: the longest address that a merchant may send (2,048), and what we add to it, id and resourcePath."""
 MAX_LOOKUPS: Final = 64
 """Names that this process looks up at a time; the system's resolver knows no deadline, so the rest do not wait."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}

@@ -19,6 +19,7 @@ from gateway.due import Timer
 from gateway.models import Notification, Payment, PaymentEvent, Registration, RiskDecision, Status
 from gateway.notifications import delivery, record, sweep
 from gateway.notifications.record import Told
+from gateway.outbound.guard import MAX_URL
 from gateway.payments.answer import code_of, payment_object, registration_object, stored_object
 from gateway.payments.endings import REGISTER, registers
 from gateway.payments.resume import back_to, resource_path
@@ -151,7 +152,11 @@ def _return_url(notification: Notification, payment: Payment) -> str:
         return ""
     if notification.kind == "REGISTRATION" and not (payment.payment_type == REGISTER and registers(payment)):
         return ""
-    return back_to(url, resource_path(payment))
+    address = back_to(url, resource_path(payment))
+    if len(address) > MAX_URL:  # letters of other scripts take up to twelve characters in an address
+        log.warning("notification_url_too_long", payment=payment.pk.hex, characters=len(address))
+        return ""
+    return address
 
 
 TIMER: Final = Timer(

@@ -160,6 +160,19 @@ def test_one_event_that_cannot_be_told_does_not_hold_back_the_others(shop: Shop)
         assert [message["payload"]["id"] for message in messages(hook, secret)] == [fine.id]
 
 
+def test_one_delivery_that_cannot_be_kept_does_not_hold_back_the_others(shop: Shop) -> None:
+    """One row that the database refuses fails the statement that all of them share."""
+    with hooked() as hook:
+        endpoint, _ = register(shop, hook)
+        for _ in range(3):
+            shop.api.pay()
+        rows = [module.delivery(one, endpoint, body="{}") for one in Notification.objects.order_by("pk")]
+        rows[1]["url"] = "http://shop.example/" + "x" * 4_000
+        assert module.insert(rows) == 2
+    kept = WebhookDelivery.objects.exclude(kind="test").values_list("notification", flat=True)
+    assert set(kept) == {rows[0]["notification"], rows[2]["notification"]}
+
+
 def _where() -> dict[str, object]:
     about = connection.get_connection_params()
     return {name: about[name] for name in ("host", "port", "user", "password", "dbname") if about.get(name)}

@@ -135,6 +135,27 @@ def test_the_notification_url_of_a_payment_is_called_with_its_final_result(shop:
     assert first.body == b""
 
 
+def test_a_notification_url_of_the_greatest_length_is_called(shop: Shop) -> None:
+    """Part B: AN 6-2048. What we add to it comes on top."""
+    with hooked() as hook:
+        url = f"{hook.url}?shop="
+        shop.api.pay(notificationUrl=url + "7" * (2_048 - len(url)))
+        deliver()
+        assert len(hook.told) == 1
+
+
+def test_a_notification_url_that_grows_too_long_when_it_is_encoded_holds_nobody_back(shop: Shop) -> None:
+    """A letter of another script takes up to twelve characters."""
+    with hooked() as hook:
+        _, secret = register(shop, hook)
+        url = f"{hook.url}?shop="
+        long = shop.api.pay(notificationUrl=url + "\N{GRINNING FACE}" * (2_048 - len(url)))
+        after = shop.api.pay()
+        deliver()
+        assert {message["payload"]["id"] for message in messages(hook, secret)} == {long.id, after.id}
+    assert not WebhookDelivery.objects.exclude(url="").exists()
+
+
 def test_a_notification_url_into_our_own_network_is_not_called(shop: Shop) -> None:
     shop.api.pay(notificationUrl="http://169.254.169.254/latest")
     assert deliver() == 1
