@@ -79,22 +79,23 @@ def preview(selection: Selection) -> Preview:
 
 
 def replay(selection: Selection, *, batch: int = BATCH) -> Iterator[int]:
-    """Make them due now; yields how many were, after each batch. They go out with the next run."""
+    """Make them due now; yields how many were, after each batch. They go out with the next run, and each is taken
+    once: a worker delivers the first ones while later ones are still being chosen."""
+    last = UUID(int=0)
     while True:
         now = clock.now(selection.merchant)
-        chosen = _takes(_chosen(selection))
+        chosen = _takes(_chosen(selection)).filter(pk__gt=last)
         if WebhookDelivery.State.WAITING in selection.states:
             chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
-        numbers = list(chosen.order_by("created_at", "pk").values_list("pk", flat=True)[:batch])
+        numbers = list(chosen.order_by("pk").values_list("pk", flat=True)[:batch])
         if not numbers:
             return
+        last = numbers[-1]
         done = WebhookDelivery.objects.filter(pk__in=numbers, state__in=selection.states).update(
             state=WebhookDelivery.State.WAITING, due_at=now, give_up_at=now + timing.GIVE_UP_AFTER, ended_at=None,
             lease=None, lease_until=None,
         )  # fmt: skip
         yield done
-        if set(selection.states) == {WebhookDelivery.State.WAITING} and len(numbers) < batch:
-            return
 
 
 def missed(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from gateway import clock
-from gateway.models import AuditEntry, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from gateway.models import AuditEntry, Notification, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from gateway.notifications import replay, sweep
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, opened, register
@@ -97,6 +97,33 @@ def test_a_replay_goes_on_where_it_was_broken_off(shop: Shop) -> None:
         assert replay.preview(selection).events == 3
         assert list(replay.replay(selection, batch=2)) == [2, 1]
         assert deliver() == 5
+
+
+def test_what_a_worker_delivers_meanwhile_is_not_replayed_again(shop: Shop) -> None:
+    with hooked() as hook:
+        register(shop, hook)
+        for _ in range(5):
+            shop.api.pay()
+        deliver()
+        batches = []
+        for number in replay.replay(replay.Selection(merchant=shop.merchant), batch=2):
+            batches.append(number)
+            assert deliver() == number
+            if len(batches) > 5:
+                break
+    assert batches == [2, 2, 1]
+
+
+def test_the_times_of_a_replay_are_those_of_the_events(shop: Shop) -> None:
+    """Not those of their handing on, which comes later when no worker was there."""
+    with hooked() as hook:
+        register(shop, hook)
+        shop.api.pay()
+        Notification.objects.update(created_at=clock.real() - timedelta(hours=2))
+        deliver()
+        before = clock.real() - timedelta(hours=1)
+        assert replay.preview(replay.Selection(merchant=shop.merchant, until=before)).events == 1
+        assert replay.preview(replay.Selection(merchant=shop.merchant, since=before)).events == 0
 
 
 def test_what_an_endpoint_that_is_off_would_get_is_counted_apart(shop: Shop) -> None:
