@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 
 from gateway import document as d
+from gateway import wake
 from gateway.models import Notification, Payment, RiskDecision, RiskObservation
 from gateway.risk import fields
 from gateway.risk.fields import Subject
@@ -26,6 +27,8 @@ from gateway.vault import vault
 
 log = structlog.get_logger(__name__)
 
+TOLD: Final = "webhooks"
+"""The timer that tells merchants."""
 _LOAD: Final = """
 SELECT s.document::text, s.version, ARRAY(
     SELECT l.name::text FROM gateway_risklist l
@@ -156,6 +159,8 @@ def keep(payment: Payment, verdict: Verdict, rules: RuleSet | None, *, answer: M
     kept = write.run()
     if kept:
         payment.answer = changes["answer"]
+        if payment.payment_type != "RI":
+            wake.wake(TOLD)
     return kept
 
 

@@ -15,7 +15,11 @@ from celery import current_app
 from django.test import override_settings
 
 from config.launcher.broker import Broker
-from gateway import wake
+from gateway import clock, wake
+from gateway.models import Payment
+from gateway.risk import records
+from gateway.risk.screening import Outcome, Verdict
+from tests.support.fixtures import Shop
 
 PATIENCE_S = 30.0
 
@@ -171,3 +175,17 @@ def test_a_forked_child_sends_its_own(broker: str) -> None:
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+def test_a_decision_of_the_risk_rules_is_told_at_once(shop: Shop, url: str) -> None:
+    """It is an event of its own, and the payment may go on to wait for its shopper for a long time."""
+    payment = Payment.objects.get(pk=shop.api.pay().id)
+    with at(url):
+        purge()
+        verdict = Verdict(outcome=Outcome.REVIEW, code="000.400.000", score=60)
+        assert records.keep(payment, verdict, None, answer={}, at=clock.real())
+        assert eventually(lambda: waiting() == 1)
+        with wake.connection() as line:
+            message = line.SimpleQueue(current_app.conf.task_default_queue).get(timeout=5)
+            message.ack()
+    assert message.payload[0] == ["webhooks"]
