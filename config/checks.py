@@ -13,6 +13,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from gateway.notifications.timing import GIVE_UP_AFTER
+
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
 
 
@@ -36,6 +38,18 @@ def outbound_ports_are_ranges(app_configs: Sequence[AppConfig] | None, **kwargs:
 
 
 @register()
+def webhooks_are_kept_longer_than_they_are_tried(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """What is forgotten sooner would look as if it had never been told, and be told again."""
+    days: int = settings.GATEWAY_WEBHOOK_DAYS
+    if days > GIVE_UP_AFTER.days:
+        return []
+    words = f"GATEWAY_WEBHOOK_DAYS is {days}; it must be above {GIVE_UP_AFTER.days}, the days"
+    return [Error(f"{words} for which a webhook is tried.", id="tollhouse.E018")]
+
+
+@register()
 def no_transaction_around_requests(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """With ATOMIC_REQUESTS the acquirer would be called with a transaction open."""
     if not settings.DATABASES["default"]["ATOMIC_REQUESTS"]:
@@ -54,7 +68,7 @@ def second_factor_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: An
 def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     if not settings.IS_LIVE:
         return []
-    faults = []
+    faults: list[CheckMessage] = []
     if settings.DEBUG:
         faults.append(Error("DJANGO_DEBUG must be off in the live environment.", id="tollhouse.E010"))
     if not settings.GATEWAY_BASE_URL.startswith("https://"):
