@@ -38,13 +38,14 @@ def read_encrypted(headers, body, secrets):
 
 
 def take(message, seen):
-    """What to do with it: answer 200 first, act on what is new. seen: payment id → highest sequence, in your database.
-    True when there is something to do."""
+    """What to do with it: answer 200 first, act on what is new. seen: kind and shortId → highest sequence, in your
+    database. True when there is something to do."""
     if message["type"] == "test":
         return False
     payload = message["payload"]
-    newest = seen.get(payload["id"], 0)
-    if payload["sequence"] <= newest:
+    # Not the id: what rules decide has the payment's, and each change of a registration has the registration's.
+    about = f"{message['type']} {payload['shortId']}"
+    if payload["sequence"] <= seen.get(about, 0):
         return False  # told again, or overtaken by a later one
-    seen[payload["id"]] = payload["sequence"]
+    seen[about] = payload["sequence"]
     return True

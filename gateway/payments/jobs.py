@@ -97,9 +97,11 @@ def columns_of(job: Job) -> dict[str, Any]:
 
 def record(job: Job, kind: str, means: Mapping[str, Any], *, at: datetime, request_id: UUID) -> Payment:
     """The payment that records what happened to ``job``, which is as it is after it. Nothing moves: it is approved for
-    0.00, and tells the plan's amount. ``means``: brand, method, means and what is no secret of it."""
+    0.00, and tells the plan's amount; its ``schedule.sequence`` puts what is told of one job in order. ``means``:
+    brand, method, means and what is no secret of it."""
     ident = job.id if kind == SCHEDULED else identifiers.row_id()
-    facts = {"amount": amount_text(job.amount), "plan": plan_told(job, at), "schedule": {"id": job.id.hex}}
+    schedule = {"id": job.id.hex, "sequence": job.sequence}
+    facts = {"amount": amount_text(job.amount), "plan": plan_told(job, at), "schedule": schedule}
     return Payment(
         id=ident,
         merchant_id=job.merchant_id,

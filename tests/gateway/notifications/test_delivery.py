@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from gateway import clock
-from gateway.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from gateway.models import RiskSet, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from gateway.notifications import claims, delivery, endpoints, timing
 from gateway.notifications.fan_out import fan_out
 from gateway.outbound import Failure
@@ -360,3 +360,24 @@ def test_the_receiver_on_the_docs_page_reads_what_is_sent(shop: Shop) -> None:
             read(event.headers, event.body, ["ab" * 32])
         with pytest.raises(ValueError, match="secret of ours"):
             read(event.headers, event.body.replace(b"a", b"b"), [keys[name]])
+
+
+def test_the_receiver_on_the_docs_page_takes_every_event_once(shop: Shop) -> None:
+    """A decision of the rules carries the id of the payment, and each change of a registration the registration's."""
+    with hooked() as hook:
+        _, secret = register(shop, hook)
+        RiskSet.objects.create(merchant=shop.merchant, key="SET", document={"key": "SET", "rules": []})
+        shop.channel.risk_set = "SET"
+        shop.channel.save()
+        paid = shop.api.pay(createRegistration="true")
+        registration = f"/v1/registrations/{paid.body['registrationId']}"
+        assert shop.api.post(registration, {"card.expiryMonth": "06", "card.expiryYear": "2035"}).status == 200
+        assert shop.api.delete(registration).status == 200
+        deliver()
+        told = messages(hook, secret)
+    seen: dict[str, int] = {}
+    assert sorted(f"{message['type']} {message['action']}" for message in told) == [
+        "PAYMENT CREATED", "REGISTRATION CREATED", "REGISTRATION DELETED", "REGISTRATION UPDATED", "RISK CREATED",
+    ]  # fmt: skip
+    assert all(webhook_receiver.take(message, seen) for message in told)
+    assert not any(webhook_receiver.take(message, seen) for message in told)

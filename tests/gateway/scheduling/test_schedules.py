@@ -234,6 +234,8 @@ def test_reschedule_changes_what_is_sent_and_keeps_the_rest(api: Api, card: str)
     assert codes(api.post(path, {"job.year": "2001"})) == (400, "100.250.120")
     assert list(api.post(path, {"currency": "EUR"}).errors) == ["amount"]
     assert expression(api.get(f"/v1/schedules/{job.id}")) == "0 0 0 20 * ? *"
+    told = [row.answer["facts"]["schedule"] for row in Payment.objects.filter(registration=card).order_by("pk")[1:]]
+    assert told == [{"id": job.id, "sequence": number} for number in (1, 2, 3)], "what is told of a job has an order"
 
 
 @pytest.mark.parametrize(
