@@ -273,8 +273,10 @@ def _declined(job: Job, row: JobRun, payment: Payment, now: datetime) -> None:
         suspend(job, course.reason if isinstance(course, dunning.Stop) else Job.Reason.DECLINED, now)
         return
     after = dunning.wait(course, row.attempt)
-    # The next run is a try, too: nobody is charged for two periods at once.
-    if after is not None and now + after < job.next_at:
+    # The next run is a try, too, also one that came while this answer was waited for: nobody is charged for two
+    # periods at once.
+    later = JobRun.objects.filter(job=job.pk, due_at__gt=row.due_at, payment__isnull=False)
+    if after is not None and now + after < job.next_at and not later.exists():
         row.state, row.next_at = JobRun.State.RETRYING, now + after
 
 

@@ -17,7 +17,7 @@ from django.db import connection
 
 from gateway import clock
 from gateway.models import Channel, Merchant, Notification, Payment, Registration, RequestLog, Status
-from gateway.payments import recovery
+from gateway.payments import job_runs, recovery
 from gateway.results import Family, family
 from gateway.scheduling import dunning, tasks
 from gateway.scheduling.models import Job, JobRun
@@ -242,6 +242,22 @@ def test_nobody_is_tried_twice_when_the_next_run_comes_first(shop: Shop) -> None
         step(shop.merchant)
     assert list(JobRun.objects.values_list("state", "attempt")) == [("FAILED", 1)] * 4
     assert plan_of(shop.api, job)["state"] == "SUSPENDED"
+
+
+@pytest.mark.django_db
+def test_a_run_that_is_declined_after_the_next_one_came_is_not_tried_again(shop: Shop) -> None:
+    """A bank may take weeks to say no; by then the next run has charged the shopper."""
+    job = subscribe(shop.api, NO_MONEY)
+    step(shop.merchant)
+    first = JobRun.objects.get()
+    JobRun.objects.update(state="OPEN", next_at=None)
+    Job.objects.update(declined=0, registration=store_card(shop.api))
+    step(shop.merchant)
+    assert JobRun.objects.filter(job=job, state="PAID").count() == 1
+    assert job_runs.look(first.pk)
+    first.refresh_from_db()
+    assert (first.state, first.next_at, first.attempt) == ("FAILED", None, 1)
+    assert plan_of(shop.api, job)["state"] == "ACTIVE"
 
 
 def test_every_advice_and_family_has_a_course() -> None:
