@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 from celery import current_app
 from django.conf import settings
-from kombu import Connection
+from kombu.connection import Connection
 
 from gateway import due
 
@@ -59,7 +59,7 @@ class Waiting:
 
 def _number(connection: Connection) -> int:
     queue = current_app.conf.task_default_queue
-    channel: Any = connection.channel()
+    channel: Any = connection.channel()  # type: ignore[no-untyped-call]
     try:
         return int(channel.queue_declare(queue=queue, passive=True).message_count)
     except connection.channel_errors:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -247,4 +247,4 @@ def share(row: BackgroundWork) -> int | None:
     """Percent done, None while nobody knows of how many."""
     if row.state == State.DONE:
         return 100
-    return None if not row.total else min(99, int(100 * row.done / cast(int, row.total)))
+    return None if not row.total else min(99, int(100 * row.done / row.total))
