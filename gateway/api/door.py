@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.http import HttpRequest
+from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -32,6 +33,8 @@ from gateway.payments.request import Trace
 READ_FIRST_BYTES: Final = 1024 * 1024
 """Bodies up to this size are read before the token is looked up, which saves a statement."""
 FORM: Final = "application/x-www-form-urlencoded"
+DEPRECATED: Final = "notificationUrl"
+_DEPRECATION: Final = f'299 Tollhouse "{DEPRECATED} is deprecated: use webhooks"'
 _ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
 
 
@@ -74,6 +77,8 @@ class Door(APIView):
         """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""
         if (request.method or "") not in self.endpoints:
             doorkeeper.bearer(request.headers.get("Authorization"))
+            # A view may have inherited the method from one whose endpoint takes it.
+            raise MethodNotAllowed(request.method or "")
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -133,7 +138,10 @@ class Door(APIView):
         """The request's parameters by this endpoint's catalogue. Raises Invalid with every error at once."""
         endpoint = self.endpoints[visit.trace.method]
         policy = channel.parameters if channel is not None else Policy.NORMAL
-        return endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
+        parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
+        if DEPRECATED in parameters.values:
+            visit.headers["Warning"] = _DEPRECATION
+        return parameters
 
     def _body(self, http: HttpRequest, most: int | None = None) -> tuple[list[tuple[str, str]], Exception | None]:
         limit = most or settings.GATEWAY_MAX_BODY_BYTES

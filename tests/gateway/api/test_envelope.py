@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway import results
+from gateway.catalogue.endpoints import ENDPOINTS
 from gateway.models import Channel
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
@@ -116,6 +117,17 @@ def test_a_wrong_method_is_told_which_are_right(api: Api) -> None:
     assert api.call("POST", "/v1/resultcodes").headers["Allow"] == "GET"
     for method in ("PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD", "NONSENSE"):
         assert api.call(method, "/v1/payments").status == 405, method
+
+
+def test_no_path_takes_a_method_that_is_no_endpoints(api: Api) -> None:
+    """Also where a view shares its verbs with one that takes more."""
+    taken: dict[str, set[str]] = {}
+    for endpoint in ENDPOINTS:
+        taken.setdefault(endpoint.path.replace("{id}", "0" * 32), set()).add(endpoint.method)
+    for path, methods in taken.items():
+        for method in {"GET", "POST", "PUT", "DELETE"} - methods:
+            answer = api.call(method, path)
+            assert (answer.status, answer.headers["Allow"]) == (405, ", ".join(sorted(methods))), (method, path)
 
 
 @pytest.mark.parametrize(

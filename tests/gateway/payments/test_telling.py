@@ -135,6 +135,11 @@ def test_the_notification_url_of_a_payment_is_called_with_its_final_result(shop:
     assert first.body == b""
 
 
+def test_whoever_sends_a_notification_url_is_told_that_it_is_deprecated(shop: Shop) -> None:
+    assert "notificationUrl is deprecated" in shop.api.pay(notificationUrl="http://localhost:9999/").headers["Warning"]
+    assert "Warning" not in shop.api.pay().headers
+
+
 def test_a_notification_url_of_the_greatest_length_is_called(shop: Shop) -> None:
     """Part B: AN 6-2048. What we add to it comes on top."""
     with hooked() as hook:
