@@ -43,15 +43,22 @@ _LEASE: Final = timedelta(seconds=2 * TIMEOUT_S + 2)
 
 log = structlog.get_logger(__name__)
 
-# The clock is the merchant's; the first condition uses the index, with the offset that is furthest ahead.
+# The clock is the merchant's; the first condition uses the index, with the offset that is furthest ahead. Merchants
+# take turns: one with many pages that hang must not push the others' calls past the end of their checkouts.
 _CLAIM: Final = """
-WITH due AS MATERIALIZED (
-    SELECT r.payment_id, m.clock_offset, c.expires_at FROM checkout_resultcall r
+WITH waiting AS MATERIALIZED (
+    SELECT r.payment_id, m.clock_offset, c.expires_at,
+        row_number() OVER (PARTITION BY m.id ORDER BY r.due_at) AS turn
+    FROM checkout_resultcall r
     JOIN checkout_checkout c ON c.id = r.checkout_id JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
       AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
       AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
-    ORDER BY r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+), due AS MATERIALIZED (
+    SELECT r.payment_id, w.clock_offset, w.expires_at
+    FROM checkout_resultcall r JOIN waiting w ON w.payment_id = r.payment_id
+    WHERE r.lease_until IS NULL OR r.lease_until <= %(now)s
+    ORDER BY w.turn, r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE checkout_resultcall r
 SET lease_until = %(lease)s, attempts = least(r.attempts + 1, 32000)::smallint, called_at = %(now)s + due.clock_offset

@@ -81,6 +81,18 @@ def test_a_call_is_due_at_29_00_to_the_second(shop: Shop) -> None:
     assert len(calls.claim(created + timedelta(minutes=29))) == 1
 
 
+def test_merchants_take_turns(shop: Shop, stranger: Shop) -> None:
+    """One with many pages that hang does not push another one's call past the end of its checkout."""
+    for _ in range(3):
+        start(shop.api, "https://slow.example/result")
+    start(stranger.api, "https://shop.example/result")
+    late = clock.real() + timedelta(minutes=30)
+    claimed = calls.claim(late, limit=2)
+    of = dict(Checkout.objects.values_list("pk", "merchant_id"))
+    assert {of[one.checkout] for one in claimed} == {shop.merchant.pk, stranger.merchant.pk}
+    assert len(calls.claim(late)) == 2
+
+
 def test_nobody_is_called_who_fetched_the_result(shop: Shop, shop_page: Receiver) -> None:
     """A29.2: not if fetched."""
     browser = start(shop.api, shop_page.url)
