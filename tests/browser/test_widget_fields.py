@@ -102,6 +102,27 @@ def test_a_brand_that_is_not_taken_is_told(form: Widget) -> None:
     expect(form.hint("cardNumber")).to_have_text("This type of card is not accepted here.")
 
 
+ASK_BY_RANGES = """([text]) => new Promise((answer) => {
+  const frame = document.querySelector(".wpwl-control-cardNumber iframe");
+  const { origin, hash } = new URL(frame.src);
+  const tollhouse = hash.split(".")[1];
+  const ranges = [[text, text]];
+  addEventListener("message", ({ data }) => data.t === "change" && answer(data.codes));
+  const brands = [{ code: "FOUND", ranges, detect: ranges, lengths: [16], luhn: false }];
+  const init = { t: "init", label: "", placeholder: "", lang: "en", style: {}, brands };
+  const only = { t: "only", code: "" };
+  for (const one of [init, only]) frame.contentWindow.postMessage({ tollhouse, ...one }, origin);
+})"""
+
+
+def test_a_hostile_page_cannot_spell_out_the_number_by_brand_ranges(form: Widget) -> None:
+    """It may send ranges of its own and hears what was found: not beyond the BIN."""
+    form.number.fill(GOOD)
+    assert form.page.evaluate(ASK_BY_RANGES, [GOOD[:8]]) == ["FOUND"]
+    assert form.page.evaluate(ASK_BY_RANGES, [GOOD[:9]]) == []
+    assert form.page.evaluate(ASK_BY_RANGES, [GOOD]) == []
+
+
 @pytest.mark.parametrize(
     "typed,shown",
     [("530", "05 / 30"), ("1230", "12 / 30"), ("12/2030", "12 / 30"), ("1/3", "01 / 3"), ("122030", "12 / 30")],

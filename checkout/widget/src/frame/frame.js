@@ -11,6 +11,8 @@
   const POST_TO = /^v1\/checkouts\/[A-Za-z0-9.-]{32,48}\/(payment|registration)$/;
   const STYLES = ["color", "fontFamily", "fontSize", "fontWeight", "letterSpacing"];
   const MOST_DIGITS = 19;
+  // The page says which ranges are which brand's, and hears what it found: longer ones would spell out the whole number.
+  const BIN_DIGITS = 8;
   let brands = [];
   let only = "";
   let lengths = [3, 4];
@@ -23,7 +25,7 @@
 
   // --- what the digits say -----------------------------------------------------------------------------------------
   const prefixOf = (ranges, digits) =>
-    Math.max(0, ...ranges.filter(([low, high]) => digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
+    Math.max(0, ...ranges.filter(([low, high]) => low.length <= BIN_DIGITS && digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
 
   // Offered brands of a number, the best first: the most specific range, schemes before those that share their numbers.
   function brandsOf(digits) {
