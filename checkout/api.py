@@ -264,7 +264,8 @@ class ConfigView(PublicDoor):
         locale = languages.known(request.GET.get("locale", "")) or languages.of_header(
             request.headers.get("Accept-Language", "")
         )
-        return "000.000.100", describe.config(row, wanted, locale)
+        asks = request.GET.get("billing") == "true"
+        return "000.000.100", describe.config(row, wanted, locale, asks_address=asks)
 
 
 class StateView(PublicDoor):

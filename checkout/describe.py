@@ -42,8 +42,9 @@ _CODE: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HEAD: Final = len("billing.")
 
 
-def config(row: Checkout, wanted: Sequence[str], locale: str) -> dict[str, Any]:
-    """Everything a form needs. ``wanted``: the page's data-brands in order; ``locale``: a code of languages.LOCALES."""
+def config(row: Checkout, wanted: Sequence[str], locale: str, *, asks_address: bool = False) -> dict[str, Any]:
+    """Everything a form needs. ``wanted``: the page's data-brands in order; ``locale``: a code of languages.LOCALES;
+    ``asks_address``: the page wants an address where the channel does not."""
     prepared = session.values_of(row)
     offer = choose(row, [code for code in wanted if _CODE.fullmatch(code)][:MOST_BRANDS])
     amount = prepared.get("amount")
@@ -65,7 +66,7 @@ def config(row: Checkout, wanted: Sequence[str], locale: str) -> dict[str, Any]:
         "cvvRequired": row.channel.cvv_required,
         "createRegistration": row.kind == Checkout.Kind.PAYMENT and may_store(prepared),
         "registrations": cards.offered_cards(row, prepared),
-        "billing": billing_fields(row, prepared),
+        "billing": billing_fields(row, prepared, asks_address),
         "threeDSecure": row.channel.three_d_secure,
         "frames": frames(row),
         "wallets": wallets(row, offer.brands, prepared),
@@ -111,9 +112,11 @@ def brand_facts(brand: Brand) -> dict[str, Any]:
     return facts
 
 
-def billing_fields(row: Checkout, prepared: Mapping[str, str]) -> list[str]:
-    """The address fields that a card payment of this channel needs and the merchant did not send."""
-    if not row.channel.three_d_secure or prepared.get("threeDSecure.disable") == "true":
+def billing_fields(row: Checkout, prepared: Mapping[str, str], asks: bool = False) -> list[str]:
+    """The address fields that a card payment of this channel needs, or the page ``asks`` for, and the merchant did not
+    send."""
+    needs = row.channel.three_d_secure and prepared.get("threeDSecure.disable") != "true"
+    if not (needs or asks):
         return []
     return [name[_HEAD:] for name in ADDRESS_FIELDS if name not in prepared]
 

@@ -41,6 +41,42 @@ def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Sho
     expect(widget.hint("cardNumber")).to_have_text("The number, please.")
 
 
+def test_a_page_may_ask_for_the_billing_address(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """The option billingAddress, where the channel needs none: empty, filled in, and what the shop's server sent."""
+    options = {"billingAddress": {"city": "Rome", "country": "IT"}}
+    sent = checkout(api, **{"billing.postcode": "00100"})
+    widget = open_widget().open(shop_site.widget(site, sent, options=options))
+    labels = widget.page.locator(".wpwl-billing .wpwl-label")
+    expect(labels).to_have_text(["Street and house number", "City", "Country"])
+    widget.fill()
+    widget.page.locator(".wpwl-control-street1").fill("Via Appia 1")
+    widget.pay.click()
+    widget.lands()
+    answer = api.get(f"/v1/checkouts/{sent}/payment")
+    assert answer.body["billing"] == {
+        "street1": "Via Appia 1", "city": "Rome", "country": "IT", "postcode": "00100"
+    }  # fmt: skip
+
+
+def test_fields_that_do_not_load_are_told_and_tried_again(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Behind a network or a policy that keeps the frames away nobody can type: the form says so, the console why."""
+    widget = open_widget()
+    widget.page.route(re.compile(r"/frame\.html"), lambda route: route.abort())
+    widget.open(shop_site.widget(site, checkout(api)))
+    note = widget.page.locator(".wpwl-note-error")
+    expect(note).to_contain_text("could not be loaded")
+    assert said(widget, "hosted fields did not load", "frame-src")
+    picture(widget.page, "no-frames")
+    widget.page.unroute(re.compile(r"/frame\.html"))
+    note.get_by_role("button").click()
+    widget.ready().fill()
+    expect(note).to_have_count(0)
+    widget.pay.click()
+    widget.lands()
+
+
 def test_unknown_options_and_wrong_types_are_warned_about(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:

@@ -5,6 +5,7 @@ function frameBox(view, name, field, group, on) {
     ...on,
     hello: () => {
       box.classList.remove("wpwl-loading");
+      if (view.lost && !view.root.querySelector(".wpwl-loading")) framesFound(view);
       if (on.hello) on.hello();
     },
     focus: () => box.classList.add("wpwl-focused"),
@@ -13,9 +14,33 @@ function frameBox(view, name, field, group, on) {
       if (on.blur) on.blur();
     },
   });
+  // A frame that the network or the page's policy keeps away is silent.
+  const silent = () => box.classList.contains("wpwl-loading") && framesLost(view);
+  one.frame.addEventListener("load", () => view.later(silent, HELLO_MS));
+  view.later(silent, FRAME_MS);
   box.append(one.frame);
   view.frames.push(one);
   return { box, one };
+}
+
+// How long a frame may take: all in all, and to speak after its document stands.
+const FRAME_MS = 15000;
+const HELLO_MS = 2000;
+
+function framesLost(view) {
+  if (view.over || view.lost) return;
+  view.lost = true;
+  complain(`The hosted fields did not load from ${new URL(view.base).origin}: is it reachable, and does the page's Content-Security-Policy name it in frame-src?`);
+  const tell = () => view.say("error", view.t("loadFailed"), { label: view.t("tryAgain"), run: again }, true);
+  // Before the words have come there is nothing to say it in.
+  view.config ? tell() : (view.configured = tell);
+  view.error("load", view.t("loadFailed"));
+}
+
+function framesFound(view) {
+  view.lost = false;
+  view.configured = null;
+  view.unsay();
 }
 
 // A name that no other copy of this script gives to its own pair of frames.

@@ -262,6 +262,7 @@ function configure(view, config, card, codes, options, nested) {
   view.setSecondsLeft(config.checkout.secondsLeft);
   if (config.test && nested) banner(TRAP);
   checkAmount(view);
+  if (view.configured) view.configured();
   callPage("onReady", view.parts.map((part) => part.container));
 }
 

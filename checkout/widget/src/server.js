@@ -24,7 +24,7 @@ function gateway(base, checkout) {
   const doing = checkout.registration ? "/registration" : "/payment";
   return {
     config: (brands, locale) =>
-      ask(`${at("/config")}?brands=${encodeURIComponent(brands.join(" "))}&locale=${encodeURIComponent(locale)}`),
+      ask(`${at("/config")}?brands=${encodeURIComponent(brands.join(" "))}&locale=${encodeURIComponent(locale)}${pageOptions().billingAddress ? "&billing=true" : ""}`),
     // Its result is that of the last attempt, pending before any: what counts is its state.
     state: () => ask(at("/state")),
     path: `v1/checkouts/${encodeURIComponent(checkout.id)}${doing}`,
