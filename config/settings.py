@@ -118,6 +118,8 @@ GATEWAY_CHARGEBACK_ANSWER_DAYS: int = env.int("GATEWAY_CHARGEBACK_ANSWER_DAYS", 
 # (written to the log; the default).
 GATEWAY_MAIL_FROM: str = env.str("GATEWAY_MAIL_FROM", default="tollhouse@localhost")
 vars().update(env.email("EMAIL_URL", default="consolemail://"))
+# Seconds a mail server may be silent; Django would wait for ever.
+EMAIL_TIMEOUT = 10
 
 # --- reconciliation files ---------------------------------------------------------------------------------------
 # The folder into which merchants' daily files are written, one folder a merchant.

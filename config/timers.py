@@ -8,7 +8,7 @@ from chargebacks import timers as chargebacks
 from checkout import timers as checkout
 from gateway import due, work
 from gateway import timers as gateway
-from gateway.payments import approvals, export, telling
+from gateway.payments import approvals, export, mandates, telling
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting
 
@@ -17,6 +17,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     *checkout.TIMERS,
     telling.TIMER,
     telling.SWEEP,
+    mandates.TIMER,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,

@@ -55,14 +55,21 @@ def texts(code: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=len(LOCALES))
 def form_texts(code: str) -> Mapping[str, str]:
-    """The texts of a form: those of the shopper's pages (``page.``) and of the simulated bank (``bank.``) stay here."""
-    return {key: text for key, text in texts(code).items() if not key.startswith(("page.", "bank."))}
+    """The texts of a form, without those of pages (``page.``), mails (``mail.``) and the simulated bank (``bank.``)."""
+    return {key: text for key, text in texts(code).items() if not key.startswith(("page.", "mail.", "bank."))}
 
 
 @lru_cache(maxsize=len(LOCALES))
 def page_texts(code: str) -> Mapping[str, str]:
     """The texts of the shopper's pages by key, without ``page.``; the form's beside them."""
     return {key.removeprefix("page."): text for key, text in texts(code).items()}
+
+
+@lru_cache(maxsize=len(LOCALES))
+def mail_texts(code: str) -> Mapping[str, str]:
+    """The texts of mails by key, without ``mail.``; those of pages and forms beside them."""
+    own = {key.removeprefix("mail."): text for key, text in texts(code).items() if key.startswith("mail.")}
+    return {**page_texts(code), **own}
 
 
 @lru_cache(maxsize=len(LOCALES))

@@ -1,4 +1,5 @@
-"""Endpoints of the test environment: what was said to acquirers, wallet tokens to try with, transfers. In live they do
+"""Endpoints of the test environment: what was said to acquirers, mails, wallet tokens to try with,
+transfers. In live they do
 not exist. The clock is in gateway.api.clock."""
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from gateway import clock
 from gateway.api.door import Door
 from gateway.api.envelope import envelope
 from gateway.api.payments import NOT_FOUND, answer_of
-from gateway.catalogue.endpoints import MAKE_TOKEN, MESSAGES, TRANSFER, Endpoint
+from gateway.catalogue.endpoints import MAILS, MAKE_TOKEN, MESSAGES, TRANSFER, Endpoint
 from gateway.catalogue.parse import Invalid, ParameterError
 from gateway.connectors.simulator import orders
 from gateway.masking import mask_text
-from gateway.models import AcquirerExchange
+from gateway.models import AcquirerExchange, MandateMail
 from gateway.money import Money
-from gateway.payments import resume
+from gateway.payments import mandates, resume
 from gateway.payments.refusal import Refused
 from gateway.secret import Secret
 from gateway.wallets import testing as wallets
@@ -67,6 +68,22 @@ class MessagesView(TestDoor):
         ]
         body = envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, messages=messages)
         return Response(body, headers=visit.headers)
+
+
+class MailsView(TestDoor):
+    """GET /v1/test/mails: the mails about a payment, with their text."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": MAILS}
+
+    def get(self, request: Request) -> Response:
+        visit = self.enter(request, request._request.GET.get("id"), reads=True)
+        self.parse(visit, visit.admission.channel)
+        payment = visit.admission.payment
+        if payment is None:
+            raise Refused(NOT_FOUND, status=404)
+        rows = MandateMail.objects.select_related("payment__merchant").filter(pk=payment.pk)
+        mails = [mandates.shown(row) for row in rows]
+        return Response(envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, mails=mails), headers=visit.headers)
 
 
 class WalletTokenView(TestDoor):

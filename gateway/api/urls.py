@@ -30,6 +30,7 @@ urlpatterns = [
     path("test/clock", clock.ClockView.as_view()),
     path("test/transfers/<str:target>", testing.TransferView.as_view()),
     path("test/acquirer/messages", testing.MessagesView.as_view()),
+    path("test/mails", testing.MailsView.as_view()),
     path("test/wallet-token", testing.WalletTokenView.as_view()),
 ]
 version_3 = [

@@ -4,6 +4,7 @@ from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.clerks import Approval, BackgroundWork
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
+from gateway.models.mandates import MandateMail
 from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.registrations import Agreement, Registration
@@ -32,6 +33,7 @@ __all__ = [
     "FannedOut",
     "Grant",
     "IdempotencyKey",
+    "MandateMail",
     "Merchant",
     "Notification",
     "OpenPayment",

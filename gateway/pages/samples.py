@@ -150,7 +150,8 @@ _TABLE: Final = (
     _payment(
         "direct-debit", "Debit a bank account", paymentBrand="DIRECTDEBIT_SEPA", **_NO_CARD, **_ACCOUNT,
         bankAccount__mandate__id="MANDATE-ABC", bankAccount__mandate__dateOfSignature="2026-01-15",
-        about="000.100.110: the bank takes the debit.",
+        customer__givenName="Jane", customer__surname="Jones", customer__email="jane@mail.example",
+        about="000.100.110: the bank takes the debit. Jane gets her mandate by mail.",
     ),
     _payment(
         "online-transfer", "Send the shopper to the bank", paymentBrand="ONLINETRANSFER", **_NO_CARD,
@@ -319,6 +320,10 @@ _TABLE: Final = (
     _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
     _clock("reset-clock", "Put it back", "DELETE"),
     Sample(
+        name="mails", title="The mandate's mail", method="GET", path="/v1/test/mails", status=200,
+        fields={"id": PAYMENT}, after="direct-debit",
+    ),
+    Sample(
         name="messages", title="What the acquirer was told", method="GET", path="/v1/test/acquirer/messages",
         status=200, fields={"id": PAYMENT}, after="pay",
     ),
@@ -388,6 +393,7 @@ OF_ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),
         "acquirer-messages": ("messages",),
+        "mails": ("direct-debit", "mails"),
         # A token is another one each time, and some thousand characters long.
         "make-wallet-token": (),
         "decide-transfer": ("prepayment", "arrived"),

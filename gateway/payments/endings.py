@@ -1,7 +1,8 @@
-"""What the end of a payment makes beside itself: a registration, an agreement. Written in the statement that ends it.
+"""What the end of a payment makes beside itself: a registration, an agreement, the mail of a mandate.
 
-A payment may end in many ways: answered at once, after its shopper came back, by recovery hours later. All of them go
-through gateway.payments.store, which asks here what else to write; a payment that is not approved makes nothing.
+It is written in the statement that ends the payment. A payment may end in many ways: answered at once, after its
+shopper came back, by recovery hours later. All of them go through gateway.payments.store, which asks here what else to
+write; a payment that is not approved makes nothing.
 Source: Part B, Tokenization and registration, Recurring migration, Card on file; decisions, section 4, D38.
 """
 
@@ -18,8 +19,8 @@ from django.db import models
 
 from gateway import identifiers
 from gateway.connectors.port import AcquirerReply
-from gateway.models import Agreement, Channel, Notification, Payment, Registration, Status
-from gateway.payments import jobs
+from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
+from gateway.payments import jobs, mandates
 from gateway.payments.jobs import TOLD
 from gateway.payments.values import merged
 from gateway.vault import VaultError, vault
@@ -60,6 +61,8 @@ def ending_of(payment: Payment, status: Status, reply: AcquirerReply, *, at: dat
         registration = registered["id"]
         changes["registration"] = registration
         rows += [(Registration, registered), (Notification, told(payment, registration, "CREATED", sequence, at))]
+    if (mail := mandates.owed(payment, at)) is not None:
+        rows.append((MandateMail, mail))
     answer: dict[str, Any] = {}
     agreed = _agreement(payment, reply, registration, at)
     if agreed is not None:

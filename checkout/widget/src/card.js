@@ -195,7 +195,7 @@ function cardPart(view, codes) {
     part.cvv.rename(t("cvv"));
     part.cvv.dress(t("cvv"), "•••", { mask: options.maskCvv === true });
     part.holder.rename(t("cardHolder"));
-    part.holder.node.querySelector(".wpwl-label").replaceChildren(t("cardHolder"), h("span", { class: "wpwl-optional" }, t("optional")));
+    part.holder.node.querySelector(".wpwl-label").replaceChildren(t("cardHolder"), " ", h("span", { class: "wpwl-optional" }, t("optional")));
     marks.replaceChildren(...own.map((one) => mark(one.code, view.words.label(one))));
     if (options.brandDetection === false && own.length > 1) {
       const select = h("select", { class: "wpwl-control wpwl-control-brand", onchange: () => { chosen = select.value; number.one.send({ t: "only", code: chosen }); brandChanged(); } },

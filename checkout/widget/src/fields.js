@@ -11,7 +11,7 @@ function group(view, name, control, { label, hint, optional }) {
     control.setAttribute("aria-describedby", hintId);
   }
   const title = h(isFrame ? "div" : "label", { class: `wpwl-label wpwl-label-${name}`, id: labelId, for: isFrame ? null : controlId });
-  const rename = (text) => title.replaceChildren(text, ...(optional ? [h("span", { class: "wpwl-optional" }, optional)] : []));
+  const rename = (text) => title.replaceChildren(text, ...(optional ? [" ", h("span", { class: "wpwl-optional" }, optional)] : []));
   rename(label);
   const wrapper = h("div", { class: `wpwl-wrapper wpwl-wrapper-${name}` }, control);
   const node = h("div", { class: `wpwl-group wpwl-group-${name}` }, title, wrapper, hint && h("div", { class: "wpwl-help" }, hint), fault);

@@ -30,7 +30,15 @@ from gateway.catalogue.endpoints.registrations import (
 )
 from gateway.catalogue.endpoints.reports import REPORTS
 from gateway.catalogue.endpoints.schedules import DELETE_SCHEDULE, DESCHEDULE, READ_SCHEDULE, RESCHEDULE, SCHEDULE
-from gateway.catalogue.endpoints.testing import MAKE_TOKEN, MESSAGES, MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, TRANSFER
+from gateway.catalogue.endpoints.testing import (
+    MAILS,
+    MAKE_TOKEN,
+    MESSAGES,
+    MOVE_CLOCK,
+    READ_CLOCK,
+    RESET_CLOCK,
+    TRANSFER,
+)
 from gateway.catalogue.endpoints.threeds import AUTHENTICATE, READ_AUTHENTICATION
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -40,7 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     SCHEDULE, READ_SCHEDULE, DELETE_SCHEDULE, RESCHEDULE, DESCHEDULE,
     AUTHENTICATE, READ_AUTHENTICATION,
     QUERY, QUERY_ONE, QUERY_RECORDS, QUERY_RECORD, *REPORTS,
-    READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, TRANSFER, MAKE_TOKEN,
+    READ_CLOCK, MOVE_CLOCK, RESET_CLOCK, MESSAGES, MAILS, TRANSFER, MAKE_TOKEN,
 )  # fmt: skip
 
 __all__ = [
@@ -56,6 +64,7 @@ __all__ = [
     "EXTEND_REGISTRATION",
     "FIRST_PAYMENT",
     "FOLLOW_UP",
+    "MAILS",
     "MAKE_TOKEN",
     "MESSAGES",
     "MOVE_CLOCK",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from gateway.catalogue import conditions as c
 from gateway.catalogue.endpoints.endpoint import ENTITY, Endpoint
@@ -59,6 +60,14 @@ RESET_CLOCK = Endpoint(
     about="Put the merchant's clock back to the real time. What is due later by then stays due at its time.",
     operation="test", scope="test", structures=(ENTITY,), test_only=True, answers=(200, 400, 401, 403, 404, 409, 429),
 )  # fmt: skip
+_PAYMENT: Final = ("id", literal("AN 32", "[0-9A-Za-z]{32}", expects="must be a payment id of 32 letters and digits",
+                          example="8ac7a4a19ad9a7a3019ada4b7c6d5e4f", bad="42"), R, "The payment.")  # fmt: skip
+MAILS = Endpoint(
+    name="mails", method="GET", path="/v1/test/mails", title="Read mails",
+    about="The mails that a payment's shopper was sent, or will be: the mandate of a direct debit.",
+    operation="test", scope="test", test_only=True,
+    structures=(ENTITY, structure("Mails", "test environment", "", _PAYMENT, demand=ALWAYS)),
+)  # fmt: skip
 MESSAGES = Endpoint(
     name="acquirer-messages", method="GET", path="/v1/test/acquirer/messages", title="Read acquirer messages",
     about="What was sent on for a payment and what came back, masked.",
@@ -67,8 +76,7 @@ MESSAGES = Endpoint(
         ENTITY,
         structure(
             "Acquirer messages", "test environment", "",
-            ("id", literal("AN 32", "[0-9A-Za-z]{32}", expects="must be a payment id of 32 letters and digits",
-                           example="8ac7a4a19ad9a7a3019ada4b7c6d5e4f", bad="42"), R, "The payment."),
+            _PAYMENT,
             demand=ALWAYS,
         ),
     ),
