@@ -289,6 +289,31 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["id", "messages"],
         "What was said to the acquirer, masked.",
     ),
+    "Mails": _enveloped(
+        {
+            "id": _ref("schemas", "Id"),
+            "mails": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "kind": _text("MANDATE: a direct debit's mandate."),
+                        "state": _text("DUE, SENT, KNOWN (the mandate was mailed before) or GIVEN_UP."),
+                        "mandate": _text("The mandate's id."),
+                        "to": _text("To whom."),
+                        "language": _text("A language code of the form."),
+                        "subject": _text("The subject."),
+                        "text": _text("The mail, as it was sent or will be."),
+                        "tries": {"type": "integer"},
+                        "failure": {"type": ["string", "null"], "description": "Why the last try did not succeed."},
+                        "at": {"type": ["string", "null"], "description": "When it was sent."},
+                    },
+                    ["kind", "state", "to", "subject", "text"],
+                ),
+            },
+        },
+        ["id", "mails"],
+        "What a payment's shopper was sent by mail.",
+    ),
     "Found": {
         "description": "A payment, or a registration that a payment left.",
         "anyOf": [_ref("schemas", "Payment"), _ref("schemas", "Registration")],
@@ -459,6 +484,7 @@ _BODIES: Final[Mapping[str, str]] = {
     "aggregations-page": "Settlements",
     "aggregation-page": "SettlementRecords",
     "acquirer-messages": "AcquirerMessages",
+    "mails": "Mails",
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",
 }

@@ -163,7 +163,7 @@ def shown(row: MandateMail) -> dict[str, Any]:
         "subject": row.subject if sent else mail.subject,
         "text": row.body if sent else mail.body,
         "tries": row.tries, "failure": row.failure or None,
-        "sentAt": clock.wire(row.sent_at) if row.sent_at is not None else None,
+        "at": clock.wire(row.sent_at) if row.sent_at is not None else None,
     }  # fmt: skip
 
 

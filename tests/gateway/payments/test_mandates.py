@@ -57,7 +57,7 @@ def test_a_direct_debit_with_an_address_mails_its_mandate(api: Api) -> None:
     assert IBAN not in sent.body
     (kept,) = mails(api, paid.id)
     assert (kept["state"], kept["to"], kept["text"], kept["tries"]) == ("SENT", "jane@mail.example", sent.body, 1)
-    assert kept["sentAt"]
+    assert kept["at"]
 
 
 def test_a_stored_account_mails_its_mandate_when_it_is_stored(api: Api) -> None:
