@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from checkout import describe, paying, session
-from checkout.form import Form
+from checkout.form import OVERRIDE, Form
 from checkout.models import Checkout
 from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
@@ -39,7 +39,7 @@ from gateway.payments.answer import registration_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.idempotency import Claim
 from gateway.payments.intake import facts_of
-from gateway.payments.refusal import NOT_SET_UP, Refused
+from gateway.payments.refusal import NOT_SET_UP, Refused, refuse_unknown_brand
 from gateway.payments.request import Trace
 from gateway.payments.store import KeyTaken
 from gateway.rows import Write
@@ -89,7 +89,7 @@ class CheckoutsView(CheckoutDoor):
             channel = choose_channel(admission.merchant, visit.pairs)
         now = clock.now(admission.merchant)
         parameters = self.parse(visit, channel, facts_of(channel, now))
-        _refuse_refused(parameters.refusals)
+        _refuse_refused(parameters)
         if channel is None:
             raise Refused(NOT_SET_UP)
         row, write = session.create(parameters, merchant=admission.merchant, channel=channel, now=now)
@@ -116,7 +116,7 @@ class CheckoutView(CheckoutDoor):
             parameters = CHECKOUT.catalogue.parse(
                 [*kept, *visit.pairs], facts=facts_of(row.channel, now), policy=row.channel.parameters
             )
-            _refuse_refused(parameters.refusals)
+            _refuse_refused(parameters)
             body = _changed(row, UPDATED, parameters.ignored, parameters.values)
             if _run(session.update(row, parameters), row, body, claim):
                 response = Response(body, headers=visit.headers)
@@ -301,10 +301,16 @@ def _changed(
     return body
 
 
-def _refuse_refused(refusals: tuple[ParameterError, ...]) -> None:
+def _refuse_refused(parameters: Parameters) -> None:
     """A well-formed value that is refused answers with its own code; there is no payment yet to decline."""
-    if refusals:
-        raise Refused(refusals[0].code, refusals)
+    if parameters.refusals:
+        raise Refused(parameters.refusals[0].code, parameters.refusals)
+    for name, value in parameters.values.items():
+        # Else the merchant would read of a slip of the pen when no shopper can pay.
+        if name == "paymentBrand":
+            refuse_unknown_brand(value)
+        elif name.startswith(OVERRIDE):
+            refuse_unknown_brand(name.removeprefix(OVERRIDE).removesuffix("]"), name)
 
 
 def _state_after(response: Response) -> str:

@@ -20,7 +20,8 @@ from gateway.masking import mask_text
 FROM_A_PAGE: Final = "SHOPPER_"
 CUSTOM: Final = "customParameters["
 REGISTRATION: Final = "registrationId"
-_OWN: Final = ("registrations[", "overridePaymentType[")
+OVERRIDE: Final = "overridePaymentType["
+_OWN: Final = ("registrations[", OVERRIDE)
 _PAYMENT: Final = Catalogue(
     PAYMENTS.structures[1:], (FIRST_PAYMENT, *conditions.FOR_CHECKOUT_PAYMENTS),
     elsewhere=structures.KNOWN_STRUCTURES,
@@ -98,7 +99,7 @@ def _with_type(pairs: list[tuple[str, str]], prepared: Mapping[str, str]) -> lis
     """overridePaymentType[brand] replaces paymentType for the brand that is paid with."""
     sent = dict(pairs)
     brand = sent.get("paymentBrand") or detect_brand(sent.get("card.number", ""))
-    override = prepared.get(f"overridePaymentType[{brand}]")
+    override = prepared.get(f"{OVERRIDE}{brand}]")
     return [(name, override if override and name == "paymentType" else value) for name, value in pairs]
 
 

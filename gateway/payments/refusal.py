@@ -54,10 +54,7 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
             "200.300.404",
             [ParameterError(name="paymentBrand", message="is required: no card brand is known for this number")],
         )
-    if brand not in BRANDS:
-        meant = closest(brand.upper(), BRANDS)
-        hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, DIRECTDEBIT_SEPA and others"
-        raise Refused(UNKNOWN_BRAND, [_brand_error(brand, f"is not a brand of this gateway{hint}", UNKNOWN_BRAND)])
+    refuse_unknown_brand(brand)
     for name, kind in SENT:
         if name in parameters and not _pays_with(parameters, BRANDS[brand], kind):
             raise Refused(WRONG_MEANS, [_brand_error(brand, f"is not paid with {name}, which was sent", WRONG_MEANS)])
@@ -68,6 +65,16 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
             [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_SET_UP)],
         )
     return brand, detected
+
+
+def refuse_unknown_brand(brand: str, name: str = "paymentBrand") -> None:
+    """Raise Refused for a brand that nobody knows. ``name``: the parameter it stands in."""
+    if brand in BRANDS:
+        return
+    meant = closest(brand.upper(), BRANDS)
+    hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, DIRECTDEBIT_SEPA and others"
+    message = f"is not a brand of this gateway{hint}"
+    raise Refused(UNKNOWN_BRAND, [ParameterError(name=name, value=brand, message=message, code=UNKNOWN_BRAND)])
 
 
 def refuse_type(kind: str, brand: str) -> None:

@@ -31,6 +31,16 @@ def test_a_checkout_is_created_with_an_unguessable_id_that_is_its_ndc(api: Api) 
     assert first.id[:12] != second.id[:12]
 
 
+def test_a_brand_that_nobody_knows_is_told_when_the_checkout_is_made(api: Api) -> None:
+    """Not to the shopper, who could not pay."""
+    answer = create(api, paymentBrand="VISAA")
+    assert (answer.status, answer.code) == (400, "600.200.200")
+    assert "VISA" in answer.errors["paymentBrand"]
+    answer = create(api, **{"overridePaymentType[MASTERR]": "PA"})
+    assert list(answer.errors) == ["overridePaymentType[MASTERR]"]
+    assert not Checkout.objects.exists()
+
+
 def test_a_checkout_takes_what_the_fast_checkout_sends(api: Api) -> None:
     """A9.7, A9.8: amount and currency, cart, customer, shipping and references are optional."""
     answer = create(
