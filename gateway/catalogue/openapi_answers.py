@@ -291,7 +291,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
     ),
     "Mails": _enveloped(
         {
-            "id": _ref("schemas", "Id"),
+            "id": _text("The payment.", _ID),
             "mails": {
                 "type": "array",
                 "items": _object(
@@ -554,6 +554,7 @@ PUBLIC_PATHS: Final[Mapping[str, Json]] = {
             CHECKOUT_ID,
             _asked("brands", "query", "Brand codes separated by spaces, in the order of the page.", maxLength=2000),
             _asked("locale", "query", "A language, e.g. de.", maxLength=10),
+            _asked("billing", "query", "true: the page asks for an address where the channel does not.", maxLength=5),
         ],
     ),
     "/v1/checkouts/{id}/state": _public(
