@@ -150,7 +150,8 @@ _TABLE: Final = (
     _payment(
         "direct-debit", "Debit a bank account", paymentBrand="DIRECTDEBIT_SEPA", **_NO_CARD, **_ACCOUNT,
         bankAccount__mandate__id="MANDATE-ABC", bankAccount__mandate__dateOfSignature="2026-01-15",
-        transactionDueDate="2034-05-02", customer__givenName="Jane", customer__surname="Jones", customer__email="jane@mail.example",
+        transactionDueDate="2034-05-02", customer__givenName="Jane", customer__surname="Jones",
+        customer__email="jane@mail.example",
         about="000.100.110: the bank takes the debit. Jane gets her mandate by mail.",
     ),
     _payment(
