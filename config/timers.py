@@ -8,6 +8,7 @@ from chargebacks import timers as chargebacks
 from checkout import timers as checkout
 from gateway import due, work
 from gateway import timers as gateway
+from gateway.notifications import bulk
 from gateway.payments import approvals, export, mandates, telling
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting
@@ -24,7 +25,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     approvals.TIMER,
     work.TIMER,
 )
-WORK: Final = (export.KIND,)
+WORK: Final = (export.KIND, bulk.KIND)
 """Kinds of background work: loading their modules made them known to gateway.work."""
 
 

@@ -167,4 +167,5 @@ def _told(row: BackgroundWork) -> dict[str, Any]:
         "file": reverse("admin:gateway_backgroundwork_file", args=[row.pk]) if path is not None else "",
         "bytes": path.stat().st_size if path is not None else 0,
         "address": reverse("admin:gateway_backgroundwork_change", args=[row.pk]),
+        "list": row.parameters.get("list", ""),
     }  # fmt: skip

@@ -30,6 +30,14 @@ _PILLS: Final[Mapping[str, tuple[str, Words]]] = MappingProxyType(
         BackgroundWork.State.WAITING: ("wait", _("Waits")), BackgroundWork.State.RUNNING: ("wait", _("Running")),
         BackgroundWork.State.CANCELLED: ("plain", _("Cancelled")),
         "ACTIVE": ("good", _("Active")), "DELETED": ("plain", _("Deleted")),
+        "inactive": ("wait", _("Not activated")), "active": ("good", _("Active")),
+        "paused": ("bad", _("Paused: it fails")), "held": ("wait", _("Paused")), "off": ("plain", _("Off")),
+        "waiting": ("wait", _("Waiting")), "delivered": ("good", _("Delivered")),
+        "given_up": ("bad", _("Given up")), "cancelled": ("plain", _("Cancelled")),
+        "ENDING": ("wait", _("Notice given")), "SUSPENDED": ("bad", _("Suspended")), "ENDED": ("plain", _("Ended")),
+        "PAUSED": ("wait", _("Paused")),
+        "OPEN": ("wait", _("Being charged")), "PAID": ("good", _("Paid")), "RETRYING": ("wait", _("To be retried")),
+        "SKIPPED": ("plain", _("Skipped")), "MISSED": ("bad", _("Missed")),
     }
 )  # fmt: skip
 _HASHED: Final = re.compile("#[0-9a-f]+")

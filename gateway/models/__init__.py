@@ -13,7 +13,7 @@ from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
 from gateway.models.wallets import WalletKey, WalletTokenSeen
-from gateway.models.webhooks import FannedOut, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from gateway.models.webhooks import FannedOut, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "NODES",
@@ -34,6 +34,7 @@ __all__ = [
     "Grant",
     "IdempotencyKey",
     "MandateMail",
+    "InspectedWebhook",
     "Merchant",
     "Notification",
     "OpenPayment",

@@ -15,6 +15,8 @@ from gateway.models.entities import Channel, Merchant
 
 KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
 """What there is to be told of."""
+INSPECTOR: Final = "inspector:"
+"""The address of an endpoint that is the back office's own inspector: nothing leaves the house."""
 
 
 class WebhookEndpoint(models.Model):
@@ -24,6 +26,7 @@ class WebhookEndpoint(models.Model):
     time), where secrets were rotated. ``failures``: attempts that failed one after the other, 0 after a success;
     ``failing_since``: the first of them (the merchant's clock). A PAUSED endpoint is asked once in a while, next at
     ``probe_at`` (the merchant's clock), after ``probes`` that failed. ``reason``: why it is in its state, for people.
+    Without ``probe_at`` it was paused by hand: nothing is sent until somebody resumes it.
     A merchant's one RETURN endpoint stands for the addresses that payments bring themselves (notificationUrl).
     """
 
@@ -68,6 +71,10 @@ class WebhookEndpoint(models.Model):
             models.UniqueConstraint(
                 fields=["merchant"], name="webhook_one_return", condition=models.Q(mode="return")
             ),
+            models.UniqueConstraint(
+                fields=["merchant", "channel", "mode"], name="webhook_one_inspector", nulls_distinct=False,
+                condition=models.Q(url=INSPECTOR),
+            ),
             models.CheckConstraint(
                 condition=models.Q(mode="return") | models.Q(secret_sealed__isnull=False),
                 name="webhook_endpoint_has_a_secret",
@@ -76,6 +83,15 @@ class WebhookEndpoint(models.Model):
 
     def __str__(self) -> str:
         return self.url or self.mode
+
+    @property
+    def is_inspector(self) -> bool:
+        return self.url == INSPECTOR
+
+    @property
+    def is_held(self) -> bool:
+        """Paused by hand, or until a new address has answered."""
+        return self.state == self.State.PAUSED and self.probe_at is None
 
 
 class WebhookDelivery(models.Model):
@@ -149,6 +165,27 @@ class WebhookAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number}: {self.status or self.failure}"
+
+
+class InspectedWebhook(models.Model):
+    """What an inspector endpoint received, as it would have gone out: ``headers`` {name: value} and ``body`` as sent.
+    ``at``: real time. The newest gateway.notifications.inspector.KEPT of an endpoint are kept."""
+
+    id = models.BigAutoField(primary_key=True)
+    endpoint = models.ForeignKey(
+        WebhookEndpoint, on_delete=models.PROTECT, related_name="inspected", db_index=False, db_constraint=False
+    )
+    delivery = models.UUIDField()
+    attempt = models.SmallIntegerField()
+    at = models.DateTimeField()
+    headers = models.JSONField()
+    body = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(fields=["endpoint", "-id"], name="inspected_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.delivery.hex} {self.attempt}"
 
 
 class FannedOut(models.Model):

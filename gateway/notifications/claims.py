@@ -17,7 +17,8 @@ import structlog
 from gateway import clock
 from gateway.masking import mask_text
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import record, timing
+from gateway.notifications import inspector, record, timing
+from gateway.notifications.inspector import Received
 from gateway.notifications.signing import Keys
 from gateway.outbound import Outcome
 from gateway.rows import execute
@@ -86,12 +87,13 @@ WITH done AS (
 SELECT count(*) FROM moved
 """
 
+# Only a pause by failure has a probe_at; one made by hand ends by hand.
 _WELL: Final = """
 UPDATE gateway_webhookendpoint SET failures = 0, failing_since = NULL, probes = 0, probe_at = NULL,
-    state = CASE WHEN state = 'paused' THEN 'active' ELSE state END,
-    reason = CASE WHEN state = 'paused' THEN '' ELSE reason END
+    state = CASE WHEN probe_at IS NOT NULL THEN 'active' ELSE state END,
+    reason = CASE WHEN probe_at IS NOT NULL THEN '' ELSE reason END
 WHERE id = %(id)s::uuid AND (failures > 0 OR state = 'paused') RETURNING (
-    SELECT state FROM gateway_webhookendpoint before WHERE before.id = %(id)s::uuid)
+    SELECT probe_at IS NOT NULL FROM gateway_webhookendpoint before WHERE before.id = %(id)s::uuid)
 """
 _ALL_DUE: Final = """
 UPDATE gateway_webhookdelivery SET due_at = %(at)s::timestamptz
@@ -129,11 +131,13 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """How it went ``at`` a real time; without an ``outcome`` it was not tried and goes back as it was."""
+    """How it went ``at`` a real time; without an ``outcome`` it was not tried and goes back as it was. ``sunk``: the
+    headers and body that an inspector is to show."""
 
     due: Due
     at: datetime
     outcome: Outcome | None
+    sunk: tuple[Mapping[str, str], bytes] | None = None
 
 
 def claim(busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant | None = None) -> list[Due]:
@@ -182,6 +186,11 @@ def settle(attempted: Sequence[Attempted]) -> int:
         return 0
     rows = [_row(one) for one in attempted]
     settled = execute(_SETTLE, {name: [row[name] for row in rows] for name in rows[0]})
+    inspector.keep([
+        Received(endpoint=one.due.endpoint, delivery=one.due.id, attempt=one.due.attempt, at=one.at,
+                 headers=one.sunk[0], body=one.sunk[1])
+        for one in attempted if one.sunk is not None
+    ])  # fmt: skip
     mine: dict[UUID, list[Attempted]] = {}
     for one in attempted:
         if one.outcome is not None and one.due.kind != record.TEST and one.due.mode != WebhookEndpoint.Mode.RETURN:
@@ -248,9 +257,14 @@ def _judge(endpoint: UUID, several: Sequence[Attempted]) -> None:
 
 def _is_well(endpoint: UUID, at: datetime) -> None:
     before = execute(_WELL, {"id": endpoint})
-    if before and before[0][0] == WebhookEndpoint.State.PAUSED:
-        execute(_ALL_DUE, {"id": endpoint, "at": at})
+    if before and before[0][0]:
+        all_due(endpoint, at)
         log.info("webhook_endpoint_resumed", endpoint=endpoint.hex)
+
+
+def all_due(endpoint: UUID, at: datetime) -> None:
+    """What waits for this endpoint is due now."""
+    execute(_ALL_DUE, {"id": endpoint, "at": at})
 
 
 def _has_failed(endpoint: UUID, number: int, first: datetime, at: datetime, *, anew: bool) -> None:
@@ -259,7 +273,8 @@ def _has_failed(endpoint: UUID, number: int, first: datetime, at: datetime, *, a
         return
     failures, since, state, probes = row[0]
     if state == WebhookEndpoint.State.PAUSED:
-        WebhookEndpoint.objects.filter(pk=endpoint, state=state).update(
+        # Without probe_at it was paused by hand: an attempt that was under way changes nothing.
+        WebhookEndpoint.objects.filter(pk=endpoint, state=state, probe_at__isnull=False).update(
             probes=probes + 1, probe_at=timing.next_probe(probes + 1, at)
         )
     elif (

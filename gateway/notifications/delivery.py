@@ -21,7 +21,8 @@ from django.db import connection
 
 from gateway import clock
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import claims, signing
+from gateway.models.webhooks import INSPECTOR
+from gateway.notifications import claims, inspector, signing
 from gateway.notifications.claims import Attempted, Due
 from gateway.notifications.fan_out import fan_out, waiting
 from gateway.notifications.record import Tell
@@ -57,6 +58,8 @@ def attempt(due: Due, lines: Lines | None = None) -> Attempted:
         outcome = Outcome(failure=Failure.BROKEN, reason="the endpoint's secret cannot be opened")
     else:
         headers, body = signing.sealed(due.mode, due.wrapper, due.keys, due.id, due.body, at)
+        if due.url == INSPECTOR:
+            return Attempted(due=due, at=at, outcome=inspector.answer(), sunk=(headers, body))
         outcome = call(
             "POST", due.url, headers=headers, body=body, timeout_s=TIMEOUT_S, limit_bytes=LIMIT_BYTES, lines=lines
         )
@@ -226,6 +229,6 @@ def next_at(merchant: Merchant) -> datetime | None:
             WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDelivery.State.WAITING)
             .order_by("due_at").values_list("due_at", flat=True).first()
         )  # fmt: skip
-        if first is not None:
+        if first is not None and not endpoint.is_held:
             moments.append(max(first, endpoint.probe_at) if endpoint.probe_at is not None else first)
     return min(moments, default=None)

@@ -16,7 +16,7 @@ from django.db import transaction
 from gateway import audit, clock, identifiers
 from gateway.audit import Actor
 from gateway.models import Channel, Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.models.webhooks import KINDS
+from gateway.models.webhooks import INSPECTOR, KINDS
 from gateway.notifications import claims, delivery, record, signing, timing
 from gateway.outbound import Forbidden, Outcome, target_of
 from gateway.secret import Secret
@@ -24,6 +24,7 @@ from gateway.vault import vault
 
 OVERLAP: Final = timedelta(hours=24)
 """How long the previous secret is honoured after a rotation; real time."""
+ADDRESS_CHANGED: Final = "the address or the form was changed: it is told again once it has answered a test message"
 MOST_ENDPOINTS: Final = 50
 """Of one merchant."""
 MAX_URL: Final = 2_048
@@ -89,6 +90,10 @@ def check(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]) -> None:
         raise Unusable(f"the kinds are one or more of {', '.join(KINDS)}; {told}")
     if len(url) > MAX_URL:
         raise Unusable(f"the URL has at most {MAX_URL:,} characters")
+    if url == INSPECTOR:
+        if settings.IS_LIVE:
+            raise Unusable("the inspector is there in the test environment only")
+        return
     try:
         target = target_of(url)
     except Forbidden as fault:
@@ -111,16 +116,23 @@ def activate(endpoint: WebhookEndpoint, *, by: Actor) -> Activation:
 
 
 def send_test(endpoint: WebhookEndpoint) -> Outcome:
-    """One test message, kept as a delivery with its attempt like any other; it is tried once."""
+    """The message that activates."""
     now = clock.now(endpoint.merchant)
-    lease, until = identifiers.row_id(), clock.real() + claims.LEASE
     about = {
         "webhookId": endpoint.pk.hex, "authentication": {"entityId": (endpoint.channel_id or endpoint.merchant_id).hex},
         "kinds": endpoint.kinds, "timestamp": clock.wire(now),
     }  # fmt: skip
+    return send(endpoint, record.ACTIVATION, record.text_of(record.TEST, record.ACTIVATION, about))
+
+
+def send(endpoint: WebhookEndpoint, action: str, text: str) -> Outcome:
+    """One message that is no event, kept as a delivery with its attempt like any other; it is tried once, and says
+    nothing about the endpoint's state."""
+    now = clock.now(endpoint.merchant)
+    lease, until = identifiers.row_id(), clock.real() + claims.LEASE
     row = WebhookDelivery.objects.create(
-        endpoint=endpoint, merchant_id=endpoint.merchant_id, kind=record.TEST, action=record.ACTIVATION,
-        body=record.text_of(record.TEST, record.ACTIVATION, about), due_at=now, created_at=now,
+        endpoint=endpoint, merchant_id=endpoint.merchant_id, kind=record.TEST, action=action,
+        body=text, due_at=now, created_at=now,
         give_up_at=now + timing.GIVE_UP_AFTER, lease=lease, lease_until=until,
     )  # fmt: skip
     honoured = endpoint.previous_until is not None and endpoint.previous_until > clock.real()
@@ -154,6 +166,50 @@ def rotate(
         after = {"previous_until": until.isoformat() if until else None}
         audit.record(by, "rotate", endpoint, after=after)
     return secret
+
+
+def change(endpoint: WebhookEndpoint, *, by: Actor, url: str, mode: str, wrapper: str, kinds: Sequence[str]) -> bool:
+    """Put these in the place of what stands; whether anything changed. A working endpoint that gets another address or
+    form is paused until it has answered a test message there: what happens meanwhile waits. Raises Unusable."""
+    check(url, mode=mode, wrapper=wrapper, kinds=kinds)
+    state = WebhookEndpoint.State
+    asked: dict[str, Any] = {"url": url, "mode": mode, "wrapper": wrapper, "kinds": list(dict.fromkeys(kinds))}
+    with transaction.atomic():
+        current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
+        before = {name: getattr(current, name) for name in asked}
+        if before == asked:
+            return False
+        anew = any(before[name] != asked[name] for name in ("url", "mode", "wrapper"))
+        if anew and current.state in (state.ACTIVE, state.PAUSED):
+            asked |= {"state": state.PAUSED, "reason": ADDRESS_CHANGED, "probes": 0, "probe_at": None}
+        _set(endpoint, **asked)
+        audit.record(by, "change", endpoint, before=before, after=asked)
+    return True
+
+
+def pause(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
+    """Send nothing until it is resumed; what happens waits, thirty days at most. False where it is not working."""
+    state = WebhookEndpoint.State
+    with transaction.atomic():
+        current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
+        if current.state not in (state.ACTIVE, state.PAUSED) or current.is_held:
+            return False
+        _set(endpoint, state=state.PAUSED, reason=f"paused by {by.name}"[:255], probes=0, probe_at=None)
+        audit.record(by, "pause", endpoint, before={"state": current.state}, after={"state": state.PAUSED})
+    return True
+
+
+def resume(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
+    """Send again, first what waited. False where it is not paused."""
+    state = WebhookEndpoint.State
+    with transaction.atomic():
+        current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
+        if current.state != state.PAUSED:
+            return False
+        _set(endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None)
+        claims.all_due(endpoint.pk, clock.now(endpoint.merchant))
+        audit.record(by, "resume", endpoint, before={"state": current.state}, after={"state": state.ACTIVE})
+    return True
 
 
 def switch_off(endpoint: WebhookEndpoint, *, by: Actor) -> None:

@@ -7,7 +7,7 @@ broken replay is simply run again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -45,10 +45,11 @@ ORDER BY n.id LIMIT %(limit)s
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which of a merchant's deliveries; what is None or empty chooses all. Times are the merchant's clock and those of
-    the event's making, both ends included."""
+    the event's making, both ends included. ``among``: the endpoints that whoever asks may use."""
 
     merchant: Merchant
     endpoint: WebhookEndpoint | None = None
+    among: Collection[UUID] | None = None
     delivery: UUID | None = None
     payment: UUID | None = None
     kinds: Sequence[str] = ()
@@ -79,23 +80,38 @@ def preview(selection: Selection) -> Preview:
 
 
 def replay(selection: Selection, *, batch: int = BATCH) -> Iterator[int]:
-    """Make them due now; yields how many were, after each batch. They go out with the next run, and each is taken
-    once: a worker delivers the first ones while later ones are still being chosen."""
-    last = UUID(int=0)
+    """Make them due now; yields how many were, after each batch. They go out with the next run."""
+    after: Position | None = None
     while True:
-        now = clock.now(selection.merchant)
-        chosen = _takes(_chosen(selection)).filter(pk__gt=last)
-        if WebhookDelivery.State.WAITING in selection.states:
-            chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
-        numbers = list(chosen.order_by("pk").values_list("pk", flat=True)[:batch])
-        if not numbers:
+        done, after = replay_some(selection, after, batch=batch)
+        if after is None:
             return
-        last = numbers[-1]
-        done = WebhookDelivery.objects.filter(pk__in=numbers, state__in=selection.states).update(
-            state=WebhookDelivery.State.WAITING, due_at=now, give_up_at=now + timing.GIVE_UP_AFTER, ended_at=None,
-            lease=None, lease_until=None,
-        )  # fmt: skip
         yield done
+
+
+Position = tuple[datetime, UUID]
+"""Where a replay has come to: the making and the id of the last delivery that was made due."""
+
+
+def replay_some(
+    selection: Selection, after: Position | None = None, *, batch: int = BATCH
+) -> tuple[int, Position | None]:
+    """Make the next of them due; how many, and where the next begin (None: there were none left). It goes by the time
+    of their making, so that what is delivered meanwhile is not chosen again."""
+    now = clock.now(selection.merchant)
+    chosen = _takes(_chosen(selection))
+    if WebhookDelivery.State.WAITING in selection.states:
+        chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
+    if after is not None:
+        chosen = chosen.filter(Q(created_at__gt=after[0]) | Q(created_at=after[0], pk__gt=after[1]))
+    found = list(chosen.order_by("created_at", "pk").values_list("created_at", "pk")[:batch])
+    if not found:
+        return 0, None
+    done = WebhookDelivery.objects.filter(pk__in=[key for _, key in found], state__in=selection.states).update(
+        state=WebhookDelivery.State.WAITING, due_at=now, give_up_at=now + timing.GIVE_UP_AFTER, ended_at=None,
+        lease=None, lease_until=None,
+    )  # fmt: skip
+    return done, found[-1]
 
 
 def missed(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
@@ -140,6 +156,8 @@ def _chosen(selection: Selection) -> QuerySet[WebhookDelivery]:
         "kind__in": list(selection.kinds) or None, "created_at__gte": selection.since,
         "created_at__lte": selection.until,
     }  # fmt: skip
+    if selection.among is not None:
+        chosen = chosen.filter(endpoint__in=selection.among)
     return chosen.filter(**{name: value for name, value in conditions.items() if value is not None})
 
 

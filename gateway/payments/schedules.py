@@ -179,6 +179,29 @@ def _own_agreement(job: Job) -> Agreement | None:
     return Agreement.objects.get(pk=job.agreement) if job.agreement is not None else None
 
 
+def pause(target: UUID | None, change: Change, channel: Channel | None) -> Payment:
+    """Charge nobody until the job is rescheduled, with something or nothing; what would have run meanwhile is not made
+    up for. Raises Refused: a job that is ending would lose its notice."""
+    for _ in range(MAX_TRIES):
+        job = find(target, change.merchant, channel, NOT_RESCHEDULED)
+        if job.state != Job.State.ACTIVE:
+            raise Refused(NOT_RESCHEDULED, more=_NOT_PAUSED[Job.State(job.state)])
+        sequence = job.sequence
+        job.state, job.reason, job.next_at = Job.State.SUSPENDED, Job.Reason.PAUSED, None
+        job.sequence, job.updated_at = sequence + 1, change.now
+        payment = _record(job, RESCHEDULED, registration_of(job, gone=True), sequence, change)
+        if payment is not None:
+            return payment
+    raise Refused(BUSY, status=409)
+
+
+_NOT_PAUSED: Final[Mapping[Job.State, str]] = {
+    Job.State.ENDING: "notice was given: rescheduling it takes the notice back",
+    Job.State.SUSPENDED: "it is suspended already",
+    Job.State.ENDED: "it has ended",
+}
+
+
 def deschedule(target: UUID | None, change: Change, channel: Channel | None) -> Payment:
     """Give notice: the job ends after its notice period. A second notice changes nothing. Raises Refused."""
     for _ in range(MAX_TRIES):

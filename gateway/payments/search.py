@@ -247,7 +247,7 @@ def page(scope: Scope, asked: Asked, filters: Filters, *, after: str = "", size:
     """One page of what ``scope`` reaches. ``after``: where the page before ended; what is no such place begins anew.
     Raises TooMuch."""
     place = Place.read(after)
-    with _patience():
+    with patience():
         if asked.shape:
             return _found(scope, asked, filters, place, size)
         return _listed(scope, filters, place, size)
@@ -414,7 +414,7 @@ def _cut(found: list[Payment], size: int) -> Page:
 
 
 @contextmanager
-def _patience() -> Iterator[None]:
+def patience() -> Iterator[None]:
     """Statements inside are given up after PATIENCE_MS. Raises TooMuch."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:

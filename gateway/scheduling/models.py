@@ -37,6 +37,7 @@ class Job(models.Model):
         CARD_EXPIRED = "CARD_EXPIRED"
         REGISTRATION_GONE = "REGISTRATION_GONE", "the registration was deleted or is past its retention period"
         AGREEMENT_ENDED = "AGREEMENT_ENDED", "the standing instruction allows no further payment"
+        PAUSED = "PAUSED", "somebody paused it"
         NOT_SET_UP = "NOT_SET_UP", "the channel does not take this payment any more"
 
     class Callable(models.TextChoices):

@@ -36,9 +36,14 @@ from gateway.models import (
     RequestLog,
     Role,
     ThreeDSecureConfiguration,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
+from gateway.models.webhooks import INSPECTOR
+from gateway.notifications import endpoints
 from gateway.rights import OF_ROLE, RIGHTS, Place, Scope
-from tests.support import shopper
+from gateway.scheduling.models import Job
+from tests.support import shopper, subscriptions
 from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 from tests.support.threeds import buy
@@ -67,6 +72,9 @@ def furnish(shop: Shop) -> None:
     assert shopper.create(shop.api).status == 200
     OfferRule.objects.create(merchant=shop.merchant, name="No night wallets")
     audit.record(BY, "change", shop.channel)
+    inspector, _secret = endpoints.make(shop.merchant, INSPECTOR, by=BY)
+    assert endpoints.activate(inspector, by=BY).active
+    subscriptions.started(shop.api, subscriptions.store_card(shop.api), job__expression="0 0 6 1 * ? *")
 
 
 @pytest.fixture
@@ -186,8 +194,8 @@ def test_a_page_shows_a_users_own_rows_and_nobody_elses(model: type[Model], own:
 ROWS_OF_THEIR_OWN = {
     each._meta.label
     for each in (
-        AcquirerAccount, AuditEntry, Authentication, Channel, Checkout, Merchant, Notification, OfferRule, Payment,
-        RequestLog, ThreeDSecureConfiguration,
+        AcquirerAccount, AuditEntry, Authentication, Channel, Checkout, Job, Merchant, Notification, OfferRule, Payment,
+        RequestLog, ThreeDSecureConfiguration, WebhookDelivery, WebhookEndpoint,
     )
 }  # fmt: skip
 

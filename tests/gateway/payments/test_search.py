@@ -197,5 +197,5 @@ def test_no_search_counts_or_reads_the_whole_table(shop: Shop, paid: Answer) -> 
 def test_what_takes_too_long_is_given_up(monkeypatch: Any, paid: Answer) -> None:
     """Brief: under a second, and a hint where that cannot be."""
     monkeypatch.setattr(search, "PATIENCE_MS", 1)
-    with pytest.raises(search.TooMuch), search._patience(), connection.cursor() as cursor:
+    with pytest.raises(search.TooMuch), search.patience(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(5)")

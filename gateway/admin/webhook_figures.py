@@ -1,0 +1,88 @@
+"""What the pages of webhooks count: attempts by hour, each endpoint's last attempt, what waits. All of it bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from gateway import clock
+from gateway.admin import pictures
+from gateway.models import WebhookEndpoint
+from gateway.rows import execute
+
+NEWEST: Final = 20_000
+"""Attempts that are looked at, the newest of all merchants."""
+MOST_WAITING: Final = 10_000
+HOURS: Final = 24
+
+# Attempts have the merchant's time; the picture's hours are real ones.
+_HOURS: Final = """
+SELECT date_trunc('hour', a.at - m.clock_offset) AS hour,
+    count(*) FILTER (WHERE a.status BETWEEN 200 AND 299), count(*) FILTER (WHERE a.status NOT BETWEEN 200 AND 299
+        OR a.status IS NULL)
+FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
+JOIN gateway_webhookdelivery d ON d.id = a.delivery_id JOIN gateway_merchant m ON m.id = d.merchant_id
+WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.at - m.clock_offset >= %(since)s::timestamptz
+GROUP BY hour
+"""
+_LAST: Final = """
+SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, a.at, a.status, a.failure
+FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
+JOIN gateway_webhookdelivery d ON d.id = a.delivery_id
+WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) ORDER BY d.endpoint_id, a.id DESC
+"""
+_WAITING: Final = """
+SELECT e.id, (SELECT count(*) FROM (SELECT 1 FROM gateway_webhookdelivery d
+    WHERE d.endpoint_id = e.id AND d.state = 'waiting' LIMIT %(most)s) AS counted)
+FROM unnest(%(endpoints)s::uuid[]) AS e(id)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Last:
+    """An endpoint's last attempt: ``at`` by the merchant's clock, the ``status`` of the answer or the ``failure``."""
+
+    at: datetime
+    status: int | None
+    failure: str
+
+    @property
+    def is_good(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def last_attempts(endpoints: Collection[UUID]) -> Mapping[UUID, Last]:
+    """Endpoint → its last attempt, where it is among the NEWEST of the installation."""
+    rows = execute(_LAST, {"endpoints": list(endpoints), "newest": NEWEST}) if endpoints else []
+    return {row[0]: Last(at=row[1], status=row[2], failure=row[3]) for row in rows}
+
+
+def waiting(endpoints: Collection[UUID]) -> Mapping[UUID, int]:
+    """Endpoint → deliveries that wait, counted up to MOST_WAITING."""
+    rows = execute(_WAITING, {"endpoints": list(endpoints), "most": MOST_WAITING}) if endpoints else []
+    return {row[0]: int(row[1]) for row in rows}
+
+
+def by_hour(endpoints: Collection[UUID], chosen: WebhookEndpoint | None = None) -> SafeString:
+    """Attempts that went well and that failed, by hour (UTC), the last day, as a picture with its table."""
+    hour = clock.real().replace(minute=0, second=0, microsecond=0)
+    since = hour - timedelta(hours=HOURS - 1)
+    rows: list[tuple[Any, ...]] = (
+        execute(_HOURS, {"endpoints": list(endpoints), "since": since, "newest": NEWEST}) if endpoints else []
+    )
+    counted = {row[0]: (int(row[1]), int(row[2])) for row in rows}
+    link = reverse("admin:gateway_webhookdelivery_changelist")
+    link += f"?endpoint={chosen.pk.hex}" if chosen is not None else ""
+    hours = [since + timedelta(hours=number) for number in range(HOURS)]
+    return pictures.stacked(
+        [(f"{at:%H}:00", counted.get(at, (0, 0)), link if at in counted else "") for at in hours],
+        (("good", _("answered 2xx")), ("bad", _("failed"))),
+        title=_("Attempts by hour (UTC), the last 24 hours"),
+    )

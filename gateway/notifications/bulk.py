@@ -1,0 +1,68 @@
+"""Bulk replay as background work: slices of what was chosen are made due again. Source: design, J3, step 6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from gateway import wake, work
+from gateway.models import BackgroundWork, Merchant, WebhookEndpoint
+from gateway.notifications import replay
+from gateway.notifications.replay import Selection
+
+RIGHT: Final = "gateway.change_webhookendpoint"
+SLICE: Final = 200
+WEBHOOKS: Final = "webhooks"
+"""The timer that delivers."""
+
+
+def parameters_of(selection: Selection) -> dict[str, Any]:
+    """A selection as the work keeps it. ``until`` must be set: what is made later is not meant."""
+    assert selection.until is not None
+    return {
+        "merchant": selection.merchant.pk.hex,
+        "among": sorted(one.hex for one in selection.among or ()),
+        "endpoint": selection.endpoint.pk.hex if selection.endpoint is not None else "",
+        "payment": selection.payment.hex if selection.payment is not None else "",
+        "kinds": list(selection.kinds),
+        "states": list(selection.states),
+        "since": selection.since.isoformat() if selection.since is not None else "",
+        "until": selection.until.isoformat(),
+    }
+
+
+def selection_of(kept: Mapping[str, Any]) -> Selection:
+    """Raises GivenUp where the merchant or endpoint is gone."""
+    merchant = Merchant.objects.filter(pk=UUID(kept["merchant"])).first()
+    endpoint = WebhookEndpoint.objects.filter(pk=UUID(kept["endpoint"])).first() if kept["endpoint"] else None
+    if merchant is None or (kept["endpoint"] and endpoint is None):
+        raise work.GivenUp("The endpoint is not there any more.")
+    return Selection(
+        merchant=merchant, endpoint=endpoint, among=[UUID(one) for one in kept["among"]],
+        payment=UUID(kept["payment"]) if kept["payment"] else None, kinds=kept["kinds"], states=kept["states"],
+        since=datetime.fromisoformat(kept["since"]) if kept["since"] else None,
+        until=datetime.fromisoformat(kept["until"]),
+    )  # fmt: skip
+
+
+def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.Slice:
+    """Make the next SLICE of them due. A slice that is done twice makes the same deliveries due: each goes out once
+    more, or was on its way."""
+    selection = selection_of(row.parameters["selection"])
+    total = row.total if row.total is not None else replay.preview(selection).events
+    place = row.cursor.get("after")
+    after = (datetime.fromisoformat(place[0]), UUID(place[1])) if place else None
+    done, after = replay.replay_some(selection, after, batch=SLICE)
+    if done:
+        wake.wake(WEBHOOKS)
+    return work.Slice(
+        done=row.done + done, total=max(total, row.done + done), finished=after is None,
+        cursor={"after": [after[0].isoformat(), after[1].hex]} if after is not None else dict(row.cursor),
+        message="Made due again; the list tells how each went." if after is None else "",
+    )  # fmt: skip
+
+
+KIND: Final = work.add(work.Kind(name="webhook replay", about="webhooks sent once more", right=RIGHT, step=step))
