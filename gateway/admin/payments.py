@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -30,6 +31,8 @@ from gateway.payments.particulars import particulars_of
 from gateway.payments.search import SHAPES, Asked, FullNumber, TooMuch, asked_for
 from gateway.payments.story import TITLES, Moment, Story, story_of, title_of
 from gateway.results import Family
+from gateway.rights import Place
+from gateway.scheduling.models import JobRun
 
 CHOICES_AT_MOST = 100
 """Channels and merchants that a filter offers by name."""
@@ -138,6 +141,7 @@ class PaymentAdmin(ReadOnly):
             "particulars": particulars_of(payment), "card": _card(payment), "told": json_text(told),
             "offers": story.offers if self.may(request, "gateway.operate_payment", payment) else [],
             "curls": curls_of(payment, story.offers), "ids": _ids(payment), "title_of": title_of(payment),
+            "see_deliveries": self.scope(request).covers(Place(merchant=payment.merchant_id)),
             "approvals": story.approvals, "back": request.GET.get("back", ""), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/clerk/payment.html", context)
@@ -259,6 +263,7 @@ def _card(payment: Payment) -> dict[str, Any]:
 def _ids(payment: Payment) -> list[tuple[str, str, str]]:
     """(name, value, address of its page)."""
     request_log = reverse("admin:gateway_requestlog_change", args=[payment.request_id])
+    schedule = _schedule_of(payment)
     logged = RequestLog.objects.filter(pk=payment.request_id).exists()
     named = [
         ("id", payment.id.hex, ""),
@@ -269,6 +274,8 @@ def _ids(payment: Payment) -> list[tuple[str, str, str]]:
         (_("Channel"), str(payment.channel), ""),
         ("referencedId", payment.referenced.hex if payment.referenced else "",
          reverse("admin:gateway_payment_change", args=[payment.referenced]) if payment.referenced else ""),
+        (_("Schedule"), schedule.hex if schedule else "",
+         reverse("admin:scheduling_job_change", args=[schedule]) if schedule else ""),
         ("registrationId", payment.registration.hex if payment.registration else "",
          reverse("admin:gateway_registration_change", args=[payment.registration]) if payment.registration else ""),
         (_("Connector"), payment.connector, ""),
@@ -277,6 +284,13 @@ def _ids(payment: Payment) -> list[tuple[str, str, str]]:
         ("testMode", payment.test_mode, ""),
     ]  # fmt: skip
     return [each for each in named if each[1]]
+
+
+def _schedule_of(payment: Payment) -> UUID | None:
+    """The schedule that a payment is a run or a record of."""
+    if payment.payment_type in ("SD", "RS", "DS"):
+        return payment.chain
+    return JobRun.objects.filter(payment=payment.pk).values_list("job", flat=True).first()
 
 
 __all__ = ["Asked", "Channel", "Merchant", "PaymentAdmin"]

@@ -46,7 +46,7 @@ OFFERED: Final = ("CP", "RF", "RV", "RB")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """One thing that happened. ``tone``: good, bad, wait or plain. ``lines``: more about it, one a line. ``sent`` and
-    ``received``: an exchange's messages, masked."""
+    ``received``: an exchange's messages, masked. ``delivery``: the webhook that was tried."""
 
     at: datetime
     kind: str
@@ -56,6 +56,7 @@ class Moment:
     payment: Payment | None = None
     sent: Mapping[str, Any] | None = None
     received: Mapping[str, Any] | None = None
+    delivery: UUID | None = None
     order: int = 0
 
 
@@ -352,7 +353,7 @@ def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Mom
         what = f"{delivery.kind} {delivery.action}"
         found.append(
             Moment(
-                at=row.at, kind="webhook", tone="good" if good else "bad", order=100,
+                at=row.at, kind="webhook", tone="good" if good else "bad", order=100, delivery=delivery.pk,
                 title=f"Webhook {what}, attempt {row.number}: {row.status or row.failure}",
                 lines=(mask_text(delivery.url or delivery.endpoint.url), f"Took {row.duration_ms} ms"),
                 payment=by_key.get(delivery.payment) if delivery.payment is not None else None,
