@@ -2,7 +2,8 @@
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
-    const text = document.getElementById(button.dataset.copy).innerText.trim();
+    const source = document.getElementById(button.dataset.copy);
+    const text = ("value" in source ? source.value : source.innerText).trim();
     const before = button.textContent;
     try {
       await navigator.clipboard.writeText(text);

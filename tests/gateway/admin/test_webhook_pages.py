@@ -120,7 +120,7 @@ def test_a_secret_is_shown_once_to_somebody_just_seen(dora: Client, shop: Shop) 
     row = WebhookEndpoint.objects.get()
     found = re.search(r'id="secret" readonly value="([0-9a-f]{64})"', made.content.decode())
     assert found is not None
-    assert made["Cache-Control"] == "no-store"
+    assert "no-store" in made["Cache-Control"]
     for page in (f"{ENDPOINTS}{row.pk}/change/", ENDPOINTS, f"{ENDPOINTS}{row.pk}/history/"):
         assert found.group(1) not in dora.get(page).content.decode()
     assert AuditEntry.objects.filter(subject="webhookendpoint", action="add", actor="dora").count() == 1
