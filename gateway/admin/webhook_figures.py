@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from gateway import clock
-from gateway.admin import pictures
+from gateway.admin import plots
 from gateway.models import WebhookEndpoint
 from gateway.rows import execute
 
@@ -81,7 +81,7 @@ def by_hour(endpoints: Collection[UUID], chosen: WebhookEndpoint | None = None) 
     link = reverse("admin:gateway_webhookdelivery_changelist")
     link += f"?endpoint={chosen.pk.hex}" if chosen is not None else ""
     hours = [since + timedelta(hours=number) for number in range(HOURS)]
-    return pictures.stacked(
+    return plots.stacked(
         [(f"{at:%H}:00", counted.get(at, (0, 0)), link if at in counted else "") for at in hours],
         (("good", _("answered 2xx")), ("bad", _("failed"))),
         title=_("Attempts by hour (UTC), the last 24 hours"),
