@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0015_timer_runs"),
+        ("gateway", "0016_inspector"),
     ]
 
     operations = [
