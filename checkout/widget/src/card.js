@@ -25,7 +25,7 @@ function frameBox(view, name, field, group, on) {
 
 // How long a frame may take: all in all, and to speak after its document stands.
 const FRAME_MS = 15000;
-const HELLO_MS = 2000;
+const HELLO_MS = 4000;
 
 function framesLost(view) {
   if (view.over || view.lost) return;
