@@ -46,6 +46,17 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
         Item(title=_("Authentications"), icon="verified_user", page="gateway.Authentication",
              right="gateway.view_authentication"),
     )),
+    (_("Books"), (
+        Item(title=_("Payouts"), icon="account_balance_wallet", page="reporting.Settlement",
+             right="reporting.view_settlement"),
+        Item(title=_("Settlement files"), icon="upload_file", page="reporting.SettlementFile",
+             right="reporting.view_settlementfile"),
+        Item(title=_("Exceptions"), icon="rule_folder", page="reporting.SettlementRecord",
+             right="reporting.view_settlementrecord"),
+        Item(title=_("Reconciliation files"), icon="table_view", page="reporting.ReconciliationFile",
+             right="reporting.view_reconciliationfile"),
+        Item(title=_("Disputes"), icon="gavel", page="chargebacks.Chargeback", right="chargebacks.view_chargeback"),
+    )),
     (_("Requests and events"), (
         Item(title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"),
         Item(title=_("Webhooks"), icon="webhook", page="gateway.WebhookEndpoint",

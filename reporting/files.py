@@ -10,11 +10,12 @@ import base64
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, BinaryIO, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -32,6 +33,8 @@ PIECE_BYTES: Final = 256 * 1024
 PREVIEWED: Final = 20
 """Lines that a preview shows; their errors and those of all others are counted."""
 MOST_FAULTS_SHOWN: Final = 100
+LOOKED_THROUGH: Final = 50_000
+"""Lines of a file that a page looks through before somebody confirms; all are read afterwards."""
 
 
 class SeenBefore(Exception):
@@ -53,7 +56,8 @@ class Shown:
 
 @dataclass(slots=True, kw_only=True)
 class Preview:
-    """What a file would be, with nothing written. ``faults``: faulty lines; ``first_faults``: the first of them."""
+    """What a file would be, with nothing written. ``faults``: faulty lines; ``first_faults``: the first of them;
+    ``cut``: there are more lines than were looked at."""
 
     format: str
     columns: Sequence[str]
@@ -63,15 +67,19 @@ class Preview:
     lines: int = 0
     faults: int = 0
     totals: dict[str, Any] = field(default_factory=dict)
+    cut: bool = False
 
 
-def preview(stream: BinaryIO, institute: ClearingInstitute) -> Preview:
-    """Read ``stream`` to its end and say what is in it. Raises NotReadable."""
+def preview(stream: BinaryIO, institute: ClearingInstitute, most: int | None = None) -> Preview:
+    """Read ``stream`` to its end, or ``most`` lines, and say what is in it. Raises NotReadable."""
     adapter = _format_of(stream, institute)
     opened = adapter.open(stream, 0, 0)
     reading = Reading(opened.present, institute.zone)
     found = Preview(format=adapter.name, columns=opened.present, unused=opened.unused)
     for line in opened.lines:
+        if found.lines == most:
+            found.cut = True
+            break
         found.lines += 1
         faults = line.faults
         if line.values is not None:
@@ -109,7 +117,7 @@ def receive(
     if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
         raise SeenBefore(known)
     file = SettlementFile(
-        institute=institute, name=_plain(name), sha256=digest, size=size, format=adapter.name,
+        institute=institute, name=plain(name), sha256=digest, size=size, format=adapter.name,
         time_zone=institute.time_zone, source=source, received_by=by.name[:150], received_at=clock.real(),
     )  # fmt: skip
     try:
@@ -118,7 +126,7 @@ def receive(
             stream.seek(0)
             for number, octets in enumerate(iter(lambda: stream.read(PIECE_BYTES), b"")):
                 piece = FilePiece(file=file, number=number)
-                piece.sealed = _seal(octets, piece)
+                piece.sealed = seal(octets, piece.id)
                 piece.save(force_insert=True)
             audit.record(by, "receive", file, after={"name": file.name, "institute": institute.name, "size": size})
     except IntegrityError:
@@ -154,25 +162,26 @@ def _digest(stream: BinaryIO) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A file's own name, without folders and without what does not print."""
     last = PurePath(name.replace("\\", "/")).name
     return mask_text("".join(char if char.isprintable() else "�" for char in last))[:255] or "file"
 
 
-def _seal(octets: bytes, piece: FilePiece) -> bytes:
-    return vault().seal(Secret(base64.b64encode(zlib.compress(octets, 1)).decode()), piece.id)
+def seal(octets: bytes, ident: UUID) -> bytes:
+    """A piece of a file, sealed for the row or name ``ident``."""
+    return vault().seal(Secret(base64.b64encode(zlib.compress(octets, 1)).decode()), ident)
 
 
-def _opened(piece: FilePiece) -> bytes:
-    return zlib.decompress(base64.b64decode(vault().open(piece.sealed, piece.id).reveal()))
+def unseal(sealed: bytes, ident: UUID) -> bytes:
+    return zlib.decompress(base64.b64decode(vault().open(sealed, ident).reveal()))
 
 
-class _Pieces(io.RawIOBase):
-    """The bytes of a file, piece by piece."""
+class Pieces(io.RawIOBase):
+    """The bytes of a file of ``size``, piece by piece of PIECE_BYTES: ``fetch`` gives each by its number."""
 
-    def __init__(self, file: SettlementFile) -> None:
-        self._file = file
+    def __init__(self, fetch: Callable[[int], bytes], size: int) -> None:
+        self._fetch, self._size = fetch, size
         self._place = 0
         self._held: tuple[int, bytes] = (-1, b"")
 
@@ -186,7 +195,7 @@ class _Pieces(io.RawIOBase):
         if whence == io.SEEK_CUR:
             place += self._place
         elif whence == io.SEEK_END:
-            place += self._file.size
+            place += self._size
         self._place = place
         return place
 
@@ -196,8 +205,7 @@ class _Pieces(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         number, offset = divmod(self._place, PIECE_BYTES)
         if self._held[0] != number:
-            piece = FilePiece.objects.filter(file=self._file, number=number).first()
-            self._held = number, _opened(piece) if piece is not None else b""
+            self._held = number, self._fetch(number)
         octets = self._held[1][offset : offset + len(buffer)]
         buffer[: len(octets)] = octets
         self._place += len(octets)
@@ -206,7 +214,12 @@ class _Pieces(io.RawIOBase):
 
 def content(file: SettlementFile) -> BinaryIO:
     """The bytes of a file that is not done yet."""
-    return io.BufferedReader(_Pieces(file), PIECE_BYTES)
+
+    def fetch(number: int) -> bytes:
+        piece = FilePiece.objects.filter(file=file, number=number).first()
+        return unseal(piece.sealed, piece.id) if piece is not None else b""
+
+    return io.BufferedReader(Pieces(fetch, file.size), PIECE_BYTES)
 
 
 def forget_content(file: SettlementFile) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from django.template.loader import render_to_string
@@ -28,19 +29,19 @@ class Bar:
 
 
 def stacked(
-    rows: Sequence[tuple[str, Sequence[int], str]], kinds: Sequence[tuple[str, str]], *, title: str
+    rows: Sequence[tuple[str, Sequence[int | Decimal], str]], kinds: Sequence[tuple[str, str]], *, title: str
 ) -> SafeString:
     """Columns of several parts. ``rows``: label, figures, address of the list behind it ('' for none); ``kinds``: class
     and name of each part. A table with the same figures goes along, folded."""
     top = max((sum(figures) for _, figures, _ in rows), default=0)
     step = WIDTH / max(1, len(rows))
     every = max(1, -(-len(rows) // MOST_LABELS))
-    scale = (HEIGHT - FOOT - HEAD) / top if top else 0.0
+    scale = (HEIGHT - FOOT - HEAD) / float(top) if top else 0.0
     columns = []
     for place, (label, figures, link) in enumerate(rows):
         floor, parts = float(HEIGHT - FOOT), []
         for (kind, name), figure in zip(kinds, figures, strict=True):
-            high = figure * scale
+            high = float(figure) * scale
             floor -= high
             box = (round(place * step + step * 0.12, 2), round(floor, 2), round(step * 0.76, 2), round(high, 2))
             parts.append((kind, *box, f"{label}: {name} {figure:,}"))

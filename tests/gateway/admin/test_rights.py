@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,8 +21,10 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from chargebacks import ledger
+from chargebacks.models import Chargeback
 from checkout.models import Checkout, OfferRule
-from gateway import audit, rights
+from gateway import audit, clock, rights
 from gateway.admin.kit import OfInstallation, OfMerchant
 from gateway.models import (
     AcquirerAccount,
@@ -43,7 +46,9 @@ from gateway.models.webhooks import INSPECTOR
 from gateway.notifications import endpoints
 from gateway.rights import OF_ROLE, RIGHTS, Place, Scope
 from gateway.scheduling.models import Job
-from tests.support import shopper, subscriptions
+from reporting.models import ClearingInstitute, Settlement, SettlementRecord
+from reporting.outgoing import ReconciliationFile
+from tests.support import settlement, shopper, subscriptions
 from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 from tests.support.threeds import buy
@@ -75,6 +80,21 @@ def furnish(shop: Shop) -> None:
     inspector, _secret = endpoints.make(shop.merchant, INSPECTOR, by=BY)
     assert endpoints.activate(inspector, by=BY).active
     subscriptions.started(shop.api, subscriptions.store_card(shop.api), job__expression="0 0 6 1 * ? *")
+    keep_books(shop)
+
+
+def keep_books(shop: Shop) -> None:
+    """A line that waits for somebody, a dispute, a reconciliation file."""
+    of = ClearingInstitute.objects.filter(key="simulated").first() or settlement.institute()
+    own = shop.channel.pk.hex
+    row = settlement.line(ClearingInstituteMerchantId=own, ConnectorTxId1=f"unknown-{own[:8]}", Amount="7.77")
+    assert settlement.take_in(settlement.csv([row]), of, f"{shop.merchant.name}.csv").unmatched == 1
+    paid = settlement.payment_of(shop.api.pay().id)
+    ledger.charge_back(paid, Decimal("10.00"), by=BY)
+    now = clock.real()
+    ReconciliationFile.objects.create(
+        merchant=shop.merchant, day=now.date(), begins_at=now, ends_at=now, names={}, offset=timedelta()
+    )
 
 
 @pytest.fixture
@@ -194,8 +214,9 @@ def test_a_page_shows_a_users_own_rows_and_nobody_elses(model: type[Model], own:
 ROWS_OF_THEIR_OWN = {
     each._meta.label
     for each in (
-        AcquirerAccount, AuditEntry, Authentication, Channel, Checkout, Job, Merchant, Notification, OfferRule, Payment,
-        RequestLog, ThreeDSecureConfiguration, WebhookDelivery, WebhookEndpoint,
+        AcquirerAccount, AuditEntry, Authentication, Channel, Chargeback, Checkout, Job, Merchant, Notification,
+        OfferRule, Payment, ReconciliationFile, RequestLog, Settlement, SettlementRecord, ThreeDSecureConfiguration,
+        WebhookDelivery, WebhookEndpoint,
     )
 }  # fmt: skip
 

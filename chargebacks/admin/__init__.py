@@ -1,0 +1,5 @@
+"""The back office's pages of disputes."""
+
+from chargebacks.admin import disputes
+
+__all__ = ["disputes"]

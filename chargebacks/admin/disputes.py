@@ -1,0 +1,264 @@
+"""Disputes: how long is left, what proves what, evidence, one submission, the outcome. Source: design, J6.
+
+Verbs: chargebacks.cases, evidence, ledger. What is entered by hand from a payment is chargebacks.admin.by_hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
+
+from chargebacks import cases, evidence, ledger
+from chargebacks.admin import by_hand
+from chargebacks.checklist import ITEMS, wanted, words
+from chargebacks.evidence import NotEvidence
+from chargebacks.models import Chargeback, Evidence
+from chargebacks.states import CLOSED, ImpossibleMove, State
+from gateway import clock, identifiers, rights
+from gateway.admin import plots
+from gateway.admin.kit import ReadOnly, actor
+from gateway.models import Authentication, Payment
+from gateway.payments.refusal import Refused
+
+SHOWN_AT_MOST: Final = 200
+PICTURED: Final = timedelta(days=90)
+MERCHANTS_AT_MOST: Final = 50
+LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingProxyType(
+    {
+        "open": (lazy("To answer"), (State.OPEN,)), "submitted": (lazy("Submitted"), (State.SUBMITTED,)),
+        "closed": (lazy("Closed"), tuple(CLOSED)), "all": (lazy("All"), tuple(State)),
+    }
+)  # fmt: skip
+PILLS: Final[Mapping[str, tuple[str, str | Promise]]] = MappingProxyType(
+    {
+        State.OPEN: ("wait", lazy("To answer")), State.SUBMITTED: ("wait", lazy("Submitted, the bank decides")),
+        State.WON: ("good", lazy("Won")), State.LOST: ("bad", lazy("Lost")),
+        State.ACCEPTED: ("plain", lazy("Accepted")),
+    }
+)  # fmt: skip
+
+
+@admin.register(Chargeback)
+class ChargebackAdmin(ReadOnly):
+    sensitive = True
+
+    def get_urls(self) -> list[URLPattern]:
+        name, wrap = "chargebacks_chargeback_", self.admin_site.admin_view
+        own = [
+            path("<uuid:case>/do/", wrap(self.do_view), name=f"{name}do"),
+            path("<uuid:case>/evidence/<uuid:evidence>/", wrap(self.evidence_view), name=f"{name}evidence"),
+            path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
+            path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
+        ]
+        return own + super().get_urls()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        own, reason = self.get_queryset(request), request.GET.get("reason", "")
+        chosen = request.GET.get("list", "all" if reason else "open")
+        chosen = chosen if chosen in LISTS else "open"
+        rows = own.select_related("merchant").filter(state__in=LISTS[chosen][1])
+        rows = rows.filter(reason_code=reason) if reason else rows
+        # What has to be answered stands in the order of deadlines, the rest newest first.
+        rows = rows.order_by("due_at") if chosen == "open" else rows.order_by("-opened_at")
+        merchants = rights.merchants_of(request.user, "chargebacks.view_chargeback").order_by("name")
+        context = {
+            **self.admin_site.each_context(request), "title": _("Disputes"), "opts": self.opts, "chosen": chosen,
+            "lists": [(name, title, name == chosen) for name, (title, _states) in LISTS.items()], "reason": reason,
+            "rows": [_listed(row) for row in rows[:SHOWN_AT_MOST]], "picture": _picture(own),
+            "contacts": [(one, list(one.dispute_contacts.order_by("email")),
+                          rights.allowed(request.user, "chargebacks.change_contact", rights.Place(merchant=one.pk)))
+                         for one in merchants.prefetch_related("dispute_contacts")[:MERCHANTS_AT_MOST]],
+            **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/books/disputes.html", context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
+        case = self._case(request, unquote(object_id))
+        self.record(request, "view", case)
+        disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
+        open_ = case.state == State.OPEN and clock.now(case.merchant) < case.due_at
+        files = list(case.evidence.order_by("added_at"))
+        asked = {item.key for item in wanted(case.reason_code)}
+        more = [item for key, item in ITEMS.items() if key not in asked]
+        context = {
+            **self.admin_site.each_context(request), "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
+            "opts": self.opts, "original": case, "case": _listed(case), "row": case, "disputed": disputed,
+            "proofs": _proofs(disputed), "events": list(case.events.order_by("sequence")), "limits": evidence.limits(),
+            "checklist": [(item, [file for file in files if file.item == item.key])
+                          for item in wanted(case.reason_code)],
+            "others": [file for file in files if file.item not in asked], "items": [*wanted(case.reason_code), *more],
+            "files": files, "missing": evidence.missing_of(case), "open": open_,
+            "may_change": self.may(request, "change", case),
+            "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == State.SUBMITTED,
+            "next": list(case.next.all()[:1]), **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/books/dispute.html", context)
+
+    # --- what is done -----------------------------------------------------------------------------------------------
+
+    def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
+        row = self._case(request, str(case))
+        if not self.may(request, "change", row):
+            raise PermissionDenied
+        if request.method == "POST":
+            try:
+                if said := self._did(request, row):
+                    messages.success(request, said)
+            except (ImpossibleMove, NotEvidence, Refused) as fault:
+                messages.error(request, str(fault))
+        return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
+
+    def _did(self, request: HttpRequest, case: Chargeback) -> str:
+        """Do what the form says, and say it. Raises ImpossibleMove, NotEvidence and Refused."""
+        verb, by, note = request.POST.get("verb", ""), actor(request), request.POST.get("note", "")[:500]
+        if verb == "add":
+            sent = request.FILES.get("file")
+            if sent is None:
+                raise NotEvidence(_("choose a file"))
+            stream: Any = sent
+            evidence.add(case, request.POST.get("item", ""), sent.name or "", stream, by)
+            return _("The file was added.")
+        if verb == "remove":
+            file = case.evidence.filter(pk=identifiers.parse_id(request.POST.get("evidence", ""))).first()
+            if file is None:
+                raise NotEvidence(_("the file is not there any more"))
+            evidence.remove(file, by)
+            return _("The file was taken back.")
+        if verb == "submit":
+            if request.POST.get("sure") != "yes":
+                raise ImpossibleMove(_("say that you are sure: it is submitted once and for good"))
+            cases.submit(case, by, note)
+            return _("Submitted. The bank decides now.")
+        if verb == "accept":
+            if request.POST.get("sure") != "yes":
+                raise ImpossibleMove(_("say that you are sure: the money stays with the shopper"))
+            cases.accept(case, by, note or _("Accepted."))
+            return _("Accepted. The money stays with the shopper.")
+        if verb in ("win", "lose"):
+            ledger.simulate_outcome(case, by, won=verb == "win")
+            return _("The simulated bank has decided.")
+        return ""
+
+    def evidence_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse | StreamingHttpResponse:
+        """A file of evidence, to be kept and not shown as a page."""
+        row = self._case(request, str(case))
+        file = row.evidence.filter(pk=evidence).first()
+        if file is None:
+            raise Http404
+        self.record(request, "evidence fetched", row, after={"name": file.name})
+        return _file(file)
+
+    def by_hand_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
+        row = Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
+        if row is None or not rights.allowed(request.user, "gateway.view_payment", row):
+            raise Http404
+        if not rights.allowed(request.user, "chargebacks.add_chargeback", row):
+            raise PermissionDenied
+        return by_hand.view(self, request, row)
+
+    def contacts_view(self, request: HttpRequest, merchant: Any) -> HttpResponse:
+        row = rights.merchants_of(request.user, "chargebacks.change_contact").filter(pk=merchant).first()
+        if row is None:
+            raise Http404
+        if request.method == "POST":
+            by_hand.contact(request, row)
+        return redirect(reverse("admin:chargebacks_chargeback_changelist"))
+
+    def _case(self, request: HttpRequest, ident: str) -> Chargeback:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        return Chargeback.objects.select_related("merchant", "channel", "previous").get(pk=found.pk)
+
+
+def _file(file: Evidence) -> StreamingHttpResponse:
+    answer = StreamingHttpResponse(evidence.content(file), content_type=file.content_type)
+    answer["Content-Length"] = str(file.size)
+    answer["Content-Disposition"] = f'attachment; filename="{file.pk.hex}{evidence.KINDS[file.content_type][0]}"'
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _listed(case: Chargeback) -> dict[str, Any]:
+    tone, text = PILLS[case.state]
+    zone = ZoneInfo(case.merchant.time_zone)
+    return {
+        "row": case, "pill": {"tone": tone, "text": str(text)}, "words": words(case.reason_code),
+        "left": _left(case), "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})",
+        "address": reverse("admin:chargebacks_chargeback_change", args=[case.pk]),
+        "payment": reverse("admin:gateway_payment_change", args=[case.disputed]),
+    }  # fmt: skip
+
+
+def _left(case: Chargeback) -> dict[str, str] | None:
+    """How long is left to answer, and how much that presses; None for a case that is not open."""
+    if case.state != State.OPEN:
+        return None
+    left: timedelta = case.due_at - clock.now(case.merchant)
+    if left <= timedelta():
+        return {"tone": "bad", "text": _("too late")}
+    days = -(-left // timedelta(days=1))
+    text = ngettext("%d day left", "%d days left", days) % days
+    return {"tone": "bad" if days <= 3 else "wait" if days <= 7 else "plain", "text": text}
+
+
+def _proofs(payment: Payment) -> list[tuple[str, str]]:
+    """What was known of the shopper when the payment was made."""
+    found: list[tuple[str, str]] = []
+    proof = Authentication.objects.filter(payment=payment.chain).first()
+    if proof is not None:
+        named = ((_("3-D Secure"), proof.version), (_("Result"), proof.trans_status), (_("Flow"), proof.flow),
+                 ("ECI", proof.eci), (_("Directory's id"), proof.ds_transaction))  # fmt: skip
+        found += [(name, value) for name, value in named if value]
+    elif sent := payment.request.get("threeDSecure"):
+        found.append((_("3-D Secure"), _("by another provider, ECI %s") % sent.get("eci", "–")))
+    else:
+        found.append((_("3-D Secure"), _("not asked for this payment")))
+    found.append((_("Address check (AVS)"), payment.answer.get("avs") or _("not told")))
+    found.append((_("Security code (CVV)"), payment.answer.get("cvv") or _("not told")))
+    customer = payment.request.get("customer")
+    if isinstance(customer, dict):
+        found += [(name, str(customer[key])) for name, key in ((_("E-mail"), "email"), (_("IP address"), "ip"))
+                  if customer.get(key)]  # fmt: skip
+    return found
+
+
+def _picture(own: QuerySet[Chargeback]) -> Any:
+    """The last 90 days by reason and outcome; each column leads to its disputes."""
+    since: datetime = clock.real() - PICTURED
+    counted: dict[str, list[int]] = {}
+    rows = own.filter(opened_at__gte=since).values("reason_code", "state").annotate(n=Count("id"))
+    place = {State.WON: 0, State.OPEN: 1, State.SUBMITTED: 1, State.LOST: 2, State.ACCEPTED: 2}
+    for row in rows.order_by("reason_code"):
+        counted.setdefault(row["reason_code"], [0, 0, 0])[place[row["state"]]] += row["n"]
+    if not counted:
+        return ""
+    kinds = (("good", _("won")), ("wait", _("not decided")), ("bad", _("lost or accepted")))
+    shown = [(code[-3:] + " " + words(code)[:28], figures, f"?reason={code}") for code, figures in counted.items()]
+    return plots.stacked(shown, kinds, title=_("Disputes by reason and outcome, 90 days"))

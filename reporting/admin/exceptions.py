@@ -1,0 +1,248 @@
+"""The queue of settlement: lines with several candidates or none, findings, and what a clerk does about them.
+
+Verbs: reporting.exceptions. Source: design, J5, steps 4 to 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from gateway import identifiers, rights
+from gateway.admin.kit import ReadOnly, actor
+from gateway.admin.showing import pill
+from gateway.models import Payment
+from gateway.payments import search
+from gateway.payments.filters import filters_of
+from gateway.payments.refusal import Refused
+from gateway.payments.search import FullNumber, TooMuch, asked_for
+from reporting import exceptions
+from reporting.exceptions import NotPossible
+from reporting.findings import BY_NAME
+from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
+
+SHOWN_AT_MOST: Final = 100
+FOUND_AT_MOST: Final = 20
+LISTS: Final = {
+    "open": lazy("All to do"), "multiple": lazy("Several candidates"), "unmatched": lazy("Not matched"),
+    "findings": lazy("Findings"), "marked": lazy("Marked"),
+}  # fmt: skip
+PILLS: Final = {
+    Matching.MATCHED: ("good", lazy("✓ Matched")), Matching.MULTIPLE_MATCHES: ("wait", lazy("≟ Several candidates")),
+    Matching.NOT_MATCHED: ("bad", lazy("? Not matched")), "": ("plain", lazy("Fee")),
+}  # fmt: skip
+
+
+@admin.register(SettlementRecord)
+class SettlementRecordAdmin(ReadOnly):
+    channel_path = None
+
+    def get_urls(self) -> list[URLPattern]:
+        name, wrap = "reporting_settlementrecord_", self.admin_site.admin_view
+        own = [
+            path("<uuid:record>/do/", wrap(self.do_view), name=f"{name}do"),
+            path("<uuid:record>/finding/<int:finding>/", wrap(self.finding_view), name=f"{name}finding"),
+        ]
+        return own + super().get_urls()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        chosen = request.GET.get("list", "open")
+        chosen = chosen if chosen in LISTS else "open"
+        file, kind = identifiers.parse_id(request.GET.get("file", "").replace("-", "")), request.GET.get("kind", "")
+        kept = {name: value for name, value in (("file", file.hex if file else ""), ("kind", kind)) if value}
+        context = {
+            **self.admin_site.each_context(request), "title": _("Exceptions"), "opts": self.opts, "chosen": chosen,
+            "lists": [(f"?{urlencode({'list': name, **kept})}", title, name == chosen)
+                      for name, title in LISTS.items()],
+            "rows": self._listed(request, chosen, file, kind), "most": SHOWN_AT_MOST, "narrowed": bool(kept),
+            "last": self._last(request), **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/books/exceptions.html", context)
+
+    def _listed(self, request: HttpRequest, chosen: str, file: Any, kind: str) -> list[dict[str, Any]]:
+        rows = self.get_queryset(request).select_related("institute", "merchant")
+        if file is not None:
+            rows = rows.filter(file=file)
+        if chosen == "findings":
+            found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
+                "record__institute", "record__merchant"
+            )
+            found = found.filter(kind=kind) if kind in BY_NAME else found
+            return [{**_line(one.record), "finding": one} for one in found.order_by("id")[:SHOWN_AT_MOST]]
+        states: Sequence[str] = exceptions.OPEN_STATES
+        if chosen in ("multiple", "unmatched"):
+            states = (Matching.MULTIPLE_MATCHES if chosen == "multiple" else Matching.NOT_MATCHED,)
+        rows = rows.filter(state__in=states, marked=chosen == "marked")
+        return [_line(row) for row in rows.order_by("id")[:SHOWN_AT_MOST]]
+
+    def _last(self, request: HttpRequest) -> SettlementRecord | None:
+        """The line that this user has just worked on, while that can be taken back."""
+        ident = identifiers.parse_id(request.GET.get("last", "").replace("-", ""))
+        row = self.get_queryset(request).filter(pk=ident).first() if ident else None
+        return row if row is not None and self.may(request, "change", row) and _undoable(row) else None
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
+        record = self._record(request, unquote(object_id))
+        found, told = self._found(request, record)
+        open_ = record.state in exceptions.OPEN_STATES
+        matched = Match.objects.filter(ACTIVE, record=record, chosen=True).first()
+        context = {
+            **self.admin_site.each_context(request), "title": f"{record.record_type} {record.amount} "
+            f"{record.currency}", "opts": self.opts, "original": record, "record": record, "pill": state_pill(record),
+            "open": open_ and not record.marked, "facts": _facts(record), "q": request.GET.get("q", ""),
+            "searched": told, "found": found, "columns": self._columns(request, record) if open_ else [],
+            "matched": matched, "payment": Payment.objects.filter(pk=matched.payment).first() if matched else None,
+            "may_change": self.may(request, "change", record), "undoable": _undoable(record),
+            "findings": [(one, BY_NAME[one.kind].about) for one in record.findings.order_by("id")],
+            "note_max": exceptions.NOTE_CHARS, **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/books/exception.html", context)
+
+    def _columns(self, request: HttpRequest, record: SettlementRecord) -> list[dict[str, Any]]:
+        """Candidates side by side, with what speaks for each; those the user may see."""
+        scope = rights.scope(request.user, "gateway.view_payment")
+        return [
+            {"candidate": one, **_paid(one.payment)} for one in exceptions.candidates(record)
+            if scope.covers(rights.place_of(one.payment))
+        ]  # fmt: skip
+
+    def _found(self, request: HttpRequest, record: SettlementRecord) -> tuple[list[dict[str, Any]], str]:
+        """What the search box found, and what to say about it."""
+        if not (text := request.GET.get("q", "")):
+            return [], ""
+        scope = rights.scope(request.user, "gateway.view_payment")
+        try:
+            rows = search.page(scope, asked_for(text), filters_of({})[0]).rows
+        except FullNumber:
+            return [], _(search.FULL_NUMBER)
+        except TooMuch:
+            return [], _("That takes too long; look for an order number or an id.")
+        rows = [row for row in rows if record.merchant_id in (None, row.merchant_id)][:FOUND_AT_MOST]
+        return [_paid(row) for row in rows], "" if rows else _("No payment of this merchant was found.")
+
+    # --- what is done -----------------------------------------------------------------------------------------------
+
+    def do_view(self, request: HttpRequest, record: Any) -> HttpResponse:
+        row = self._record(request, str(record))
+        if not self.may(request, "change", row):
+            raise PermissionDenied
+        page = reverse("admin:reporting_settlementrecord_change", args=[row.pk])
+        if request.method != "POST":
+            return redirect(page)
+        by, verb, note = actor(request), request.POST.get("verb", ""), request.POST.get("note", "")
+        try:
+            if verb == "link":
+                exceptions.link(row, self._payment(request), by, note)
+                said = _("Linked.")
+            elif verb == "mark":
+                exceptions.mark(row, by, note)
+                said = _("Marked: no payment is looked for.")
+            elif verb == "undo":
+                exceptions.undo(row, by)
+                said = _("Taken back. The line waits again.")
+            else:
+                return redirect(page)
+        except (NotPossible, Refused) as fault:
+            messages.error(request, str(fault))
+            return redirect(page)
+        messages.success(request, said)
+        if verb == "undo":
+            return redirect(page)
+        return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?last={row.pk.hex}")
+
+    def _payment(self, request: HttpRequest) -> Payment:
+        """The payment that was chosen, if the user may see it. Raises NotPossible."""
+        ident = identifiers.parse_id(request.POST.get("payment", "").replace("-", ""))
+        found = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first() if ident else None
+        if found is None or not rights.allowed(request.user, "gateway.view_payment", found):
+            raise NotPossible(_("there is no such payment"))
+        return found
+
+    def finding_view(self, request: HttpRequest, record: Any, finding: int) -> HttpResponse:
+        row = self._record(request, str(record))
+        if not self.may(request, "change", row):
+            raise PermissionDenied
+        if request.method == "POST":
+            one = row.findings.filter(pk=finding).first()
+            if one is None:
+                raise Http404
+            try:
+                exceptions.close(one, actor(request), request.POST.get("note", ""))
+                messages.success(request, _("The finding is closed."))
+            except NotPossible as fault:
+                messages.error(request, str(fault))
+        return redirect(reverse("admin:reporting_settlementrecord_change", args=[row.pk]))
+
+    def _record(self, request: HttpRequest, ident: str) -> SettlementRecord:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        rows: QuerySet[SettlementRecord] = SettlementRecord.objects.select_related(
+            "file__institute", "institute", "merchant", "settlement"
+        )
+        return rows.get(pk=found.pk)
+
+
+def state_pill(record: SettlementRecord) -> dict[str, str]:
+    tone, text = PILLS[record.state]
+    return {"tone": "plain", "text": _("Marked")} if record.marked else {"tone": tone, "text": str(text)}
+
+
+def _undoable(record: SettlementRecord) -> bool:
+    if record.marked:
+        return True
+    linked = Match.objects.filter(ACTIVE, record=record, chosen=True, rule="clerk")
+    return record.chargeback is None and linked.exists()
+
+
+def _line(record: SettlementRecord) -> dict[str, Any]:
+    return {"row": record, "pill": state_pill(record),
+            "address": reverse("admin:reporting_settlementrecord_change", args=[record.pk])}  # fmt: skip
+
+
+def _paid(payment: Payment) -> dict[str, Any]:
+    return {
+        "payment": payment, "pill": pill(payment.status),
+        "last4": payment.answer.get("card", {}).get("last4Digits", ""),
+        "account": payment.account or payment.channel_id.hex,
+        "address": reverse("admin:gateway_payment_change", args=[payment.pk]),
+    }  # fmt: skip
+
+
+def _facts(record: SettlementRecord) -> list[tuple[str, str]]:
+    named = (
+        (_("What"), f"{record.record_type} {record.transaction_type} ({record.cashflow})"),
+        (_("Institute"), str(record.institute)), (_("Account"), record.institute_merchant_id),
+        (_("Merchant"), str(record.merchant or "")),
+        (_("Their ids"), ", ".join(filter(None, (record.tx_id1, record.tx_id2, record.tx_id3)))),
+        (_("Our id, as they say"), record.our_id.hex if record.our_id else ""),
+        (_("Order"), record.merchant_transaction_id), (_("Invoice"), record.merchant_invoice_id),
+        (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented else ""),
+        (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
+        (_("Paid out"), f"{record.settlement_amount} {record.settlement_currency}"),
+        (_("Fee"), f"{record.settlement_fee} {record.settlement_currency}" if record.settlement_fee else ""),
+        (_("Card"), f"{record.brand} {'•••• ' + record.last4 if record.last4 else ''}".strip()),
+        (_("Reason"), f"{record.reason_code} {record.reason_text}".strip()),
+        (_("File"), f"{record.file.name}, {_('line')} {record.line}"),
+    )  # fmt: skip
+    return [(name, value) for name, value in named if value]

@@ -1,0 +1,150 @@
+"""The pages of disputes: what is left to do, evidence, one submission, the outcome, entries by hand. Source: J6."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client, override_settings
+
+from chargebacks import ledger
+from chargebacks.models import Chargeback, Contact
+from chargebacks.states import State
+from gateway.models import AuditEntry, Payment
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+from tests.support.settlement import BY, payment_of
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/chargebacks/chargeback/"
+PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"
+
+
+@pytest.fixture
+def clara(shop: Shop) -> Client:
+    return signed_in(person("clara", "clerk", shop.merchant))
+
+
+@pytest.fixture
+def max_(shop: Shop) -> Client:
+    return signed_in(person("max", "manager", shop.merchant))
+
+
+@pytest.fixture
+def case(shop: Shop) -> Chargeback:
+    return ledger.charge_back(payment_of(shop.api.pay().id), Decimal("92.00"), reason="000.100.221", by=BY)
+
+
+def text(answer: Any) -> str:
+    found: str = answer.content.decode()
+    return found
+
+
+def do(client: Client, case: Chargeback, verb: str, **more: Any) -> str:
+    return text(client.post(f"{LIST}{case.pk}/do/", {"verb": verb, **more}, follow=True))
+
+
+def state(case: Chargeback) -> str:
+    return Chargeback.objects.get(pk=case.pk).state
+
+
+def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, case: Chargeback, shop: Shop) -> None:
+    """J6, steps 1 to 3."""
+    shop.merchant.clock_offset = case.due_at - case.opened_at - timedelta(hours=30)
+    shop.merchant.save(update_fields=["clock_offset"])
+    listed = text(clara.get(LIST))
+    assert "2 days left" in listed
+    assert "As a table" in listed
+    page = text(clara.get(f"{LIST}{case.pk}/change/"))
+    for told in ("✗ missing", "Proof of delivery", "PDF, PNG or JPEG, up to 5 MB", "Address check (AVS)", "3-D Secure"):
+        assert told in page, told
+    assert str(case.disputed) in page
+    assert AuditEntry.objects.filter(action="view", subject="chargeback", actor="clara").count() == 1
+    shop.merchant.clock_offset += timedelta(days=3)
+    shop.merchant.save(update_fields=["clock_offset"])
+    assert "too late" in text(clara.get(LIST))
+    assert 'value="submit"' not in text(clara.get(f"{LIST}{case.pk}/change/"))
+
+
+def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Chargeback) -> None:
+    """J6, steps 4, 6 and 8."""
+    assert "Add at least one file first." in text(clara.get(f"{LIST}{case.pk}/change/"))
+    refused = do(clara, case, "add", item="delivery", file=SimpleUploadedFile("a.pdf", b"<script>"))
+    assert "is none of them by its content" in refused
+    page = do(clara, case, "add", item="delivery", file=SimpleUploadedFile("a.pdf", PDF))
+    assert "✓ there" in page
+    file = case.evidence.get()
+    address = f"{LIST}{case.pk}/evidence/{file.pk}/"
+    fetched = clara.get(address)
+    assert b"".join(fetched.streaming_content) == PDF  # type: ignore[attr-defined]
+    assert fetched["Content-Disposition"].startswith("attachment")
+    assert "say that you are sure" in do(clara, case, "submit")
+    assert "there is no evidence" not in do(clara, case, "win")
+    assert state(case) == State.OPEN
+    do(clara, case, "submit", sure="yes")
+    assert state(case) == State.SUBMITTED
+    again = do(clara, case, "submit", sure="yes")
+    assert "is not possible" in again
+    do(clara, case, "remove", evidence=file.pk.hex)
+    do(clara, case, "add", item="order", file=SimpleUploadedFile("b.pdf", PDF + b"\n"))
+    assert case.evidence.count() == 1
+    with override_settings(IS_LIVE=True):
+        assert "For the merchant" not in text(clara.get(f"{LIST}{case.pk}/change/"))
+    assert "For the merchant" in text(clara.get(f"{LIST}{case.pk}/change/"))
+    do(clara, case, "win")
+    assert state(case) == State.WON
+    assert Payment.objects.filter(payment_type="CR", referenced=case.pk).count() == 1
+    for verb in ("win", "lose", "accept", "nonsense", ""):
+        do(clara, case, verb, sure="yes")
+    assert state(case) == State.WON
+
+
+def test_nobody_else_sees_or_moves_it(case: Chargeback, shop: Shop, stranger: Shop) -> None:
+    otto = signed_in(person("otto", "manager", stranger.merchant))
+    for path in ("change/", "do/", f"evidence/{case.pk}/"):
+        assert otto.get(f"{LIST}{case.pk}/{path}").status_code == 404, path
+    assert otto.post(f"{LIST}{case.pk}/do/", {"verb": "accept", "sure": "yes"}).status_code == 404
+    assert otto.get(f"{LIST}by-hand/{case.disputed}/").status_code == 404
+    assert otto.post(f"{LIST}contacts/{shop.merchant.pk}/", {"email": "o@o.example"}).status_code == 404
+    ada = signed_in(person("ada", "auditor", shop.merchant))
+    assert ada.get(f"{LIST}{case.pk}/change/").status_code == 200
+    assert ada.post(f"{LIST}{case.pk}/do/", {"verb": "accept", "sure": "yes"}).status_code == 403
+    assert state(case) == State.OPEN
+
+
+def test_a_chargeback_is_entered_by_hand_from_its_payment(max_: Client, clara: Client, shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    page, own = f"{LIST}by-hand/{payment.pk}/", f"/admin/gateway/payment/{payment.pk}/change/"
+    assert page in text(max_.get(own))
+    assert page not in text(clara.get(own))
+    assert clara.get(page).status_code == 403
+    form = {"seen": "0", "amount": "40,00", "reason": "000.100.221", "respond_by": "2099-01-31", "reference": "A-1"}
+    wrong = ({"amount": "0"}, {"amount": "-1"}, {"amount": "1e3"}, {"amount": "٣"}, {"amount": "12.345"},
+             {"amount": "93.00"}, {"reason": "000.100.110"}, {"respond_by": "soon"}, {"seen": "1"},
+             {"amount": ""})  # fmt: skip
+    for change in wrong:
+        assert max_.post(page, {**form, **change}).status_code == 400, change
+    assert not Chargeback.objects.exists()
+    assert max_.post(page, form).status_code == 302
+    # The same form once more, by the back button: it was entered, and nothing is entered twice.
+    assert max_.post(page, form).status_code == 400
+    case = Chargeback.objects.get()
+    assert (case.amount, case.reference, f"{case.due_at:%Y-%m-%d}") == (Decimal("40.00"), "A-1", "2099-01-31")
+    assert AuditEntry.objects.filter(action="chargeback", actor="max").count() == 1
+
+
+def test_contacts_are_added_and_removed(max_: Client, clara: Client, shop: Shop) -> None:
+    address = f"{LIST}contacts/{shop.merchant.pk}/"
+    assert clara.post(address, {"verb": "add", "email": "a@shop.example"}).status_code == 404
+    max_.post(address, {"verb": "add", "email": "nonsense"})
+    for _ in range(2):
+        max_.post(address, {"verb": "add", "email": "A@shop.example"})
+    assert [row.email for row in Contact.objects.all()] == ["a@shop.example"]
+    assert "a@shop.example" in text(clara.get(LIST))
+    max_.post(address, {"verb": "remove", "email": "a@shop.example"})
+    assert not Contact.objects.exists()
+    actions = AuditEntry.objects.filter(subject="contact", actor="max").order_by("id").values_list("action", flat=True)
+    assert list(actions) == ["create", "delete"]

@@ -1,0 +1,267 @@
+"""The pages of the books: upload with a look before, exceptions, payouts, reconciliation files. Source: design, J5."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from gateway.models import AuditEntry, Payment
+from reporting import days, intake
+from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
+from reporting.outgoing import ReconciliationFile, SftpTarget
+from tests.support.books import merchant_of
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+from tests.support.settlement import csv, institute, line, payment_of, take_in
+
+pytestmark = pytest.mark.django_db
+FILES, LINES = "/admin/reporting/settlementfile/", "/admin/reporting/settlementrecord/"
+OUTGOING = "/admin/reporting/reconciliationfile/"
+PAN = "4200000000000000"
+
+
+@pytest.fixture(autouse=True)
+def places(settings: Any, tmp_path: Path) -> Path:
+    settings.GATEWAY_WORK_DIR, settings.GATEWAY_OUTBOX = str(tmp_path / "work"), str(tmp_path / "outbox")
+    return tmp_path
+
+
+@pytest.fixture
+def of(db: None) -> ClearingInstitute:
+    return institute()
+
+
+@pytest.fixture
+def max_(shop: Shop) -> Client:
+    """The manager of the only merchant: reaches all that a file can speak of."""
+    return signed_in(person("max", "manager", shop.merchant))
+
+
+@pytest.fixture
+def clara(shop: Shop) -> Client:
+    return signed_in(person("clara", "clerk", shop.merchant))
+
+
+def upload(client: Client, octets: bytes, name: str = "march.csv") -> Any:
+    return client.post(f"{FILES}upload/", {"institute": "simulated", "file": SimpleUploadedFile(name, octets)})
+
+
+def text(answer: Any) -> str:
+    found: str = answer.content.decode()
+    return found
+
+
+def paid_line(shop: Shop, **changes: str) -> tuple[Payment, dict[str, str]]:
+    payment = payment_of(shop.api.pay(merchantTransactionId="order-4711").id)
+    return payment, line(payment, **changes)
+
+
+def waiting(shop: Shop, of: ClearingInstitute, **changes: str) -> SettlementRecord:
+    """A line that names an id nobody has."""
+    row = {"ClearingInstituteMerchantId": shop.channel.pk.hex, "ConnectorTxId1": "unknown-1", **changes}
+    take_in(csv([line(**row)]), of)
+    return SettlementRecord.objects.get(tx_id1=row["ConnectorTxId1"])
+
+
+def test_a_file_is_looked_at_before_it_is_read_and_read_in_the_background(
+    max_: Client, shop: Shop, of: ClearingInstitute, places: Path
+) -> None:
+    """J5, steps 1 to 3."""
+    _payment, good = paid_line(shop)
+    answer = upload(max_, csv([good, {**good, "Amount": "much"}, {**good, "Descriptor": f"card {PAN}"}]))
+    preview = text(max_.get(answer["Location"]))
+    assert not SettlementFile.objects.exists()
+    assert "much" in preview
+    assert "<dd>CSV</dd>" in preview
+    assert PAN not in preview
+    assert all(PAN.encode() not in path.read_bytes() for path in places.rglob("*") if path.is_file())
+    location = max_.post(answer["Location"], {"verb": "read"})["Location"]
+    file = SettlementFile.objects.get()
+    assert (file.state, file.received_by) == (SettlementFile.State.RECEIVED, "max")
+    assert max_.get(f"{FILES}{file.pk}/state/").json()["ended"] is False
+    assert "data-work" in text(max_.get(location))
+    assert intake.run(file.pk)
+    told = max_.get(f"{FILES}{file.pk}/state/").json()
+    assert (told["ended"], told["share"], told["done"]) == (True, 100, 3)
+    page = text(max_.get(location))
+    assert "<strong>184.00</strong>" in page
+    assert "TWICE" in page
+    assert LineError.objects.get().message in page.replace("&#x27;", "'").replace("&quot;", '"')
+    assert not [path for path in places.rglob("*") if path.is_file()]
+    assert AuditEntry.objects.filter(action="receive", actor="max").count() == 1
+
+
+def test_the_same_file_twice_is_seen_and_a_thrown_away_one_leaves_nothing(
+    max_: Client, shop: Shop, of: ClearingInstitute, places: Path
+) -> None:
+    _payment, good = paid_line(shop)
+    known = take_in(csv([good]), of)
+    again = upload(max_, csv([good]))["Location"]
+    answer = max_.post(again, {"verb": "read"}, follow=True)
+    assert answer.redirect_chain[-1][0] == f"{FILES}{known.pk}/change/"
+    assert "Nothing was read twice" in text(answer)
+    other = upload(max_, csv([good, good]))["Location"]
+    max_.post(other, {"verb": "drop"})
+    assert max_.get(other).status_code == 404
+    assert SettlementFile.objects.count() == 1
+    assert not [path for path in places.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("octets", [b"", b"hello", b"%PDF-1.4", b"<?xml version='1.0'?><a/>", b"\x00\xff" * 50])
+def test_what_is_no_settlement_file_is_refused_in_words(
+    max_: Client, shop: Shop, of: ClearingInstitute, places: Path, octets: bytes
+) -> None:
+    answer = upload(max_, octets)
+    assert answer.status_code == 400
+    assert "ck-note bad" in text(answer)
+    assert max_.post(f"{FILES}upload/", {"institute": "simulated"}).status_code == 400
+    assert not [path for path in places.rglob("*") if path.is_file()]
+
+
+def test_an_upload_is_for_whoever_uploaded_it_and_reaches_all_merchants(
+    max_: Client, clara: Client, shop: Shop, of: ClearingInstitute, request: pytest.FixtureRequest
+) -> None:
+    _payment, good = paid_line(shop)
+    kept = upload(max_, csv([good]))["Location"]
+    assert clara.get(kept).status_code == clara.get(FILES).status_code == 403
+    colleague = signed_in(person("mia", "manager", shop.merchant))
+    assert colleague.get(kept).status_code == 404
+    request.getfixturevalue("stranger")
+    # Now the file could speak of a merchant that max does not reach.
+    assert max_.get(FILES).status_code == max_.get(kept).status_code == upload(max_, b"x").status_code == 403
+
+
+def test_of_several_candidates_one_is_chosen_and_the_choice_taken_back(
+    clara: Client, shop: Shop, of: ClearingInstitute
+) -> None:
+    """J5, steps 4 and 6."""
+    payments = [payment_of(shop.api.pay(merchantTransactionId="twin-4711").id) for _ in range(2)]
+    take_in(csv([line(payments[0], ConnectorTxId1="", TransactionId="twin-4711")]), of)
+    record = SettlementRecord.objects.get()
+    assert record.state == Matching.MULTIPLE_MATCHES
+    page = text(clara.get(f"{LINES}{record.pk}/change/"))
+    assert all(payment.pk.hex in page for payment in payments)
+    assert str(record.pk) in text(clara.get(LINES, {"list": "multiple"}))
+    back = clara.post(f"{LINES}{record.pk}/do/", {"verb": "link", "payment": payments[1].pk.hex})["Location"]
+    record.refresh_from_db()
+    assert record.state == Matching.MATCHED
+    assert Match.objects.get(chosen=True).payment == payments[1].pk
+    assert 'value="undo"' in text(clara.get(back))
+    clara.post(f"{LINES}{record.pk}/do/", {"verb": "undo"})
+    record.refresh_from_db()
+    assert record.state == Matching.MULTIPLE_MATCHES
+    done = AuditEntry.objects.filter(subject="settlementrecord", actor="clara").order_by("id")
+    assert list(done.values_list("action", flat=True)) == ["link", "undo"]
+
+
+def test_a_line_without_payment_is_searched_for_and_linked_or_marked(
+    clara: Client, shop: Shop, stranger: Shop, of: ClearingInstitute
+) -> None:
+    """J5, step 5."""
+    mine, theirs = (one.api.pay(merchantTransactionId="lost-4711").id for one in (shop, stranger))
+    record = waiting(shop, of, Amount="50.00")
+    page = f"{LINES}{record.pk}/change/"
+    found = text(clara.get(page, {"q": "lost-4711"}))
+    assert payment_of(mine).pk.hex in found
+    assert payment_of(theirs).pk.hex not in found
+    for ident in (payment_of(theirs).pk.hex, "nonsense", "0" * 32, ""):
+        answer = clara.post(f"{LINES}{record.pk}/do/", {"verb": "link", "payment": ident}, follow=True)
+        assert "there is no such payment" in text(answer)
+    assert clara.get(page, {"q": PAN}).status_code == 200
+    clara.post(f"{LINES}{record.pk}/do/", {"verb": "mark"})
+    record.refresh_from_db()
+    assert record.marked is False
+    clara.post(f"{LINES}{record.pk}/do/", {"verb": "mark", "note": "a test of the bank's"})
+    record.refresh_from_db()
+    assert record.marked is True
+    assert str(record.pk) not in text(clara.get(LINES))
+    assert str(record.pk) in text(clara.get(LINES, {"list": "marked"}))
+    clara.post(f"{LINES}{record.pk}/do/", {"verb": "undo"})
+    clara.post(f"{LINES}{record.pk}/do/", {"verb": "link", "payment": payment_of(mine).pk.hex})
+    record.refresh_from_db()
+    assert record.state == Matching.MATCHED
+    # The amounts differ, and that is found and closed with a word.
+    finding = record.findings.get(kind="AMOUNT")
+    assert "AMOUNT" in text(clara.get(LINES, {"list": "findings"}))
+    clara.post(f"{LINES}{record.pk}/finding/{finding.pk}/", {"note": ""})
+    finding.refresh_from_db()
+    assert finding.closed_at is None
+    clara.post(f"{LINES}{record.pk}/finding/{finding.pk}/", {"note": "agreed with the bank"})
+    finding.refresh_from_db()
+    assert finding.closed_by == "clara"
+
+
+def test_an_auditor_looks_and_changes_nothing(shop: Shop, of: ClearingInstitute) -> None:
+    record = waiting(shop, of)
+    auditor = signed_in(person("ada", "auditor", shop.merchant))
+    assert "Mark it" not in text(auditor.get(f"{LINES}{record.pk}/change/"))
+    assert auditor.post(f"{LINES}{record.pk}/do/", {"verb": "mark", "note": "x"}).status_code == 403
+    developer = signed_in(person("dora", "developer", shop.merchant))
+    assert developer.get(LINES).status_code == developer.get("/admin/reporting/settlement/").status_code == 403
+
+
+def test_payouts_show_the_sums_of_their_lines(clara: Client, shop: Shop, of: ClearingInstitute) -> None:
+    """J5, step 10: sums on screen are those of the rows."""
+    _one, first = paid_line(shop, SettlementAmount="90.50", SettlementFee="1.50")
+    _two, second = paid_line(shop, SettlementAmount="90.25", SettlementFee="1.75")
+    take_in(csv([first, second]), of)
+    page = text(clara.get("/admin/reporting/settlement/"))
+    assert "<dd>180.75</dd>" in page
+    assert "<dd>3.2500</dd>" in page
+    assert "As a table" in page
+    address = re.search(r"/admin/reporting/settlement/[0-9a-f-]{36}/change/", page)
+    assert address
+    inside = text(clara.get(address[0]))
+    assert "180.75 EUR" in inside
+    assert inside.count("/admin/reporting/settlementrecord/") >= 2
+    for odd in ("?day=x", "?to=9999-99-99", "?to=0001-01-01", "?day=2030-01-01", "?to=9999-12-31"):
+        assert clara.get(f"/admin/reporting/settlement/{odd}").status_code == 200, odd
+
+
+def test_a_days_file_is_fetched_and_made_again(
+    max_: Client, clara: Client, shop: Shop, of: ClearingInstitute, places: Path
+) -> None:
+    """J5, step 7."""
+    _payment, good = paid_line(shop)
+    take_in(csv([good]), of)
+    assert f"<td>{shop.merchant.time_zone}</td>" in text(clara.get(OUTGOING))
+    merchant = merchant_of(shop)
+    merchant.clock_offset = days.end_of(merchant, days.next_day(merchant)) + days.GRACE - days.clock.real()  # type: ignore[arg-type]
+    merchant.save(update_fields=["clock_offset"])
+    assert days.run(merchant) == 1
+    file = ReconciliationFile.objects.get()
+    kept = days.path_of(file).read_bytes()
+    fetched = clara.get(f"{OUTGOING}{file.pk}/download/")
+    assert b"".join(fetched.streaming_content) == kept  # type: ignore[attr-defined]
+    assert AuditEntry.objects.filter(action="export fetched", subject="reconciliationfile", actor="clara").exists()
+    days.path_of(file).unlink()
+    again = clara.get(f"{OUTGOING}{file.pk}/download/")
+    assert b"".join(again.streaming_content) == kept  # type: ignore[attr-defined]
+    assert clara.post(f"{OUTGOING}{file.pk}/again/").status_code == 403
+    assert "byte for byte" in text(max_.post(f"{OUTGOING}{file.pk}/again/", follow=True))
+
+
+def test_a_target_is_set_up_and_tried_and_its_secret_never_shown(
+    max_: Client, clara: Client, shop: Shop, stranger: Shop
+) -> None:
+    """J5, step 8."""
+    page = f"{OUTGOING}target/{shop.merchant.pk}/"
+    form = {"verb": "save", "host": "127.0.0.1", "port": "1", "username": "u", "folder": ".", "kind": "password",
+            "secret": "correct-horse", "host_key": "ssh-ed25519 AAAAC3Nza"}  # fmt: skip
+    assert clara.get(page).status_code == 404
+    assert max_.get(f"{OUTGOING}target/{stranger.merchant.pk}/").status_code == 404
+    assert max_.post(page, {**form, "host_key": "nonsense"}).status_code == 400
+    assert max_.post(page, {**form, "kind": "key"}).status_code == 400
+    assert max_.post(page, {**form, "port": "0"}).status_code == 400
+    assert not SftpTarget.objects.exists()
+    assert max_.post(page, form).status_code == 302
+    assert "correct-horse" not in text(max_.get(page))
+    assert "It does not work: connecting failed" in text(max_.post(page, {"verb": "try"}, follow=True))
+    max_.post(page, {"verb": "off"})
+    assert SftpTarget.objects.get().active is False
+    assert "correct-horse" not in str(list(AuditEntry.objects.values_list("before", "after")))
