@@ -259,6 +259,6 @@ def _picture(own: QuerySet[Chargeback]) -> Any:
         counted.setdefault(row["reason_code"], [0, 0, 0])[place[row["state"]]] += row["n"]
     if not counted:
         return ""
-    kinds = (("good", _("won")), ("wait", _("not decided")), ("bad", _("lost or accepted")))
+    kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost or accepted")))
     shown = [(code[-3:] + " " + words(code)[:28], figures, f"?reason={code}") for code, figures in counted.items()]
     return plots.stacked(shown, kinds, title=_("Disputes by reason and outcome, 90 days"))

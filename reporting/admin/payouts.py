@@ -145,8 +145,10 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
     total = sum(days.values(), Counter[str]())
     shown = [(f"{day:%d.%m.}", (one["matched"], one["multiple"], one["unmatched"]), _link(day))
              for day, one in sorted(days.items())]  # fmt: skip
-    kinds = (("good", _("matched")), ("wait", _("several candidates")), ("bad", _("not matched")))
+    kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))
     picture: SafeString | str = plots.stacked(shown, kinds, title=_("Lines by day")) if shown else ""
+    kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))
+    picture: SafeString | str = pictures.stacked(shown, kinds, title=_("Lines by day")) if shown else ""
     return {"total": {name: total[name] for name in ("matched", "multiple", "unmatched")}, "picture": picture}
 
 
