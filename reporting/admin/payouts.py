@@ -147,8 +147,6 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
              for day, one in sorted(days.items())]  # fmt: skip
     kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))
     picture: SafeString | str = plots.stacked(shown, kinds, title=_("Lines by day")) if shown else ""
-    kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))
-    picture: SafeString | str = pictures.stacked(shown, kinds, title=_("Lines by day")) if shown else ""
     return {"total": {name: total[name] for name in ("matched", "multiple", "unmatched")}, "picture": picture}
 
 
