@@ -41,6 +41,13 @@ SELECT (SELECT count(*) FROM gateway_webhookdelivery WHERE state = 'waiting')
 Event = tuple[str, int]
 
 
+class _Page(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Senders are killed here; that they hang up is no news."""
+
+
 class Webhooks:
     """See the module. ``heard``: (payment, sequence) → when it was answered 200, seconds since 1970."""
 
@@ -54,8 +61,7 @@ class Webhooks:
         self._dice = random.Random(seed)
         self._lock = threading.Lock()
         self._webhook: Webhook | None = None
-        self._page = ThreadingHTTPServer(("127.0.0.1", 0), self._page_class())
-        self._page.daemon_threads = True
+        self._page = _Page(("127.0.0.1", 0), self._page_class())
         self._from = 0
         self._merchant = ""
 

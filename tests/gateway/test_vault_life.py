@@ -329,7 +329,7 @@ def test_every_sealed_column_is_resealed() -> None:
         (model, field.name)
         for model in apps.get_models()
         for field in model._meta.get_fields()
-        if isinstance(field, models.BinaryField) and field.name.endswith("_sealed")
+        if isinstance(field, models.BinaryField) and field.name.endswith("sealed")
     }
     assert columns == {(column.model, column.sealed) for column in vault_rows.SEALED}
 

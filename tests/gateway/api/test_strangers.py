@@ -51,6 +51,7 @@ _AGAIN = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": 
 _REFERENCE = "standingInstruction.initialTransactionId"
 _MAY = {"date.from": "2026-05-01", "date.to": "2026-05-31"}
 _MONEY = {"amount": "1.00", "currency": "EUR"}
+_PLAN = {**_MONEY, "paymentType": "DB", "job.expression": "0 0 6 1 * ?"}
 
 ROUTES: dict[str, tuple[Naming, ...]] = {
     "payments": (
@@ -92,6 +93,19 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("registrations/{payment}/payments", "by an agreement", paymentType="DB", **_MONEY, **_AGAIN),
         _posts("registrations/{payment}/payments", "not valid", paymentType="DB", amount="1", currency="EUR"),
     ),
+    "schedules": (
+        _posts("schedules", "a plan", **_PLAN, registrationId="{payment}"),
+        _posts("schedules", "not valid", registrationId="{payment}", amount="1"),
+    ),
+    "schedules/<str:target>": (
+        _reads("schedules/{payment}"),
+        Naming(method="DELETE", what="", path="schedules/{payment}"),
+    ),
+    "schedules/<str:target>/reschedule": (
+        _posts("schedules/{payment}/reschedule", "a new amount", amount="2.00"),
+        _posts("schedules/{payment}/reschedule", "not valid", amount="1"),
+    ),
+    "schedules/<str:target>/deschedule": (_posts("schedules/{payment}/deschedule"),),
     "query": (
         _reads("query"),
         _reads("query", merchantTransactionId="order-4711", includeLinkedTransactions="true"),
@@ -135,6 +149,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("test/transfers/{payment}", outcome="arrived"),
         _posts("test/transfers/{payment}", "not valid", outcome="lost"),
     ),
+    "test/mails": (_reads("test/mails", id="{payment}"),),
     "test/acquirer/messages": (_reads("test/acquirer/messages", id="{payment}"),),
     "test/wallet-token": (_posts("test/wallet-token", wallet="wallet2", amount="92.00", currency="EUR"),),
 }  # fmt: skip
@@ -207,6 +222,7 @@ def payments_of(shop: Shop) -> dict[str, str]:
     held = shop.api.pay(paymentType="PA", amount="50.00")
     paid = shop.api.pay()
     disputed = shop.api.pay()
+    stored = shop.api.post("/v1/registrations", STORED).id
     return {
         "PA": held.id,
         "DB": paid.id,
@@ -217,7 +233,8 @@ def payments_of(shop: Shop) -> dict[str, str]:
         "declined": shop.api.pay(card__number="4000015500000005").id,
         "prepayment": shop.api.pay(paymentBrand="PREPAYMENT", **dict.fromkeys(CARD, None)).id,
         "in doubt": shop.api.pay(card__number="4000090003000000").id,
-        "registration": shop.api.post("/v1/registrations", STORED).id,
+        "registration": stored,
+        "schedule": shop.api.post("/v1/schedules", {**_PLAN, "registrationId": stored}).id,
         "registration with a payment": shop.api.pay(createRegistration="true").body["registrationId"],
     }
 
