@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 
 ZERO = Decimal(0)
-NO_MONEY = frozenset({"RG", "RR", "TE", "DR", "RI"})
-"""Payment types that move none: registrations and what becomes of them, risk checks."""
+NO_MONEY = frozenset({"RG", "RR", "TE", "DR", "RI", "SD", "RS", "DS"})
+"""Payment types that move none: registrations, schedules and what becomes of them, risk checks."""
 REDIRECTED = frozenset({"ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "INVOICE"})
 
 

@@ -41,7 +41,7 @@ FROM scheduling_jobrun ORDER BY job_id, due_at
 """
 _PAID: Final = """
 SELECT replace(id::text, '-', ''), answer #>> '{facts,schedule,id}', answer #>> '{facts,schedule,dueAt}', status
-FROM gateway_payment WHERE answer #> '{facts,schedule}' IS NOT NULL
+FROM gateway_payment WHERE answer #> '{facts,schedule,dueAt}' IS NOT NULL
 """
 
 

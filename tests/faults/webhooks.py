@@ -1,6 +1,6 @@
 """Webhooks under fire: an endpoint that hears of every payment of the load, and its books.
 
-Everything that the product wrote into its outbox for this merchant has to be heard, with a signature that the standard
+Everything that the product wrote into its outbox for this channel has to be heard, with a signature that the standard
 library for it accepts. Hearing something twice is allowed only where somebody was killed between the two (at least
 once). Some first tries are answered 503; what they owe is made due again by moving its rows.
 """
@@ -28,7 +28,7 @@ FAILS_SHARE: Final = 0.02
 THINKS_S: Final = 0.05
 KIND: Final = "PAYMENT"
 _EXPECTED: Final = """
-SELECT payment_id::text, sequence FROM gateway_notification WHERE kind = %s AND id > %s AND merchant_id = %s::uuid
+SELECT payment_id::text, sequence FROM gateway_notification WHERE kind = %s AND id > %s AND channel_id = %s::uuid
 """
 _AGAIN: Final = """
 UPDATE gateway_webhookdelivery SET due_at = created_at WHERE state = 'waiting' AND attempts > 0 AND lease_until IS NULL
@@ -63,7 +63,6 @@ class Webhooks:
         self._webhook: Webhook | None = None
         self._page = _Page(("127.0.0.1", 0), self._page_class())
         self._from = 0
-        self._merchant = ""
 
     def start(self) -> None:
         threading.Thread(target=self._page.serve_forever, daemon=True).start()
@@ -77,11 +76,6 @@ class Webhooks:
             found = connection.execute("SELECT coalesce(max(id), 0) FROM gateway_notification").fetchone()
             assert found is not None
             self._from = int(found[0])
-            owner = connection.execute(
-                "SELECT merchant_id::text FROM gateway_channel WHERE id = %s", (self._shop.entity,)
-            ).fetchone()
-            assert owner is not None
-            self._merchant = str(owner[0])
 
     def stop(self) -> bool:
         return True
@@ -96,7 +90,7 @@ class Webhooks:
     def findings(self, strikes: Sequence[Strike]) -> list[Finding]:
         self._page.shutdown()
         with self._stack.connect() as connection:
-            rows = connection.execute(_EXPECTED, (KIND, self._from, self._merchant)).fetchall()
+            rows = connection.execute(_EXPECTED, (KIND, self._from, self._shop.entity)).fetchall()
         expected = {(row[0].replace("-", ""), int(row[1])) for row in rows}
         found = [
             Finding(kind=LOST, what=f"nobody was told of event {sequence}", payment=payment)
