@@ -6,7 +6,7 @@ Source: Part A, What the service does, 8; States and transitions; Events, 2; dec
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -106,9 +106,6 @@ class CallAttempt(models.Model):
     status = models.SmallIntegerField(null=True)
     duration_ms = models.IntegerField()
     failure = models.CharField(max_length=200, default="", blank=True)
-
-
-MOST_CONDITIONS: Final = 20
 
 
 def _conditions(value: Any) -> None:

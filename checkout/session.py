@@ -16,7 +16,7 @@ from uuid import UUID
 from checkout.models import Checkout, ResultCall
 from gateway import clock
 from gateway.catalogue.endpoints import CHECKOUT
-from gateway.catalogue.parse import INVALID, ParameterError, Parameters
+from gateway.catalogue.parse import INVALID, Parameters
 from gateway.models import Channel, Merchant, Status
 from gateway.payments.refusal import Refused
 from gateway.rows import Write
@@ -140,7 +140,3 @@ def _parted(values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 
 def _sealed(values: Mapping[str, str], row: UUID) -> bytes | None:
     return vault().seal(Secret(json.dumps(values)), row) if values else None
-
-
-def not_allowed(name: str, value: str | None, why: str) -> ParameterError:
-    return ParameterError(name=name, value=value, message=why)

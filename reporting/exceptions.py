@@ -6,11 +6,9 @@ with its audit entry; the last one can be undone. Source: Part B, Reconciliation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -195,9 +193,3 @@ def _count(record: SettlementRecord) -> None:
 
     file = record.file
     type(file).objects.filter(pk=file.pk).update(**counts(file))
-
-
-def by_payment(payments: Sequence[UUID]) -> dict[UUID, SettlementRecord]:
-    """The settled lines of payments, for pages that show what became of them."""
-    rows = Match.objects.filter(ACTIVE, payment__in=list(payments), chosen=True).select_related("record__file")
-    return {row.payment: row.record for row in rows.order_by("id")}

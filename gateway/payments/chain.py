@@ -18,7 +18,6 @@ COUNTED = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT, Status.APP
 OPEN = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT})
 ZERO = Decimal(0)
 INCREMENTAL = "INCREMENTAL_AUTH"
-RENEWAL = "REAUTHORIZATION"
 
 
 @dataclass(frozen=True, slots=True)

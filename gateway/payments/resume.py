@@ -78,11 +78,6 @@ def find(payment: UUID | None, token: str) -> Payment | None:
     return Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
 
 
-def waits_for(payment: Payment, stage: str) -> bool:
-    """Whether the payment waits for its shopper in ``stage``."""
-    return payment.status == Status.PENDING and Suspension.objects.filter(pk=payment.pk, stage=stage).exists()
-
-
 def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | None) -> Payment:
     """The shopper authenticated: ask the acquirer, with ``proof`` as ``threeDSecure.*`` parameters.
 
