@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, models
 
 from gateway.models import (
+    AcquirerAccount,
     Authentication,
     Payment,
     Registration,
@@ -54,6 +55,7 @@ SEALED: Final = [
     Sealed(model=WebhookEndpoint, sealed="secret_sealed"),
     Sealed(model=WebhookEndpoint, sealed="previous_sealed"),
     Sealed(model=SecondFactor, sealed="secret_sealed"),
+    Sealed(model=AcquirerAccount, sealed="secrets_sealed"),
 ]
 """Every such column; an app above this one adds its own when it is loaded."""
 

@@ -6,7 +6,7 @@ Source: Part A, Card account, Virtual account, Bank account, Token account; Part
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from gateway.secret import Secret
 
@@ -86,3 +86,6 @@ class GiftCard:
 
 
 Means = Card | BankAccount | VirtualAccount | TokenAccount | GiftCard
+
+ANY_MEANS: Final = frozenset({"", *(kind.kind for kind in (Card, BankAccount, VirtualAccount, TokenAccount, GiftCard))})
+"""Every kind, and '' for a payment without one."""

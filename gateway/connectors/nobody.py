@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 
 REVERSED: Final = "900.100.301"
 
@@ -17,8 +17,11 @@ class Nobody:
 
     name = "nobody"
     operations: frozenset[str] = frozenset()
+    takes: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
     redirects = False
+    settings: tuple[Setting, ...] = ()
+    asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         raise Silence("nobody is there to be asked", {})

@@ -14,14 +14,42 @@ from uuid import UUID
 
 from gateway.connectors.means import Card, Means
 from gateway.money import Money
+from gateway.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a connector wants to know about a merchant's account at its processor, beyond the merchant's id there.
+
+    ``pattern``: what a value matches as a whole; ``allowed``: the same in words, for the error; ``default`` '' means
+    none. A ``secret`` is sealed in the vault and never shown again."""
+
+    name: str
+    about: str
+    pattern: str
+    allowed: str
+    default: str = ""
+    required: bool = False
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A merchant's account at a processor, as its connector needs it: ``merchant`` is the id there, ``settings`` and
+    ``secrets`` what the connector's settings name. Empty where a connector has none."""
+
+    merchant: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerRequest:
     """One question. ``operation`` is the payment type; ``reference`` the connector's id of the payment a follow-up
     speaks of; ``parameters`` what may go onwards, by full name: what the merchant sent, and the proof of an
-    authentication whoever made it; ``account`` the merchant's id at the acquirer, where there is one; ``return_url``
-    where a shopper comes back to who has to be sent elsewhere."""
+    authentication whoever made it; ``at`` when it was begun, the merchant's clock; ``account`` the merchant's account
+    at the acquirer; ``return_url`` where a shopper comes back to who has to be sent elsewhere; ``learnt`` the
+    connector's own id of this very payment, where an earlier silence told one."""
 
     payment: UUID
     operation: str
@@ -31,8 +59,9 @@ class AcquirerRequest:
     means: Means | None = None
     reference: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    account: str = ""
+    account: Account = field(default_factory=Account)
     return_url: str = ""
+    learnt: str = ""
 
     @property
     def card(self) -> Card | None:
@@ -83,7 +112,8 @@ class AcquirerReply:
     """One answer. ``code`` is a result code of ours; ``approved`` is None unless money was granted. ``details`` go
     into resultDetails, ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the
     shopper is sent to while the answer is pending. ``sent`` and ``received`` are the messages themselves, masked, as
-    the exchange keeps them."""
+    the exchange keeps them. ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no
+    room, a processor that says it is out of order), so another acquirer may be asked; never after silence."""
 
     code: str
     approved: Money | None = None
@@ -95,6 +125,7 @@ class AcquirerReply:
     redirect: Redirect | None = None
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,28 +137,37 @@ class NeverArrived:
 
 
 class Silence(Exception):
-    """The acquirer may have accepted and did not say so: the payment is in doubt, and must be asked about."""
+    """The acquirer may have accepted and did not say so: the payment is in doubt, and must be asked about.
+    ``connector_tx_id``: the connector's id of it, where one is known already."""
 
-    def __init__(self, why: str, sent: Mapping[str, Any]) -> None:
+    def __init__(self, why: str, sent: Mapping[str, Any], *, connector_tx_id: str = "") -> None:
         super().__init__(why)
         self.sent = sent
+        self.connector_tx_id = connector_tx_id
 
 
 class Connector(Protocol):
-    """A way money moves. ``operations``: the payment types it can do. ``required``: parameters it cannot do without.
-    ``redirects``: it can send the shopper away to decide, so it takes brands whose first answer is pending."""
+    """A way money moves. ``operations``: the payment types it can do; ``takes``: the kinds of means it can do them
+    with (gateway.connectors.means, '' for none at all). ``required``: parameters it cannot do without. ``redirects``:
+    it can send the shopper away to decide, so it takes brands whose first answer is pending. ``settings``: what it
+    wants to know about an account. ``asks_with_means``: its inquiries and voids carry the means, opened once more."""
 
     name: str
     operations: frozenset[str]
+    takes: frozenset[str]
     required: frozenset[str]
     redirects: bool
+    settings: tuple[Setting, ...]
+    asks_with_means: bool
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Ask. Raises Silence when it cannot be known whether the acquirer accepted."""
         ...
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
-        """Ask what became of an earlier question, by its payment's id. Raises Silence when nobody could tell."""
+        """Ask what became of an earlier question, by its payment's id. Raises Silence when nobody could tell.
+
+        A processor that cannot be asked answers NeverArrived, and its question is taken back."""
         ...
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:

@@ -29,7 +29,7 @@ class NoRoute(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Candidate:
     """A merchant's account at an acquirer, as routing sees it. ``brands`` and ``currencies``: empty means all."""
 
     connector: str
@@ -61,7 +61,7 @@ def route(test_mode: str, channel: UUID, *, brand: str, currency: str) -> Route:
     return choose(accounts_of(channel), brand=brand, currency=currency)
 
 
-def choose(accounts: Iterable[Account], *, brand: str, currency: str) -> Route:
+def choose(accounts: Iterable[Candidate], *, brand: str, currency: str) -> Route:
     """The first account that takes the brand and the currency and whose connector there is. Raises NoRoute.
 
     An account at the simulator, or at nobody, counts for nothing: only INTERNAL and risk checks go there.
@@ -81,11 +81,11 @@ def _waits(brand: str) -> bool:
     return known is not None and (known.redirect or known.method == "PP")
 
 
-def accounts_of(channel: UUID) -> list[Account]:
+def accounts_of(channel: UUID) -> list[Candidate]:
     """The channel's active acquirer accounts, in their order."""
     rows = AcquirerAccount.objects.filter(channel=channel, active=True).order_by("id")
     return [
-        Account(connector=connector, merchant=merchant, brands=frozenset(brands), currencies=frozenset(currencies))
+        Candidate(connector=connector, merchant=merchant, brands=frozenset(brands), currencies=frozenset(currencies))
         for connector, merchant, brands, currencies in rows.values_list(
             "connector", "acquirer_merchant_id", "brands", "currencies"
         )

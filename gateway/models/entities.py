@@ -160,7 +160,9 @@ class Channel(Entity):
 
 
 class AcquirerAccount(models.Model):
-    """A merchant's account at a processor. ``connector`` names a connector of gateway.connectors."""
+    """A merchant's account at a processor. ``connector`` names a connector of gateway.connectors; ``settings`` holds
+    what that connector's settings name, ``secrets_sealed`` those that are secret: a JSON object, sealed for this row.
+    """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="acquirer_accounts")
@@ -170,6 +172,7 @@ class AcquirerAccount(models.Model):
     brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
     currencies = ArrayField(models.CharField(max_length=3), default=list, blank=True)
     settings = models.JSONField(default=dict, blank=True)
+    secrets_sealed = models.BinaryField(null=True, editable=False)
     active = models.BooleanField(default=True)
 
     class Meta:

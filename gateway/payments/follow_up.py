@@ -16,6 +16,7 @@ import structlog
 from django.conf import settings
 
 from gateway.catalogue.parse import INVALID, ParameterError, Parameters
+from gateway.connectors.accounts import account_at
 from gateway.connectors.means import Means
 from gateway.connectors.message import onwards
 from gateway.connectors.port import AcquirerRequest
@@ -113,7 +114,7 @@ def _question(row: Payment, target: Payment, means: Means | None, request: Follo
         means=means,
         reference=target.connector_tx_id,
         parameters=onwards(request.parameters.values),
-        account=row.account,
+        account=account_at(CONNECTORS[row.connector], row.channel_id, row.account),
     )
 
 

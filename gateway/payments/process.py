@@ -16,6 +16,7 @@ from typing import Final
 from django.conf import settings
 
 from gateway import brands, clock, metrics, results
+from gateway.connectors.accounts import account_at
 from gateway.connectors.means import Card, Means
 from gateway.connectors.message import onwards
 from gateway.connectors.nobody import NOBODY
@@ -117,7 +118,7 @@ def advance(payment: Payment, connector: Connector, request: PaymentRequest, pla
     if halt is None:
         outcome = phases.authenticate(payment, request)
         if not isinstance(outcome, Halt):
-            asked = question(payment, request.means, {**values, **agreed, **outcome})
+            asked = question(payment, connector, request.means, {**values, **agreed, **outcome})
             submit(payment, connector, asked, request, plan=plan)
             return
         halt = outcome
@@ -200,7 +201,7 @@ def facts_of(means: Means, *, stored: bool) -> dict[str, object]:
     return {"card": facts}
 
 
-def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -> AcquirerRequest:
+def question(payment: Payment, connector: Connector, means: Means | None, values: Mapping[str, str]) -> AcquirerRequest:
     """What the acquirer is asked. ``values``: parameters by full name, with the proof of an authentication."""
     return AcquirerRequest(
         payment=payment.id,
@@ -210,7 +211,7 @@ def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -
         at=payment.created_at,
         means=means,
         parameters=onwards(values),
-        account=payment.account,
+        account=account_at(connector, payment.channel_id, payment.account),
         return_url=capability.return_url(payment.id),
     )
 
@@ -229,7 +230,10 @@ def submit(
         if verdict.outcome is Outcome.DECLINE:
             reply = screening.take_back(connector, asked, reply, verdict)
     except Silence as silence:
-        reply = AcquirerReply(code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": mask_text(str(silence))})
+        reply = AcquirerReply(
+            code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": mask_text(str(silence))},
+            connector_tx_id=silence.connector_tx_id,
+        )  # fmt: skip
         event = Event.LOSE
     else:
         event = event_of(reply)

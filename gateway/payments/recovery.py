@@ -23,16 +23,20 @@ from django.conf import settings
 from django.db import connection
 
 from gateway import clock
+from gateway.connectors.accounts import account_at
+from gateway.connectors.message import flat, onwards
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
 from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
 from gateway.models import OpenPayment, Payment, Status
 from gateway.money import Money
 from gateway.payments import screening, store
-from gateway.payments.process import IN_DOUBT_CODE, event_of, waiting_of
+from gateway.payments.follow_up import means_of_chain
+from gateway.payments.process import AGREED, IN_DOUBT_CODE, event_of, waiting_of
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.risk.screening import Outcome, Verdict
 from gateway.rows import execute
+from gateway.vault import VaultError
 
 AT_ONCE: Final = 32
 """Payments claimed together, and asked about at one acquirer at the same time: a claim must not run out in a queue."""
@@ -136,7 +140,13 @@ def _ask_about(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Fu
         if connector is None:
             log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
         elif doubt(payment):
-            asked[pool.submit(ask_apart, connector, inquiry(payment), payment)] = payment
+            try:
+                request = inquiry(payment, connector)
+            except VaultError as fault:
+                # Its claim runs out and it is asked about again; the key may be back by then.
+                log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+            else:
+                asked[pool.submit(ask_apart, connector, request, payment)] = payment
     return asked
 
 
@@ -176,12 +186,23 @@ def doubt(payment: Payment) -> bool:
     return True
 
 
-def inquiry(payment: Payment) -> AcquirerRequest:
-    """The question as far as asking about it needs it: no card, no parameters."""
-    return AcquirerRequest(
+def inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
+    """The question as far as asking about it needs it: no card and no parameters, unless the connector says it does.
+    Raises VaultError."""
+    request = AcquirerRequest(
         payment=payment.id, operation=payment.payment_type, money=Money(payment.amount, payment.currency),
-        brand=payment.brand, at=payment.created_at, account=payment.account,
+        brand=payment.brand, at=payment.created_at, learnt=payment.connector_tx_id,
+        account=account_at(connector, payment.channel_id, payment.account),
     )  # fmt: skip
+    if not connector.asks_with_means:
+        return request
+    about = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
+    return replace(
+        request,
+        means=means_of_chain(payment.chain),
+        reference=about.connector_tx_id if about is not None else "",
+        parameters=onwards({**flat(payment.request), **payment.answer.get(AGREED, {})}),
+    )
 
 
 def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:

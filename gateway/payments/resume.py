@@ -95,8 +95,9 @@ def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | Non
     plan = screening.plan_of_waiting(payment, sent)
     if not store.resume(payment, at=clock.now(payment.merchant), plan=plan):
         return _again(payment)
-    asked = question(payment, means, {**sent, **payment.answer.get(AGREED, {}), **proof})
-    submit(payment, CONNECTORS[payment.connector], asked, asker, plan=plan)
+    connector = CONNECTORS[payment.connector]
+    asked = question(payment, connector, means, {**sent, **payment.answer.get(AGREED, {}), **proof})
+    submit(payment, connector, asked, asker, plan=plan)
     return payment
 
 
@@ -147,7 +148,7 @@ def returned(payment: Payment, trace: Trace | None) -> Payment:
     connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
-        found = connector.inquire(question(payment, None, {}))
+        found = connector.inquire(question(payment, connector, None, {}))
     except Silence as silence:
         return _keep(payment, "inquire", silence.sent, {"silence": mask_text(str(silence))}, started)
     if isinstance(found, NeverArrived) or event_of(found) is Event.SUSPEND:
@@ -219,7 +220,7 @@ def _taken_back(payment: Payment, code: str, trace: Trace | None) -> Payment:
     connector: Connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
-        word = connector.void(question(payment, None, {}))
+        word = connector.void(question(payment, connector, None, {}))
     except Silence as silence:
         return _keep(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)
     reply = AcquirerReply(

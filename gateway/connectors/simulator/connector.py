@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gateway import results
+from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.message import masked_message
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator import orders
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, account_answer, shown
 from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer_for
@@ -29,8 +30,11 @@ class Simulator:
 
     name = "simulator"
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+    takes = ANY_MEANS
     required: frozenset[str] = frozenset()
     redirects = True
+    settings: tuple[Setting, ...] = ()
+    asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         sent = masked_message(request)

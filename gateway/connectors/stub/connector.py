@@ -13,8 +13,9 @@ from typing import Any, Final
 from django.conf import settings
 
 from gateway import results
+from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.message import account_of, masked_message, secrets_of
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator.cards import APPROVED
 from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
 from gateway.money import Money
@@ -32,8 +33,11 @@ class Stub:
 
     name = "stub"
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+    takes = ANY_MEANS
     required: frozenset[str] = frozenset()
     redirects = False
+    settings: tuple[Setting, ...] = ()
+    asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Without a line nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
@@ -41,7 +45,7 @@ class Stub:
         try:
             answer = lines().ask(submission(request, sent))
         except Unreachable as fault:
-            return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)})
+            return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, elsewhere=True)
         except Unanswered as fault:
             raise Silence(str(fault), sent) from None
         return reply_to(request, answer, sent)
@@ -74,7 +78,7 @@ def masked_submission(request: AcquirerRequest) -> dict[str, Any]:
     """The message as the exchange keeps it."""
     body = masked_message(request)
     message = {"kind": "submit", "key": body.pop("transaction"), **body}
-    return message | ({"merchant": request.account} if request.account else {})
+    return message | ({"merchant": request.account.merchant} if request.account.merchant else {})
 
 
 def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]) -> AcquirerReply:

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from gateway.connectors.means import Card
-from gateway.connectors.port import AcquirerRequest, Silence
+from gateway.connectors.port import Account, AcquirerRequest, Silence
 from gateway.connectors.stub.connector import masked_submission, reply_to, submission
 from gateway.money import Money
 from gateway.secret import Secret
@@ -23,7 +23,7 @@ ASKED = AcquirerRequest(
     brand="VISA",
     at=datetime(2026, 1, 1, tzinfo=UTC),
     means=Card(number=Secret(PAN), expiry_month="05", expiry_year="2034", cvv=Secret("987")),
-    account="M-1",
+    account=Account(merchant="M-1"),
 )
 APPROVED = {
     "id": 1, "key": ASKED.payment.hex, "outcome": "approved", "code": "000.100.110", "transactionId": "STB7",

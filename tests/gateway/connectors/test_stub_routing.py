@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.connectors.routing import Account, NoRoute, choose
+from gateway.connectors.routing import Candidate, NoRoute, choose
 from gateway.models import AcquirerExchange, Payment
 from tests.support.database import recover_at
 from tests.support.fixtures import Shop
@@ -16,12 +16,12 @@ VISA_EUR = {"brand": "VISA", "currency": "EUR"}
 def test_the_first_account_that_takes_brand_and_currency_is_chosen() -> None:
     """Part A, What the service does, 5."""
     accounts = [
-        Account(connector="stub", merchant="cards in dollars", currencies=frozenset({"USD"})),
-        Account(connector="stub", merchant="other brand", brands=frozenset({"MASTER"})),
-        Account(connector="gone", merchant="no connector"),
-        Account(connector="simulator", merchant="not a processor"),
-        Account(connector="stub", merchant="right", brands=frozenset({"VISA"}), currencies=frozenset({"EUR"})),
-        Account(connector="stub", merchant="later"),
+        Candidate(connector="stub", merchant="cards in dollars", currencies=frozenset({"USD"})),
+        Candidate(connector="stub", merchant="other brand", brands=frozenset({"MASTER"})),
+        Candidate(connector="gone", merchant="no connector"),
+        Candidate(connector="simulator", merchant="not a processor"),
+        Candidate(connector="stub", merchant="right", brands=frozenset({"VISA"}), currencies=frozenset({"EUR"})),
+        Candidate(connector="stub", merchant="later"),
     ]
     assert choose(accounts, **VISA_EUR).account == "right"
     assert choose(accounts, brand="MASTER", currency="EUR").account == "other brand"

@@ -223,9 +223,9 @@ def test_a_bank_that_does_not_answer_leaves_the_payment_in_doubt_until_it_is_ask
     assert (answer.status, answer.code) == (200, "000.200.001")
     payment = Payment.objects.get(pk=answer.id)
     assert recover_at(payment) is not None
-    request = recovery.inquiry(payment)
     from gateway.connectors.simulator.connector import SIMULATOR
 
+    request = recovery.inquiry(payment, SIMULATOR)
     finding = recovery.ask(SIMULATOR, request, payment)
     assert [one.kind for one in finding.exchanges] == ["inquire", "void"]
     assert finding.reply is not None

@@ -389,6 +389,8 @@ def test_an_answer_that_comes_while_recovery_asks_is_taken_and_one_after_it_chan
         """Recovery runs while the answer is on its way."""
 
         name, operations, required = STUB.name, STUB.operations, STUB.required
+
+        settings, asks_with_means = STUB.settings, STUB.asks_with_means
         whole = False
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
@@ -419,6 +421,7 @@ def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_not
 
     class Slow:
         name, operations, required = STUB.name, STUB.operations, STUB.required
+        settings, asks_with_means = STUB.settings, STUB.asks_with_means
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             reply = STUB.submit(request)
@@ -488,6 +491,7 @@ def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
 
     class Deaf:
         name, operations, required = "deaf", STUB.operations, STUB.required
+        settings, asks_with_means = STUB.settings, STUB.asks_with_means
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             raise AssertionError("not asked")
@@ -499,7 +503,7 @@ def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
             raise AssertionError("nothing is taken back before it is known not to have arrived")
 
     payment = Payment.objects.get(pk=shop.api.pay().id)
-    finding = recovery.ask(Deaf(), recovery.inquiry(payment), payment)
+    finding = recovery.ask(Deaf(), recovery.inquiry(payment, Deaf()), payment)
     assert finding.reply is None
     assert [(row.kind, row.received) for row in finding.exchanges] == [("inquire", {"silence": "no line"})]
     assert process.event_of(AcquirerReply(code=REVERSED)) is Event.DECLINE

@@ -15,6 +15,7 @@ from django.test import Client
 
 from gateway import clock
 from gateway.connectors.simulator import orders
+from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.models import AcquirerExchange, Merchant, Payment, PaymentEvent, SimulatedOrder, Status
 from gateway.payments import resume
 from tests.support.client import Answer
@@ -103,7 +104,7 @@ def test_a_question_asked_twice_opens_one_order(committed: Shop) -> None:
 
     payment = Payment.objects.get(pk=pay(committed).id)
     SimulatedOrder.objects.all().delete()
-    handles = at_once(*[lambda: orders.open_order(question(payment, None, {}), orders.BANK).handle] * 4)
+    handles = at_once(*[lambda: orders.open_order(question(payment, SIMULATOR, None, {}), orders.BANK).handle] * 4)
     assert len(set(handles)) == 1
 
 
@@ -112,7 +113,7 @@ def test_an_order_that_was_taken_back_before_it_came_is_never_open(committed: Sh
 
     payment = Payment.objects.get(pk=pay(committed).id)
     SimulatedOrder.objects.all().delete()
-    asked = question(payment, None, {})
+    asked = question(payment, SIMULATOR, None, {})
     assert orders.take_back(asked).state == "EXPIRED"
     assert orders.open_order(asked, orders.BANK).state == "EXPIRED"
     assert orders.take_back(asked).state == "EXPIRED"

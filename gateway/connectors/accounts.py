@@ -1,0 +1,73 @@
+"""Merchants' accounts at processors, as connectors need them: settings, and secrets opened to ask with.
+
+A connector without settings costs no statement. Others are read once per process and kept for a few seconds, so that a
+changed key is used soon without a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+from gateway.connectors.port import Account, Connector
+from gateway.models import AcquirerAccount
+from gateway.secret import Secret
+from gateway.vault import vault
+
+KEPT_S: Final = 5.0
+MOST_KEPT: Final = 1_000
+
+_Key = tuple[UUID, str, str]
+_kept: dict[_Key, tuple[float, Account]] = {}
+_lock = threading.Lock()
+
+
+def account_at(connector: Connector, channel: UUID, merchant: str) -> Account:
+    """The account ``merchant`` of a channel at a connector. One that was deleted since has no settings and no secrets.
+
+    Raises VaultError when its secrets do not open.
+    """
+    if not connector.settings:
+        return Account(merchant=merchant)
+    key = (channel, connector.name, merchant)
+    found = _kept.get(key)
+    if found is None or found[0] < time.monotonic():
+        found = (time.monotonic() + KEPT_S, _read(connector, channel, merchant))
+        with _lock:
+            if len(_kept) >= MOST_KEPT:
+                _kept.clear()
+            _kept[key] = found
+    return found[1]
+
+
+def forget() -> None:
+    """Read every account anew from now on, in this process."""
+    with _lock:
+        _kept.clear()
+
+
+def sealed_secrets(secrets: Mapping[str, str], row: UUID) -> bytes:
+    """The secrets of an account as its row ``row`` keeps them."""
+    return vault().seal(Secret(json.dumps(dict(secrets))), row)
+
+
+def opened_secrets(row: AcquirerAccount) -> dict[str, Secret]:
+    """The secrets an account's row keeps, by their settings' names. Raises VaultError."""
+    if row.secrets_sealed is None:
+        return {}
+    held: dict[str, str] = json.loads(vault().open(row.secrets_sealed, row.id).reveal())
+    return {name: Secret(text) for name, text in held.items()}
+
+
+def _read(connector: Connector, channel: UUID, merchant: str) -> Account:
+    rows = AcquirerAccount.objects.filter(channel=channel, connector=connector.name, acquirer_merchant_id=merchant)
+    # One that takes new payments goes before one that was switched off; follow-ups reach both.
+    row = rows.order_by("-active", "id").first()
+    if row is None:
+        return Account(merchant=merchant)
+    settings = {one.name: one.default for one in connector.settings if one.default and not one.secret}
+    return Account(merchant=merchant, settings=settings | row.settings, secrets=opened_secrets(row))
