@@ -10,12 +10,14 @@ BIN := $(VENV)/bin
 
 RUN_LOCK := requirements.lock
 TEST_LOCK := tests/requirements.lock
+PEERS := .venv-peers
+PEERS_LOCK := tests/external/requirements.lock
 # The settings module wants these; type checking connects to nothing.
 TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=types-only
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
-.PHONY: help run test bench faults lint format types lock manage shell clean venv venv-test
+.PHONY: help run test bench faults external lint format types lock manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +40,10 @@ bench: venv-test ## measure the targets of tests/benchmarks
 faults: venv-test ## kill what runs, under load, and compare the acquirer's log with our books
 	@exec $(BIN)/python -m tests.faults $(ARGS)
 
+external: venv-test ## our connectors against processors that others wrote, each a process of its own
+	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK)
+	@exec env -u DJANGO_SETTINGS_MODULE TOLLHOUSE_PEERS="$(CURDIR)/$(PEERS)/bin" $(BIN)/python -m pytest tests/external $(ARGS)
+
 lint: venv-test ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
@@ -53,6 +59,7 @@ types: venv-test ## mypy only
 lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(COMPILE) $(ARGS) --output-file $(RUN_LOCK)
 	@$(COMPILE) $(ARGS) --extra test --output-file $(TEST_LOCK)
+	@$(subst pyproject.toml,tests/external/requirements.in,$(COMPILE)) $(ARGS) --output-file $(PEERS_LOCK)
 
 manage: venv ## Django's command line: make manage ARGS="check"
 	@exec $(BIN)/python -m config.launcher exec -- $(BIN)/python manage.py $(ARGS)
@@ -62,7 +69,7 @@ shell: venv ## a Python shell with Django set up
 
 clean: ## remove .venv, caches and var/ with the demo database in it
 	@$(PYTHON) -m config.launcher.clean
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 venv:

@@ -15,6 +15,10 @@ from types import MappingProxyType
 from typing import Final
 
 DESCRIPTION_MAX_CHARS: Final = 255
+INTERNAL: Final = "INTERNAL"
+EXTERNAL: Final = "EXTERNAL"
+SUCCESS: Final[Mapping[str, str]] = {INTERNAL: "000.100.110", EXTERNAL: "000.100.112", "": "000.000.000"}
+"""Test mode → the code of success; '' is the live environment (D18)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from django.conf import settings
+
+from gateway import results
 from gateway.catalogue.endpoints import PAYMENTS
 from gateway.catalogue.parse import mask_account, nest
 from gateway.catalogue.structure import Echo
@@ -52,6 +55,11 @@ def _flat(node: Any, name: str) -> Iterator[tuple[str, str]]:
             yield from _flat(child, f"{name}[{index}]")
     elif isinstance(node, str):
         yield name, node
+
+
+def success_code() -> str:
+    """What a processor's approval is in our words: EXTERNAL in the test environment, or live (D18)."""
+    return results.SUCCESS["" if settings.IS_LIVE else results.EXTERNAL]
 
 
 def masked_message(request: AcquirerRequest) -> dict[str, Any]:

@@ -44,7 +44,6 @@ WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
 AGREED: Final = "agreed"
 """In a payment's answer, for ourselves: references of its agreement that go onwards once its shopper is back."""
-_PASSED: Final[Mapping[str, str]] = {"INTERNAL": "000.100.110", "EXTERNAL": "000.100.112", "": "000.000.000"}
 
 
 class Overtaken(Exception):
@@ -129,7 +128,7 @@ def advance(payment: Payment, connector: Connector, request: PaymentRequest, pla
 
 def passed(payment: Payment) -> AcquirerReply:
     """The answer of a standalone risk check that nothing speaks against (D18)."""
-    return AcquirerReply(code=_PASSED[payment.test_mode], approved=payment.money)
+    return AcquirerReply(code=results.SUCCESS[payment.test_mode], approved=payment.money)
 
 
 def new_payment(request: PaymentRequest, way: Route) -> Payment:

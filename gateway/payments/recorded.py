@@ -10,11 +10,11 @@ from django.db import models
 
 from gateway.models import Payment, PaymentEvent, Status
 from gateway.payments.states import START, Event, after
+from gateway.results import EXTERNAL, INTERNAL, SUCCESS
 
 WRITTEN: Final = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
 """Columns of a payment that are inserted; the database numbers it."""
 _LAST: Final = 2
-_INTERNAL, _EXTERNAL, _LIVE = "000.100.110", "000.100.112", "000.000.000"
 
 Row = tuple[type[models.Model], Mapping[str, Any]]
 
@@ -42,6 +42,4 @@ def rows_of(payment: Payment) -> list[Row]:
 
 def success_code(test_mode: str) -> str:
     """The code of what succeeded without anybody being asked (D18)."""
-    if settings.IS_LIVE:
-        return _LIVE
-    return _EXTERNAL if test_mode == "EXTERNAL" else _INTERNAL
+    return SUCCESS["" if settings.IS_LIVE else EXTERNAL if test_mode == EXTERNAL else INTERNAL]

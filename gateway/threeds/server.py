@@ -18,7 +18,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
 
-from gateway import clock, identifiers
+from gateway import clock, identifiers, results
 from gateway.catalogue.conditions.situation import merchant_initiated
 from gateway.catalogue.rules import Sent
 from gateway.masking import mask_pan
@@ -33,7 +33,6 @@ from gateway.threeds.outcome import Outcome, Proceed, Rejected, Waiting
 from gateway.threeds.verdicts import CANCELLED, TIMED_OUT, Lack, Policy, Then, Verdict, declines, lacking, verdict
 from gateway.vault import vault
 
-SUCCESS: Final[Mapping[str, str]] = {"": "000.000.000", "INTERNAL": "000.100.110", "EXTERNAL": "000.100.112"}
 """Test mode → the code of an authentication alone whose challenge was passed (D18)."""
 DECOUPLED_TIME: Final = timedelta(hours=1)
 _AGAIN: Final = frozenset({Step.METHOD, Step.ASKING, Step.CHALLENGE, Step.DECOUPLED})
@@ -376,7 +375,7 @@ def _ended(
     if row.payment is None:
         challenged = row.flow in ("challenge", "decoupled")
         passed = found.then in (Then.PROVED, Then.ATTEMPTED) and challenged
-        row.code = SUCCESS[row.test_mode] if passed else found.standalone
+        row.code = results.SUCCESS[row.test_mode] if passed else found.standalone
     else:
         row.code = found.payment if stops else ""
     if not row.eci and row.trans_status:

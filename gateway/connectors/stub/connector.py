@@ -14,15 +14,13 @@ from django.conf import settings
 
 from gateway import results
 from gateway.connectors.means import ANY_MEANS
-from gateway.connectors.message import account_of, masked_message, secrets_of
+from gateway.connectors.message import account_of, masked_message, secrets_of, success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator.cards import APPROVED
 from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
 from gateway.money import Money
 
 ACQUIRER_DOWN: Final = "900.100.600"
-SUCCESS_EXTERNAL: Final = "000.100.112"
-SUCCESS_LIVE: Final = "000.000.000"
 REVERSED: Final = "900.100.301"
 _TOLD: Final = ("outcome", "code", "response", "transactionId", "approvedAmount", "avs", "cvv", "advice")
 _LONGEST: Final = 64
@@ -102,11 +100,6 @@ def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[
         sent=sent,
         received=told,
     )
-
-
-def success_code() -> str:
-    """The success code of EXTERNAL in the test environment, and of live (D18)."""
-    return SUCCESS_LIVE if settings.IS_LIVE else SUCCESS_EXTERNAL
 
 
 def lines() -> Lines:

@@ -1,0 +1,14 @@
+"""The peers start, listen on loopback alone and stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.external.peers import free_port, program, running
+
+
+def test_an_independent_host_listens_and_stops(tmp_path: Path) -> None:
+    """Issue 9, Done when."""
+    port = free_port()
+    with running([program("iso8583sim"), "serve", "--port", str(port)], port=port, folder=tmp_path) as peer:
+        assert peer.port == port
