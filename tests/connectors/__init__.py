@@ -1,0 +1,1 @@
+"""The conformance kit: what every connector promises, as one set of tests over rigs. See docs/adding-a-connector.md."""

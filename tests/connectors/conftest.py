@@ -1,0 +1,29 @@
+"""Every test of the kit runs once for each rig."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from django.test import override_settings
+
+from tests.connectors.rig import Processor, Rig
+from tests.connectors.stub import STUB_RIG
+
+RIGS: Final[tuple[Rig, ...]] = (STUB_RIG,)
+TIMEOUT_S: Final = 1.0
+"""What an acquirer may take here: short, as every silence is waited for."""
+
+
+@pytest.fixture(params=RIGS, ids=lambda rig: rig.connector.name)
+def rig(request: pytest.FixtureRequest) -> Rig:
+    found: Rig = request.param
+    return found
+
+
+@pytest.fixture
+def processor(rig: Rig, db: None) -> Iterator[Processor]:
+    """The rig's processor, running."""
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S), rig.start() as running:
+        yield running

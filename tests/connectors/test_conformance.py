@@ -1,0 +1,280 @@
+"""What every connector promises (gateway/connectors/port.py), one sentence a test."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+
+from gateway import results
+from gateway.connectors import means as kinds
+from gateway.connectors.message import success_code
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.routing import CONNECTORS
+from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
+from gateway.money import Money
+from gateway.payments.operations import OPERATIONS
+from tests.connectors.rig import FAULTS, Processor, Rig
+from tests.support.database import leaves
+from tests.support.threads import at_once
+
+AT_ONCE: Final = 12
+MARGIN_S: Final = 5.0
+"""Beyond the timeout, for a busy machine: a connector without an end of its own would wait for ever."""
+LONGEST_ID: Final = 64
+
+
+def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -> AcquirerRequest:
+    """A question of the rig's, new each time."""
+    request = AcquirerRequest(
+        payment=uuid4(), operation=operation or first_operation(rig), money=rig.money, brand=rig.brand,
+        at=datetime.now(UTC).replace(microsecond=0), means=rig.means, account=processor.account,
+        parameters=dict(rig.parameters), return_url="https://shop.example/back",
+    )  # fmt: skip
+    return replace(request, **changes)
+
+
+def first_operation(rig: Rig) -> str:
+    """How it takes money in one step; by authorisation where it knows no other way."""
+    return "DB" if "DB" in rig.connector.operations else "PA"
+
+
+def grants(rig: Rig, reply: AcquirerReply) -> None:
+    """A reply that granted the whole amount, or will when the bank has booked it."""
+    if rig.waits:
+        assert results.is_pending(reply.code), reply
+        assert reply.approved is None
+    else:
+        assert reply.code == success_code(), reply
+        assert reply.approved == rig.money
+
+
+def sound(rig: Rig, request: AcquirerRequest, reply: AcquirerReply) -> None:
+    """What holds for every reply there is."""
+    assert reply.code in results.RESULT_CODES
+    if reply.approved is None:
+        assert not results.is_approved(reply.code)
+    else:
+        assert results.is_approved(reply.code)
+        assert (reply.approved.currency, reply.approved <= request.money) == (request.money.currency, True)
+        assert not reply.elsewhere
+    assert len(reply.connector_tx_id) <= LONGEST_ID
+    assert all(isinstance(value, str) and value for value in reply.details.values())
+    assert reply.avs in ("", *AVS_MEANING)
+    assert reply.cvv in ("", *CVV_MEANING)
+    kept_safely(rig, processor_secrets(request), reply.sent, reply.received)
+
+
+def kept_safely(rig: Rig, secrets: tuple[str, ...], *messages: Any) -> None:
+    """Messages that can be written down: JSON, and no secret in them, alone or inside a longer text."""
+    for message in messages:
+        json.dumps(message)
+        for leaf in leaves(message):
+            for secret in (*rig.secrets, *secrets):
+                hidden = secret in leaf if len(secret) > len("9999") else leaf == secret
+                assert not hidden, f"{secret!r} stands in {message!r}"
+
+
+def processor_secrets(request: AcquirerRequest) -> tuple[str, ...]:
+    return tuple(secret.reveal() for secret in request.account.secrets.values())
+
+
+def lost(rig: Rig, request: AcquirerRequest) -> Silence:
+    """Submit what gets no answer: in bounded time it is Silence, whose message can be kept."""
+    began = time.monotonic()
+    with pytest.raises(Silence) as caught:
+        rig.connector.submit(request)
+    assert time.monotonic() - began < settings.GATEWAY_ACQUIRER_TIMEOUT_S + MARGIN_S
+    kept_safely(rig, processor_secrets(request), caught.value.sent)
+    assert len(caught.value.connector_tx_id) <= LONGEST_ID
+    return caught.value
+
+
+def until(ask: Callable[[], Any]) -> Any:
+    """Ask as recovery does, again after each silence, while the processor collects itself."""
+    deadline = time.monotonic() + MARGIN_S * 4
+    while True:
+        try:
+            return ask()
+        except Silence:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def test_it_says_what_it_is(rig: Rig) -> None:
+    """Issue 9, port: names, capability sets, parameters and settings that exist."""
+    connector = rig.connector
+    assert CONNECTORS[connector.name] is connector
+    assert re.fullmatch(r"[a-z][a-z0-9_]{1,31}", connector.name)
+    assert connector.operations <= set(OPERATIONS) | {"RG"}
+    assert connector.operations & {"PA", "DB", "CD"}
+    assert connector.takes <= kinds.ANY_MEANS
+    assert rig.means.kind in connector.takes
+    for one in connector.settings:
+        assert re.fullmatch(r"[a-z][A-Za-z0-9_]{0,31}", one.name)
+        assert one.about
+        assert one.allowed
+        assert not (one.secret and one.default)
+        assert not one.default or re.fullmatch(one.pattern, one.default)
+    assert len({one.name for one in connector.settings}) == len(connector.settings)
+
+
+def test_a_processor_grants_what_it_booked(rig: Rig, processor: Processor) -> None:
+    request = asked(rig, processor)
+    reply = rig.connector.submit(request)
+    grants(rig, reply)
+    sound(rig, request, reply)
+    assert reply.connector_tx_id
+    assert processor.stands(request.payment) == rig.money.amount
+
+
+def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -> None:
+    declined, code = rig.declined
+    changes = {"money": declined} if isinstance(declined, Money) else {"means": declined}
+    request = asked(rig, processor, **changes)
+    reply = rig.connector.submit(request)
+    sound(rig, request, reply)
+    assert (reply.code, reply.approved, reply.elsewhere) == (code, None, False)
+    assert processor.stands(request.payment) == Decimal(0)
+
+
+def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processor) -> None:
+    if not {"PA", "CP", "RF"} <= rig.connector.operations:
+        pytest.skip(f"{rig.connector.name} does not authorise, capture and refund apart")
+    first = asked(rig, processor, "PA")
+    granted = rig.connector.submit(first)
+    grants(rig, granted)
+    capture = asked(rig, processor, "CP", reference=granted.connector_tx_id, means=without_cvv(rig))
+    captured = rig.connector.submit(capture)
+    sound(rig, capture, captured)
+    assert captured.approved == rig.money
+    part = Money(rig.money.amount / 4, rig.money.currency)
+    refund = asked(rig, processor, "RF", reference=captured.connector_tx_id, means=without_cvv(rig), money=part)
+    refunded = rig.connector.submit(refund)
+    sound(rig, refund, refunded)
+    assert refunded.approved == part
+
+
+def test_an_authorisation_is_reversed(rig: Rig, processor: Processor) -> None:
+    if not {"PA", "RV"} <= rig.connector.operations:
+        pytest.skip(f"{rig.connector.name} does not authorise and reverse")
+    granted = rig.connector.submit(first := asked(rig, processor, "PA"))
+    grants(rig, granted)
+    reversal = asked(rig, processor, "RV", reference=granted.connector_tx_id, means=without_cvv(rig))
+    reply = rig.connector.submit(reversal)
+    sound(rig, reversal, reply)
+    assert reply.code == success_code()
+    assert first.payment != reversal.payment
+
+
+def test_the_same_question_twice_is_booked_once(rig: Rig, processor: Processor) -> None:
+    request = asked(rig, processor)
+    grants(rig, rig.connector.submit(request))
+    again = rig.connector.submit(request)
+    assert again.code in results.RESULT_CODES
+    assert processor.stands(request.payment) == rig.money.amount
+
+
+def test_many_at_once_are_not_mixed_up(rig: Rig, processor: Processor) -> None:
+    requests = [
+        asked(rig, processor, money=Money(rig.money.amount + number, rig.money.currency)) for number in range(AT_ONCE)
+    ]
+    replies = at_once(*[lambda one=one: rig.connector.submit(one) for one in requests])
+    for request, reply in zip(requests, replies, strict=True):
+        sound(rig, request, reply)
+        assert rig.waits or reply.approved == request.money
+        assert processor.stands(request.payment) == request.money.amount
+
+
+def test_nobody_there_is_a_decline_that_may_go_elsewhere(rig: Rig, processor: Processor) -> None:
+    """Never Silence: nothing was sent, so nobody can have accepted it."""
+    if rig.waits:
+        pytest.skip(f"{rig.connector.name} files what it is asked for and sends it later")
+    processor.vanish()
+    request = asked(rig, processor)
+    reply = rig.connector.submit(request)
+    sound(rig, request, reply)
+    assert (reply.approved, reply.elsewhere) == (None, True)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
+    rig: Rig, processor: Processor, fault: str
+) -> None:
+    """Whatever asking and taking back come to, what we say and what stands at the processor agree."""
+    if fault not in rig.faults:
+        pytest.skip(f"{fault} cannot happen between us and {rig.connector.name}")
+    request = asked(rig, processor)
+    processor.misbehave(fault)
+    silence = lost(rig, request)
+    later = replace(request, learnt=silence.connector_tx_id)
+    if not rig.connector.asks_with_means:
+        later = replace(later, means=None, parameters={})
+    else:
+        later = replace(later, means=without_cvv(rig))
+    found = until(lambda: rig.connector.inquire(later))
+    if isinstance(found, NeverArrived):
+        kept_safely(rig, processor_secrets(request), found.sent, found.received)
+        word = until(lambda: rig.connector.void(later))
+        kept_safely(rig, processor_secrets(request), word.sent, word.received)
+        assert processor.stands(request.payment) == Decimal(0)
+        return
+    sound(rig, request, found)
+    assert processor.stands(request.payment) == (found.approved.amount if found.approved is not None else Decimal(0))
+
+
+@pytest.mark.parametrize("fault", ["", "silent_after", "silent_before"])
+def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
+    rig: Rig, processor: Processor, fault: str
+) -> None:
+    if fault and fault not in rig.faults:
+        pytest.skip(f"{fault} cannot happen between us and {rig.connector.name}")
+    request = asked(rig, processor)
+    learnt = ""
+    if fault:
+        processor.misbehave(fault)
+        learnt = lost(rig, request).connector_tx_id
+    else:
+        learnt = rig.connector.submit(request).connector_tx_id
+    later = replace(request, learnt=learnt, means=without_cvv(rig) if rig.connector.asks_with_means else None)
+    for _ in range(2):
+        word = until(lambda: rig.connector.void(later))
+        assert word.approved is None
+        kept_safely(rig, processor_secrets(request), word.sent, word.received)
+    assert processor.stands(request.payment) == Decimal(0)
+
+
+def test_a_forked_process_has_links_of_its_own(rig: Rig, processor: Processor) -> None:
+    """Web servers and workers fork: two that read one connection would take each other's answers."""
+    grants(rig, rig.connector.submit(asked(rig, processor)))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            reply = rig.connector.submit(asked(rig, processor)) if not rig.waits else None
+            os.write(writing, (reply.code if reply is not None else success_code()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    assert told == success_code()
+    grants(rig, rig.connector.submit(asked(rig, processor)))
+
+
+def without_cvv(rig: Rig) -> kinds.Means:
+    """The means as the vault gives it back: what proves one use is gone."""
+    names = [name for name in ("cvv", "cryptogram", "dtvc", "pin") if getattr(rig.means, name, None) is not None]
+    return replace(rig.means, **dict.fromkeys(names))
