@@ -91,6 +91,8 @@ GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var"
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
 # Most questions of one process to one acquirer at a time.
 GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", default=64)
+# Runs of subscription jobs that one worker makes side by side; each has a database connection of its own.
+GATEWAY_JOB_LANES: int = env.int("GATEWAY_JOB_LANES", default=4)
 # host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: there is none.
 GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
 

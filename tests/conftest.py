@@ -27,6 +27,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
         {
             "DATABASE_URL": _postgres.start(),
             "CELERY_BROKER_URL": "memory://",
+            "GATEWAY_JOB_LANES": "1",  # a thread sees only what was committed, and most tests never commit
             "DJANGO_SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "GATEWAY_BASE_URL": "http://testserver",

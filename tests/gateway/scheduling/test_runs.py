@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 
 from gateway import clock
-from gateway.models import Channel, Merchant, Notification, Payment, Registration, RequestLog, Status
+from gateway.models import Channel, Merchant, Notification, Payment, PaymentEvent, Registration, RequestLog, Status
 from gateway.payments import job_runs, recovery
 from gateway.results import Family, family
 from gateway.scheduling import dunning, tasks
@@ -86,6 +87,23 @@ def test_four_tickers_make_one_payment_per_job(committed: Shop) -> None:
     assert sum(done) == 6
     assert (charges(), JobRun.objects.count()) == (6, 6)
     assert set(JobRun.objects.values_list("state", flat=True)) == {"PAID"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_silent_acquirer_keeps_no_other_run_waiting(committed: Shop, acquirer: StubProcess) -> None:
+    """Issue 9, bulkhead: the others are paid while the first is still waited for."""
+    account_at_stub(committed.channel)
+    card = store_card(committed.api)
+    slow = started(committed.api, card, testMode="EXTERNAL").id
+    quick = [started(committed.api, card).id for _ in range(5)]
+    make_due(committed.merchant)
+    acquirer.control.steer(silent_before=1)
+    with override_settings(GATEWAY_JOB_LANES=2, GATEWAY_ACQUIRER_TIMEOUT_S=PATIENCE_S / 10):
+        assert tasks.run(None) == 6
+    runs = {row.job_id.hex: row for row in JobRun.objects.all()}
+    assert {ident: runs[ident].state for ident in (slow, *quick)} == {slow: "OPEN", **dict.fromkeys(quick, "PAID")}
+    ends = dict(PaymentEvent.objects.exclude(event="BEGIN").values_list("payment", "at"))
+    assert all(ends[runs[ident].payment] < ends[runs[slow].payment] for ident in quick)
 
 
 @pytest.mark.django_db(transaction=True)
