@@ -45,6 +45,8 @@ _TABLE: Final[Mapping[str, str]] = {
     # The books: what was settled, and what is disputed.
     "reporting.view_settlementfile": "PMA",
     "reporting.add_settlementfile": "PM",
+    "reporting.view_sftpsource": "PMA",
+    "reporting.change_sftpsource": "PM",
     "reporting.view_settlement": "PMCA",
     "reporting.view_settlementrecord": "PMCA",
     "reporting.change_settlementrecord": "PMC",

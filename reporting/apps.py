@@ -9,9 +9,14 @@ class ReportingConfig(AppConfig):
     def ready(self) -> None:
         """The columns that the vault seals."""
         from gateway.vault_rows import SEALED, Sealed
+        from reporting.incoming import SftpSource
         from reporting.models import FilePiece
         from reporting.outgoing import SftpTarget
 
-        for column in (Sealed(model=FilePiece, sealed="sealed"), Sealed(model=SftpTarget, sealed="secret_sealed")):
+        for column in (
+            Sealed(model=FilePiece, sealed="sealed"),
+            Sealed(model=SftpTarget, sealed="secret_sealed"),
+            Sealed(model=SftpSource, sealed="secret_sealed"),
+        ):
             if column not in SEALED:
                 SEALED.append(column)

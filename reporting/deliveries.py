@@ -6,18 +6,12 @@ decision 0026.
 
 from __future__ import annotations
 
-import hmac
-import io
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-import paramiko
 from django.db import transaction
 
 from gateway import audit, clock
@@ -25,20 +19,16 @@ from gateway.models import Merchant
 from gateway.rows import execute
 from gateway.secret import Secret
 from gateway.vault import vault
-from reporting import days
+from reporting import days, sftp
 from reporting.outgoing import Delivery, DeliveryAttempt, SftpTarget
+from reporting.sftp import Unreachable
 
 RETRIES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
 """After a failed attempt, until the next; the last one goes on."""
 MOST_ATTEMPTS: Final = 170
 """About a week."""
-CONNECT_S: Final = 10.0
-"""For each step until files can be sent: connecting, greeting, keys, logging in."""
-SILENCE_S: Final = 60.0
-"""Longest without an answer while a file is sent."""
 LEASE: Final = timedelta(minutes=30)
 AT_ONCE: Final = 20
-_RSA: Final = ("rsa-sha2-512", "rsa-sha2-256")
 _CLAIM: Final = """
 UPDATE reporting_delivery SET lease_until = %(lease)s::timestamptz WHERE id IN (
     SELECT d.id FROM reporting_delivery d
@@ -51,18 +41,14 @@ UPDATE reporting_delivery SET lease_until = %(lease)s::timestamptz WHERE id IN (
 """
 
 
-class Unreachable(Exception):
-    """The file did not arrive, and why, in words without secrets."""
-
-
 def point_to(
     merchant: Merchant, *, host: str, port: int, username: str, kind: str, secret: Secret, host_key: str, folder: str,
     by: audit.Actor,
 ) -> SftpTarget:  # fmt: skip
     """Send the merchant's files there from now on, with an entry in the audit trail. Raises ValueError."""
-    _key_of(host_key)
+    sftp.key_of(host_key)
     if kind == SftpTarget.Secrets.KEY:
-        _private(secret)
+        sftp.private(secret)
     with transaction.atomic():
         target = SftpTarget.objects.filter(merchant=merchant).first() or SftpTarget(merchant=merchant)
         target.host, target.port, target.username, target.folder = host, port, username, folder
@@ -127,75 +113,13 @@ def send(target: SftpTarget, source: Path, name: str) -> None:
     folder = PurePosixPath(target.folder)
     part, final = str(folder / f".{name}.part"), str(folder / name)
     size = source.stat().st_size
-    with _session(target) as sftp, _told("sending"):
+    with sftp.session(target) as client, sftp.told("sending"):
         with source.open("rb") as opened:
-            sftp.putfo(opened, part, file_size=size, confirm=True)
-        sftp.posix_rename(part, final)
+            client.putfo(opened, part, file_size=size, confirm=True)
+        client.posix_rename(part, final)
 
 
 def try_out(target: SftpTarget) -> None:
     """Log in and look into the folder. Raises Unreachable."""
-    with _session(target) as sftp, _told("looking into the folder"):
-        sftp.stat(target.folder)
-
-
-@contextmanager
-def _told(what: str) -> Iterator[None]:
-    """paramiko's faults as ours."""
-    try:
-        yield
-    except paramiko.AuthenticationException:
-        raise Unreachable("logging in was refused") from None
-    except (paramiko.SSHException, EOFError, OSError) as fault:
-        raise Unreachable(f"{what} failed: {fault or type(fault).__name__}") from None
-
-
-@contextmanager
-def _session(target: SftpTarget) -> Iterator[paramiko.SFTPClient]:
-    expected = _key_of(target.host_key)
-    with _told("connecting"):
-        line = socket.create_connection((target.host, target.port), timeout=CONNECT_S)
-        transport = paramiko.Transport(line)
-    try:
-        with _told("logging in"):
-            transport.banner_timeout = transport.auth_timeout = CONNECT_S
-            transport.get_security_options().key_types = _RSA if expected[0] == "ssh-rsa" else (expected[0],)
-            transport.start_client(timeout=CONNECT_S)
-            shown = transport.get_remote_server_key()
-            if not hmac.compare_digest(shown.get_base64().encode(), expected[1].encode()):
-                raise Unreachable("the host shows another key than the one that is known: nothing was sent")
-            _log_in(transport, target)
-            sftp = paramiko.SFTPClient.from_transport(transport)
-            if sftp is None:
-                raise Unreachable("the host offers no SFTP")
-        channel: Any = sftp.get_channel()
-        channel.settimeout(SILENCE_S)
-        yield sftp
-    finally:
-        transport.close()
-
-
-def _log_in(transport: paramiko.Transport, target: SftpTarget) -> None:
-    secret = vault().open(target.secret_sealed, target.id)
-    if target.secret_kind == SftpTarget.Secrets.KEY:
-        transport.auth_publickey(target.username, _private(secret))
-    else:
-        transport.auth_password(target.username, secret.reveal())
-
-
-def _key_of(host_key: str) -> tuple[str, str]:
-    """Type and base64 of a line of known_hosts without its host. Raises ValueError."""
-    words = host_key.split()
-    if len(words) < 2 or not words[0].startswith(("ssh-", "ecdsa-")):
-        raise ValueError("a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it")
-    return words[0], words[1]
-
-
-def _private(secret: Secret) -> paramiko.PKey:
-    """A private key out of its text. Raises ValueError."""
-    for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
-        try:
-            return kind.from_private_key(io.StringIO(secret.reveal()))
-        except paramiko.SSHException:
-            continue
-    raise ValueError("this is no private key of OpenSSH without a passphrase")
+    with sftp.session(target) as client, sftp.told("looking into the folder"):
+        client.stat(target.folder)

@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 from django.conf import settings
 
-from gateway import audit, clock
+from gateway import audit, clock, wake
 from gateway.models import Merchant
 from reporting import files
 from reporting.formats.port import NotReadable
@@ -24,7 +24,9 @@ from reporting.models import ClearingInstitute, SettlementFile
 SETTLED_S: Final = 10.0
 """Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
 AT_ONCE: Final = 50
-_BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
+BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
+INTAKE: Final = "settlement files"
+"""The timer that reads what was taken in."""
 BY: Final = audit.Actor(name="watched folder")
 
 log = structlog.get_logger(__name__)
@@ -48,7 +50,7 @@ def look(merchant: Merchant | None = None) -> int:
 
 def _is_whole(path: Path) -> bool:
     """A plain file, not a link, that nobody writes to."""
-    if path.name.startswith(".") or path.name.lower().endswith(_BEING_WRITTEN):
+    if path.name.startswith(".") or path.name.lower().endswith(BEING_WRITTEN):
         return False
     try:
         found = path.lstat()
@@ -72,6 +74,7 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
     except OSError as fault:
         log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
         return False
+    wake.wake(INTAKE)
     return _away(path, "done")
 
 

@@ -385,4 +385,5 @@ class LineError(models.Model):
         return f"{self.line}: {self.column} {self.message}"
 
 
-import reporting.outgoing  # noqa: E402, F401 - its models belong to this app
+import reporting.incoming  # noqa: E402
+import reporting.outgoing  # noqa: E402, F401 - their models belong to this app

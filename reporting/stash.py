@@ -21,6 +21,8 @@ from reporting.files import PIECE_BYTES, Pieces, seal, unseal
 from reporting.formats.port import NotReadable
 
 KEPT: Final = timedelta(hours=1)
+NOBODY: Final = -1
+"""The owner of what came by file transfer: no user's."""
 NAME_CHARS: Final = 255
 _FACTS: Final = "facts.json"
 

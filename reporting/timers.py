@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.due import Timer
-from reporting import days, deliveries, folders, intake
+from reporting import days, deliveries, fetching, folders, intake
 
 TIMERS: Final = (
     Timer(name="settlement folder", about="Take in files that lie in the watched folder.", run=folders.look,
           every_s=10.0),
+    Timer(name="settlement sources", about="Fetch files from institutes' SFTP servers.", run=fetching.run,
+          every_s=5.0),
     Timer(name="settlement files", about="Read, match and book files that wait.", run=intake.run_due,
           every_s=2.0),
     Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,

@@ -23,6 +23,7 @@ from gateway import clock, rights, wake
 from gateway.admin.kit import Page, actor
 from gateway.models import Merchant
 from reporting import files, stash
+from reporting.admin import sources
 from reporting.findings import BY_NAME
 from reporting.formats.port import NotReadable
 from reporting.intake import OPEN
@@ -54,6 +55,7 @@ class SettlementFileAdmin(Page):
         own = [
             path("upload/", wrap(self.upload_view), name=f"{name}upload"),
             path("upload/<uuid:upload>/", wrap(self.confirm_view), name=f"{name}confirm"),
+            path("source/<uuid:institute>/", wrap(self.source_view), name=f"{name}source"),
             path("<uuid:file>/state/", wrap(self.state_view), name=f"{name}state"),
         ]
         return own + super().get_urls()
@@ -83,7 +85,7 @@ class SettlementFileAdmin(Page):
         context = {
             **self.admin_site.each_context(request), "title": _("Settlement files"), "opts": self.opts,
             "rows": [{"row": row, "pill": _pill(row)} for row in rows], "may_upload": _may_upload(request),
-            **(extra_context or {}),
+            "sources": sources.listed() if reaches_all(request, sources.VIEW) else [], **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/files.html", context)
 
@@ -146,6 +148,15 @@ class SettlementFileAdmin(Page):
             messages.warning(request, _("Nothing was read twice: %s.") % seen)
         stash.drop(kept)
         return redirect(reverse("admin:reporting_settlementfile_change", args=[file.pk]))
+
+    def source_view(self, request: HttpRequest, institute: Any) -> HttpResponse:
+        """Where one institute's files are fetched."""
+        if not reaches_all(request, sources.VIEW):
+            raise PermissionDenied
+        found = ClearingInstitute.objects.filter(pk=institute).select_related("sftp_source").first()
+        if found is None:
+            raise Http404
+        return sources.view(self, request, found, reaches_all(request, sources.CHANGE))
 
     # --- one file ---------------------------------------------------------------------------------------------------
 

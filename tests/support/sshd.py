@@ -62,15 +62,21 @@ def new_key() -> tuple[str, str]:
     return private.decode(), public.decode()
 
 
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
     """Serve until the block ends."""
     folder.mkdir(parents=True, exist_ok=True)
     host_private, host_public = new_key()
     private, public = new_key()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "host").write_text(host_private)
     (folder / "host").chmod(0o600)
     (folder / "authorized").write_text(public + "\n")

@@ -1,0 +1,142 @@
+"""Where an institute's files are fetched by SFTP: set up, tried, switched off, and what was seen there."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
+
+from gateway import audit, clock, wake
+from gateway.admin.kit import Page, actor
+from gateway.secret import Secret
+from reporting import fetching
+from reporting.admin.outgoing import TargetForm
+from reporting.fetching import LONGEST_S, SHORTEST_S
+from reporting.incoming import RemoteFile, SftpSource
+from reporting.models import ClearingInstitute
+from reporting.sftp import Unreachable
+
+FILES_SHOWN: Final = 50
+TIMER: Final = "settlement sources"
+VIEW: Final = "reporting.view_sftpsource"
+CHANGE: Final = "reporting.change_sftpsource"
+_STATES: Final = {
+    RemoteFile.State.SEEN: ("wait", lazy("Waits until it is whole")),
+    RemoteFile.State.TAKEN: ("good", lazy("Taken in")),
+    RemoteFile.State.REFUSED: ("bad", lazy("Refused")),
+}  # fmt: skip
+
+
+class SourceForm(TargetForm):
+    """Where files are fetched, which, and what becomes of them there."""
+
+    pattern = forms.CharField(max_length=64, initial="*", label=lazy("File names"),
+                              help_text=lazy("* stands for any characters: settlement_*.csv"))  # fmt: skip
+    then = forms.ChoiceField(choices=[(SftpSource.Then.LEAVE, lazy("leave it there")),
+                                      (SftpSource.Then.MOVE, lazy("move it to another folder"))],
+                             label=lazy("A file that was taken in"))  # fmt: skip
+    moved_to = forms.CharField(max_length=64, initial="done", required=False, label=lazy("The other folder"),
+                               help_text=lazy("Below the folder that is looked into."))  # fmt: skip
+    every_s = forms.IntegerField(min_value=SHORTEST_S, max_value=LONGEST_S, initial=300,
+                                 label=lazy("Seconds between two looks"))  # fmt: skip
+
+
+def listed() -> list[dict[str, Any]]:
+    """Every active institute with how its source fares."""
+    institutes = ClearingInstitute.objects.filter(active=True).select_related("sftp_source")
+    return [{"institute": one, "source": (source := source_of(one)), "pill": pill(source)} for one in institutes]
+
+
+def source_of(institute: ClearingInstitute) -> SftpSource | None:
+    return getattr(institute, "sftp_source", None)
+
+
+def pill(source: SftpSource | None) -> dict[str, str]:
+    if source is None:
+        return {"tone": "plain", "text": "–"}
+    if not source.active:
+        return {"tone": "plain", "text": _("off")}
+    if source.why:
+        return {"tone": "bad", "text": ngettext("%d look failed", "%d looks failed", source.failures) % source.failures}
+    if source.looked_at is None:
+        return {"tone": "wait", "text": _("not looked at yet")}
+    return {"tone": "good", "text": _("works")}
+
+
+def view(page: Page, request: HttpRequest, institute: ClearingInstitute, may_change: bool) -> HttpResponse:
+    """One institute's source; the right to see it was asked for."""
+    source = source_of(institute)
+    form = SourceForm(initial=_kept(source))
+    if request.method == "POST":
+        if not may_change:
+            raise PermissionDenied
+        verb = request.POST.get("verb", "")
+        if verb == "save":
+            form = SourceForm(request.POST)
+            if form.is_valid() and _pointed(form, institute, actor(request)):
+                messages.success(request, _("Saved. Try it now."))
+                wake.wake(TIMER)
+                return redirect(request.path)
+        elif source is None:
+            raise Http404
+        else:
+            _done(page, request, source, verb)
+            return redirect(request.path)
+    files = source.files.select_related("file").order_by("-seen_at")[:FILES_SHOWN] if source else ()
+    context = {
+        **page.admin_site.each_context(request), "title": _("Files by SFTP"), "opts": page.opts, "source": source,
+        "institute": institute, "form": form, "may_change": may_change, "pill": pill(source),
+        "files": [(row, {"tone": _STATES[row.state][0], "text": str(_STATES[row.state][1])}) for row in files],
+    }  # fmt: skip
+    return TemplateResponse(request, "admin/books/source.html", context, status=400 if form.errors else 200)
+
+
+def _done(page: Page, request: HttpRequest, source: SftpSource, verb: str) -> None:
+    """Try it, look now, on or off; and say it."""
+    own = SftpSource.objects.filter(pk=source.pk)
+    if verb == "try":
+        try:
+            found = fetching.try_out(source)
+        except Unreachable as fault:
+            messages.error(request, _("It does not work: %s.") % fault)
+        else:
+            text = ngettext("Logged in; %d file lies there.", "Logged in; %d files lie there.", found)
+            messages.success(request, text % found)
+    elif verb == "look":
+        own.update(due_at=clock.real())
+        wake.wake(TIMER)
+        messages.success(request, _("It is looked at within seconds."))
+    elif verb in ("off", "on") and own.filter(active=verb == "off").update(active=verb == "on", due_at=clock.real()):
+        page.record(request, verb, source, after={"active": verb == "on"})
+
+
+def _kept(source: SftpSource | None) -> dict[str, Any]:
+    if source is None:
+        return {}
+    names = ("host", "port", "username", "folder", "host_key", "pattern", "then", "moved_to", "every_s")
+    return {name: getattr(source, name) for name in names} | {"kind": source.secret_kind}
+
+
+def _pointed(form: SourceForm, institute: ClearingInstitute, by: audit.Actor) -> bool:
+    """Save the source; what is wrong with a value is told beside its field."""
+    value = form.cleaned_data
+    try:
+        fetching.fetch_from(
+            institute, host=value["host"], port=value["port"], username=value["username"], kind=value["kind"],
+            secret=Secret(value["secret"].replace("\r\n", "\n")), host_key=value["host_key"], folder=value["folder"],
+            pattern=value["pattern"], then=value["then"], moved_to=value["moved_to"], every_s=value["every_s"], by=by,
+        )  # fmt: skip
+    except ValueError as fault:
+        text = str(fault)
+        field = "host_key" if "host key" in text else "moved_to" if "moved to" in text else "secret"
+        form.add_error(field, text)
+        return False
+    return True

@@ -1,0 +1,300 @@
+"""Settlement files by SFTP: each institute's server is looked at now and then, and what is whole is taken in.
+
+A file is whole when two looks find the same size and time; names that say that they are being written are left alone.
+Nothing is on a disk in clear on the way: bytes are sealed piece by piece as they come, and a file is received only when
+all of it is here and it still is what it was. What was taken in stays where it lies, or is moved, as configured.
+Source: issue 8, settlement intake; decision 0032.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, Final, cast
+from uuid import UUID
+
+import paramiko
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from gateway import audit, clock, wake
+from gateway.models import Merchant
+from gateway.rows import execute
+from gateway.secret import Secret
+from gateway.vault import vault
+from reporting import files, sftp, stash
+from reporting.folders import BEING_WRITTEN, INTAKE
+from reporting.formats.port import NotReadable
+from reporting.incoming import RemoteFile, SftpSource
+from reporting.models import ClearingInstitute, SettlementFile
+from reporting.sftp import Unreachable
+
+State = RemoteFile.State
+
+SETTLED: Final = timedelta(seconds=10)
+"""Between two looks that find a file the same: as long as a file of the watched folder must lie still."""
+RETRIES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
+"""After a look that failed, until the next; the last one goes on."""
+SHORTEST_S: Final = 30
+LONGEST_S: Final = 24 * 60 * 60
+MOST_NAMES: Final = 20_000
+"""Files in one folder; a folder that nobody tidies up becomes slow to look at for both sides."""
+AT_ONCE: Final = 50
+"""Files taken in by one look."""
+MOST_S: Final = 20 * 60.0
+"""For one file to come."""
+LEASE: Final = timedelta(seconds=MOST_S) + timedelta(minutes=10)
+PART_BYTES: Final = 32 * 1024
+"""Asked for at a time, eight at once: what every server answers."""
+BY: Final = audit.Actor(name="SFTP")
+_CLAIM: Final = """
+UPDATE reporting_sftpsource SET lease_until = %(lease)s::timestamptz WHERE id IN (
+    SELECT s.id FROM reporting_sftpsource s JOIN reporting_clearinginstitute i ON i.id = s.institute_id
+    WHERE s.active AND i.active AND s.due_at <= %(now)s::timestamptz
+        AND (s.lease_until IS NULL OR s.lease_until < %(now)s::timestamptz)
+    ORDER BY s.due_at FOR UPDATE OF s SKIP LOCKED
+) RETURNING id
+"""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class There:
+    """A file as its server tells of it."""
+
+    name: str
+    size: int
+    modified: int
+
+
+def fetch_from(
+    institute: ClearingInstitute, *, host: str, port: int, username: str, kind: str, secret: Secret, host_key: str,
+    folder: str, by: audit.Actor, pattern: str = "*", then: str = SftpSource.Then.LEAVE, moved_to: str = "done",
+    every_s: int = 300,
+) -> SftpSource:  # fmt: skip
+    """Fetch the institute's files there from now on, with an entry in the audit trail. Raises ValueError."""
+    sftp.key_of(host_key)
+    if kind == SftpSource.Secrets.KEY:
+        sftp.private(secret)
+    if not SHORTEST_S <= every_s <= LONGEST_S:
+        raise ValueError(f"between two looks: {SHORTEST_S} to {LONGEST_S} seconds")
+    if then == SftpSource.Then.MOVE and (not moved_to or "/" in moved_to or moved_to in (".", "..")):
+        raise ValueError("moved to: the name of a folder below the one that is looked into, e.g. done")
+    with transaction.atomic():
+        source = SftpSource.objects.filter(institute=institute).first() or SftpSource(institute=institute)
+        source.host, source.port, source.username, source.folder = host, port, username, folder
+        source.secret_kind, source.secret_sealed = kind, vault().seal(secret, source.id)
+        source.host_key, source.active = " ".join(host_key.split()[:2]), True
+        source.pattern, source.then, source.moved_to, source.every_s = pattern or "*", then, moved_to, every_s
+        source.due_at, source.failures, source.why = clock.real(), 0, ""
+        source.save()
+        audit.record(by, "fetch from", source, after={"institute": institute.name, "source": str(source)})
+    return source
+
+
+def try_out(source: SftpSource) -> int:
+    """Log in and look into the folder; how many files of settlement lie there. Raises Unreachable."""
+    with sftp.session(source) as client, sftp.told("looking into the folder"):
+        return len(_listed(client, source))
+
+
+def run(merchant: Merchant | None) -> int:
+    """Look at every source that is due; how many files were taken in. Files belong to institutes: a merchant's clock
+    that was moved has nothing to do here."""
+    if merchant is not None:
+        return 0
+    now = clock.real()
+    claimed: list[UUID] = [row[0] for row in execute(_CLAIM, {"now": now, "lease": now + LEASE})]
+    return sum(look(source) for source in SftpSource.objects.filter(pk__in=claimed).select_related("institute"))
+
+
+def look(source: SftpSource) -> int:
+    """Look at one source, and keep how it went. Returns how many files were taken in. The caller holds the lease."""
+    taken, wait, why = 0, timedelta(seconds=source.every_s), ""
+    try:
+        with sftp.session(source) as client:
+            with sftp.told("looking into the folder"):
+                found = _listed(client, source)
+            taken, soon, why = _Look(client, source).at(found)
+        wait = SETTLED + timedelta(seconds=1) if soon else wait
+    except Unreachable as fault:
+        why = str(fault)
+    now = clock.real()
+    failures = source.failures + 1 if why else 0
+    if why:
+        wait = RETRIES[min(failures, len(RETRIES)) - 1]
+        log.warning("settlement_source_failed", source=source.pk.hex, failures=failures, why=why[:500])
+    SftpSource.objects.filter(pk=source.pk, lease_until=source.lease_until).update(
+        due_at=now + wait, lease_until=None, looked_at=now, failures=failures, why=why[:500]
+    )
+    return taken
+
+
+def _listed(client: paramiko.SFTPClient, source: SftpSource) -> list[There]:
+    """Files of settlement in the folder, by name: plain ones that do not say that they are being written. Raises
+    Unreachable for a folder with too many."""
+    found: list[There] = []
+    for number, one in enumerate(client.listdir_iter(source.folder), 1):
+        if number > MOST_NAMES:
+            raise Unreachable(f"the folder has more than {MOST_NAMES:,} files; have those moved that were taken in")
+        name, mode = one.filename, one.st_mode
+        plain = name.isprintable() and "/" not in name and len(name) <= 255 and not name.startswith(".")
+        if not plain or name.lower().endswith(BEING_WRITTEN) or not fnmatchcase(name, source.pattern):
+            continue
+        if mode is None or stat.S_ISREG(mode):
+            found.append(_there(name, one))
+    return sorted(found, key=lambda each: each.name)
+
+
+def _there(name: str, told: paramiko.SFTPAttributes) -> There:
+    return There(name=name, size=told.st_size or 0, modified=int(told.st_mtime or 0))
+
+
+class _Look:
+    """One session at one source."""
+
+    def __init__(self, client: paramiko.SFTPClient, source: SftpSource) -> None:
+        self._client, self._source = client, source
+
+    def at(self, found: Iterable[There]) -> tuple[int, bool, str]:
+        """Take in what is whole: how many; whether to look again soon; what went wrong with single files. Raises
+        Unreachable when the line breaks."""
+        found, now = list(found), clock.real()
+        names = [there.name for there in found]
+        known = {row.name: row for row in RemoteFile.objects.filter(source=self._source, name__in=names)}
+        taken, soon, why = 0, False, ""
+        for there in found:
+            row = self._row(known.get(there.name), there, now)
+            if row.state == State.REFUSED or (row.state == State.TAKEN and self._source.then == "leave"):
+                continue
+            if taken >= AT_ONCE or (row.state == State.SEEN and now - row.seen_at < SETTLED):
+                soon = True
+                continue
+            fault = self._done(row, there)
+            taken += row.state == State.TAKEN and not fault
+            why = why or fault
+        return taken, soon, why
+
+    def _row(self, row: RemoteFile | None, there: There, now: datetime) -> RemoteFile:
+        """The file's row; it begins anew when the file has changed, or lies here again after it was moved away."""
+        if row is None:
+            return RemoteFile.objects.create(
+                source=self._source, name=there.name, size=there.size, modified=there.modified, seen_at=now
+            )
+        if (row.size, row.modified) != (there.size, there.modified) or row.moved_at is not None:
+            row.size, row.modified, row.seen_at = there.size, there.modified, now
+            row.state, row.why, row.file, row.moved_at = State.SEEN, "", None, None
+            row.save()
+        return row
+
+    def _done(self, row: RemoteFile, there: There) -> str:
+        """Take the file in, unless it was, and move it away where that is wanted. Returns what went wrong, which is
+        tried again, or ''."""
+        self._hold()
+        try:
+            if row.state == State.SEEN and not self._taken_in(row, there):
+                return ""
+            if self._source.then == SftpSource.Then.MOVE:
+                self._moved_away(row)
+        except (EOFError, TimeoutError, ConnectionError, paramiko.SSHException) as fault:
+            raise Unreachable(f"reading {row.name} failed: {fault or type(fault).__name__}") from None
+        except OSError as fault:
+            row.why = f"{row.name}: {fault}"[:500]
+            row.save()
+            return row.why
+        return ""
+
+    def _hold(self) -> None:
+        """Renew the lease. Raises Unreachable when somebody else has it."""
+        until = clock.real() + LEASE
+        mine = SftpSource.objects.filter(pk=self._source.pk, lease_until=self._source.lease_until, active=True)
+        if not mine.update(lease_until=until):
+            raise Unreachable("it was changed or switched off meanwhile")
+        self._source.lease_until = until
+
+    def _taken_in(self, row: RemoteFile, there: There) -> bool:
+        """Fetch the file and receive it; False when it is refused, or has changed and is waited for. Raises OSError."""
+        if there.size > settings.GATEWAY_SETTLEMENT_MAX_BYTES:
+            return self._refused(row, f"the file is larger than {settings.GATEWAY_SETTLEMENT_MAX_BYTES:,} bytes")
+        path, institute = self._path(row.name), self._source.institute
+        with self._client.open(path, "rb") as opened:
+            stream = cast(BinaryIO, _Coming(opened, there))
+            kept = stash.keep(stream, name=files.plain(row.name), institute=institute.pk, owner=stash.NOBODY)
+        try:
+            if _there(row.name, self._client.stat(path)) != there or kept.size != there.size:
+                row.seen_at = clock.real()  # it grows: the next look sees the new size
+                row.save()
+                return False
+            return self._received(row, stash.opened(kept))
+        finally:
+            stash.drop(kept)
+
+    def _received(self, row: RemoteFile, stream: BinaryIO) -> bool:
+        try:
+            row.file = files.receive(
+                stream, name=row.name, institute=self._source.institute, by=BY, source=SettlementFile.Source.SFTP
+            )
+        except files.SeenBefore as seen:
+            # Received by this look's forerunner, which did not live to say so?
+            ours = seen.file.source == SettlementFile.Source.SFTP and seen.file.name == files.plain(row.name)
+            if not (ours and seen.file.received_at >= row.seen_at):
+                return self._refused(row, str(seen))
+            row.file = seen.file
+        except NotReadable as fault:
+            return self._refused(row, str(fault))
+        row.state, row.why = State.TAKEN, ""
+        row.save()
+        wake.wake(INTAKE)
+        return True
+
+    def _refused(self, row: RemoteFile, why: str) -> bool:
+        row.state, row.why = State.REFUSED, why[:500]
+        row.save()
+        log.warning("settlement_file_refused", file=row.name, why=why)
+        return False
+
+    def _moved_away(self, row: RemoteFile) -> None:
+        """Rename it into the other folder, beside what has its name already. Raises OSError."""
+        folder = PurePosixPath(self._source.folder) / self._source.moved_to
+        try:
+            self._client.stat(str(folder))
+        except FileNotFoundError:
+            self._client.mkdir(str(folder))
+        try:
+            # Plain SFTP refuses to rename over a file that is there.
+            self._client.rename(self._path(row.name), str(folder / row.name))
+        except OSError:
+            self._client.rename(self._path(row.name), str(folder / f"{clock.real():%Y%m%dT%H%M%S%f}-{row.name}"))
+        row.moved_at, row.why = clock.real(), ""
+        row.save()
+
+    def _path(self, name: str) -> str:
+        return str(PurePosixPath(self._source.folder) / name)
+
+
+class _Coming:
+    """A remote file as a stream of pieces: as many bytes as it was said to have, within MOST_S."""
+
+    def __init__(self, opened: paramiko.SFTPFile, there: There) -> None:
+        self._opened, self._there = opened, there
+        self._place, self._until = 0, time.monotonic() + MOST_S
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        self._place = place
+        return place
+
+    def read(self, size: int = -1) -> bytes:
+        if time.monotonic() > self._until:
+            raise TimeoutError(f"it has not come within {MOST_S / 60:.0f} minutes")
+        end = min(self._place + max(size, 0), self._there.size)
+        parts: list[Any] = [(at, min(PART_BYTES, end - at)) for at in range(self._place, end, PART_BYTES)]
+        octets = b"".join(self._opened.readv(parts)) if parts else b""
+        self._place += len(octets)
+        return octets

@@ -1,0 +1,71 @@
+"""Say where an institute's settlement files are fetched by SFTP, and try it."""
+
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway import audit
+from gateway.secret import Secret
+from reporting import fetching, institutes
+from reporting.incoming import SftpSource
+from reporting.models import ClearingInstitute
+from reporting.sftp import Unreachable
+
+
+class Command(BaseCommand):
+    help = "Fetch an institute's settlement files from an SFTP server from now on. Without --host: try what is set up."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--institute", help="its key; not needed when there is one only")
+        parser.add_argument("--host")
+        parser.add_argument("--port", type=int, default=22)
+        parser.add_argument("--user")
+        parser.add_argument("--key-file", help="a private key of OpenSSH; without it a password is asked for")
+        parser.add_argument("--host-key", help="the server's public key, as ssh-keyscan shows it, without the host")
+        parser.add_argument("--folder", default=".")
+        parser.add_argument("--pattern", default="*", help="which files, e.g. settlement_*.csv")
+        parser.add_argument("--move-to", help="a folder below, for files that were taken in; without it they stay")
+        parser.add_argument("--every", type=int, default=300, help="seconds between two looks")
+        parser.add_argument("--off", action="store_true", help="fetch nothing any more")
+
+    def handle(self, *args: Any, institute: str | None, **options: Any) -> None:
+        try:
+            found = institutes.find(institute)
+        except institutes.UnknownInstitute as fault:
+            raise CommandError(str(fault)) from None
+        if options["off"]:
+            SftpSource.objects.filter(institute=found).update(active=False)
+            self.stdout.write("Off.")
+            return
+        own = SftpSource.objects.filter(institute=found)
+        source = self._set_up(found, options) if options["host"] else own.first()
+        if source is None:
+            raise CommandError("Nothing is set up: give --host, --user and --host-key.")
+        try:
+            number = fetching.try_out(source)
+        except Unreachable as fault:
+            raise CommandError(f"{source}: {fault}.") from None
+        self.stdout.write(f"{source}: logged in, {number} files lie there.")
+
+    def _set_up(self, institute: ClearingInstitute, options: dict[str, Any]) -> SftpSource:
+        if not options["user"] or not options["host_key"]:
+            raise CommandError("Give --user and --host-key, too.")
+        if options["key_file"]:
+            kind, secret = SftpSource.Secrets.KEY, Secret(Path(options["key_file"]).read_text(encoding="utf-8"))
+        else:
+            kind, secret = SftpSource.Secrets.PASSWORD, Secret(getpass.getpass("Password: "))
+        moved_to = options["move_to"]
+        try:
+            return fetching.fetch_from(
+                institute, host=options["host"], port=options["port"], username=options["user"], kind=kind,
+                secret=secret, host_key=options["host_key"], folder=options["folder"], pattern=options["pattern"],
+                then=SftpSource.Then.MOVE if moved_to else SftpSource.Then.LEAVE, moved_to=moved_to or "done",
+                every_s=options["every"], by=audit.COMMAND,
+            )  # fmt: skip
+        except ValueError as fault:
+            raise CommandError(f"{fault}.") from None
