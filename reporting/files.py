@@ -212,14 +212,14 @@ class Pieces(io.RawIOBase):
         return len(octets)
 
 
-def content(file: SettlementFile) -> BinaryIO:
-    """The bytes of a file that is not done yet."""
+def piece_of(file: SettlementFile, number: int) -> FilePiece | None:
+    """A piece of a file that is not done yet, as it lies in the database."""
+    return FilePiece.objects.filter(file=file, number=number).first()
 
-    def fetch(number: int) -> bytes:
-        piece = FilePiece.objects.filter(file=file, number=number).first()
-        return unseal(piece.sealed, piece.id) if piece is not None else b""
 
-    return io.BufferedReader(Pieces(fetch, file.size), PIECE_BYTES)
+def bytes_of(piece: FilePiece | None) -> bytes:
+    """Asks no database."""
+    return unseal(piece.sealed, piece.id) if piece is not None else b""
 
 
 def forget_content(file: SettlementFile) -> None:

@@ -118,15 +118,15 @@ def _others(payment: str, record: str) -> str:
 
 
 _FROM_BATCH: Final = f"""
-SELECT s.id AS record, %(file)s AS file, s.line, %(now)s AS recorded_at, coalesce(h.merchant, k.merchant) AS merchant,
+SELECT s.id AS record, %(file)s AS file, s.line, %(now)s AS recorded_at, coalesce(h.merchant, f.merchant) AS merchant,
     f.payment, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
     h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
     s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
-    k.status AS p_status, k.kind AS p_kind, k.inward AS p_inward, k.net AS p_net, k.currency AS p_currency,
-    k.held_at AS p_held_at, k.day AS p_day, {_others("f.payment", "s.id")}
+    f.status AS p_status, f.kind AS p_kind, f.inward AS p_inward, f.net AS p_net, f.currency AS p_currency,
+    f.held_at AS p_held_at, f.day AS p_day, {_others("f.payment", "s.id")}
 FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
-LEFT JOIN found f ON f.record = s.id AND f.many = 1 LEFT JOIN known k ON k.payment = f.payment"""
+LEFT JOIN found f ON f.record = s.id AND f.many = 1"""
 
 _FROM_RECORDS: Final = f"""
 SELECT r.id AS record, r.file_id AS file, r.line, r.recorded_at, r.merchant_id AS merchant, m.payment, r.record_type,

@@ -11,7 +11,8 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import Any, BinaryIO, Final
 from uuid import UUID
 
 import structlog
@@ -21,8 +22,9 @@ from django.db.models import Q
 from gateway import clock
 from gateway.models import Merchant
 from reporting import booking, files, findings
+from reporting.ahead import Ahead
 from reporting.formats import FORMATS
-from reporting.formats.port import Line, NotReadable
+from reporting.formats.port import Line, NotReadable, Opened
 from reporting.layout import Fault, Reading
 from reporting.matching import Run
 from reporting.models import LineError, Match, SettlementFile
@@ -135,20 +137,25 @@ def _try_again(file: SettlementFile) -> None:
 
 
 def _read(file: SettlementFile) -> None:
-    opened = FORMATS[file.format].open(files.content(file), file.lines, file.position)
-    reading = Reading(opened.present, file.institute.zone)
+    """Lines are read by a thread while the database works on the batch before: half of the time it takes."""
+    opened: list[Opened] = []
+
+    def read(stream: BinaryIO) -> Iterator[_Batch]:
+        opened.append(FORMATS[file.format].open(stream, *begun))
+        return _batches(opened[0].lines, Reading(opened[0].present, file.institute.zone), file, kept)
+
+    begun, kept = (file.lines, file.position), file.faults
     if file.state == State.RECEIVED:
         _move(file, state=State.READING, started_at=clock.real())
     with Run(file) as work:
-        for batch in _batches(opened.lines, reading, file):
+        for batch in Ahead(partial(files.piece_of, file), files.bytes_of, file.size, read):
             _write(file, batch, work)
-    totals = {**file.totals, **opened.totals, "read": file.lines}
-    _move(file, state=State.MATCHING, totals=totals)
+    _move(file, state=State.MATCHING, totals={**file.totals, **opened[0].totals, "read": file.lines})
 
 
-def _batches(lines: Iterator[Line], reading: Reading, file: SettlementFile) -> Iterator[_Batch]:
-    batch, kept = _Batch(), file.faults
-    count = 0
+def _batches(lines: Iterator[Line], reading: Reading, file: SettlementFile, kept: int) -> Iterator[_Batch]:
+    """``kept``: faulty lines before these."""
+    batch, count = _Batch(), 0
     for line in lines:
         batch.last = line
         row: Any = reading.read(line.number, line.values) if line.values is not None else list(line.faults)

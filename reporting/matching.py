@@ -73,43 +73,45 @@ _STAGED: Final = f"CREATE TEMP TABLE staged ({', '.join(f'{name} {kind}' for nam
 
 # For each line of ``asked`` the payments that one of its ids names: those of the first id that names any, and of them
 # those whose account and direction fit best. A chargeback is about a payment that brought money. Nobody's line ever
-# meets another merchant's payment.
+# meets another merchant's payment. Each id is one look into an index of ``known``: a join would read all of the copy
+# again for every batch (OFFSET 0 keeps the planner from making one of it).
+_IDS: Final = (
+    ("our_id", "payment", "our id", "a.our_id IS NOT NULL"), ("tx_id1", "tx", "id 1", "a.tx_id1 <> ''"),
+    ("tx_id2", "tx", "id 2", "a.tx_id2 <> ''"), ("tx_id3", "tx", "id 3", "a.tx_id3 <> ''"),
+)  # fmt: skip
+_OF_PAYMENT: Final = ("payment", "merchant", "held_at", "kind", "inward", "status", "net", "currency", "day")
+_HITS: Final = " UNION ALL ".join(
+    f"""
+    SELECT a.id AS record, '{rule}' AS rule, {rank} AS rank, a.institute_merchant_id AS named, a.transaction_type,
+        {", ".join(f"k.{name}" for name in _OF_PAYMENT)}
+    FROM {{asked}} a CROSS JOIN LATERAL (SELECT * FROM {{known}} k WHERE k.{theirs} = a.{ours} OFFSET 0) k
+    WHERE {present} AND (a.record_type = 'SETTLED' OR k.kind IN ({_list(DISPUTABLE)}))
+        AND (a.merchant_id IS NULL OR a.merchant_id = k.merchant)"""
+    for rank, (ours, theirs, rule, present) in enumerate(_IDS, 1)
+)
 _BY_IDS: Final = f"""
-hits AS (
-    SELECT a.id AS record, k.payment, 1 AS rank, 'our id' AS rule, a.institute_merchant_id, a.transaction_type,
-        a.record_type, a.merchant_id
-    FROM {{asked}} a JOIN {{known}} k ON k.payment = a.our_id WHERE a.our_id IS NOT NULL
-    UNION ALL
-    SELECT a.id, k.payment, 2, 'id 1', a.institute_merchant_id, a.transaction_type, a.record_type, a.merchant_id
-    FROM {{asked}} a JOIN {{known}} k ON k.tx = a.tx_id1 WHERE a.tx_id1 <> ''
-    UNION ALL
-    SELECT a.id, k.payment, 3, 'id 2', a.institute_merchant_id, a.transaction_type, a.record_type, a.merchant_id
-    FROM {{asked}} a JOIN {{known}} k ON k.tx = a.tx_id2 WHERE a.tx_id2 <> ''
-    UNION ALL
-    SELECT a.id, k.payment, 4, 'id 3', a.institute_merchant_id, a.transaction_type, a.record_type, a.merchant_id
-    FROM {{asked}} a JOIN {{known}} k ON k.tx = a.tx_id3 WHERE a.tx_id3 <> ''
-),
+hits AS ({_HITS}),
 weighed AS (
-    SELECT h.record, h.payment, h.rule, rank() OVER (
-        PARTITION BY h.record
-        ORDER BY h.rank, (k.held_at <> h.institute_merchant_id), (k.inward <> (h.transaction_type = 'DEBIT'))
+    SELECT *, rank() OVER (
+        PARTITION BY record ORDER BY rank, (held_at <> named), (inward <> (transaction_type = 'DEBIT'))
     ) AS place
-    FROM hits h JOIN {{known}} k ON k.payment = h.payment
-    WHERE (h.record_type = 'SETTLED' OR k.kind IN ({_list(DISPUTABLE)}))
-        AND (h.merchant_id IS NULL OR h.merchant_id = k.merchant)
+    FROM hits
 ),
 found AS (
-    SELECT record, payment, rule, count(*) OVER (PARTITION BY record) AS many,
+    SELECT record, rule, {", ".join(_OF_PAYMENT)}, count(*) OVER (PARTITION BY record) AS many,
         row_number() OVER (PARTITION BY record ORDER BY payment) AS number
     FROM weighed WHERE place = 1
 )"""
 
 _INSERT_FOUND: Final = f"""
 CREATE TEMP TABLE found AS
-WITH asked AS (SELECT s.*, h.merchant AS merchant_id FROM staged s
-    LEFT JOIN held h ON h.held_at = s.institute_merchant_id),
+WITH asked AS (
+    SELECT s.id, s.our_id, s.tx_id1, s.tx_id2, s.tx_id3, s.institute_merchant_id, s.transaction_type, s.record_type,
+        h.merchant AS merchant_id
+    FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+),
 {_BY_IDS.format(asked="asked", known="known")}
-SELECT record, payment, rule, many FROM found WHERE number <= {MOST_CANDIDATES}"""
+SELECT * FROM found WHERE number <= {MOST_CANDIDATES}"""
 
 _TAKEN_OVER: Final = tuple(name for name, _ in STAGED if name not in ("line", "id", "reference", "presented_at"))
 
@@ -125,7 +127,7 @@ ON CONFLICT (institute_id, institute_merchant_id, reference, date, currency) DO 
 _RECORDS: Final = f"""
 INSERT INTO reporting_settlementrecord (id, file_id, line, settlement_id, institute_id, merchant_id, account,
     {", ".join(_TAKEN_OVER)}, presented_at, presented, state, marked, version, recorded_at)
-SELECT s.id, %(file)s, s.line, t.id, %(institute)s, coalesce(h.merchant, k.merchant), h.account,
+SELECT s.id, %(file)s, s.line, t.id, %(institute)s, coalesce(h.merchant, f.merchant), h.account,
     {", ".join(f"s.{name}" for name in _TAKEN_OVER)}, coalesce(s.presented_at, %(received)s),
     s.presented_at IS NOT NULL,
     CASE WHEN s.record_type = 'FEE' THEN '' WHEN f.many = 1 THEN 'MATCHED' WHEN f.many > 1 THEN 'MULTIPLE_MATCHES'
@@ -134,8 +136,7 @@ FROM staged s
 JOIN reporting_settlement t ON t.institute_id = %(institute)s AND t.institute_merchant_id = s.institute_merchant_id
     AND t.reference = s.reference AND t.date = s.settlement_date AND t.currency = s.settlement_currency
 LEFT JOIN held h ON h.held_at = s.institute_merchant_id
-LEFT JOIN (SELECT DISTINCT ON (record) record, payment, many FROM found) f ON f.record = s.id
-LEFT JOIN known k ON k.payment = f.payment"""
+LEFT JOIN found f ON f.record = s.id AND f.number = 1"""
 
 _MATCHES: Final = """
 INSERT INTO reporting_match (record_id, payment, record_type, chosen, rule, by, note, made_at, undone_by)
@@ -146,7 +147,7 @@ _COUNTS: Final = """
 SELECT count(*), count(*) FILTER (WHERE f.many = 1), count(*) FILTER (WHERE f.many > 1),
     count(*) FILTER (WHERE f.many IS NULL AND s.record_type <> 'FEE'),
     min(s.settlement_date), max(s.settlement_date)
-FROM staged s LEFT JOIN (SELECT DISTINCT record, many FROM found) f ON f.record = s.id"""
+FROM staged s LEFT JOIN found f ON f.record = s.id AND f.number = 1"""
 
 
 class Run:
@@ -165,10 +166,7 @@ class Run:
     def __enter__(self) -> Run:
         with connection.cursor() as cursor:
             self._drop(cursor)
-            cursor.execute(_known("known", ""), self.values)
-            cursor.execute("CREATE INDEX ON known (payment)")
-            cursor.execute("CREATE INDEX ON known (tx) WHERE tx <> ''")
-            cursor.execute("ANALYZE known")
+            self._copy(cursor, "known", "", self.values)
             cursor.execute(_ACCOUNTS, self.values)
             cursor.execute("ANALYZE held")
             cursor.execute(_STAGED)
@@ -178,6 +176,13 @@ class Run:
         if connection.is_usable():
             with connection.cursor() as cursor:
                 self._drop(cursor)
+
+    @staticmethod
+    def _copy(cursor: Any, name: str, chosen: str, values: dict[str, Any]) -> None:
+        cursor.execute(_known(name, chosen), values)
+        cursor.execute(f"CREATE INDEX ON {name} (payment)")
+        cursor.execute(f"CREATE INDEX ON {name} (tx)")
+        cursor.execute(f"ANALYZE {name}")
 
     @staticmethod
     def _drop(cursor: Any) -> None:
@@ -212,8 +217,7 @@ class Run:
             cursor.execute(_ANY_ID_LEFT, values)
             if cursor.fetchone()[0]:
                 cursor.execute("DROP TABLE IF EXISTS older")
-                cursor.execute(_known("older", _NAMED), values)
-                cursor.execute("ANALYZE older")
+                self._copy(cursor, "older", _NAMED, values)
                 cursor.execute(_LATER_BY_IDS, values)
                 changed += cursor.fetchone()[0]
             for statement in (_BY_REFERENCE, _BY_AMOUNT):
