@@ -30,7 +30,7 @@ LOOK: Final[dict[str, Any]] = {
     "ENVIRONMENT": "config.navigation.environment",
     "BORDER_RADIUS": "8px",
     "COLORS": {"base": _INK, "primary": _TEAL},
-    "STYLES": [lambda request: static("admin-tollhouse.css")],
+    "STYLES": [lambda request: static("admin-tollhouse.css"), lambda request: static("composed.css")],
     "SCRIPTS": [lambda request: static("admin-tollhouse.js")],
     "ACCOUNT": {
         "navigation": [

@@ -79,6 +79,7 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
     )),
     (_("Risk"), (
         Item(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
+        Item(title=_("Trials"), icon="science", page="gateway.RiskTrial", right="gateway.view_risktrial"),
         Item(title=_("Risk observations"), icon="query_stats", page="gateway.RiskObservation",
              right="gateway.view_riskobservation"),
         Item(title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"),

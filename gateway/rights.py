@@ -94,6 +94,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.view_riskset": "PMDA",
     "gateway.add_riskset": "PM",
     "gateway.change_riskset": "PM",
+    "gateway.view_risktrial": "PMDA",
     "gateway.view_risklist": "PMCDA",
     "gateway.add_risklist": "PM",
     "gateway.change_risklist": "PM",

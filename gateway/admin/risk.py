@@ -1,8 +1,7 @@
-"""Rule sets and lists, saved as ``manage.py configure`` saves them: by the same section of the configuration."""
+"""Lists, saved as ``manage.py configure`` saves them: by the same section. Rule sets: gateway.admin.risk_sets."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from django import forms
@@ -15,64 +14,20 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from gateway import document as d
 from gateway.admin import agreeing
-from gateway.admin.kit import OfMerchant, actor
+from gateway.admin.kit import actor
+from gateway.admin.trying import TRIAL_FIELDS, Tried, TryForm, Trying
 from gateway.configuration.apply import configure
 from gateway.configuration.section import Target
 from gateway.models import RiskList, RiskSet
 
 MOST_SHOWN: Final = 1_000
-EXAMPLE: Final[dict[str, Any]] = {
-    "key": "EVERYDAY", "title": "Everyday", "reviewFrom": 50, "declineFrom": 100,
-    "rules": [{"name": "throw-away address", "when": {"kind": "disposable-email"}, "then": {"score": 40}}],
-}  # fmt: skip
 
 
-class RiskSetForm(forms.ModelForm):
-    document = forms.JSONField(
-        label=gettext_lazy("rules"), widget=UnfoldAdminTextareaWidget(attrs={"rows": 28, "spellcheck": "false"}),
-        help_text=gettext_lazy("As docs/risk.md describes it; every fault is told at once, and nothing is saved then."),
-    )  # fmt: skip
-
-    class Meta:
-        model = RiskSet
-        fields = ("merchant", "document")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if "document" in self.fields:
-            self.fields["document"].encoder = Indented
-            if self.instance._state.adding:
-                self.fields["document"].initial = EXAMPLE
-
-    def clean(self) -> dict[str, Any]:
-        found = super().clean() or {}
-        if self.errors:
-            return found
-        merchant = found.get("merchant") or self.instance.merchant
-        document, own = found["document"], self.instance
-        if not own._state.adding and isinstance(document, dict) and document.get("key") != own.key:
-            self.add_error("document", _("key: must stay %s; a set with another key is another set.") % own.key)
-            return found
-        value = {"sets": [document]}
-        agreeing.tell(self, agreeing.faults_of(Target(merchant=merchant, channel=None), "risk", value), {}, "document")
-        key = str(document.get("key")) if isinstance(document, dict) else ""
-        if own._state.adding and RiskSet.objects.filter(merchant=merchant, key=key).exists():
-            self.add_error("document", _("key: there is such a set already; change that one."))
-        return found
-
-
-class Indented(json.JSONEncoder):
-    """JSON that people read."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "indent": 2, "ensure_ascii": False})
-
-
-class Configured(OfMerchant):
+class Configured(Trying):
     """Rows of a merchant that are saved through the section "risk" of the configuration; its audit entry is theirs."""
 
     channel_path = None
@@ -101,50 +56,7 @@ class Configured(OfMerchant):
         return tuple(self.readonly_fields) if obj is None else (*self.readonly_fields, "merchant")
 
 
-@admin.register(RiskSet)
-class RiskSetAdmin(Configured):
-    form = RiskSetForm
-    list_display = ("key", "title", "merchant", "rule_count", "version", "active", "changed_at")
-    list_select_related = ("merchant",)
-    list_filter = ("active", "merchant")
-    search_fields = ("key",)
-    autocomplete_fields = ("merchant",)
-    fields = ("merchant", "in_words", "document", "version", "changed_at")
-    readonly_fields = ("in_words", "version", "changed_at")
-
-    def value(self, row: RiskSet, form: forms.ModelForm) -> dict[str, Any]:
-        return {"sets": [form.cleaned_data["document"]]}
-
-    def kept(self, obj: RiskSet, form: forms.ModelForm) -> RiskSet:
-        return RiskSet.objects.get(merchant=obj.merchant, key=form.cleaned_data["document"]["key"])
-
-    @display(description=gettext_lazy("title"))
-    def title(self, row: RiskSet) -> str:
-        return str(row.document.get("title", ""))
-
-    @display(description=gettext_lazy("rules"))
-    def rule_count(self, row: RiskSet) -> int:
-        return len(row.document.get("rules", ()))
-
-    @display(description=gettext_lazy("in words"))
-    def in_words(self, row: RiskSet) -> SafeString:
-        rows = [(rule.get("name", ""), _told(rule.get("when")), _told(rule.get("then")))
-                for rule in row.document.get("rules", ())]  # fmt: skip
-        return format_html_join("", "<div><strong>{}</strong>: {} → {}</div>", rows) or SafeString("–")
-
-
-def _told(value: Any) -> str:
-    """A part of a rule on one line."""
-    if isinstance(value, list):
-        return f" {_('and')} ".join(_told(each) for each in value)
-    if not isinstance(value, dict):
-        return str(value)
-    return ", ".join(
-        f"{name} {', '.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
-    )
-
-
-class RiskListForm(forms.ModelForm):
+class RiskListForm(TryForm):
     lines = forms.CharField(
         label=gettext_lazy("entries"), required=False, strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 16, "spellcheck": "false"}),
@@ -156,8 +68,16 @@ class RiskListForm(forms.ModelForm):
         fields = ("merchant", "name", "field")
         help_texts = {"field": gettext_lazy("Such as customer.email, customer.ip, account.")}
 
+    trial_set = forms.ChoiceField(
+        label=gettext_lazy("with the rule set"), required=False, widget=UnfoldAdminSelectWidget(),
+        help_text=gettext_lazy("Sets whose rules name this list."),
+    )  # fmt: skip
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "trial_set" in self.fields:
+            self._sets = [] if self.instance._state.adding else sets_naming(self.instance)
+            self.fields["trial_set"].choices = [(row.key, str(row)) for row in self._sets]
         if "lines" in self.fields and not self.instance._state.adding:
             self.fields["lines"].initial = "\n".join(entry.value for entry in self.instance.entries.all())
 
@@ -169,6 +89,9 @@ class RiskListForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
+        self.check_period(found)
+        if self.tries and not found.get("trial_set"):
+            self.add_error("trial_set", _("No rule names this list: it decides nothing yet."))
         if self.errors:
             return found
         merchant = found.get("merchant") or self.instance.merchant
@@ -181,6 +104,26 @@ class RiskListForm(forms.ModelForm):
             self.add_error("name", _("There is such a list already; change that one."))
         return found
 
+    def tried(self) -> Tried:
+        chosen = next(row for row in self._sets if row.key == self.cleaned_data["trial_set"])
+        document = self.document()
+        return Tried(
+            merchant=self.instance.merchant, document=chosen.document,
+            lists={document["name"]: {"field": document["field"], "entries": document["entries"]}},
+        )  # fmt: skip
+
+
+def sets_naming(row: RiskList) -> list[RiskSet]:
+    """The merchant's rule sets that have a rule about this list."""
+
+    def named(rules: Any) -> bool:
+        conditions = [
+            one for rule in rules for one in (rule["when"] if isinstance(rule["when"], list) else [rule["when"]])
+        ]
+        return any(one.get("list") == row.name for one in conditions)
+
+    return [one for one in RiskSet.objects.filter(merchant=row.merchant) if named(one.document.get("rules", ()))]
+
 
 @admin.register(RiskList)
 class RiskListAdmin(Configured):
@@ -190,14 +133,16 @@ class RiskListAdmin(Configured):
     list_filter = ("merchant",)
     search_fields = ("name", "field")
     autocomplete_fields = ("merchant",)
-    fields = ("merchant", "name", "field", "lines")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RiskList]:
         return super().get_queryset(request).annotate(counted=Count("entries"))
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        looks = obj is not None and not self.has_change_permission(request, obj)
-        return ("merchant", "name", "field", "values") if looks else self.fields
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is not None and not self.has_change_permission(request, obj):
+            return ((None, {"fields": ("merchant", "name", "field", "values")}),)
+        own = (None, {"fields": ("merchant", "name", "field", "lines")})
+        tried = (gettext_lazy("Try over past payments"), {"fields": ("trial_set", *TRIAL_FIELDS)})
+        return (own,) if obj is None else (own, tried)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("values",) if obj is None else ("merchant", "name", "values")

@@ -8,7 +8,17 @@ from gateway.models.mandates import MandateMail
 from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.registrations import Agreement, Registration
-from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
+from gateway.models.risk import (
+    CardTestingCount,
+    RiskDecision,
+    RiskList,
+    RiskListEntry,
+    RiskObservation,
+    RiskSet,
+    RiskTrial,
+    RiskTrialObservation,
+    RiskTrialPayment,
+)
 from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
@@ -49,6 +59,9 @@ __all__ = [
     "RiskListEntry",
     "RiskObservation",
     "RiskSet",
+    "RiskTrial",
+    "RiskTrialObservation",
+    "RiskTrialPayment",
     "Role",
     "SecondFactor",
     "SignIn",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from gateway import identifiers
+from gateway.models.clerks import BackgroundWork
 from gateway.models.entities import Merchant
 from gateway.models.payments import Payment
 
@@ -120,3 +121,69 @@ class CardTestingCount(models.Model):
     failed = models.IntegerField()
     passed = models.IntegerField()
     at = models.DateTimeField()
+
+
+class RiskTrial(models.Model):
+    """A rule set tried over past payments; nothing of them is changed (gateway.payments.risk_trials).
+
+    ``document``: the set as it was tried, kept or not; ``lists``: lists as they were tried, where they differ from the
+    kept ones: name → {field, entries}. ``whole``: all of the merchant's payments, else those that the set screens.
+    ``since``/``until``: the merchant's clock. ``figures``: what came out, once it is finished.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="risk_trials")
+    set_key = models.CharField(max_length=255)
+    document = models.JSONField()
+    lists = models.JSONField(default=dict)
+    whole = models.BooleanField(default=False)
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    asked_by = models.CharField(max_length=150)
+    asked_at = models.DateTimeField()
+    work = models.ForeignKey(BackgroundWork, on_delete=models.SET_NULL, null=True, related_name="+")
+    figures = models.JSONField(default=dict)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-asked_at"]
+
+    def __str__(self) -> str:
+        return f"{self.set_key}, {self.since:%Y-%m-%d} to {self.until:%Y-%m-%d}"
+
+
+class RiskTrialPayment(models.Model):
+    """A payment of a trial that the tried rules touch. ``was``/``would``: outcomes (gateway.risk.screening); ``held``:
+    places of the rules that hold; ``unjudged``: [place, field or check] of those that what is kept does not tell."""
+
+    id = models.BigAutoField(primary_key=True)
+    trial = models.ForeignKey(RiskTrial, on_delete=models.CASCADE, related_name="payments", db_index=False)
+    payment = models.UUIDField()
+    at = models.DateTimeField()
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    status = models.CharField(max_length=8)
+    was = models.CharField(max_length=8)
+    would = models.CharField(max_length=8)
+    code = models.CharField(max_length=11, default="")
+    score = models.IntegerField(null=True)
+    held = models.JSONField(default=list)
+    unjudged = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trial", "payment"], name="risk_trial_payment")]
+
+
+class RiskTrialObservation(models.Model):
+    """What a trial's velocities count, as RiskObservation; gone when the trial ends."""
+
+    id = models.BigAutoField(primary_key=True)
+    trial = models.ForeignKey(RiskTrial, on_delete=models.CASCADE, related_name="observations", db_index=False)
+    key = models.BinaryField(max_length=16)
+    at = models.DateTimeField()
+    payment = models.UUIDField()
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trial", "key", "at", "payment"], name="risk_trial_observation")]

@@ -29,29 +29,39 @@ log = structlog.get_logger(__name__)
 
 TOLD: Final = "webhooks"
 """The timer that tells merchants."""
-_LOAD: Final = """
-SELECT s.document::text, s.version, ARRAY(
+_LISTS: Final = """ARRAY(
     SELECT l.name::text FROM gateway_risklist l
     JOIN unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value) ON l.field = k.field
     CROSS JOIN LATERAL (
         SELECT 1 FROM gateway_risklistentry e WHERE e.list_id = l.id AND e.value = k.value LIMIT 1
     ) found
-    WHERE l.merchant_id = s.merchant_id
+    WHERE l.merchant_id = %(merchant)s
     UNION
     SELECT l.name::text FROM gateway_risklistentry e JOIN gateway_risklist l ON l.id = e.list_id
-    WHERE e.fingerprint = ANY (%(accounts)s::bytea[]) AND l.merchant_id = s.merchant_id
-)
+    WHERE e.fingerprint = ANY (%(accounts)s::bytea[]) AND l.merchant_id = %(merchant)s
+)"""
+_LOAD: Final = f"""
+SELECT s.document::text, s.version, {_LISTS}
 FROM gateway_riskset s WHERE s.merchant_id = %(merchant)s AND s.key = %(key)s AND s.active
-"""
-_COUNT: Final = """
-SELECT v.place, count(o.id), count(*) FILTER (WHERE p.status = 'DECLINED'),
-    coalesce(sum(o.amount) FILTER (WHERE o.currency = v.currency AND p.status <> 'DECLINED'), 0)
+"""  # noqa: S608 - put together out of the constant above
+_COUNTED: Final = """
+SELECT v.place, count(o.id), count(*) FILTER (WHERE {declined}),
+    coalesce(sum(o.amount) FILTER (WHERE o.currency = v.currency AND NOT coalesce({declined}, false)), 0)
 FROM unnest(%(places)s::int[], %(keys)s::bytea[], %(since)s::timestamptz[], %(currencies)s::text[])
     AS v(place, key, since, currency)
-LEFT JOIN gateway_riskobservation o ON o.merchant_id = %(merchant)s AND o.key = v.key AND o.at > v.since
+LEFT JOIN {observations} AND o.key = v.key AND o.at > v.since
 LEFT JOIN gateway_payment p ON p.id = o.payment
 GROUP BY v.place, v.key
 """
+_COUNT: Final = _COUNTED.format(
+    declined="p.status = 'DECLINED'",
+    observations="gateway_riskobservation o ON o.merchant_id = %(owner)s",
+)
+_COUNT_PAST: Final = _COUNTED.format(
+    declined="p.status = 'DECLINED' AND p.completed_at <= %(at)s",
+    observations="gateway_risktrialobservation o ON o.trial_id = %(owner)s AND o.at <= %(at)s",
+)
+"""In a trial: what was counted, and declined, by the time of the payment."""
 _KEYS: Final = "SELECT key FROM gateway_riskset WHERE merchant_id = %(merchant)s AND active ORDER BY key LIMIT 20"
 
 
@@ -73,20 +83,7 @@ class Loaded:
 
 def load(merchant: UUID, key: str, subject: Subject) -> Loaded:
     """The merchant's active set of that key. Raises UnknownSet."""
-    looked_for = [
-        (name, candidate)
-        for name, values in subject.values.items()
-        for value in values
-        for candidate in fields.candidates(name, value)
-    ]
-    rows = execute(
-        _LOAD,
-        {
-            "merchant": merchant, "key": key, "fields": [name for name, _ in looked_for],
-            "values": [value for _, value in looked_for],
-            "accounts": [bytes.fromhex(text) for text in subject.of("account")],
-        },
-    )  # fmt: skip
+    rows = execute(_LOAD, {"key": key, **_looked_for(merchant, subject)})
     if not rows:
         raise UnknownSet([row[0] for row in execute(_KEYS, {"merchant": merchant})])
     text, version, lists = rows[0]
@@ -99,27 +96,59 @@ def load(merchant: UUID, key: str, subject: Subject) -> Loaded:
     return Loaded(rules=found.numbered(key, version), lists=frozenset(lists))
 
 
+def lists_of(merchant: UUID, subject: Subject) -> frozenset[str]:
+    """The merchant's lists that the subject is on."""
+    return frozenset(execute(f"SELECT {_LISTS}", _looked_for(merchant, subject))[0][0])
+
+
+def _looked_for(merchant: UUID, subject: Subject) -> dict[str, Any]:
+    """What lists are asked for: every value with the entries that would name it, and the accounts."""
+    asked = [
+        (name, candidate)
+        for name, values in subject.values.items()
+        for value in values
+        for candidate in fields.candidates(name, value)
+    ]
+    return {
+        "merchant": merchant, "fields": [name for name, _ in asked], "values": [value for _, value in asked],
+        "accounts": [bytes.fromhex(text) for text in subject.of("account")],
+    }  # fmt: skip
+
+
 def observe(write: Write, rules: RuleSet, subject: Subject, *, merchant: UUID, payment: UUID, at: datetime) -> None:
     """Observe a payment by every field that the set's velocities count by, in the statement that begins it."""
-    for name in sorted({counting.per for counting in rules.countings}):
-        for key in _keys(name, subject):
-            write.insert(
-                RiskObservation, merchant_id=merchant, key=key, at=at, payment=payment, amount=subject.money.amount,
-                currency=subject.money.currency,
-            )  # fmt: skip
+    for key in observed_keys(rules, subject):
+        write.insert(
+            RiskObservation, merchant_id=merchant, key=key, at=at, payment=payment, amount=subject.money.amount,
+            currency=subject.money.currency,
+        )  # fmt: skip
+
+
+def observed_keys(rules: RuleSet, subject: Subject) -> list[bytes]:
+    """What a payment is counted by: a key for each value of each field that the set's velocities count by."""
+    return [key for name in sorted({counting.per for counting in rules.countings}) for key in _keys(name, subject)]
 
 
 def signals(loaded: Loaded, subject: Subject, *, merchant: UUID, at: datetime, observed: bool) -> Signals:
     """Everything the rules ask the database for. ``observed``: the payment itself is among what is counted; a
     standalone check is not, and is added here. No velocities: no statement."""
+    return _signals(_COUNT, loaded, subject, owner=merchant, at=at, observed=observed)
+
+
+def past_signals(loaded: Loaded, subject: Subject, *, trial: UUID, at: datetime, observed: bool) -> Signals:
+    """As :func:`signals`, of what a trial has observed up to ``at``."""
+    return _signals(_COUNT_PAST, loaded, subject, owner=trial, at=at, observed=observed)
+
+
+def _signals(sql: str, loaded: Loaded, subject: Subject, *, owner: UUID, at: datetime, observed: bool) -> Signals:
     countings = list(loaded.rules.countings)
     asked = [(place, counting, key) for place, counting in enumerate(countings) for key in _keys(counting.per, subject)]
     if not asked:
         return Signals(lists=loaded.lists)
     rows = execute(
-        _COUNT,
+        sql,
         {
-            "merchant": merchant, "places": [place for place, _, _ in asked], "keys": [key for _, _, key in asked],
+            "owner": owner, "at": at, "places": [place for place, _, _ in asked], "keys": [key for _, _, key in asked],
             "since": [at - counting.within for _, counting, _ in asked],
             "currencies": [counting.currency for _, counting, _ in asked],
         },

@@ -63,7 +63,8 @@ Holds = Callable[[Options, Subject, Signals], str | None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """One kind of condition. ``members``: its options. ``check``: faults between them. ``code``: what it declines with
-    when the rule names no code. ``example``: one that is right."""
+    when the rule names no code. ``example``: one that is right. ``looks_at``: the fields that it judges by, apart from
+    amount and time."""
 
     name: str
     about: str
@@ -71,6 +72,7 @@ class Kind:
     holds: Holds
     code: Callable[[Options], str]
     example: Mapping[str, Any]
+    looks_at: Callable[[Options], tuple[str, ...]]
     check: Callable[[Options, str, d.Faults], None] = lambda options, path, faults: None
 
 
@@ -304,6 +306,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 },
                 holds=_on_list, check=_list_check, code=lambda options: _LISTED.get(options["field"], "800.300.101"),
                 example={"field": "customer.email", "list": "bad-emails"},
+                looks_at=lambda options: (options["field"],),
             ),
             Kind(
                 name="velocity",
@@ -315,13 +318,14 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 },
                 holds=_too_often, check=_velocity_check, code=_velocity_code,
                 example={"per": "customer.ip", "count": "payments", "over": 5, "within": "10m"},
+                looks_at=lambda options: (options["per"],),
             ),
             Kind(
                 name="amount",
                 about="the amount (risk.amount goes first) is over or under a limit of its currency",
                 members={"currency": d.need(d.currency), "over": d.may(d.amount), "under": d.may(d.amount)},
                 holds=_amount_holds, check=_amount_check, code=lambda options: "800.120.200",
-                example={"currency": "EUR", "over": "500.00"},
+                example={"currency": "EUR", "over": "500.00"}, looks_at=lambda options: (),
             ),
             Kind(
                 name="countries",
@@ -329,13 +333,14 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 members={"differ": d.need(d.list_of(d.one_of(*fields.COUNTRIES), least=2, most=4, distinct=True))},
                 holds=_countries_differ, code=lambda options: "100.400.021",
                 example={"differ": ["billing.country", "card.issuerCountry"]},
+                looks_at=lambda options: tuple(options["differ"]),
             ),
             Kind(
                 name="disposable-email",
                 about="the e-mail's domain, or one it is under, is known for throw-away addresses, or named in also",
                 members={"also": d.may(d.list_of(d.text(3, 253), most=1000), ())},
                 holds=_disposable, code=lambda options: "800.300.200",
-                example={"also": ["throwaway.example"]},
+                example={"also": ["throwaway.example"]}, looks_at=lambda options: ("customer.emailDomain",),
             ),
             Kind(
                 name="time",
@@ -346,6 +351,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 },
                 holds=_at_that_time, code=lambda options: RISK_REFUSED,
                 example={"from": "23:00", "to": "05:00", "zone": "Europe/Berlin"},
+                looks_at=lambda options: (),
             ),
             Kind(
                 name="field",
@@ -357,6 +363,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 },
                 holds=_field_holds, check=_field_check, code=lambda options: RISK_REFUSED,
                 example={"field": "risk.parameters[loyalty]", "is": ["gold"]},
+                looks_at=lambda options: (options["field"],),
             ),
         )
     }

@@ -5,7 +5,8 @@ Source: issue 7 (everything that was configured by command gets its page here; p
 
 from __future__ import annotations
 
-import json
+import html
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,9 +15,22 @@ from django.core.cache import cache
 from django.test import Client
 
 from checkout.models import OfferRule
-from gateway import clock
+from gateway import clock, work
 from gateway.admin import home
-from gateway.models import AuditEntry, Channel, Merchant, Payment, RiskList, RiskSet, Role, WalletKey
+from gateway.admin.rule_form import OPTIONS
+from gateway.models import (
+    AuditEntry,
+    BackgroundWork,
+    Channel,
+    Merchant,
+    Payment,
+    RiskList,
+    RiskSet,
+    RiskTrial,
+    Role,
+    WalletKey,
+)
+from gateway.risk.rules import KINDS
 from gateway.wallets import testing as wallets
 from tests.support.database import statements
 from tests.support.fixtures import Shop
@@ -72,24 +86,137 @@ def test_a_channels_page_changes_what_payments_follow(boss: Client, shop: Shop) 
     assert (entry.actor, entry.merchant) == ("boss", shop.merchant.pk)
 
 
+def set_form(shop: Shop, **changes: str) -> dict[str, str]:
+    """SET as its page sends it."""
+    return {
+        "merchant": str(shop.merchant.pk), "key": "EVERYDAY", "title": "", "active": "on", "scores.declineFrom": "50",
+        "rules.0.name": "throw-away", "rules.0.effect": "score", "rules.0.score": "60",
+        "rules.0.when.0.kind": "disposable-email", "rules.0.when.0.also": "",
+    } | changes  # fmt: skip
+
+
 def test_a_rule_set_is_written_here_and_screens(boss: Client, shop: Shop) -> None:
     """Issue 7: risk sets and rules; saved by the configuration's own section."""
-    form = {"merchant": str(shop.merchant.pk), "document": json.dumps(SET)}
-    assert boss.post("/admin/gateway/riskset/add/", form).status_code == 302
+    assert boss.get("/admin/gateway/riskset/add/").status_code == 200
+    assert boss.post("/admin/gateway/riskset/add/", set_form(shop)).status_code == 302
     row = RiskSet.objects.get()
+    assert row.document == SET
     path = f"/admin/gateway/riskset/{row.pk}/change/"
-    assert "throw-away" in boss.get(path).content.decode()
-    assert boss.post(path, {"document": json.dumps(SET | {"declineFrom": 60})}).status_code == 302
+    assert 'value="throw-away"' in boss.get(path).content.decode()
+    assert boss.post(path, set_form(shop)).status_code == 302
     row.refresh_from_db()
-    assert row.version == 2
-    wrong: dict[str, Any] = SET | {"declineFrm": 1}
-    page = boss.post(path, {"document": json.dumps(wrong)}).content.decode()
-    assert "did you mean declineFrom?" in page
-    assert "must stay EVERYDAY" in boss.post(path, {"document": json.dumps(SET | {"key": "X"})}).content.decode()
+    assert row.version == 1, "saved as it was, it is the same set"
+    assert boss.post(path, set_form(shop, **{"scores.declineFrom": "60", "key": "OTHER"})).status_code == 302
+    row.refresh_from_db()
+    assert (row.version, row.key, row.document["declineFrom"]) == (2, "EVERYDAY", 60)
+    assert "already" in boss.post("/admin/gateway/riskset/add/", set_form(shop)).content.decode()
     boss.post(f"/admin/gateway/channel/{shop.channel.pk}/change/", channel_form(shop, risk_set="EVERYDAY"))
     refused = shop.api.pay(customer__email="jane@mailinator.com", customer__givenName="J", customer__surname="D")
     assert refused.status == 400
     assert {entry.action for entry in AuditEntry.objects.filter(subject="merchant")} == {"configure"}
+
+
+@pytest.mark.parametrize(
+    "changes, beside, words",
+    [
+        ({"rules.0.when.0.kind": "velocity", "rules.0.when.0.per": "customer.ip", "rules.0.when.0.count": "payments",
+          "rules.0.when.0.over": "many", "rules.0.when.0.within": "1h"},
+         "rules.0.when.0.over", "a whole number from 0"),
+        ({"rules.0.effect": "decline", "rules.0.code": "000.000.000"}, "rules.0.code", "must be a code of risk"),
+        ({"rules.0.name": ""}, "rules.0.name", "is required"),
+        ({"rules.0.when.0.kind": "list", "rules.0.when.0.field": "customer.emial", "rules.0.when.0.values": "a"},
+         "rules.0.when.0.field", "did you mean customer.email?"),
+        ({"rules.0.when.0.kind": "list", "rules.0.when.0.field": "customer.ip", "rules.0.when.0.list": "nowhere"},
+         "rules.0.when.0.list", "is no list"),
+        ({"scores.declineFrom": "a lot"}, "scores.declineFrom", "must be a whole number"),
+        ({"avs.N": "explode"}, "avs.N", "must be one of accept, review, decline"),
+    ],
+)  # fmt: skip
+def test_a_rule_sets_page_says_what_is_wrong_beside_its_field(
+    boss: Client, shop: Shop, changes: dict[str, str], beside: str, words: str
+) -> None:
+    """Issue 7: real fields, errors by field; the words are those of the command."""
+    page = boss.post("/admin/gateway/riskset/add/", set_form(shop, **changes)).content.decode()
+    assert not RiskSet.objects.exists()
+    field = page[page.index(f'name="{beside}"') :]
+    assert words in html.unescape(field[: field.index("</div>")])
+
+
+def test_every_option_of_every_condition_has_its_input() -> None:
+    """The form and the rules know the same: a condition that is added to one is missed in the other."""
+    assert {kind: {one.name for one in inputs} for kind, inputs in OPTIONS.items()} == {
+        kind: set(known.members) for kind, known in KINDS.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_condition_comes_back_as_it_was(boss: Client, shop: Shop, kind: str) -> None:
+    """A set that is opened and saved is the same set."""
+    RiskList.objects.create(merchant=shop.merchant, name="bad-emails", field="customer.email")
+    when = {"kind": kind, **KINDS[kind].example}
+    kept = SET | {"title": "Everyday", "avs": {"N": "decline"}, "rules": [
+        {"name": "one", "when": when, "then": {"verdict": "decline"}},
+        {"name": "two", "when": [when, {"kind": "disposable-email"}], "then": {"score": -5}},
+    ]}  # fmt: skip
+    row = RiskSet.objects.create(merchant=shop.merchant, key="EVERYDAY", document=kept)
+    path = f"/admin/gateway/riskset/{row.pk}/change/"
+    assert boss.post(path, sent_by(boss.get(path).content.decode())).status_code == 302
+    row.refresh_from_db()
+    assert row.document == kept
+    assert row.version == 1
+
+
+def sent_by(page: str) -> dict[str, Any]:
+    """What a browser sends of the large form of a page."""
+    form = max(page.split("<form")[1:], key=len).split("</form>")[0]
+    form = re.sub("<template.*?</template>", "", form, flags=re.DOTALL)
+    found: dict[str, Any] = {}
+    for tag in re.findall("<input[^>]*>", form):
+        given = {name: html.unescape(value) for name, value in re.findall(r'([\w-]+)="([^"]*)"', tag)}
+        if "name" not in given or (given.get("type") in ("checkbox", "radio") and " checked" not in tag):
+            continue
+        if given.get("type") != "submit":
+            found.setdefault(given["name"], []).append(given.get("value", "on"))
+    for name, inside in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', form, flags=re.DOTALL):
+        chosen = re.findall(r'value="([^"]*)"[^>]*selected', inside)
+        found[name] = chosen or re.findall('value="([^"]*)"', inside)[:1]
+    for name, inside in re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>(.*?)</textarea>', form, flags=re.DOTALL):
+        found[name] = [html.unescape(inside).strip()]
+    return found
+
+
+def test_changed_rules_are_tried_over_past_payments_and_not_saved(boss: Client, shop: Shop) -> None:
+    """Issue 7: rules with a trial run over past payments."""
+    assert shop.api.pay(amount="150.00").status == 200
+    row = RiskSet.objects.create(merchant=shop.merchant, key="EVERYDAY", document=SET)
+    path, today = f"/admin/gateway/riskset/{row.pk}/change/", clock.now(shop.merchant).date()
+    form = set_form(shop, **{
+        "rules.0.name": "large", "rules.0.effect": "decline", "rules.0.when.0.kind": "amount",
+        "rules.0.when.0.currency": "EUR", "rules.0.when.0.over": "100.00", "_try": "1", "trial_of": "whole",
+        "trial_from": str(today - timedelta(days=1)), "trial_to": str(today),
+    })  # fmt: skip
+    wrong = boss.post(path, form | {"trial_to": str(today - timedelta(days=5))}).content.decode()
+    assert "before the first one" in wrong
+    assert "at most 92 days" in boss.post(path, form | {"trial_from": "2020-01-01"}).content.decode()
+    assert not RiskTrial.objects.exists()
+    answer = boss.post(path, form)
+    trial = RiskTrial.objects.get()
+    assert answer["Location"] == f"/admin/gateway/risktrial/{trial.pk}/change/"
+    assert "Waits" in boss.get(answer["Location"]).content.decode()
+    while BackgroundWork.objects.filter(state__in=work.TO_DO).exists():
+        assert work.run() > 0
+    page = boss.get(answer["Location"]).content.decode()
+    assert "150.00 EUR" in page
+    assert f"/admin/gateway/payment/{Payment.objects.get().pk}/change/" in page
+    for show in ("rule0", "blind0", "accept-decline", "rule-1", "nonsense", "rule99999999999"):
+        assert boss.get(answer["Location"], {"show": show}).status_code == 200
+    assert "EVERYDAY" in boss.get("/admin/gateway/risktrial/").content.decode()
+    row.refresh_from_db()
+    assert (row.document, row.version) == (SET, 1)
+    assert not AuditEntry.objects.filter(action="configure").exists()
+    auditor = signed_in(person("auditor", Role.AUDITOR, shop.merchant))
+    assert auditor.post(path, form).status_code == 403
+    assert RiskTrial.objects.count() == 1
 
 
 def test_a_list_becomes_what_its_page_says(boss: Client, shop: Shop) -> None:

@@ -1,0 +1,190 @@
+"""Trials of risk rules: what changed rules would have decided about past payments, found again by colleagues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import F, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import display
+
+from gateway import identifiers, rights, work
+from gateway.admin.kit import ReadOnly
+from gateway.admin.showing import json_text, pill
+from gateway.models import BackgroundWork, Payment, RiskTrial, RiskTrialPayment
+from gateway.money import amount_text
+from gateway.payments.kept_subjects import NO_ACCOUNT, NO_BIN, NOT_ASKED, NOT_ECHOED, OLD_KEY
+from gateway.payments.trial_figures import CHECKS
+
+SIZE: Final = 50
+WORDS: Final[Mapping[str, Any]] = {
+    "accept": gettext_lazy("let through"), "review": gettext_lazy("under review"), "decline": gettext_lazy("declined"),
+}  # fmt: skip
+TONES: Final = {"accept": "good", "review": "wait", "decline": "bad"}
+REASONS: Final[Mapping[str, Any]] = {
+    NO_ACCOUNT: gettext_lazy("the card or account is not kept with them, not even its fingerprint"),
+    OLD_KEY: gettext_lazy("their cards are fingerprinted under an older key of the vault; reseal them first"),
+    NO_BIN: gettext_lazy("the card's first digits are not kept with them"),
+    NOT_ECHOED: gettext_lazy("the field is kept masked, or not at all"),
+    NOT_ASKED: gettext_lazy(
+        "the acquirer did not approve them, so no answer about address and security code is kept; the code itself "
+        "never is"
+    ),
+}  # fmt: skip
+
+
+@admin.register(RiskTrial)
+class RiskTrialAdmin(ReadOnly):
+    channel_path = None
+    list_display = ("asked_at", "set_key", "merchant", "period", "asked_by", "state")
+    list_display_links = ("asked_at", "set_key")
+    list_select_related = ("merchant", "work")
+    list_filter = ("merchant",)
+    search_fields = ("set_key",)
+
+    @display(description=gettext_lazy("period (UTC)"))
+    def period(self, row: RiskTrial) -> str:
+        return f"{row.since:%Y-%m-%d} – {last_day(row)}"
+
+    @display(description=gettext_lazy("state"))
+    def state(self, row: RiskTrial) -> str:
+        return str(state_of(row)["text"])
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET" or not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        chosen = request.GET.get("show", "")
+        found, more = self._listed(request, row, chosen)
+        mine = row.work is not None and row.work.owner_id == request.user.pk
+        context = {
+            **self.admin_site.each_context(request), "title": _("Trial of %s") % row.set_key, "opts": self.opts,
+            "original": row, "trial": row, "last_day": last_day(row), "pill": state_of(row), "work": row.work,
+            "mine": mine, "ended": row.work is None or row.work.state not in work.TO_DO,
+            "share": work.share(row.work) if row.work is not None else None,
+            "summary": summary(row), "rules": by_rule(row), "chosen": _chosen(row, chosen), "rows": found,
+            "next": f"?{more}#payments" if more else "", "document": json_text(row.document),
+            "lists": [f"{name} ({len(one['entries'])})" for name, one in row.lists.items()],
+            "sees_payments": rights.allowed(request.user, "gateway.view_payment", row.merchant),
+            **(extra_context or {}),
+        }  # fmt: skip
+        return TemplateResponse(request, "admin/clerk/trial.html", context)
+
+    def _listed(self, request: HttpRequest, row: RiskTrial, chosen: str) -> tuple[list[dict[str, Any]], str]:
+        """The payments that are asked for, newest first, and the address of the next page."""
+        rows = _payments(row, chosen)
+        after = identifiers.parse_id(request.GET.get("after", "").replace("-", ""))
+        if after is not None and (last := row.payments.filter(payment=after).first()) is not None:
+            rows = rows.filter(at__lte=last.at).exclude(at=last.at, payment__gte=after)
+        found = list(rows.order_by("-at", "-payment")[: SIZE + 1])
+        orders = dict(
+            Payment.objects.filter(pk__in=[one.payment for one in found], merchant=row.merchant_id)
+            .values_list("pk", "merchant_transaction_id")
+        )  # fmt: skip
+        names = [rule["name"] for rule in row.figures.get("rules", ())]
+        listed = [
+            {
+                "row": one, "address": reverse("admin:gateway_payment_change", args=[one.payment]),
+                "order": orders.get(one.payment, ""), "money": f"{amount_text(one.amount)} {one.currency}",
+                "was": {"tone": TONES[one.was], "text": WORDS[one.was]}, "state": pill(one.status),
+                "would": {"tone": TONES[one.would], "text": WORDS[one.would]},
+                "rules": ", ".join(_name(place, names) for place in one.held),
+            }
+            for one in found[:SIZE]
+        ]  # fmt: skip
+        more = {"show": chosen, "after": found[SIZE - 1].payment.hex} if len(found) > SIZE else {}
+        return listed, urlencode(more)
+
+
+def last_day(row: RiskTrial) -> str:
+    return f"{row.until - timedelta(days=1):%Y-%m-%d}"
+
+
+def state_of(row: RiskTrial) -> dict[str, Any]:
+    if row.finished_at is not None:
+        return {"tone": "good", "text": _("Done")}
+    if row.work is None or row.work.state == BackgroundWork.State.FAILED:
+        return {"tone": "bad", "text": _("Failed")}
+    return pill(row.work.state)
+
+
+def _name(place: int, names: list[str]) -> str:
+    return _("address and security code check") if place == CHECKS else names[place] if place < len(names) else "?"
+
+
+def _sums(sums: Mapping[str, str]) -> str:
+    return ", ".join(f"{Decimal(total):,.2f} {currency}" for currency, total in sums.items())
+
+
+def summary(row: RiskTrial) -> list[dict[str, Any]]:
+    """What would have been decided differently."""
+    return [
+        {**one, "was_words": WORDS[one["was"]], "would_words": WORDS[one["would"]], "tone": TONES[one["would"]],
+         "was_tone": TONES[one["was"]], "money": _sums(one["sums"]), "approved_money": _sums(one["approvedSums"]),
+         "address": f"?{urlencode({'show': one['was'] + '-' + one['would']})}#payments"}
+        for one in row.figures.get("changes", ())
+    ]  # fmt: skip
+
+
+def by_rule(row: RiskTrial) -> list[dict[str, Any]]:
+    names = [rule["name"] for rule in row.figures.get("rules", ())]
+    return [
+        {**one, "words": _name(one["place"], names), "money": _sums(one["sums"]),
+         "address": f"?{urlencode({'show': 'rule' + str(one['place'])})}#payments",
+         "blind": [
+             _("cannot be judged on %(count)d payments, because %(why)s") % {"count": count, "why": REASONS[why]}
+             for why, count in one["unjudged"]
+         ],
+         "blind_address": f"?{urlencode({'show': 'blind' + str(one['place'])})}#payments"}
+        for one in row.figures.get("rules", ())
+    ]  # fmt: skip
+
+
+def _place(chosen: str, prefix: str) -> int | None:
+    text = chosen.removeprefix(prefix) if chosen.startswith(prefix) else ""
+    return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 5 else None
+
+
+def _payments(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
+    """Those of a change (``accept-decline``), of a rule (``rule3``), those it cannot judge (``blind3``); else every
+    one that would have been decided differently."""
+    rows = RiskTrialPayment.objects.filter(trial=row)
+    was, dash, would = chosen.partition("-")
+    if (place := _place(chosen, "rule")) is not None:
+        return rows.filter(held__contains=place)
+    if (place := _place(chosen, "blind")) is not None:
+        where = Q(pk__in=[])
+        for why in REASONS:
+            where |= Q(unjudged__contains=[[place, why]])
+        return rows.filter(where)
+    if dash and was in WORDS and would in WORDS:
+        return rows.filter(was=was, would=would)
+    return rows.exclude(was=F("would"))
+
+
+def _chosen(row: RiskTrial, chosen: str) -> str:
+    """Above the list: which payments these are."""
+    names = [rule["name"] for rule in row.figures.get("rules", ())]
+    was, dash, would = chosen.partition("-")
+    if (place := _place(chosen, "rule")) is not None:
+        return _("Payments for which this rule holds: %s") % _name(place, names)
+    if (place := _place(chosen, "blind")) is not None:
+        return _("Payments on which this rule cannot be judged: %s") % _name(place, names)
+    if dash and was in WORDS and would in WORDS:
+        return _("%(was)s then, %(would)s now") % {"was": WORDS[was], "would": WORDS[would]}
+    return _("Payments that would have been decided differently")

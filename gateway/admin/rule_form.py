@@ -1,0 +1,234 @@
+"""The rules of a risk set as inputs: rules in their order, each with its conditions and what it does.
+
+What conditions there are, and what each holds, is the table of gateway.risk.rules; here is how each option is asked
+for. A test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway.admin.composed import ComposedWidget, Input, members
+from gateway.money import CURRENCIES
+from gateway.risk import fields
+from gateway.risk.rules import DAYS, KINDS, MEASURES
+from gateway.risk.sets import AVS_ANSWERS, POLICIES
+
+_EMPTY: Final = [("", "–")]
+KNOWN_FIELDS: Final = (*fields.FIELDS, "risk.parameters[name]")
+_AMOUNT: Final = gettext_lazy("An amount such as 500.00, in the currency beside it.")
+_FIELD: Final = Input(
+    name="field", label=gettext_lazy("field"), known=KNOWN_FIELDS,
+    help=gettext_lazy("Such as customer.email, billing.country or risk.parameters[loyalty]."),
+)  # fmt: skip
+_CURRENCY: Final = Input(name="currency", label=gettext_lazy("currency"), known=sorted(CURRENCIES))
+OPTIONS: Final[Mapping[str, Sequence[Input]]] = MappingProxyType(
+    {
+        "list": (
+            _FIELD,
+            Input(name="list", label=gettext_lazy("name of a list"), help=gettext_lazy("Or values, not both.")),
+            Input(name="values", label=gettext_lazy("values"), kind="lines", help=gettext_lazy("One a line.")),
+            Input(name="outside", label=gettext_lazy("holds when it is on none of them"), kind="flag"),
+        ),
+        "velocity": (
+            Input(name="per", label=gettext_lazy("with the same"), kind="select",
+                  choices=[*_EMPTY, *((one, one) for one in fields.COUNTED)]),
+            Input(name="count", label=gettext_lazy("counted are"), kind="select",
+                  choices=[(MEASURES[0], gettext_lazy("payments")), (MEASURES[1], gettext_lazy("declines")),
+                           (MEASURES[2], gettext_lazy("volume"))]),
+            Input(name="over", label=gettext_lazy("more than"), kind="number",
+                  help=gettext_lazy("A count; for a volume an amount such as 500.00.")),
+            Input(name="within", label=gettext_lazy("within"),
+                  help=gettext_lazy("Such as 30s, 10m, 24h or 7d; at most 30d.")),
+            Input(name="currency", label=gettext_lazy("currency"), known=sorted(CURRENCIES),
+                  help=gettext_lazy("For a volume only.")),
+        ),
+        "amount": (
+            _CURRENCY,
+            Input(name="over", label=gettext_lazy("over"), help=_AMOUNT),
+            Input(name="under", label=gettext_lazy("under"), help=_AMOUNT),
+        ),
+        "countries": (
+            Input(name="differ", label=gettext_lazy("two of these differ"), kind="flags", wide=True,
+                  choices=[(one, one) for one in fields.COUNTRIES]),
+        ),
+        "disposable-email": (
+            Input(name="also", label=gettext_lazy("further domains"), kind="lines", wide=True,
+                  help=gettext_lazy("One a line; those that are known anyway need not be named.")),
+        ),
+        "time": (
+            Input(name="from", label=gettext_lazy("from"), kind="time"),
+            Input(name="to", label=gettext_lazy("to"), kind="time", help=gettext_lazy("May be past midnight.")),
+            Input(name="zone", label=gettext_lazy("time zone"), known=sorted(available_timezones()),
+                  help=gettext_lazy("Such as Europe/Berlin; empty: UTC.")),
+            Input(name="days", label=gettext_lazy("days"), kind="flags", choices=[(day, day) for day in DAYS],
+                  wide=True, help=gettext_lazy("None chosen: every day.")),
+        ),
+        "field": (
+            _FIELD,
+            Input(name="is", label=gettext_lazy("is one of"), kind="lines", help=gettext_lazy("One a line.")),
+            Input(name="not", label=gettext_lazy("is none of"), kind="lines", help=gettext_lazy("One a line.")),
+            Input(name="missing", label=gettext_lazy("is missing"), kind="flag"),
+            Input(name="over", label=gettext_lazy("is a number over"), kind="number"),
+            Input(name="under", label=gettext_lazy("is a number under"), kind="number",
+                  help=gettext_lazy("Exactly one of these tests.")),
+        ),
+    }
+)  # fmt: skip
+"""Kind of condition → its options as inputs."""
+KIND_WORDS: Final = {
+    "list": gettext_lazy("is on a list"), "velocity": gettext_lazy("too often or too much"),
+    "amount": gettext_lazy("amount"), "countries": gettext_lazy("countries differ"),
+    "disposable-email": gettext_lazy("throw-away e-mail"), "time": gettext_lazy("time of day"),
+    "field": gettext_lazy("value of a field"),
+}  # fmt: skip
+_KIND: Final = Input(
+    name="kind", label=gettext_lazy("condition"), kind="select", choices=[(kind, KIND_WORDS[kind]) for kind in KINDS]
+)
+_NAME: Final = Input(name="name", label=gettext_lazy("name"), help=gettext_lazy("What a clerk reads beside a payment."))
+SCORE: Final = "score"
+_EFFECT: Final = Input(
+    name="effect", label=gettext_lazy("then"), kind="select",
+    choices=[
+        (SCORE, gettext_lazy("add points to the score")), ("allow", gettext_lazy("allow, whatever else holds")),
+        ("review", gettext_lazy("approve, but under review")), ("decline", gettext_lazy("decline")),
+    ],
+)  # fmt: skip
+_POINTS: Final = Input(
+    name="score", label=gettext_lazy("points"), kind="number", unit=gettext_lazy("points"),
+    help=gettext_lazy("Below zero in favour of the payment."),
+)  # fmt: skip
+_CODE: Final = Input(
+    name="code", label=gettext_lazy("result code"),
+    help=gettext_lazy("Of a review or decline; empty: the usual one of the condition."),
+)  # fmt: skip
+
+
+class RulesWidget(ComposedWidget):
+    template = "admin/composed/rules.html"
+
+    def shown(self, name: str, value: Any) -> dict[str, Any]:
+        rules = [rule for rule in value if isinstance(rule, Mapping)] if isinstance(value, list) else []
+        blank: Mapping[str, Any] = {"when": {"kind": "list"}, "then": {"score": 10}}
+        return {
+            "rules": [self._rule(f"{name}.{at}", f"[{at}]", rule) for at, rule in enumerate(rules)],
+            "blank": self._rule(f"{name}.__rule__", "[]", blank),
+            "kinds": [
+                {"kind": kind, "inputs": [one.put(f"{name}.__rule__.when.__when__", None) for one in inputs]}
+                for kind, inputs in OPTIONS.items()
+            ],
+        }  # fmt: skip
+
+    def _rule(self, prefix: str, path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
+        then = rule.get("then")
+        then = then if isinstance(then, Mapping) else {}
+        when = rule.get("when")
+        several = when if isinstance(when, list) else [when]
+        blank = "__rule__" in prefix
+        return {
+            "name": _NAME.put(prefix, rule.get("name"), self._faults(f"{path}.name")),
+            "effect": _EFFECT.put(prefix, then.get("verdict") or SCORE, self._faults(f"{path}.then.verdict")),
+            "points": _POINTS.put(prefix, then.get("score"), self._faults(f"{path}.then.score", f"{path}.then")),
+            "code": _CODE.put(prefix, then.get("code"), self._faults(f"{path}.then.code")),
+            "faults": self._faults(path),
+            "conditions": [
+                self._condition(
+                    f"{prefix}.when.{'__when__' if blank else at}",
+                    f"{path}.when[{at}]" if isinstance(when, list) else f"{path}.when", one,
+                )
+                for at, one in enumerate(several) if isinstance(one, Mapping)
+            ],
+            "open": any(each.startswith(path) for each in self.faults) or blank,
+            "words": _in_words(rule),
+        }  # fmt: skip
+
+    def _condition(self, prefix: str, path: str, one: Mapping[str, Any]) -> dict[str, Any]:
+        kind = str(one.get("kind"))
+        # Faults of a list's single entries stand at the list.
+        inputs = [
+            each.put(prefix, one.get(each.name), [
+                f"{where.removeprefix(f'{path}.')}: {words}" if where != f"{path}.{each.name}" else words
+                for where, several in self.faults.items()
+                if where == f"{path}.{each.name}" or where.startswith(f"{path}.{each.name}[") for words in several
+            ])
+            for each in OPTIONS.get(kind, ())
+        ]  # fmt: skip
+        return {
+            "kind": _KIND.put(prefix, kind, self._faults(f"{path}.kind")), "inputs": inputs,
+            "faults": self._faults(path),
+        }  # fmt: skip
+
+    def _faults(self, *paths: str) -> list[str]:
+        return [words for path in paths for words in self.faults.get(path, ())]
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[dict[str, Any]]:
+        """Rules and conditions in the order in which they stood on the page."""
+        return [_read_rule(data, f"{name}.{at}") for at in _places(data, f"{name}.") if at != "__rule__"]
+
+
+def _places(data: Any, prefix: str) -> list[str]:
+    return list(dict.fromkeys(key[len(prefix) :].split(".")[0] for key in data if key.startswith(prefix)))
+
+
+def _read_rule(data: Any, prefix: str) -> dict[str, Any]:
+    rule = members([_NAME], data, prefix)
+    conditions = []
+    for at in _places(data, f"{prefix}.when."):
+        spot = f"{prefix}.when.{at}"
+        kind = data.get(f"{spot}.kind", "")
+        conditions.append({"kind": kind, **members(OPTIONS.get(kind, ()), data, spot)})
+    if conditions:
+        rule["when"] = conditions[0] if len(conditions) == 1 else conditions
+    effect = data.get(f"{prefix}.effect", SCORE)
+    if effect == SCORE:
+        rule["then"] = members([_POINTS], data, prefix)
+    else:
+        rule["then"] = {"verdict": effect, **members([_CODE], data, prefix)}
+    return rule
+
+
+# --- the set around its rules ---------------------------------------------------------------------------------------
+
+_POLICY_WORDS: Final = {
+    "accept": gettext_lazy("accept"), "review": gettext_lazy("review"), "decline": gettext_lazy("decline, take back"),
+}  # fmt: skip
+_POLICIES: Final = [("", gettext_lazy("accept")), *((one, _POLICY_WORDS[one]) for one in POLICIES if one != "accept")]
+_AVS_WORDS: Final = {
+    "F": gettext_lazy("F: both agree"), "A": gettext_lazy("A: address agrees"), "Z": gettext_lazy("Z: postcode agrees"),
+    "N": gettext_lazy("N: neither agrees"), "U": gettext_lazy("U: not known"),
+}  # fmt: skip
+_CVV_WORDS: Final = {
+    "M": gettext_lazy("M: agrees"), "N": gettext_lazy("N: differs"), "P": gettext_lazy("P: not checked"),
+    "S": gettext_lazy("S: should be there"), "U": gettext_lazy("U: issuer cannot check"),
+}  # fmt: skip
+SCORES: Final = (
+    Input(name="start", label=gettext_lazy("score at the start"), kind="number", unit=gettext_lazy("points"),
+          help=gettext_lazy("Empty: 0.")),
+    Input(name="reviewFrom", label=gettext_lazy("review from"), kind="number", unit=gettext_lazy("points"),
+          help=gettext_lazy("Empty: no score leads to a review.")),
+    Input(name="declineFrom", label=gettext_lazy("decline from"), kind="number", unit=gettext_lazy("points"),
+          help=gettext_lazy("Empty: no score declines.")),
+)  # fmt: skip
+AVS: Final = tuple(Input(name=one, label=_AVS_WORDS[one], kind="select", choices=_POLICIES) for one in AVS_ANSWERS)
+CVV: Final = tuple(Input(name=one, label=words, kind="select", choices=_POLICIES) for one, words in _CVV_WORDS.items())
+
+
+def _in_words(rule: Mapping[str, Any]) -> str:
+    return f"{told(rule.get('when'))} → {told(rule.get('then'))}"
+
+
+def told(value: Any) -> str:
+    """A part of a rule on one line."""
+    if isinstance(value, list):
+        return f" {_('and')} ".join(told(each) for each in value)
+    if not isinstance(value, Mapping):
+        return str(value)
+    return ", ".join(
+        f"{name} {', '.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
+    )

@@ -1,0 +1,154 @@
+"""Trying changed rules or lists over past payments, from the form where they are changed: asked, not saved.
+
+Source: issue "back office", rules with a trial run over past payments; docs/decisions/0032.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, cast
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from gateway import clock, rights, work
+from gateway.admin.kit import OfMerchant, actor
+from gateway.models import Merchant
+from gateway.payments import risk_trials
+from gateway.payments.risk_trials import DAYS_AT_MOST, TooLong, Wanted
+
+NAME: Final = "_try"
+"""The button that tries instead of saving."""
+TRIAL_FIELDS: Final = ("trial_from", "trial_to", "trial_of")
+OWN, WHOLE = "own", "whole"
+USUAL_DAYS: Final = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What a form holds to be tried."""
+
+    merchant: Merchant
+    document: Mapping[str, Any]
+    lists: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class TryForm(forms.ModelForm):
+    """Which payments. The rest of the form is what is tried."""
+
+    trial_from = forms.DateField(
+        label=gettext_lazy("from (UTC)"), required=False, widget=UnfoldAdminTextInputWidget(attrs={"type": "date"})
+    )
+    trial_to = forms.DateField(
+        label=gettext_lazy("to, that day included (UTC)"), required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "date"}),
+        help_text=gettext_lazy("At most 92 days."),
+    )  # fmt: skip
+    trial_of = forms.ChoiceField(
+        label=gettext_lazy("payments"), required=False, widget=UnfoldAdminSelectWidget(),
+        choices=[(OWN, gettext_lazy("those that the set screens today")),
+                 (WHOLE, gettext_lazy("all of the merchant"))],
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "trial_from" in self.fields:
+            today = clock.real().date()
+            self.fields["trial_from"].initial = (today - timedelta(days=USUAL_DAYS - 1)).isoformat()
+            self.fields["trial_to"].initial = today.isoformat()
+
+    @property
+    def tries(self) -> bool:
+        """Whether the form was sent to be tried."""
+        return NAME in self.data
+
+    def check_period(self, found: Mapping[str, Any]) -> None:
+        """Say what is wrong with the period."""
+        if not self.tries:
+            return
+        since, until = found.get("trial_from"), found.get("trial_to")
+        for name, value in (("trial_from", since), ("trial_to", until)):
+            if value is None and name not in self.errors:
+                self.add_error(name, _("Give a day, such as 2026-05-14."))
+        if since is not None and until is not None:
+            if until < since:
+                self.add_error("trial_to", _("This day is before the first one."))
+            elif (until - since).days >= DAYS_AT_MOST:
+                self.add_error("trial_to", _("A trial goes over at most %d days.") % DAYS_AT_MOST)
+
+    def period(self) -> tuple[datetime, datetime]:
+        since, until = self.cleaned_data["trial_from"], self.cleaned_data["trial_to"]
+        return _start(since), _start(until + timedelta(days=1))
+
+    def tried(self) -> Tried:
+        """What is tried; the form is valid."""
+        raise NotImplementedError
+
+
+def _start(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+class Trying(OfMerchant):
+    """Pages whose forms are a TryForm."""
+
+    change_form_after_template = "admin/clerk/try_rules.html"
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method == "POST" and NAME in request.POST:
+            answer = self._try(request, object_id)
+            if answer is not None:
+                return answer
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _try(self, request: HttpRequest, object_id: str | None) -> HttpResponse | None:
+        """The trial's page; None where the form has faults: it is shown with them, and saves nothing either."""
+        row = self.get_object(request, unquote(object_id)) if object_id is not None else None
+        if object_id is not None and row is None:
+            raise Http404
+        if not (self.has_change_permission(request, row) if row is not None else self.has_add_permission(request)):
+            raise PermissionDenied
+        form = cast(TryForm, self.get_form(request, row, change=row is not None)(request.POST, instance=row))
+        if not form.is_valid():
+            return None
+        tried = form.tried()
+        self.refuse_strangers(request, tried.merchant)
+        since, until = form.period()
+        wanted = Wanted(
+            merchant=tried.merchant, document=tried.document, lists=tried.lists, since=since, until=until,
+            whole=form.cleaned_data["trial_of"] == WHOLE,
+        )  # fmt: skip
+        here = redirect(request.path)
+        try:
+            title = _("Trial of %s") % tried.document["key"]
+            trial = risk_trials.ask(wanted, title, owner=int(request.user.pk or 0), by=actor(request))
+        except TooLong:
+            messages.error(
+                request,
+                _("The period, and what velocities look back on, holds more than %d payments. Choose a shorter one.")
+                % risk_trials.PAYMENTS_AT_MOST,
+            )
+            return here
+        except work.TooMuchOpen:
+            messages.error(
+                request, _("You have %d pieces of work running. Wait for one, or cancel one.") % work.OPEN_AT_MOST
+            )
+            return redirect(reverse("admin:gateway_backgroundwork_changelist"))
+        return redirect(reverse("admin:gateway_risktrial_change", args=[trial.pk]))
+
+    def refuse_strangers(self, request: HttpRequest, merchant: Merchant) -> None:
+        """Whoever tries sees what comes out; both rights are the merchant's."""
+        if not rights.allowed(request.user, risk_trials.RIGHT, merchant):
+            raise PermissionDenied

@@ -1,0 +1,254 @@
+"""A rule set tried over past payments: what it would have decided, payment by payment. Nothing of them is changed.
+
+A trial is background work. It walks the merchant's first payments in the order of time, from so long before the period
+as its velocities look back, and judges each by the function that judges real ones (gateway.risk.screening), with lists
+as they are now, or as they were tried, and velocities counted among the payments it walked. What a payment does not
+tell any more is said, rule by rule (gateway.payments.kept_subjects).
+Source: issue "back office"; docs/decisions/0032.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from gateway import audit, clock, identifiers, rights, work
+from gateway.models import (
+    BackgroundWork,
+    Merchant,
+    Payment,
+    RiskTrial,
+    RiskTrialObservation,
+    RiskTrialPayment,
+)
+from gateway.payments import trial_figures
+from gateway.payments.endings import REGISTER
+from gateway.payments.kept_subjects import NOT_ASKED, Seen, never_screened, outcome_then, seen, worse
+from gateway.risk import fields, records
+from gateway.risk import screening as risk
+from gateway.risk.fields import Subject
+from gateway.risk.records import Loaded
+from gateway.risk.rules import Signals
+from gateway.risk.screening import Outcome, Verdict
+from gateway.risk.sets import RuleSet, read_set
+
+RIGHT: Final = "gateway.view_risktrial"
+PAYMENTS_AT_MOST: Final = 200_000
+"""Payments that one trial walks, those before its period that velocities count among them."""
+DAYS_AT_MOST: Final = 92
+KEPT: Final = 50
+"""Trials of one merchant that are kept; an older one goes when a new one is asked for."""
+SLICE: Final = 200
+RISK_CHECK: Final = "RI"
+_READ: Final = (
+    "id", "merchant_id", "channel__risk_set", "payment_type", "brand", "status", "amount", "currency", "result_code",
+    "request", "answer", "means", "means_sealed", "means_fingerprint", "created_at",
+    "risk_decision__outcome", "risk_decision__code", "risk_decision__set_key",
+)  # fmt: skip
+
+
+class TooLong(ValueError):
+    """The period holds more payments than one trial walks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is tried. ``document``: the rule set, valid. ``lists``: lists that differ from the kept ones: name →
+    {field, entries}. ``since``/``until``: the merchant's clock. ``whole``: all payments, not only those it screens."""
+
+    merchant: Merchant
+    document: Mapping[str, Any]
+    since: datetime
+    until: datetime
+    whole: bool = False
+    lists: Mapping[str, Mapping[str, Any]] | None = None
+
+
+def ask(wanted: Wanted, title: str, *, owner: int, by: audit.Actor) -> RiskTrial:
+    """Begin a trial, ``title`` for the list of work. Raises TooLong, work.TooMuchOpen."""
+    rules = read_set(wanted.document)
+    warm = wanted.since - looks_back(rules)
+    among = Payment.objects.filter(merchant=wanted.merchant, created_at__gte=warm, created_at__lt=wanted.until)
+    if len(among.values_list("pk")[: PAYMENTS_AT_MOST + 1]) > PAYMENTS_AT_MOST:
+        raise TooLong
+    with transaction.atomic():
+        trial = RiskTrial.objects.create(
+            merchant=wanted.merchant, set_key=rules.key, document=dict(wanted.document), lists=dict(wanted.lists or {}),
+            whole=wanted.whole, since=wanted.since, until=wanted.until, asked_by=by.name, asked_at=clock.real(),
+        )  # fmt: skip
+        trial.work = work.ask(KIND, title, {"trial": trial.pk.hex}, owner=owner, by=by)
+        trial.save(update_fields=["work"])
+        old = RiskTrial.objects.filter(merchant=wanted.merchant).order_by("-asked_at").values_list("pk", flat=True)
+        RiskTrial.objects.filter(pk__in=list(old[KEPT : KEPT + 10])).delete()
+    return trial
+
+
+def looks_back(rules: RuleSet) -> timedelta:
+    """How far the set's velocities look back."""
+    return max((counting.within for counting in rules.countings), default=timedelta(0))
+
+
+def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.Slice:
+    """Walk the next SLICE payments. Done twice it writes nothing twice: every row is its payment's."""
+    trial = RiskTrial.objects.filter(pk=UUID(row.parameters["trial"])).select_related("merchant").first()
+    if trial is None:
+        raise work.GivenUp("The trial is not there any more.")
+    owner = get_user_model().objects.get(pk=row.owner_id)
+    if not rights.allowed(owner, RIGHT, trial):
+        raise work.GivenUp("Your right to try rules was taken away.")
+    rules = read_set(trial.document)
+    cursor: dict[str, Any] = dict(row.cursor) or {"after": None, "walked": 0, "judged": 0, "guard": 0, "fault": 0}
+    meant = _meant(trial, rules)
+    total = meant.count() if not row.cursor else None
+    if cursor["after"]:
+        at, last = datetime.fromisoformat(cursor["after"][0]), UUID(cursor["after"][1])
+        meant = meant.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=last), created_at__gte=at)
+    found = list(meant.order_by("created_at", "pk")[:SLICE])
+    with transaction.atomic():
+        counted = _walk(trial, rules, found)
+    cursor = {name: cursor[name] + counted.get(name, 0) for name in ("walked", "judged", "guard", "fault")} | {
+        "after": [found[-1].created_at.isoformat(), found[-1].pk.hex] if found else cursor["after"]
+    }
+    if len(found) == SLICE:
+        return work.Slice(done=cursor["walked"], total=total, cursor=cursor)
+    _finish(trial, rules, cursor)
+    return work.Slice(
+        done=cursor["walked"], total=cursor["walked"], cursor=cursor, finished=True, message="Finished: see the trial."
+    )
+
+
+def _meant(trial: RiskTrial, rules: RuleSet) -> QuerySet[Payment]:
+    rows = Payment.objects.filter(
+        merchant=trial.merchant, created_at__gte=trial.since - looks_back(rules), created_at__lt=trial.until,
+        chain=F("id"),
+    ).exclude(payment_type=REGISTER)  # fmt: skip
+    if not trial.whole:
+        names_it = Q(request__risk__channelId=trial.set_key)
+        by_channel = Q(channel__risk_set=trial.set_key, request__risk__channelId__isnull=True)
+        rows = rows.filter(names_it | by_channel)
+    return rows.select_related("channel", "risk_decision").only(*_READ)
+
+
+def _walk(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payment]) -> dict[str, int]:
+    """Observe and judge these payments; how many were walked, judged, and out of the rules' reach."""
+    counted = {"walked": len(payments), "judged": 0, "guard": 0, "fault": 0}
+    looked = [(payment, never_screened(payment), seen(payment)) for payment in payments]
+    _observe(trial, rules, [(payment, one) for payment, why, one in looked if why != "fault"])
+    tried = Lists(trial)
+    touched: list[RiskTrialPayment] = []
+    for payment, why, one in looked:
+        if payment.created_at < trial.since:
+            continue
+        if why:
+            counted[why] += 1
+            continue
+        counted["judged"] += 1
+        row = _judge(trial, rules, payment, one, tried)
+        if row.held or row.unjudged or row.was != row.would:
+            touched.append(row)
+    RiskTrialPayment.objects.bulk_create(touched, ignore_conflicts=True)
+    return counted
+
+
+def _observe(trial: RiskTrial, rules: RuleSet, payments: Iterable[tuple[Payment, Seen]]) -> None:
+    """As a real payment is observed when it begins. A standalone check is not."""
+    RiskTrialObservation.objects.bulk_create(
+        [
+            RiskTrialObservation(
+                trial=trial, key=key, at=payment.created_at, payment=payment.pk, amount=one.subject.money.amount,
+                currency=one.subject.money.currency,
+            )
+            for payment, one in payments if payment.payment_type != RISK_CHECK
+            for key in records.observed_keys(rules, one.subject)
+        ],
+        ignore_conflicts=True,
+    )  # fmt: skip
+
+
+def _judge(trial: RiskTrial, rules: RuleSet, payment: Payment, one: Seen, tried: Lists) -> RiskTrialPayment:
+    loaded = Loaded(rules=rules, lists=tried.named(one.subject))
+    found = records.past_signals(
+        loaded, one.subject, trial=trial.pk, at=payment.created_at, observed=payment.payment_type != RISK_CHECK
+    )
+    verdict = risk.screen(rules, one.subject, found)
+    unjudged = _unjudged(rules, one, found)
+    then = Verdict(outcome=Outcome.ACCEPT)
+    if verdict.outcome is not Outcome.DECLINE and (rules.avs or rules.cvv):
+        if one.approved:
+            then = risk.after(rules, payment.answer.get("avs", ""), payment.answer.get("cvv", ""))
+        elif payment.payment_type != RISK_CHECK:
+            unjudged.append([trial_figures.CHECKS, NOT_ASKED])
+    names = [rule.name for rule in rules.rules]
+    held: list[int] = [names.index(reason.rule) for reason in verdict.reasons]
+    if then.reasons:
+        held.append(trial_figures.CHECKS)
+    would = worse(verdict.outcome, then.outcome)
+    return RiskTrialPayment(
+        trial=trial, payment=payment.pk, at=payment.created_at, amount=payment.amount, currency=payment.currency,
+        status=payment.status, was=outcome_then(payment), would=would, score=verdict.score, held=held,
+        code=then.code if would is then.outcome and then.code else verdict.code, unjudged=unjudged,
+    )  # fmt: skip
+
+
+def _unjudged(rules: RuleSet, one: Seen, found: Signals) -> list[list[Any]]:
+    """Rules that might hold: all of their conditions hold, but for those that look at what is not kept."""
+    told: list[list[Any]] = []
+    if not one.lost:
+        return told
+    for place, rule in enumerate(rules.rules):
+        missing = [name for condition in rule.when for name in condition.kind.looks_at(condition.options)
+                   if name in one.lost]  # fmt: skip
+        others = (
+            condition for condition in rule.when
+            if not any(name in one.lost for name in condition.kind.looks_at(condition.options))
+        )  # fmt: skip
+        if missing and all(condition.holds(one.subject, found) is not None for condition in others):
+            told.append([place, one.lost[missing[0]]])
+    return told
+
+
+class Lists:
+    """The merchant's lists, some of them as they are tried."""
+
+    def __init__(self, trial: RiskTrial) -> None:
+        self._merchant = trial.merchant_id
+        self._tried = {
+            name: (one["field"], self._entries(one["field"], one["entries"])) for name, one in trial.lists.items()
+        }
+
+    def _entries(self, field: str, entries: Sequence[str]) -> frozenset[str]:
+        if field != "account":
+            return frozenset(fields.entry(field, each) for each in entries)
+        keys = [key for each in entries if (key := identifiers.parse_id(each)) is not None]
+        named = Payment.objects.filter(pk__in=keys, merchant=self._merchant, means_fingerprint__isnull=False)
+        return frozenset(bytes(one).hex() for one in named.values_list("means_fingerprint", flat=True) if one)
+
+    def named(self, subject: Subject) -> frozenset[str]:
+        """The lists that the subject is on."""
+        on = {name for name in records.lists_of(self._merchant, subject) if name not in self._tried}
+        for name, (field, entries) in self._tried.items():
+            values = (entry for value in subject.of(field) for entry in fields.candidates(field, value))
+            if not entries.isdisjoint(values):
+                on.add(name)
+        return frozenset(on)
+
+
+def _finish(trial: RiskTrial, rules: RuleSet, cursor: Mapping[str, Any]) -> None:
+    trial.figures = trial_figures.of(trial, rules) | {name: cursor[name] for name in ("judged", "guard", "fault")}
+    trial.finished_at = clock.real()
+    with transaction.atomic():
+        trial.save(update_fields=["figures", "finished_at"])
+        RiskTrialObservation.objects.filter(trial=trial).delete()
+
+
+KIND: Final = work.add(
+    work.Kind(name="risk trial", about="a rule set tried over past payments", right=RIGHT, step=step)
+)
