@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin
@@ -13,11 +13,31 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from checkout import story
+from checkout import offers, story
 from checkout.models import Checkout, OfferRule
 from checkout.session import hashed
-from gateway.admin import agreeing
+from gateway.admin import agreeing, composed
+from gateway.admin.composed import ComposedField, GroupWidget, Input
 from gateway.admin.kit import OfMerchant, ReadOnly
+from gateway.document import Fault
+
+CONDITIONS: Final = (
+    Input(name="scoreAtLeast", label=gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")),
+    Input(name="scoreBelow", label=gettext_lazy("risk score below"), kind="number", unit=gettext_lazy("points"),
+          help=gettext_lazy("Holds, too, where nothing was scored.")),
+    Input(name="amountAtLeast", label=gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")),
+    Input(name="amountBelow", label=gettext_lazy("amount below"), help=gettext_lazy("Such as 500 or 500.00.")),
+    Input(name="currencies", label=gettext_lazy("currency is one of"), kind="commas",
+          help=gettext_lazy("Codes such as EUR,USD, with commas.")),
+    Input(name="countries", label=gettext_lazy("country is one of"), kind="commas",
+          help=gettext_lazy("Codes such as DE,AT, with commas; of the billing address, else of the shipping address.")),
+    Input(name="notCountries", label=gettext_lazy("country is known, and none of"), kind="commas"),
+    Input(name="customerStatus", label=gettext_lazy("customer is"), kind="flags",
+          choices=[("NEW", gettext_lazy("new")), ("EXISTING", gettext_lazy("known"))]),
+    Input(name="emails", label=gettext_lazy("e-mail is one of"), kind="lines",
+          help=gettext_lazy("One a line; * stands for anything, as in *@mail.example.")),
+)  # fmt: skip
+"""The conditions of checkout.offers as inputs."""
 
 
 @admin.register(Checkout)
@@ -53,13 +73,17 @@ class CheckoutAdmin(ReadOnly):
 class OfferRuleForm(forms.ModelForm):
     """Read by the same shapes as the section "brands" of a configuration document."""
 
+    conditions = ComposedField(
+        GroupWidget(CONDITIONS), label=gettext_lazy("conditions"),
+        help_text=gettext_lazy("All that are filled in must hold; with none the rule holds always."),
+    )  # fmt: skip
+
     class Meta:
         model = OfferRule
         fields = ("merchant", "channel", "name", "position", "action", "brands", "conditions", "reason", "active")
         help_texts = {
             "channel": gettext_lazy("Empty: for all channels of the merchant."),
             "brands": gettext_lazy("Codes such as WALLET1,VISA, with commas; empty: every brand."),
-            "conditions": gettext_lazy('All must hold, such as {"amountAtLeast": "500"}; {} holds always.'),
             "reason": gettext_lazy("What a clerk reads beside a checkout."),
             "position": gettext_lazy("The first rule that speaks of a brand decides; the lowest goes first."),
         }
@@ -77,10 +101,16 @@ class OfferRuleForm(forms.ModelForm):
                 "name": found["name"], found["action"]: found["brands"], "when": found["conditions"],
                 "reason": found["reason"], "active": found["active"],
             }  # fmt: skip
+            of_conditions: list[Fault] = []
             for fault in agreeing.faults_of(None, "brands", {"rules": [rule]}):
-                path = fault.path.lstrip(".").removeprefix("rules[0].")
-                field = {"name": "name", "reason": "reason", "when": "conditions"}.get(path.partition(".")[0], "brands")
-                self.add_error(field, fault.message)
+                first = fault.path.lstrip(".").removeprefix("rules[0].").partition(".")[0]
+                named, _space, words = fault.message.partition(" ")
+                if first == "when" and named in offers.CONDITIONS:
+                    of_conditions.append(Fault(path=named, message=words))
+                else:
+                    field = {"name": "name", "reason": "reason", "when": "conditions"}.get(first, "brands")
+                    self.add_error(field, fault.message)
+            composed.tell(self, "conditions", of_conditions)
         return found
 
 
@@ -90,6 +120,14 @@ class OfferRuleAdmin(OfMerchant):
     autocomplete_fields = ("merchant", "channel")
     search_fields = ("name", "reason")
     deletable = True
-    list_display = ("name", "merchant", "channel", "position", "action", "brands", "conditions", "reason", "active")
+    list_display = ("name", "merchant", "channel", "position", "action", "brands", "told", "reason", "active")
     list_filter = ("active", "action")
     list_select_related = ("merchant", "channel")
+
+    @admin.display(description=gettext_lazy("conditions"))
+    def told(self, rule: OfferRule) -> str:
+        labels = {one.name: one.label for one in CONDITIONS}
+        return "; ".join(
+            f"{labels.get(name, name)} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            for name, value in rule.conditions.items()
+        ) or _("always")  # fmt: skip

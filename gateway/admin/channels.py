@@ -15,8 +15,10 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from gateway.admin import agreeing
+from gateway.admin import agreeing, composed
+from gateway.admin.composed import ComposedField
 from gateway.admin.kit import OfMerchant
+from gateway.admin.limit_form import GuardWidget, LimitsWidget
 from gateway.brands import BRANDS
 from gateway.connectors.routing import CONNECTORS
 from gateway.models import AcquirerAccount, Channel, RiskSet, ThreeDSecureConfiguration, WalletKey
@@ -50,6 +52,8 @@ class ChannelForm(forms.ModelForm):
         choices=[("", gettext_lazy("the merchant's")), *((name, name) for name in sorted(available_timezones()))],
         help_text=gettext_lazy("Subscription jobs follow it."),
     )  # fmt: skip
+    limits = ComposedField(LimitsWidget(), label=gettext_lazy("requests"))
+    card_testing = ComposedField(GuardWidget(), label=gettext_lazy("guard against card testing"))
 
     class Meta:
         model = Channel
@@ -61,14 +65,6 @@ class ChannelForm(forms.ModelForm):
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
             "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
-            "limits": gettext_lazy(
-                "Requests per window, by operation; * for every other one, null for no limit: "
-                '{"*": {"limit": 50, "window_s": 1}, "status": null}'
-            ),
-            "card_testing": gettext_lazy(
-                'Where the guard differs from the settings: {"enabled": true, "failures": 10, "binFailures": 60, '
-                '"windowSeconds": 600}'
-            ),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -77,10 +73,8 @@ class ChannelForm(forms.ModelForm):
             return found
         document = {name: found[field] for name, field in _CHANNEL.items() if field in found}
         agreeing.tell(self, agreeing.faults_of(None, "channel", document), _CHANNEL)
-        agreeing.tell(self, agreeing.faults_of(None, "limits", found.get("limits") or {}), {}, "limits")
-        agreeing.tell(
-            self, agreeing.faults_of(None, "cardTesting", found.get("card_testing") or {}), {}, "card_testing"
-        )
+        composed.tell(self, "limits", agreeing.faults_of(None, "limits", found.get("limits") or {}))
+        composed.tell(self, "card_testing", agreeing.faults_of(None, "cardTesting", found.get("card_testing") or {}))
         merchant = found.get("merchant") or getattr(self.instance, "merchant", None)
         key = found.get("risk_set")
         if key and not RiskSet.objects.filter(merchant=merchant, key=key, active=True).exists():

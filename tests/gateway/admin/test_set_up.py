@@ -14,6 +14,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from checkout import offers
 from checkout.models import OfferRule
 from gateway import clock, work
 from gateway.admin import home
@@ -50,8 +51,8 @@ def boss(shop: Shop) -> Client:
 def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
     return {
         "name": "Shop: main", "merchant": str(shop.merchant.pk), "active": "on", "position": "100", "brands": "",
-        "currencies": "", "parameters": "normal", "agreement_ids": "none", "limits": '{"*": null}',
-        "card_testing": "{}", "risk_set": "", "time_zone": "",
+        "currencies": "", "parameters": "normal", "agreement_ids": "none", "limits.*.mode": "none", "risk_set": "",
+        "time_zone": "",
     } | changes  # fmt: skip
 
 
@@ -60,8 +61,11 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
     [
         ({"brands": "VISSA"}, "did you mean VISA?"),
         ({"currencies": "EUX"}, "ISO 4217"),
-        ({"limits": '{"paymnt": null}'}, "paymnt"),
-        ({"card_testing": '{"failures": -1}'}, "failures"),
+        ({"limits.paymnt.mode": "none"}, "paymnt"),
+        ({"limits.payment.mode": "own", "limits.payment.limit": "0", "limits.payment.window_s": "1"}, "payment.limit"),
+        ({"limits.payment.mode": "own", "limits.payment.limit": "5"}, "payment.window_s"),
+        ({"card_testing.failures": "-1"}, "from 0 to 10000"),
+        ({"card_testing.windowSeconds": "an hour"}, "windowSeconds"),
         ({"risk_set": "NOWHERE"}, "no active rule set"),
         ({"time_zone": "Mars/Olympus"}, "Select a valid choice"),
     ],
@@ -173,10 +177,11 @@ def sent_by(page: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for tag in re.findall("<input[^>]*>", form):
         given = {name: html.unescape(value) for name, value in re.findall(r'([\w-]+)="([^"]*)"', tag)}
-        if "name" not in given or (given.get("type") in ("checkbox", "radio") and " checked" not in tag):
+        ticked = given.get("type") in ("checkbox", "radio")
+        if "name" not in given or (ticked and not re.search(r"\schecked(?=[\s>/])", re.sub('"[^"]*"', "", tag))):
             continue
         if given.get("type") != "submit":
-            found.setdefault(given["name"], []).append(given.get("value", "on"))
+            found.setdefault(given["name"], []).append(given.get("value", "on" if ticked else ""))
     for name, inside in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', form, flags=re.DOTALL):
         chosen = re.findall(r'value="([^"]*)"[^>]*selected', inside)
         found[name] = chosen or re.findall('value="([^"]*)"', inside)[:1]
@@ -237,11 +242,44 @@ def test_an_offer_rule_names_brands_that_there_are(boss: Client, shop: Shop) -> 
     """Issue 7: brand-offer rules."""
     form = {
         "merchant": str(shop.merchant.pk), "channel": "", "name": "No wallets", "position": "1", "action": "hide",
-        "brands": "WALLETX", "conditions": "{}", "reason": "", "active": "on",
+        "brands": "WALLETX", "conditions.amountAtLeast": "500", "reason": "", "active": "on",
     }  # fmt: skip
     assert "is not a brand of this gateway" in boss.post("/admin/checkout/offerrule/add/", form).content.decode()
     assert boss.post("/admin/checkout/offerrule/add/", form | {"brands": "WALLET1"}).status_code == 302
-    assert OfferRule.objects.get().brands == ["WALLET1"]
+    rule = OfferRule.objects.get()
+    assert (rule.brands, rule.conditions) == (["WALLET1"], {"amountAtLeast": "500"})
+    path = f"/admin/checkout/offerrule/{rule.pk}/change/"
+    wrong = form | {"brands": "WALLET1", "conditions.amountAtLeast": "much", "conditions.scoreBelow": "x"}
+    page = boss.post(path, wrong).content.decode()
+    for name, words in (("amountAtLeast", "must be an amount"), ("scoreBelow", "must be a whole number")):
+        field = page[page.index(f'name="conditions.{name}"') :]
+        assert words in field[: field.index("</div>")]
+
+
+def test_every_condition_of_an_offer_rule_has_its_input(boss: Client, shop: Shop) -> None:
+    """Issue 7; a rule that is opened and saved is the same rule."""
+    kept = {
+        "scoreAtLeast": 5, "scoreBelow": 50, "emails": ["*@mail.example", "a@b.example"], "countries": ["DE", "AT"],
+        "notCountries": ["US"], "currencies": ["EUR"], "amountAtLeast": "5", "amountBelow": "500.00",
+        "customerStatus": ["NEW"],
+    }  # fmt: skip
+    assert set(kept) == set(offers.CONDITIONS)
+    rule = OfferRule.objects.create(merchant=shop.merchant, name="All of them", conditions=kept)
+    path = f"/admin/checkout/offerrule/{rule.pk}/change/"
+    assert boss.post(path, sent_by(boss.get(path).content.decode())).status_code == 302
+    rule.refresh_from_db()
+    assert rule.conditions == kept
+
+
+def test_a_channels_limits_and_guard_come_back_as_they_were(boss: Client, shop: Shop) -> None:
+    """Issue 7: limits and the guard in fields of their own."""
+    limits = {"*": {"limit": 50, "window_s": 1}, "status": None, "follow-up": {"limit": 5, "window_s": 60}}
+    guard = {"enabled": False, "failures": 3, "windowSeconds": 120}
+    Channel.objects.filter(pk=shop.channel.pk).update(limits=limits, card_testing=guard)
+    path = f"/admin/gateway/channel/{shop.channel.pk}/change/"
+    assert boss.post(path, sent_by(boss.get(path).content.decode())).status_code == 302
+    kept = Channel.objects.get(pk=shop.channel.pk)
+    assert (kept.limits, kept.card_testing) == (limits, guard)
 
 
 def test_a_wallet_key_is_named_and_never_shown(boss: Client, shop: Shop) -> None:
