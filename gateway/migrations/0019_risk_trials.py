@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0017_mandates"),
+        ("gateway", "0018_account_secrets"),
     ]
 
     operations = [
