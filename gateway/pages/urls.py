@@ -16,6 +16,7 @@ urlpatterns = [
     path("docs/result-codes", views.result_codes, name="result-codes"),
     path("docs/reference", RedirectView.as_view(url="/docs/reference/payment")),
     path("docs/reference/<slug:name>", views.endpoint, name="reference"),
+    path("docs/clients/<str:file>", views.client_file, name="client"),
     path("docs/<slug:name>", views.guide, name="guide"),
     path("testdata", views.test_data, name="testdata"),
     path("testdata.json", views.test_data_json),

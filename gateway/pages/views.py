@@ -23,7 +23,7 @@ from gateway.api.errors import WRONG_METHOD
 from gateway.brands import BRANDS
 from gateway.catalogue.openapi import document
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
-from gateway.pages import codes, navigation, reference, testdata
+from gateway.pages import clients, codes, navigation, reference, testdata
 from gateway.pages.highlight import curl_html, json_html
 from gateway.pages.samples import OF_ENDPOINTS, SAMPLES, Sample
 from gateway.pages.search import search
@@ -55,6 +55,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
         one_time_code=ONE_TIME_CODE, limit=settings.GATEWAY_THROTTLE_LIMIT,
         window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         receiver=_RECEIVER.read_text(encoding="utf-8") if page.name == "webhooks" else "",
+        clients=list(clients.LANGUAGES.values()) if page.name == "clients" else [],
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
     )  # fmt: skip
 
@@ -143,6 +144,28 @@ def openapi(request: HttpRequest) -> HttpResponse:
     response["ETag"] = etag
     response["Cache-Control"] = "public, no-cache"
     return response if not _unchanged(request, etag) else _not_modified(etag)
+
+
+@require_safe
+def client_file(request: HttpRequest, file: str) -> HttpResponse:
+    """A ready client, made out of the OpenAPI document: a download with an ETag."""
+    language = clients.LANGUAGES.get(file)
+    if language is None:
+        raise Http404
+    body, etag = _client(file, settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    if _unchanged(request, etag):
+        return _not_modified(etag)
+    response = HttpResponse(body, content_type=f"{language.media_type}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{file}"'
+    response["ETag"] = etag
+    response["Cache-Control"] = "public, no-cache"
+    return response
+
+
+@cache
+def _client(file: str, base_url: str, environment: str) -> tuple[bytes, str]:
+    body = clients.client(clients.LANGUAGES[file], document(base_url, environment)).encode()
+    return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
 
 
 def _unchanged(request: HttpRequest, etag: str) -> bool:
