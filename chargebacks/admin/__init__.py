@@ -1,5 +1,5 @@
 """The back office's pages of disputes."""
 
-from chargebacks.admin import disputes
+from chargebacks.admin import disputes, home
 
-__all__ = ["disputes"]
+__all__ = ["disputes", "home"]

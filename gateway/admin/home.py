@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -18,6 +19,7 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from gateway import clock, results, rights
@@ -52,18 +54,66 @@ SELECT flow, trans_status, step, count(*) FROM (
 """  # noqa: S608 - put together out of the constants above
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One large number of a panel. ``tone``: good, bad, warn or nothing; ``link``: the list behind it."""
+
+    name: str
+    value: str
+    link: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One picture of the first page. ``link``: the list behind it; ``chart`` has its table; ``words`` stand below."""
+
+    title: str
+    link: str
+    link_words: str
+    figures: Sequence[Figure] = ()
+    chart: SafeString | str = ""
+    words: str = ""
+    facts: Sequence[tuple[str, str, str]] = ()
+    """(name, words, address), such as each endpoint that fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who draws a panel: for whoever has ``right``, of what they reach; None where there is nothing to draw yet."""
+
+    name: str
+    right: str
+    draw: Callable[[Scope], Panel | None]
+
+
+_SOURCES: Final[dict[str, Source]] = {}
+
+
+def add(source: Source) -> Source:
+    """Put a panel on the first page; apps above this one call it when their pages are loaded."""
+    _SOURCES[source.name] = source
+    return source
+
+
+def panels(request: HttpRequest) -> list[Panel]:
+    """The panels of other apps' pages, as far as this user sees them."""
+    drawn = [source.draw(scope) for source in _SOURCES.values() if (scope := rights.scope(request.user, source.right))]
+    return [one for one in drawn if one is not None]
+
+
 def context(request: HttpRequest) -> dict[str, Any]:
     """What the first page shows this user."""
     scope = rights.scope(request.user, "gateway.view_payment")
     if not scope:
-        return {"sees_payments": False}
+        return {"sees_payments": False, "panels": panels(request)}
     rows = _kept("payments", scope, _PAYMENTS)
     first = Counter[str]()
     for _hour, status, _brand, _code, count in rows:
         first[status] += count
     asked = first[Status.APPROVED] + first[Status.DECLINED]
     return {
-        "sees_payments": True,
+        "sees_payments": True, "panels": panels(request),
         "hours": by_hour(rows), "brands": by_brand(rows), "reasons": reasons(rows),
         "funnel": funnel(_kept("authentications", scope, _AUTHENTICATIONS)),
         "approved": first[Status.APPROVED], "declined": first[Status.DECLINED],
@@ -80,14 +130,22 @@ def since(moment: datetime) -> UUID:
 
 def _kept(name: str, scope: Scope, sql: str) -> list[tuple[Any, ...]]:
     """Ask, or take the answer of half a minute ago."""
-    merchants, channels = sorted(scope.merchants), sorted(scope.channels)
-    whose = hashlib.sha256(repr((scope.everything, merchants, channels)).encode()).hexdigest()
-    key = f"home-{name}-{whose}"
-    found: list[tuple[Any, ...]] | None = cache.get(key)
+    start = clock.real().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+    values = {
+        "since": since(start), "all": scope.everything, "merchants": sorted(scope.merchants),
+        "channels": sorted(scope.channels),
+    }  # fmt: skip
+    found: list[tuple[Any, ...]] = kept(name, scope, lambda: execute(sql, values))
+    return found
+
+
+def kept(name: str, scope: Scope, ask: Callable[[], Any]) -> Any:
+    """What ``ask`` answers, or what it answered at most KEPT_S ago for the same reach, in the same language."""
+    reach = (scope.everything, sorted(scope.merchants), sorted(scope.channels), get_language())
+    key = f"home-{name}-{hashlib.sha256(repr(reach).encode()).hexdigest()}"
+    found = cache.get(key)
     if found is None:
-        start = clock.real().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
-        values = {"since": since(start), "all": scope.everything, "merchants": merchants, "channels": channels}
-        found = execute(sql, values)
+        found = ask()
         cache.set(key, found, KEPT_S)
     return found
 

@@ -32,6 +32,14 @@ JOIN gateway_webhookdelivery d ON d.id = a.delivery_id JOIN gateway_merchant m O
 WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.at - m.clock_offset >= %(since)s::timestamptz
 GROUP BY hour
 """
+# What was made in an hour and waits still.
+_WAITING_HOURS: Final = """
+SELECT date_trunc('hour', d.created_at - m.clock_offset) AS hour, count(*)
+FROM (SELECT * FROM gateway_webhookdelivery WHERE endpoint_id = ANY(%(endpoints)s::uuid[]) AND state = 'waiting'
+    LIMIT %(most)s) d
+JOIN gateway_merchant m ON m.id = d.merchant_id
+WHERE d.created_at - m.clock_offset >= %(since)s::timestamptz GROUP BY hour
+"""
 _LAST: Final = """
 SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, a.at, a.status, a.failure
 FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
@@ -77,12 +85,17 @@ def by_hour(endpoints: Collection[UUID], chosen: WebhookEndpoint | None = None) 
     rows: list[tuple[Any, ...]] = (
         execute(_HOURS, {"endpoints": list(endpoints), "since": since, "newest": NEWEST}) if endpoints else []
     )
+    asked = {"endpoints": list(endpoints), "since": since, "most": MOST_WAITING}
+    late = {row[0]: int(row[1]) for row in execute(_WAITING_HOURS, asked)} if endpoints else {}
     counted = {row[0]: (int(row[1]), int(row[2])) for row in rows}
     link = reverse("admin:gateway_webhookdelivery_changelist")
     link += f"?endpoint={chosen.pk.hex}" if chosen is not None else ""
     hours = [since + timedelta(hours=number) for number in range(HOURS)]
     return plots.stacked(
-        [(f"{at:%H}:00", counted.get(at, (0, 0)), link if at in counted else "") for at in hours],
-        (("good", _("answered 2xx")), ("bad", _("failed"))),
+        [
+            (f"{at:%H}:00", (*counted.get(at, (0, 0)), late.get(at, 0)), link if at in counted or at in late else "")
+            for at in hours
+        ],
+        (("good", _("answered 2xx")), ("bad", _("failed")), ("note", _("made then, waits still"))),
         title=_("Attempts by hour (UTC), the last 24 hours"),
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from chargebacks import ledger
 from checkout import offers
 from checkout.models import OfferRule
 from gateway import clock, work
@@ -31,10 +33,14 @@ from gateway.models import (
     Role,
     WalletKey,
 )
+from gateway.models.webhooks import INSPECTOR
+from gateway.notifications import endpoints
 from gateway.risk.rules import KINDS
 from gateway.wallets import testing as wallets
+from reporting.models import ClearingInstitute
+from tests.support import settlement
 from tests.support.database import statements
-from tests.support.fixtures import Shop
+from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
@@ -369,3 +375,35 @@ def test_the_first_page_asks_little_and_keeps_its_answer(boss: Client, shop: Sho
     assert (
         home.since(clock.real() - timedelta(seconds=1)) < Payment().id < home.since(clock.real() + timedelta(seconds=1))
     )
+
+
+def test_the_first_page_shows_what_fails_and_waits(boss: Client, shop: Shop) -> None:
+    """Issue 7: webhook health, due settlements, disputes; each links to its list and has a table view."""
+    inspector, _secret = endpoints.make(shop.merchant, INSPECTOR, by=BY)
+    assert endpoints.activate(inspector, by=BY).active
+    institute = settlement.institute(expects_files_on=[1, 2, 3, 4, 5, 6, 7])
+    ClearingInstitute.objects.update(created_at=clock.real() - timedelta(days=3))
+    paid = settlement.payment_of(shop.api.pay().id)
+    ledger.charge_back(paid, Decimal("10.00"), by=BY)
+    own = shop.channel.pk.hex
+    row = settlement.line(ClearingInstituteMerchantId=own, ConnectorTxId1="unknown", Amount="7.77")
+    assert settlement.take_in(settlement.csv([row]), institute, "one.csv").unmatched == 1
+    cache.clear()
+    page = boss.get("/admin/").content.decode()
+    for words, link in (
+        ("Webhooks", "/admin/gateway/webhookdelivery/?state=waiting"),
+        ("Due settlements", "/admin/reporting/settlementrecord/?list=unmatched"),
+        ("Disputes", "/admin/chargebacks/chargeback/?list=open"),
+    ):
+        panel = page[page.index(f"<h2>{words}</h2>") :]
+        panel = panel[: panel.index("</section>")]
+        assert html.escape(link) in panel
+        assert "As a table" in panel
+    assert "no file of" in page, "files were expected on the days before"
+    assert "10.00 EUR" in page
+    stranger = signed_in(person("nobody", Role.MANAGER, open_shop(shop.merchant.division, "Third").merchant))
+    other = stranger.get("/admin/").content.decode()
+    assert "10.00 EUR" not in other
+    assert "Due settlements" not in other
+    clerk = signed_in(person("clerk", Role.CLERK, shop.merchant))
+    assert "<h2>Webhooks</h2>" not in clerk.get("/admin/").content.decode(), "clerks see no endpoints"
