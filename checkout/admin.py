@@ -78,6 +78,10 @@ class OfferRuleForm(forms.ModelForm):
         help_text=gettext_lazy("All that are filled in must hold; with none the rule holds always."),
     )  # fmt: skip
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        composed.speak_up(self)
+
     class Meta:
         model = OfferRule
         fields = ("merchant", "channel", "name", "position", "action", "brands", "conditions", "reason", "active")

@@ -67,6 +67,10 @@ class ChannelForm(forms.ModelForm):
             "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
         }
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        composed.speak_up(self)
+
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
         if self.errors:
@@ -118,6 +122,16 @@ class ChannelAdmin(OfMerchant):
     @display(description=gettext_lazy("unknown names"), ordering="parameters")
     def read(self, channel: Channel) -> str:
         return channel.parameters
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A channel that is being made has no entityId yet."""
+        shown = super().get_fieldsets(request, obj)
+        if obj is not None:
+            return shown
+        return [
+            (title, {**told, "fields": tuple(name for name in told["fields"] if name != "entity")})
+            for title, told in shown
+        ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """A channel stays with its merchant: its payments are that merchant's."""

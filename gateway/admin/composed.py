@@ -16,6 +16,7 @@ from django import forms
 from django.template.loader import render_to_string
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from gateway import document as d
@@ -159,3 +160,9 @@ class GroupWidget(ComposedWidget):
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
         return members(self.inputs, data, name)
+
+
+def speak_up(form: forms.BaseForm) -> None:
+    """Labels of fields that are named here begin as those that Django names: with a capital letter."""
+    for each in form.fields.values():
+        each.label = capfirst(each.label) if each.label else each.label

@@ -25,6 +25,7 @@ from django.utils.translation import gettext as _
 from gateway import clock, results, rights
 from gateway.admin import plots
 from gateway.models import Status
+from gateway.payments.filters import MINUTE
 from gateway.rights import Scope
 from gateway.rows import execute
 
@@ -130,9 +131,8 @@ def since(moment: datetime) -> UUID:
 
 def _kept(name: str, scope: Scope, sql: str) -> list[tuple[Any, ...]]:
     """Ask, or take the answer of half a minute ago."""
-    start = clock.real().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     values = {
-        "since": since(start), "all": scope.everything, "merchants": sorted(scope.merchants),
+        "since": since(_first()), "all": scope.everything, "merchants": sorted(scope.merchants),
         "channels": sorted(scope.channels),
     }  # fmt: skip
     found: list[tuple[Any, ...]] = kept(name, scope, lambda: execute(sql, values))
@@ -171,8 +171,12 @@ def by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
 
 
 def _hour_list(hour: datetime) -> str:
-    end = hour + timedelta(hours=1)
-    return payments_list(created_at__gte=hour.isoformat(), created_at__lt=end.isoformat())
+    return payments_list(**{"from": f"{hour:{MINUTE}}", "to": f"{hour + timedelta(hours=1):{MINUTE}}"})
+
+
+def _first() -> datetime:
+    """Where the pictures begin."""
+    return clock.real().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
 
 
 def by_brand(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -185,7 +189,7 @@ def by_brand(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     largest = sorted(found.items(), key=lambda each: -sum(each[1]))[:MOST_BRANDS]
     return [
         {"brand": brand or "–", "approved": good, "declined": bad, "rate": round(100 * good / (good + bad), 1),
-         "link": payments_list(brand__exact=brand)}
+         "link": payments_list(**({"brand": brand} if brand else {}), **{"from": f"{_first():{MINUTE}}"})}
         for brand, (good, bad) in largest
     ]  # fmt: skip
 
@@ -199,7 +203,7 @@ def reasons(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     total = sum(codes.values())
     return [
         {"code": code, "words": results.result(code).description, "count": count, "share": round(100 * count / total),
-         "link": payments_list(result_code__exact=code)}
+         "link": payments_list(code=code, **{"from": f"{_first():{MINUTE}}"})}
         for code, count in codes.most_common(MOST_REASONS)
     ]  # fmt: skip
 
@@ -212,12 +216,17 @@ def funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
         frictionless += count if flow == "frictionless" else 0
         challenged += count if flow in ("challenge", "decoupled") else 0
         passed += count if status in ("Y", "A") else 0
-    link = reverse("admin:gateway_authentication_changelist")
+
+    def link(**filters: str) -> str:
+        recent = {"created_at__gte": _first().isoformat(), **filters}
+        return f"{reverse('admin:gateway_authentication_changelist')}?{urlencode(recent)}"
+
     steps = (
-        (_("asked"), asked, link), (_("frictionless"), frictionless, f"{link}?flow__exact=frictionless"),
-        (_("challenged"), challenged, f"{link}?flow__exact=challenge"), (_("passed"), passed, link),
+        (_("asked"), asked, link()), (_("frictionless"), frictionless, link(flow__exact="frictionless")),
+        (_("challenged"), challenged, link(flow__in="challenge,decoupled")),
+        (_("passed"), passed, link(trans_status__in="Y,A")),
     )  # fmt: skip
     return [
-        {"name": name, "count": count, "share": round(100 * count / asked) if asked else 0, "link": link}
-        for name, count, link in steps
+        {"name": name, "count": count, "share": round(100 * count / asked) if asked else 0, "link": address}
+        for name, count, address in steps
     ]

@@ -120,6 +120,7 @@ class PaymentAdmin(ReadOnly):
                 found.append({"name": name, "label": label, "choices": choices, "value": value})
             else:
                 label, kind = typed[name]
+                kind = "datetime-local" if kind == "date" and "T" in value else kind
                 found.append({"name": name, "label": label, "kind": kind, "value": value})
         return found
 

@@ -169,4 +169,5 @@ class RiskSetAdmin(Configured):
 
     @display(description="JSON")
     def as_json(self, row: RiskSet) -> SafeString:
-        return format_html('<pre class="th-code">{}</pre>', json.dumps(row.document, indent=2, ensure_ascii=False))
+        text = json.dumps(row.document, indent=2, ensure_ascii=False)
+        return format_html('<details><summary>{}</summary><pre class="th-code">{}</pre></details>', _("Show"), text)

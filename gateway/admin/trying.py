@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from gateway import clock, rights, work
+from gateway.admin import composed
 from gateway.admin.kit import OfMerchant, actor
 from gateway.models import Merchant
 from gateway.payments import risk_trials
@@ -66,6 +67,7 @@ class TryForm(forms.ModelForm):
             today = clock.real().date()
             self.fields["trial_from"].initial = (today - timedelta(days=USUAL_DAYS - 1)).isoformat()
             self.fields["trial_to"].initial = today.isoformat()
+        composed.speak_up(self)
 
     @property
     def tries(self) -> bool:

@@ -74,6 +74,10 @@ def of_family(family: Family) -> Q:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
+MINUTE: Final = "%Y-%m-%dT%H:%M"
+"""How a filter writes a time, UTC."""
+
+
 class NotRead(ValueError):
     """A value that means nothing; the text says what is allowed."""
 
@@ -89,14 +93,17 @@ def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
 
 def _day(text: str) -> datetime:
     try:
+        if "T" in text:
+            return datetime.strptime(text, MINUTE).replace(tzinfo=UTC)
         return datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
-        raise NotRead("give a date as yyyy-MM-dd, e.g. 2026-05-14") from None
+        raise NotRead("give a date as yyyy-MM-dd, e.g. 2026-05-14, or with a time, 2026-05-14T10:00") from None
 
 
 def _next_day(text: str) -> datetime:
+    """The end of a day that is meant whole; a time is an end itself."""
     try:
-        return _day(text) + timedelta(days=1)
+        return _day(text) if "T" in text else _day(text) + timedelta(days=1)
     except OverflowError:
         raise NotRead("give a date before the year 9999") from None
 

@@ -359,7 +359,7 @@ def test_the_first_page_counts_own_payments(boss: Client, shop: Shop, stranger: 
     assert [(each["brand"], each["approved"], each["declined"]) for each in told["brands"]] == [("VISA", 3, 1)]
     assert [(each["code"], each["count"]) for each in told["reasons"]] == [("100.100.101", 1)]
     page = answer.content.decode()
-    assert "/admin/gateway/payment/?result_code__exact=100.100.101" in page
+    assert "/admin/gateway/payment/?code=100.100.101" in page
     assert "MASTER" not in page
     for one in (*told["brands"], *told["reasons"]):
         assert boss.get(one["link"]).status_code == 200
@@ -407,3 +407,44 @@ def test_the_first_page_shows_what_fails_and_waits(boss: Client, shop: Shop) -> 
     assert "Due settlements" not in other
     clerk = signed_in(person("clerk", Role.CLERK, shop.merchant))
     assert "<h2>Webhooks</h2>" not in clerk.get("/admin/").content.decode(), "clerks see no endpoints"
+
+
+def test_every_link_of_the_first_page_leads_to_what_it_counts(boss: Client, shop: Shop) -> None:
+    """Issue 7: each picture links to its list: narrowed down to what was clicked."""
+    order = {"VISA": "order-visa", "AMEX": "order-amex"}
+    shop.api.pay(merchantTransactionId="order-visa")
+    shop.api.pay(
+        merchantTransactionId="order-amex", paymentBrand="AMEX", card__number="377777777777770", card__cvv="1234"
+    )
+    refused = shop.api.pay(merchantTransactionId="order-bad", card__number="4000015500000005")
+    before = clock.now(shop.merchant) - timedelta(days=3)
+    old = Payment.objects.get(pk=shop.api.pay(merchantTransactionId="order-old").id)
+    Payment.objects.filter(pk=old.pk).update(created_at=before)
+    cache.clear()
+    page = boss.get("/admin/").content.decode()
+    links = {html.unescape(one) for one in re.findall(r'href="(/admin/[^"]*\?[^"]+)"', page)}
+    found = {link: boss.get(link) for link in links}
+    assert {answer.status_code for answer in found.values()} == {200}
+
+    def listed(part: str) -> str:
+        return next(answer for link, answer in found.items() if part in link).content.decode()
+
+    for brand, own in order.items():
+        other = next(name for key, name in order.items() if key != brand)
+        assert own in listed(f"brand={brand}")
+        assert other not in listed(f"brand={brand}")
+        assert "order-old" not in listed(f"brand={brand}")
+    declined = listed(f"code={refused.body['result']['code']}")
+    assert "order-bad" in declined
+    assert "order-visa" not in declined
+    hour = f"{Payment.objects.get(merchant_transaction_id='order-visa').created_at:%Y-%m-%dT%H}"
+    now = listed(f"from={hour}%3A00&to=")
+    assert "order-visa" in now
+    assert "order-old" not in now
+    assert "trans_status__in" in page
+
+
+def test_a_channel_that_is_being_made_shows_no_id(boss: Client, shop: Shop) -> None:
+    """Its id is made when it is saved; one that is shown before is a dead one."""
+    assert "th-key" not in boss.get("/admin/gateway/channel/add/").content.decode()
+    assert "th-key" in boss.get(f"/admin/gateway/channel/{shop.channel.pk}/change/").content.decode()
