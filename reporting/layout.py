@@ -162,6 +162,10 @@ STAGED: Final = (
 )  # fmt: skip
 """What a good line becomes: the columns above in their order, after a line number and an id."""
 _FIRST: Final = 2
+COLUMN_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {staged: name for (staged, _), name in zip(STAGED[_FIRST:], NAMES, strict=True)}
+)
+"""Name of a staged column → the file's."""
 
 _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
     {
