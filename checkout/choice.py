@@ -14,13 +14,16 @@ from django.conf import settings
 from django.db.models import Q
 
 from checkout import score, session
+from checkout.form import OVERRIDE
 from checkout.models import Checkout, OfferRule
 from checkout.offers import Offer, Rule, Shopper, offer
 from checkout.providers import providers_of
 from gateway import brands
 from gateway.brands import Brand
 from gateway.catalogue.parse import ParameterError
-from gateway.connectors.routing import INTERNAL, accounts_of
+from gateway.connectors.routing import INTERNAL, could_take, table_of
+from gateway.connectors.rules import Facts
+from gateway.payments.endings import REGISTER
 from gateway.payments.refusal import BRAND_NOT_SET_UP, Refused
 from gateway.payments.request import PaymentRequest
 
@@ -32,6 +35,8 @@ KINDS: Final[Mapping[str | None, str]] = {
     "wallet2": "wallet2",
     "wallet3": "wallet3",
 }
+_MEANS: Final = {"wallet1": "card", "wallet2": "card", "wallet3": "card"}
+"""What acquirers get of a wallet's brand."""
 _BY_SCORE: Final = ("scoreAtLeast", "scoreBelow")
 STORABLE: Final = frozenset({"card", "bank", "virtual"})
 NOT_OF_CHANNEL: Final = "The channel does not take this brand."
@@ -57,10 +62,9 @@ def choose(row: Checkout, wanted: Sequence[str]) -> Offer:
     hidden = {code: why for code in asked if (why := _shut(row, prepared, code))}
     rest = [code for code in asked if code not in hidden]
     if rest and _needs_account(prepared):
-        accounts = accounts_of(row.channel_id)
-        currency = prepared.get("currency", "")
+        table = table_of(row.channel_id)
         for code in rest:
-            if not any(account.takes(code, currency) for account in accounts):
+            if not could_take(table, _facts(row, prepared, code)):
                 hidden[code] = NO_ACCOUNT
         rest = [code for code in rest if code not in hidden]
     if settings.IS_LIVE and any(kind_of(brands.BRANDS[code]).startswith("wallet") for code in rest):
@@ -93,6 +97,18 @@ def _shut(row: Checkout, prepared: Mapping[str, str], code: str) -> str:
 
 def _needs_account(prepared: Mapping[str, str]) -> bool:
     return settings.IS_LIVE or prepared.get("testMode", INTERNAL) != INTERNAL
+
+
+def _facts(row: Checkout, prepared: Mapping[str, str], code: str) -> Facts:
+    """What routing can know before the shopper has typed anything: not the card, and not what is asked for later."""
+    amount, brand = prepared.get("amount"), brands.BRANDS[code]
+    payment_type = prepared.get(f"{OVERRIDE}{code}]") or prepared.get("paymentType")
+    registers = row.kind == Checkout.Kind.REGISTRATION
+    return Facts(
+        brand=code, currency="" if registers else prepared.get("currency", ""), amount=Decimal(amount) if amount else None,
+        country=prepared.get("billing.country"), means=_MEANS.get(brand.means or "", brand.means),
+        payment_type=REGISTER if registers else payment_type,
+    )  # fmt: skip
 
 
 def rules_of(row: Checkout) -> list[Rule]:

@@ -13,6 +13,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+from config.launcher.programs import WEB_TIMEOUT_S
 from gateway.notifications.timing import GIVE_UP_AFTER
 
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
@@ -47,6 +48,18 @@ def webhooks_are_kept_longer_than_they_are_tried(
         return []
     words = f"GATEWAY_WEBHOOK_DAYS is {days}; it must be above {GIVE_UP_AFTER.days}, the days"
     return [Error(f"{words} for which a webhook is tried.", id="tollhouse.E018")]
+
+
+@register()
+def a_payment_ends_before_its_web_worker(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The last acquirer of a failover, and taking back what a rule refuses, end before the worker is replaced."""
+    web: str = os.environ.get("GATEWAY_WEB_TIMEOUT_S", "")
+    limit = float(web) if web.isdecimal() else float(WEB_TIMEOUT_S)
+    longest = settings.GATEWAY_FAILOVER_WITHIN_S + 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S
+    if longest < limit:
+        return []
+    words = f"GATEWAY_FAILOVER_WITHIN_S and twice GATEWAY_ACQUIRER_TIMEOUT_S are {longest:g} s together; they must be"
+    return [Error(f"{words} less than GATEWAY_WEB_TIMEOUT_S ({limit:g} s).", id="tollhouse.E019")]
 
 
 @register()

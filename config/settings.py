@@ -89,10 +89,20 @@ GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var"
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
-# Most questions of one process to one acquirer at a time.
+# Most payments of one process that wait for one acquirer account at a time; one more goes elsewhere at once.
 GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", default=64)
 # Runs of subscription jobs that one worker makes side by side; each has a database connection of its own.
 GATEWAY_JOB_LANES: int = env.int("GATEWAY_JOB_LANES", default=4)
+# An account is left alone when this share of at least so many questions within so many seconds found nobody, and for
+# so many seconds; then single payments try it.
+GATEWAY_BREAKER_SHARE: float = env.float("GATEWAY_BREAKER_SHARE", default=0.5)
+GATEWAY_BREAKER_LEAST: int = env.int("GATEWAY_BREAKER_LEAST", default=10)
+GATEWAY_BREAKER_WINDOW_S: float = env.float("GATEWAY_BREAKER_WINDOW_S", default=30.0)
+GATEWAY_BREAKER_PAUSE_S: float = env.float("GATEWAY_BREAKER_PAUSE_S", default=10.0)
+# How many further acquirers a payment is taken to when the one before certainly did not accept it, and until how many
+# seconds after the first was asked another one is begun with.
+GATEWAY_FAILOVER_MOST: int = env.int("GATEWAY_FAILOVER_MOST", default=2)
+GATEWAY_FAILOVER_WITHIN_S: float = env.float("GATEWAY_FAILOVER_WITHIN_S", default=10.0)
 # host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: there is none.
 GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from django.db.models import Count, Min
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -28,6 +28,21 @@ REQUEST_SECONDS: Final = Histogram(
 )
 ACQUIRER_SECONDS: Final = Histogram(
     "tollhouse_acquirer_seconds", "Time an acquirer took", ["connector", "outcome"], buckets=_BUCKETS, registry=OWN
+)
+IN_FLIGHT: Final = Gauge(
+    "tollhouse_acquirer_in_flight", "Payments waiting for an acquirer's answer", ["connector", "account"],
+    registry=OWN, multiprocess_mode="livesum",
+)  # fmt: skip
+BREAKER: Final = Gauge(
+    "tollhouse_breaker_state", "Circuit breaker of an acquirer account: 0 closed, 1 half open, 2 open; the worst of "
+    "all processes", ["connector", "account"], registry=OWN, multiprocess_mode="livemax",
+)  # fmt: skip
+REFUSED: Final = Counter(
+    "tollhouse_acquirer_refused", "Payments that were not sent, by breaker or bulkhead", ["connector", "by"],
+    registry=OWN,
+)  # fmt: skip
+FAILOVERS: Final = Counter(
+    "tollhouse_failovers", "Payments taken on to another acquirer", ["from_connector", "to_connector"], registry=OWN
 )
 
 
@@ -51,6 +66,27 @@ def _request_seconds(operation: str) -> Histogram:
 def asked(connector: str, outcome: str, seconds: float) -> None:
     """Count one question to an acquirer; ``outcome`` is the event it led to."""
     ACQUIRER_SECONDS.labels(connector, outcome).observe(seconds)
+
+
+@lru_cache(maxsize=512)
+def waiting_at(connector: str, account: str) -> Gauge:
+    """The figure of payments that wait for an account's answer in this process."""
+    return IN_FLIGHT.labels(connector, account)
+
+
+def breaker(connector: str, account: str, state: int) -> None:
+    """Tell a breaker's state: 0 closed, 1 half open, 2 open."""
+    BREAKER.labels(connector, account).set(state)
+
+
+def refused(connector: str, by: str) -> None:
+    """Count one payment that was not sent."""
+    REFUSED.labels(connector, by).inc()
+
+
+def taken_on(before: str, after: str) -> None:
+    """Count one payment that went on to another acquirer."""
+    FAILOVERS.labels(before, after).inc()
 
 
 class _Books(Collector):

@@ -32,7 +32,7 @@ def account_at(connector: Connector, channel: UUID, merchant: str) -> Account:
     Raises VaultError when its secrets do not open.
     """
     if not connector.settings:
-        return Account(merchant=merchant)
+        return Account(merchant=merchant, channel=channel)
     key = (channel, connector.name, merchant)
     found = _kept.get(key)
     if found is None or found[0] < time.monotonic():
@@ -68,6 +68,6 @@ def _read(connector: Connector, channel: UUID, merchant: str) -> Account:
     # One that takes new payments goes before one that was switched off; follow-ups reach both.
     row = rows.order_by("-active", "id").first()
     if row is None:
-        return Account(merchant=merchant)
+        return Account(merchant=merchant, channel=channel)
     settings = {one.name: one.default for one in connector.settings if one.default and not one.secret}
-    return Account(merchant=merchant, settings=settings | row.settings, secrets=opened_secrets(row))
+    return Account(merchant=merchant, channel=channel, settings=settings | row.settings, secrets=opened_secrets(row))

@@ -36,9 +36,11 @@ class Setting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A merchant's account at a processor, as its connector needs it: ``merchant`` is the id there, ``settings`` and
-    ``secrets`` what the connector's settings name. Empty where a connector has none."""
+    ``secrets`` what the connector's settings name. Empty where a connector has none. ``channel``: whose it is, so that
+    accounts of the same name are told apart."""
 
     merchant: str = ""
+    channel: UUID | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, Secret] = field(default_factory=dict)
 

@@ -1,27 +1,55 @@
-"""Which connector takes a payment. INTERNAL goes to the simulator; EXTERNAL and live need an acquirer account.
+"""Which connector takes a payment. INTERNAL goes to the simulator; EXTERNAL and live follow the channel's rules and
+accounts (gateway.connectors.rules), read in one statement.
 
-Source: Part A, What the service does, 5.
+Source: Part A, What the service does, 5; docs/routing.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from gateway.brands import BRANDS
+from gateway.connectors import rules
+from gateway.connectors.guarded import guarded
 from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import Connector
+from gateway.connectors.rules import Candidate, Choice, Facts, Rule, Table, Target
 from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.connectors.stub.connector import STUB
-from gateway.models import AcquirerAccount
+from gateway.rows import execute
 
 INTERNAL: Final = "INTERNAL"
 
 _ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY)
-CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType({connector.name: connector for connector in _ALL})
+_OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NOBODY)
+"""They answer in this process: nothing to guard, and no account leads to them; only INTERNAL and risk checks do."""
+CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType(
+    {connector.name: connector if connector in _OUR_OWN else guarded(connector) for connector in _ALL}
+)
+
+_TABLE: Final = """
+SELECT
+  (SELECT coalesce(json_agg(json_build_array(
+      a.id, a.connector, a.acquirer_merchant_id, a.name, a.brands, a.currencies,
+      ARRAY(SELECT jsonb_object_keys(a.settings)), a.active) ORDER BY a.id), '[]')::text
+    FROM gateway_acquireraccount a WHERE a.channel_id = %(channel)s::uuid),
+  (SELECT coalesce(json_agg(json_build_array(
+      r.name, r.brands, r.bins, r.currencies, r.amount_from::text, r.amount_to::text, r.amount_currency, r.countries,
+      r.payment_types,
+      (SELECT json_agg(json_build_array(t.account_id, t.weight) ORDER BY t.position, t.id)
+        FROM gateway_routingtarget t WHERE t.rule_id = r.id)) ORDER BY r.position, r.id), '[]')::text
+    FROM gateway_routingrule r WHERE r.channel_id = %(channel)s::uuid AND r.active)
+"""
+
+
+def acquirers() -> dict[str, Connector]:
+    """Connectors that acquirer accounts lead to, by name."""
+    return {name: connector for name, connector in CONNECTORS.items() if connector not in _OUR_OWN}
 
 
 class NoRoute(Exception):
@@ -29,64 +57,73 @@ class NoRoute(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A merchant's account at an acquirer, as routing sees it. ``brands`` and ``currencies``: empty means all."""
-
-    connector: str
-    merchant: str = ""
-    brands: frozenset[str] = frozenset()
-    currencies: frozenset[str] = frozenset()
-
-    def takes(self, brand: str, currency: str) -> bool:
-        """Whether it takes the brand and the currency; '' stands for a request without money."""
-        fits = not currency or not self.currencies or currency in self.currencies
-        return fits and (not self.brands or brand in self.brands)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """``account``: the merchant's id at the acquirer; empty at the simulator."""
+    """``account``: the merchant's id at the acquirer; empty at the simulator. ``told``: why this way, and which ways
+    come next, as the payment keeps it; None where there was nothing to choose."""
 
     connector: Connector
     account: str = ""
+    told: Mapping[str, Any] | None = None
 
 
-def route(test_mode: str, channel: UUID, *, brand: str, currency: str) -> Route:
+def route(test_mode: str, channel: UUID, facts: Facts) -> Route:
     """The way of a first payment in ``test_mode`` ('' in the live environment). Raises NoRoute.
 
     One statement, and none for INTERNAL.
     """
     if test_mode == INTERNAL:
         return Route(connector=SIMULATOR)
-    return choose(accounts_of(channel), brand=brand, currency=currency)
+    return way_of(choose(table_of(channel), facts))
 
 
-def choose(accounts: Iterable[Candidate], *, brand: str, currency: str) -> Route:
-    """The first account that takes the brand and the currency and whose connector there is. Raises NoRoute.
-
-    An account at the simulator, or at nobody, counts for nothing: only INTERNAL and risk checks go there.
-    """
-    for account in accounts:
-        connector = CONNECTORS.get(account.connector)
-        if connector in (None, SIMULATOR, NOBODY) or not account.takes(brand, currency):
-            continue
-        if connector.redirects or not _waits(brand):
-            return Route(connector=connector, account=account.merchant)
-    raise NoRoute(f"no acquirer account takes {brand} in {currency}")
+def choose(table: Table, facts: Facts) -> Choice:
+    """Who may take a payment, by a channel's rules and accounts."""
+    return rules.choose(table, facts, acquirers())
 
 
-def _waits(brand: str) -> bool:
-    """Whether the first answer of a brand is pending: a shopper decides elsewhere, or money is waited for."""
-    known = BRANDS.get(brand)
-    return known is not None and (known.redirect or known.method == "PP")
+def way_of(choice: Choice) -> Route:
+    """The first way of a choice. Raises NoRoute, which says who was passed over and why."""
+    if not choice.ways:
+        by = f"rule {choice.rule}: " if choice.rule else ""
+        told = "; ".join(f"{name}: {why}" for name, why in choice.over)
+        raise NoRoute(f"{by}{told or 'there is no acquirer account'}")
+    first = choice.ways[0]
+    return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.told())
 
 
-def accounts_of(channel: UUID) -> list[Candidate]:
-    """The channel's active acquirer accounts, in their order."""
-    rows = AcquirerAccount.objects.filter(channel=channel, active=True).order_by("id")
-    return [
-        Candidate(connector=connector, merchant=merchant, brands=frozenset(brands), currencies=frozenset(currencies))
-        for connector, merchant, brands, currencies in rows.values_list(
-            "connector", "acquirer_merchant_id", "brands", "currencies"
-        )
-    ]
+def could_take(table: Table, facts: Facts) -> bool:
+    """Whether a brand can be offered, before all of the payment is known."""
+    return rules.could_take(table, facts, acquirers())
+
+
+def table_of(channel: UUID) -> Table:
+    """The channel's accounts and active rules, in one statement."""
+    accounts, found = execute(_TABLE, {"channel": channel})[0]
+    return Table(
+        accounts=tuple(_candidate(*one) for one in json.loads(accounts)),
+        rules=tuple(_rule(*one) for one in json.loads(found)),
+    )
+
+
+def _candidate(
+    ident: str, connector: str, merchant: str, name: str, brands: list[str], currencies: list[str],
+    settings: list[str], active: bool,
+) -> Candidate:  # fmt: skip
+    return Candidate(
+        id=ident, connector=connector, merchant=merchant, name=name, brands=frozenset(brands),
+        currencies=frozenset(currencies), settings=frozenset(settings), active=active,
+    )  # fmt: skip
+
+
+def _rule(
+    name: str, brands: list[str], bins: list[str], currencies: list[str], amount_from: str | None,
+    amount_to: str | None, amount_currency: str, countries: list[str], types: list[str], targets: list[Any] | None,
+) -> Rule:  # fmt: skip
+    return Rule(
+        name=name, brands=frozenset(brands), currencies=frozenset(currencies), amount_currency=amount_currency,
+        bins=tuple((low, high or low) for low, _, high in (one.partition("-") for one in bins)),
+        amount_from=Decimal(amount_from) if amount_from is not None else None,
+        amount_to=Decimal(amount_to) if amount_to is not None else None,
+        countries=frozenset(countries), payment_types=frozenset(types),
+        targets=tuple(Target(account=account, weight=weight) for account, weight in targets or ()),
+    )  # fmt: skip

@@ -19,6 +19,8 @@ from gateway.models.risk import (
     RiskTrialObservation,
     RiskTrialPayment,
 )
+from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
+from gateway.models.routing import BreakerChange, RoutingRule, RoutingTarget
 from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
@@ -37,6 +39,7 @@ __all__ = [
     "AuditEntry",
     "Authentication",
     "BackgroundWork",
+    "BreakerChange",
     "CardTestingCount",
     "Channel",
     "Division",
@@ -63,6 +66,8 @@ __all__ = [
     "RiskTrialObservation",
     "RiskTrialPayment",
     "Role",
+    "RoutingRule",
+    "RoutingTarget",
     "SecondFactor",
     "SignIn",
     "SimulatedOrder",

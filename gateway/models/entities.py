@@ -162,6 +162,7 @@ class Channel(Entity):
 class AcquirerAccount(models.Model):
     """A merchant's account at a processor. ``connector`` names a connector of gateway.connectors; ``settings`` holds
     what that connector's settings name, ``secrets_sealed`` those that are secret: a JSON object, sealed for this row.
+    ``secrets_set``: the name of each secret → the moment it was set, ISO 8601.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -173,6 +174,7 @@ class AcquirerAccount(models.Model):
     currencies = ArrayField(models.CharField(max_length=3), default=list, blank=True)
     settings = models.JSONField(default=dict, blank=True)
     secrets_sealed = models.BinaryField(null=True, editable=False)
+    secrets_set = models.JSONField(default=dict, blank=True, editable=False, db_default={})
     active = models.BooleanField(default=True)
 
     class Meta:

@@ -33,6 +33,7 @@ class Payment(models.Model):
     ``email_key``, ``account_key``: on a first payment, what clerks find it by (gateway.payments.finding).
     ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
     this payment counts towards, also when it was declined. ``account``: the merchant's id at the acquirer.
+    ``route``: of a first payment that went to an acquirer, why to this one (gateway.connectors.routing); else null.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
     event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
@@ -71,6 +72,7 @@ class Payment(models.Model):
     connector = models.CharField(max_length=32, default="")
     connector_tx_id = models.CharField(max_length=64, default="")
     account = models.CharField(max_length=64, default="")
+    route = models.JSONField(null=True)
     resource_path = models.CharField(max_length=128, default="")
     max_captures = models.SmallIntegerField(null=True)
     final = models.BooleanField(default=False)

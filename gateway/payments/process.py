@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+import structlog
 from django.conf import settings
 
 from gateway import brands, clock, metrics, results
 from gateway.connectors.accounts import account_at
+from gateway.connectors.guarded import OUT_OF_REACH
 from gateway.connectors.means import Card, Means
 from gateway.connectors.message import onwards
 from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
 from gateway.connectors.routing import NoRoute, Route, route
+from gateway.connectors.rules import BIN_DIGITS, Facts
 from gateway.masking import mask_text
 from gateway.models import OpenPayment, Payment, Status, Suspension
-from gateway.payments import capability, finding, phases, refusal, screening, store
+from gateway.payments import capability, failover, finding, phases, refusal, screening, store
 from gateway.payments.agreements import again, is_limited, refusal_of
 from gateway.payments.endings import REGISTER
 from gateway.payments.means import one_time_secrets
@@ -34,7 +38,7 @@ from gateway.payments.screening import RISK_CHECK, Plan
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.payments.values import merged
 from gateway.risk.screening import Outcome
-from gateway.vault import vault
+from gateway.vault import VaultError, vault
 
 MAX_TRIES: Final = 100
 """How often a payment reads its agreement again; each try lost means that another one won."""
@@ -44,6 +48,8 @@ WAITING_CODE: Final = "000.200.000"
 SENT_TWICE: Final = "800.110.100"
 AGREED: Final = "agreed"
 """In a payment's answer, for ourselves: references of its agreement that go onwards once its shopper is back."""
+
+log = structlog.get_logger(__name__)
 
 
 class Overtaken(Exception):
@@ -71,9 +77,21 @@ def way_of(request: PaymentRequest) -> Route:
     # A registration moves no money: whoever takes the brand takes it.
     currency = "" if request.payment_type == REGISTER else request.money.currency
     try:
-        return route(request.test_mode, request.channel.id, brand=request.brand, currency=currency)
-    except NoRoute:
+        return route(request.test_mode, request.channel.id, _facts(request, currency))
+    except NoRoute as nobody:
+        log.info("no_route", channel=request.channel.id.hex, brand=request.brand, why=str(nobody))
         raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
+
+
+def _facts(request: PaymentRequest, currency: str) -> Facts:
+    """What routing looks at."""
+    means, values = request.means, request.parameters.values
+    return Facts(
+        brand=request.brand, currency=currency, payment=request.payment, amount=request.money.amount,
+        country=values.get("billing.country", ""), payment_type=request.payment_type,
+        means=means.kind if means is not None else "",
+        digits=means.number.reveal()[:BIN_DIGITS] if isinstance(means, Card) else "", sent=frozenset(values),
+    )  # fmt: skip
 
 
 def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
@@ -173,6 +191,7 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         registration=request.registration,
         connector=way.connector.name,
         account=way.account,
+        route=dict(way.told) if way.told is not None else None,
         resource_path=request.resource_path,
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
         final=parameters.get("sequence") == "FINAL",
@@ -220,9 +239,36 @@ def submit(
 ) -> None:
     """Ask the connector, with no transaction open, and complete the payment by its answer or its silence.
 
-    An approval that the payment's rule set refuses for its AVS or CVV answer is taken back at once.
+    A first payment that certainly was not accepted is taken to the next acquirer of its route. An approval that the
+    payment's rule set refuses for its AVS or CVV answer is taken back at once, by whoever gave it.
     """
-    started = time.perf_counter()
+    first, moved = time.perf_counter(), False
+    while True:
+        started = time.perf_counter()
+        reply, event = _asked(payment, connector, asked, moved=moved)
+        took = time.perf_counter() - started
+        metrics.asked(connector.name, "elsewhere" if reply.elsewhere else event, took)
+        if not reply.elsewhere:
+            break
+        at = clock.now(asker.merchant)
+        found = failover.next_way(payment, reply, since=first, at=at, duration_ms=int(took * 1000))
+        if found is None:
+            break
+        connector, moved = found, True
+    _finish(payment, event, reply, asker, duration_ms=int(took * 1000), plan=plan)
+
+
+def _asked(
+    payment: Payment, connector: Connector, asked: AcquirerRequest, *, moved: bool
+) -> tuple[AcquirerReply, Event]:
+    """One acquirer's answer, or its silence. ``moved``: to another acquirer than the question was made for."""
+    if moved:
+        try:
+            asked = replace(asked, account=account_at(connector, payment.channel_id, payment.account))
+        except VaultError as fault:
+            log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+            reply = AcquirerReply(code=OUT_OF_REACH, received={"secrets": "they do not open"}, elsewhere=True)
+            return reply, Event.DECLINE
     try:
         reply = connector.submit(asked)
         verdict = screening.judged(payment, reply)
@@ -233,12 +279,8 @@ def submit(
             code=IN_DOUBT_CODE, sent=silence.sent, received={"silence": mask_text(str(silence))},
             connector_tx_id=silence.connector_tx_id,
         )  # fmt: skip
-        event = Event.LOSE
-    else:
-        event = event_of(reply)
-    took = time.perf_counter() - started
-    metrics.asked(connector.name, event, took)
-    _finish(payment, event, reply, asker, duration_ms=int(took * 1000), plan=plan)
+        return reply, Event.LOSE
+    return reply, event_of(reply)
 
 
 def stop(payment: Payment, halt: Halt, asker: Asker, means: Means | None) -> None:

@@ -19,6 +19,7 @@ class Event(enum.StrEnum):
     SUSPEND = "suspend"
     LOSE = "lose"
     RESUME = "resume"
+    REROUTE = "reroute"
 
 
 START = None
@@ -34,6 +35,8 @@ TRANSITIONS: Mapping[tuple[Status | None, Event], Status] = MappingProxyType(
         (Status.STARTED, Event.DECLINE): Status.DECLINED,
         (Status.STARTED, Event.SUSPEND): Status.PENDING,
         (Status.STARTED, Event.LOSE): Status.IN_DOUBT,
+        # It certainly did not accept: another acquirer is asked.
+        (Status.STARTED, Event.REROUTE): Status.STARTED,
         # The shopper came back, or the bank spoke, or the deadline passed with evidence.
         (Status.PENDING, Event.APPROVE): Status.APPROVED,
         (Status.PENDING, Event.DECLINE): Status.DECLINED,

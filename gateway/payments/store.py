@@ -153,6 +153,8 @@ def complete(
         "sequence": sequence + 1,
         "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
     }
+    if reply.elsewhere and payment.route is not None:
+        changes["route"] = payment.route
     ending = ending_of(payment, status, reply, at=at, sequence=sequence + 1)
     if ending is not NOTHING:
         changes |= {**ending.changes, "answer": merged(changes["answer"], ending.answer)}
@@ -309,6 +311,34 @@ def resume(payment: Payment, *, at: datetime, plan: Plan | None = None) -> bool:
     if plan is not None:
         plan.begun(write)
     return resumed
+
+
+def move_on(
+    payment: Payment, reply: AcquirerReply, *, connector: str, account: str, route: Mapping[str, Any], at: datetime,
+    duration_ms: int,
+) -> bool:  # fmt: skip
+    """A STARTED payment goes to another acquirer, which is asked next; ``reply`` is the word of the one before that it
+    did not accept. Written before anybody is asked: whoever recovers the payment asks where it may be.
+
+    The event takes a number, so that nobody who read the payment before can move it. False when somebody did: then
+    nothing was written.
+    """
+    status = after(Status(payment.status), Event.REROUTE)
+    write = Write()
+    changes = {"connector": connector, "account": account, "route": dict(route), "sequence": payment.sequence + 1}
+    write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
+    write.follow(OpenPayment, {"recover_at": clock.real() + answered_within()}, {"payment_id": payment.id})
+    if reply.sent:
+        _exchange(write, payment, "submit", reply.sent, reply.received, at=at, duration_ms=duration_ms)
+    write.insert(
+        PaymentEvent, payment_id=payment.id, sequence=payment.sequence + 1, event=Event.REROUTE, status=status,
+        result_code=reply.code, at=at,
+    )  # fmt: skip
+    if not write.run():
+        return False
+    for name, value in changes.items():
+        setattr(payment, name, value)
+    return True
 
 
 def _answer(payment: Payment, status: Status, reply: AcquirerReply) -> dict[str, Any]:

@@ -258,6 +258,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         Event.SUSPEND: ("waits for the shopper", "wait"),
         Event.LOSE: ("no answer: in doubt, the acquirer is asked again", "wait"),
         Event.RESUME: ("the shopper is back", "plain"),
+        Event.REROUTE: ("goes on to another acquirer: the one before did not accept it", "wait"),
     }
 )
 """Event → how it reads, and its tone. A test asks for every event."""

@@ -77,7 +77,8 @@ def claim(model: type[Job | JobRun], limit: int, now: datetime, merchant: Mercha
     """What is due, each for one claimer until its lease runs out: (id, when, a job's sequence or a run's state), the
     earliest first. ``now``: real time."""
     table, more = _TABLES[model]
-    lease = now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
+    asking = 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + settings.GATEWAY_FAILOVER_WITHIN_S
+    lease = now + timedelta(seconds=asking) + store.GRACE
     values: dict[str, Any] = {"now": now, "limit": limit, "lease": lease}
     if merchant is None:
         found = execute(_CLAIM.format(table=table, more=more), values)

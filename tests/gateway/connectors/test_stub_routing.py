@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.connectors.routing import Candidate, NoRoute, choose
 from gateway.models import AcquirerExchange, Payment
 from tests.support.database import recover_at
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
-
-VISA_EUR = {"brand": "VISA", "currency": "EUR"}
-
-
-def test_the_first_account_that_takes_brand_and_currency_is_chosen() -> None:
-    """Part A, What the service does, 5."""
-    accounts = [
-        Candidate(connector="stub", merchant="cards in dollars", currencies=frozenset({"USD"})),
-        Candidate(connector="stub", merchant="other brand", brands=frozenset({"MASTER"})),
-        Candidate(connector="gone", merchant="no connector"),
-        Candidate(connector="simulator", merchant="not a processor"),
-        Candidate(connector="stub", merchant="right", brands=frozenset({"VISA"}), currencies=frozenset({"EUR"})),
-        Candidate(connector="stub", merchant="later"),
-    ]
-    assert choose(accounts, **VISA_EUR).account == "right"
-    assert choose(accounts, brand="MASTER", currency="EUR").account == "other brand"
-    assert choose(accounts, brand="AMEX", currency="EUR").account == "later"
-    with pytest.raises(NoRoute):
-        choose(accounts[:4], **VISA_EUR)
 
 
 def test_external_without_an_acquirer_account_is_refused_and_makes_no_payment(shop: Shop) -> None:

@@ -20,6 +20,7 @@ MOVES = {
     ("STARTED", "decline"): "DECLINED",
     ("STARTED", "suspend"): "PENDING",
     ("STARTED", "lose"): "IN_DOUBT",
+    ("STARTED", "reroute"): "STARTED",
     ("PENDING", "approve"): "APPROVED",
     ("PENDING", "decline"): "DECLINED",
     ("PENDING", "lose"): "IN_DOUBT",

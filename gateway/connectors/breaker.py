@@ -1,0 +1,119 @@
+"""A circuit breaker: an acquirer that does not answer is left alone for a while, then tried with single payments.
+
+It counts questions that found nobody (silence, no link, out of order) against those that were answered, whatever the
+answer was: a decline is an answer. Pure but for the clock it is given; one breaker may be used by many threads.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+MOST_COUNTED: Final = 1_000
+"""Questions that the share is reckoned of; of more, the newest."""
+PROBES: Final = 2
+"""Payments in a row that have to be answered before all are sent again."""
+
+
+class State(enum.StrEnum):
+    CLOSED = "closed"
+    HALF_OPEN = "half-open"
+    OPEN = "open"
+
+
+LEVEL: Final = {State.CLOSED: 0, State.HALF_OPEN: 1, State.OPEN: 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """``share``: of the questions within ``window_s``, at least ``least`` of them, that found nobody; from there on the
+    breaker is open for ``pause_s``."""
+
+    share: float
+    least: int
+    window_s: float
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """The breaker changed its state."""
+
+    state: State
+    why: str
+
+
+class Breaker:
+    """``enter`` before a payment is sent; ``answered`` or ``failed`` when it is known how that went, ``gave_up`` when
+    nothing can be said about the acquirer."""
+
+    def __init__(self, limits: Callable[[], Limits], now: Callable[[], float]) -> None:
+        self._limits, self._now = limits, now
+        self._lock = threading.Lock()
+        self._counted: deque[tuple[float, bool]] = deque(maxlen=MOST_COUNTED)
+        self._state, self._until = State.CLOSED, 0.0
+        self._probing, self._good = False, 0
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def enter(self) -> tuple[bool, Moved | None]:
+        """Whether a payment may be sent now; a breaker whose pause is over lets one through."""
+        if self.state is State.CLOSED:
+            return True, None
+        with self._lock:
+            moved = None
+            if self.state is State.OPEN and self._now() >= self._until:
+                moved = self._to(State.HALF_OPEN, "the pause is over: single payments try it")
+            if self.state is State.CLOSED:
+                return True, None
+            if self.state is State.HALF_OPEN and not self._probing:
+                self._probing = True
+                return True, moved
+            return False, moved
+
+    def answered(self, *, payment: bool) -> Moved | None:
+        """``payment``: it was let in by :meth:`enter`; an inquiry was not."""
+        with self._lock:
+            self._counted.append((self._now(), False))
+            if self._state is not State.HALF_OPEN or not payment:
+                return None
+            self._probing, self._good = False, self._good + 1
+            return self._to(State.CLOSED, f"{PROBES} payments in a row were answered") if self._good >= PROBES else None
+
+    def failed(self, why: str, *, payment: bool) -> Moved | None:
+        """A question found nobody. While the breaker is open that makes its pause begin anew."""
+        with self._lock:
+            now = self._now()
+            self._counted.append((now, True))
+            if self._state is State.OPEN:
+                self._until = now + self._limits().pause_s
+                return None
+            if self._state is State.HALF_OPEN:
+                return self._open(f"a try found nobody: {why}") if payment else None
+            limits = self._limits()
+            while self._counted and self._counted[0][0] < now - limits.window_s:
+                self._counted.popleft()
+            lost = sum(failed for _, failed in self._counted)
+            if len(self._counted) < limits.least or lost < limits.share * len(self._counted):
+                return None
+            return self._open(f"{lost} of {len(self._counted)} questions found nobody; the last: {why}")
+
+    def gave_up(self) -> None:
+        """A payment that was let in says nothing about the acquirer: the next one tries."""
+        with self._lock:
+            self._probing = False
+
+    def _open(self, why: str) -> Moved:
+        self._until = self._now() + self._limits().pause_s
+        return self._to(State.OPEN, why)
+
+    def _to(self, state: State, why: str) -> Moved:
+        self._state, self._probing, self._good = state, False, 0
+        self._counted.clear()
+        return Moved(state=state, why=why)

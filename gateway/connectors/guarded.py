@@ -1,0 +1,187 @@
+"""What stands between payments and every acquirer: a bulkhead and a circuit breaker for each account, in each process.
+
+A payment that finds the account full or its breaker open is not sent: the answer says so at once, and that another
+acquirer may be asked. Inquiries and voids always go through, since a payment in doubt has to be settled; how they go
+is counted. Changes of a breaker's state are written to BreakerChange rows. Source: goals, P5; docs/routing.md.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from gateway import clock, metrics
+from gateway.connectors.breaker import LEVEL, Breaker, Limits, Moved, State
+from gateway.connectors.port import Account, AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
+from gateway.masking import mask_text
+from gateway.models import BreakerChange
+
+OUT_OF_REACH: Final = "900.100.600"
+KEPT: Final = timedelta(days=7)
+"""How long changes of breakers are kept."""
+MOST_ACCOUNTS: Final = 10_000
+"""Accounts that one process keeps count of; those in use are never forgotten."""
+
+_Key = tuple[str, UUID | None, str]
+_Found = TypeVar("_Found")
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Gate:
+    """One account in this process: how many payments wait for it, and its breaker."""
+
+    breaker: Breaker
+    waiting: int = 0
+
+
+_gates: dict[_Key, Gate] = {}
+_lock = threading.Lock()
+
+
+def _forget() -> None:
+    """A forked process counts for itself."""
+    global _lock
+    _lock = threading.Lock()
+    _gates.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def gate(connector: str, account: Account) -> Gate:
+    """The gate of an account in this process."""
+    key = (connector, account.channel, account.merchant)
+    found = _gates.get(key)
+    if found is None:
+        with _lock:
+            if len(_gates) >= MOST_ACCOUNTS:
+                for idle in [one for one, each in _gates.items() if not each.waiting]:
+                    del _gates[idle]
+            found = _gates.setdefault(key, Gate(breaker=Breaker(_limits, time.monotonic)))
+    return found
+
+
+def _limits() -> Limits:
+    return Limits(
+        share=settings.GATEWAY_BREAKER_SHARE, least=settings.GATEWAY_BREAKER_LEAST,
+        window_s=settings.GATEWAY_BREAKER_WINDOW_S, pause_s=settings.GATEWAY_BREAKER_PAUSE_S,
+    )  # fmt: skip
+
+
+class Guarded:
+    """A connector with a bulkhead and a breaker for each of its accounts; in all else it is that connector."""
+
+    def __init__(self, inner: Connector) -> None:
+        self.inner = inner
+        self.name, self.operations, self.takes = inner.name, inner.operations, inner.takes
+        self.required, self.redirects, self.settings = inner.required, inner.redirects, inner.settings
+        self.asks_with_means = inner.asks_with_means
+
+    def __getattr__(self, name: str) -> Any:
+        """What a connector has beyond the port."""
+        return getattr(self.inner, name)
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        own = gate(self.name, request.account)
+        if (refusal := self._refusal(own, request.account)) is not None:
+            return refusal
+        figure = metrics.waiting_at(self.name, request.account.merchant)
+        figure.inc()
+        judged = False
+        try:
+            reply = self.inner.submit(request)
+            judged = True
+            moved = (
+                own.breaker.failed(why_of(reply), payment=True) if reply.elsewhere
+                else own.breaker.answered(payment=True)
+            )  # fmt: skip
+        except Silence as silence:
+            judged = True
+            self._moved(own.breaker.failed(str(silence), payment=True), request.account)
+            raise
+        finally:
+            if not judged:
+                # A fault of ours says nothing about the acquirer.
+                own.breaker.gave_up()
+            with _lock:
+                own.waiting -= 1
+            figure.dec()
+        self._moved(moved, request.account)
+        return reply
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        return self._ask(self.inner.inquire, request)
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        return self._ask(self.inner.void, request)
+
+    def _ask(self, ask: Callable[[AcquirerRequest], _Found], request: AcquirerRequest) -> _Found:
+        """Never refused, and counted."""
+        own = gate(self.name, request.account)
+        try:
+            found = ask(request)
+        except Silence as silence:
+            self._moved(own.breaker.failed(str(silence), payment=False), request.account)
+            raise
+        own.breaker.answered(payment=False)
+        return found
+
+    def _refusal(self, own: Gate, account: Account) -> AcquirerReply | None:
+        """The answer to a payment that is not sent; None counts it in."""
+        with _lock:
+            full = own.waiting >= settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT
+            if not full:
+                own.waiting += 1
+        if full:
+            metrics.refused(self.name, "bulkhead")
+            return _elsewhere({"full": f"{own.waiting} payments of this process wait for this account already"})
+        let_in, moved = own.breaker.enter()
+        self._moved(moved, account)
+        if let_in:
+            return None
+        with _lock:
+            own.waiting -= 1
+        metrics.refused(self.name, "breaker")
+        return _elsewhere({"breaker": f"{own.breaker.state}: the account is left alone until it answers again"})
+
+    def _moved(self, moved: Moved | None, account: Account) -> None:
+        """Tell of a breaker's change; a database that is away must not fail a payment for it."""
+        if moved is None:
+            return
+        metrics.breaker(self.name, account.merchant, LEVEL[moved.state])
+        words = log.info if moved.state is State.CLOSED else log.warning
+        words("breaker", connector=self.name, account=account.merchant, state=str(moved.state), why=moved.why)
+        now = clock.real()
+        try:
+            BreakerChange.objects.create(
+                process=f"{socket.gethostname()[:80]}:{os.getpid()}", connector=self.name, channel=account.channel,
+                account=account.merchant[:64], state=moved.state, since=now, why=mask_text(moved.why)[:200],
+            )  # fmt: skip
+            BreakerChange.objects.filter(since__lt=now - KEPT).delete()
+        except Exception:
+            log.exception("breaker_not_written", connector=self.name, account=account.merchant)
+
+
+def guarded(inner: Connector) -> Connector:
+    """``inner`` behind its bulkheads and breakers."""
+    return Guarded(inner)
+
+
+def why_of(reply: AcquirerReply) -> str:
+    """Why nobody was reached, in one line: the first thing that the reply says."""
+    return mask_text(next((f"{name}: {value}" for name, value in reply.received.items()), reply.code))[:200]
+
+
+def _elsewhere(received: Mapping[str, Any]) -> AcquirerReply:
+    return AcquirerReply(code=OUT_OF_REACH, received=received, elsewhere=True)

@@ -1,0 +1,75 @@
+"""Which acquirer takes which payment: rules and their targets, and what circuit breakers said. Columns; verbs live in
+gateway.connectors."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import AcquirerAccount, Channel
+
+
+class RoutingRule(models.Model):
+    """One rule of a channel: the first that fits a payment, by ``position``, decides which accounts may take it.
+
+    Empty conditions hold always. ``bins``: ranges of leading digits, ``from-to``, both with 6 to 11 digits and both
+    included. ``amount_from`` and ``amount_to`` are included, and speak of payments in ``amount_currency`` alone.
+    ``countries``: of billing.country.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="routing_rules", db_index=False)
+    position = models.PositiveSmallIntegerField(default=100, help_text="The first rule that fits decides.")
+    name = models.CharField(max_length=64)
+    active = models.BooleanField(default=True)
+    brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+    bins = ArrayField(models.CharField(max_length=23), default=list, blank=True)
+    currencies = ArrayField(models.CharField(max_length=3), default=list, blank=True)
+    amount_from = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
+    amount_to = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
+    amount_currency = models.CharField(max_length=3, default="", blank=True)
+    countries = ArrayField(models.CharField(max_length=2), default=list, blank=True)
+    payment_types = ArrayField(models.CharField(max_length=2), default=list, blank=True)
+
+    class Meta:
+        ordering = ["channel_id", "position", "id"]
+        indexes = [models.Index(fields=["channel", "position"], name="routing_channel_position")]
+        constraints = [models.UniqueConstraint(fields=["channel", "name"], name="routing_rule_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RoutingTarget(models.Model):
+    """An account that a rule sends payments to. ``weight``: its share among the rule's accounts; 0: only when no other
+    can take the payment."""
+
+    rule = models.ForeignKey(RoutingRule, on_delete=models.CASCADE, related_name="targets")
+    account = models.ForeignKey(AcquirerAccount, on_delete=models.PROTECT, related_name="routing_targets")
+    weight = models.PositiveSmallIntegerField(default=1)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position", "id"]
+        constraints = [models.UniqueConstraint(fields=["rule", "account"], name="routing_target_once")]
+
+    def __str__(self) -> str:
+        return f"{self.account} ({self.weight})"
+
+
+class BreakerChange(models.Model):
+    """A circuit breaker of one process changed its state. ``account``: the merchant's id at the acquirer; ``process``:
+    host and pid. Written on change alone, and kept for a few days (gateway.connectors.guarded)."""
+
+    id = models.BigAutoField(primary_key=True)
+    process = models.CharField(max_length=96)
+    connector = models.CharField(max_length=32)
+    channel = models.UUIDField(null=True)
+    account = models.CharField(max_length=64, default="")
+    state = models.CharField(max_length=9)
+    since = models.DateTimeField(db_index=True)
+    why = models.CharField(max_length=200, default="")
+
+    def __str__(self) -> str:
+        return f"{self.connector} {self.account}: {self.state}"
