@@ -105,9 +105,9 @@ def _facts(row: Checkout, prepared: Mapping[str, str], code: str) -> Facts:
     payment_type = prepared.get(f"{OVERRIDE}{code}]") or prepared.get("paymentType")
     registers = row.kind == Checkout.Kind.REGISTRATION
     return Facts(
-        brand=code, currency="" if registers else prepared.get("currency", ""), amount=Decimal(amount) if amount else None,
-        country=prepared.get("billing.country"), means=_MEANS.get(brand.means or "", brand.means),
-        payment_type=REGISTER if registers else payment_type,
+        brand=code, currency="" if registers else prepared.get("currency", ""),
+        amount=Decimal(amount) if amount else None, country=prepared.get("billing.country"),
+        means=_MEANS.get(brand.means or "", brand.means), payment_type=REGISTER if registers else payment_type,
     )  # fmt: skip
 
 

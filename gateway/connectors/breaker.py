@@ -64,18 +64,17 @@ class Breaker:
 
     def enter(self) -> tuple[bool, Moved | None]:
         """Whether a payment may be sent now; a breaker whose pause is over lets one through."""
-        if self.state is State.CLOSED:
-            return True, None
         with self._lock:
             moved = None
-            if self.state is State.OPEN and self._now() >= self._until:
+            if self._state is State.OPEN and self._now() >= self._until:
                 moved = self._to(State.HALF_OPEN, "the pause is over: single payments try it")
-            if self.state is State.CLOSED:
-                return True, None
-            if self.state is State.HALF_OPEN and not self._probing:
-                self._probing = True
-                return True, moved
-            return False, moved
+            return self._lets_in(), moved
+
+    def _lets_in(self) -> bool:
+        if self._state is State.HALF_OPEN and not self._probing:
+            self._probing = True
+            return True
+        return self._state is State.CLOSED
 
     def answered(self, *, payment: bool) -> Moved | None:
         """``payment``: it was let in by :meth:`enter`; an inquiry was not."""

@@ -1,0 +1,239 @@
+"""Breakers and bulkheads: an acquirer that does not answer is left alone, and holds no more than its share.
+
+Source: issue 9; goals, P5; docs/routing.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from gateway.connectors import guarded
+from gateway.connectors.breaker import PROBES, Breaker, Limits, State
+from gateway.connectors.guarded import OUT_OF_REACH
+from gateway.connectors.port import Account, AcquirerRequest, Silence
+from gateway.models import BreakerChange, Payment
+from gateway.money import Money
+from tests.support.acquirers import APPROVED, Acquirer, account, known
+from tests.support.fixtures import Shop
+from tests.support.threads import PATIENCE_S, at_once
+
+LIMITS = Limits(share=0.5, least=4, window_s=30.0, pause_s=10.0)
+OFTEN = {"GATEWAY_BREAKER_LEAST": 3, "GATEWAY_BREAKER_PAUSE_S": 0.0}
+
+
+class Time:
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def breaker(now: Time) -> Breaker:
+    return Breaker(lambda: LIMITS, now)
+
+
+def opened(now: Time) -> Breaker:
+    found = breaker(now)
+    for _ in range(LIMITS.least):
+        assert found.enter() == (True, None)
+        moved = found.failed("no line", payment=True)
+    assert moved is not None
+    assert moved.state is State.OPEN
+    assert "no line" in moved.why
+    return found
+
+
+def test_a_breaker_opens_by_the_share_of_questions_that_found_nobody() -> None:
+    """Issue 9: opens after a share of silences and unreachables within a window."""
+    now = Time()
+    assert opened(now).enter() == (False, None)
+    mixed = breaker(now)
+    for _ in range(3):
+        mixed.answered(payment=True)
+    assert [mixed.failed("x", payment=True) for _ in range(2)] == [None, None]
+    assert mixed.failed("x", payment=True) is not None
+
+
+def test_a_few_questions_and_old_ones_open_nothing() -> None:
+    """Issue 9: within a window, of at least so many."""
+    now = Time()
+    found = breaker(now)
+    for _ in range(20):
+        assert found.failed("x", payment=True) is None
+        now.at += LIMITS.window_s / 2
+    assert found.state is State.CLOSED
+
+
+def test_after_its_pause_single_payments_try_and_two_answers_close_it() -> None:
+    """Issue 9: half-open probes, closes again."""
+    now = Time()
+    found = opened(now)
+    now.at += LIMITS.pause_s
+    let_in, moved = found.enter()
+    assert let_in
+    assert moved is not None
+    assert moved.state is State.HALF_OPEN
+    assert found.enter() == (False, None)
+    assert found.answered(payment=True) is None
+    assert found.enter() == (True, None)
+    moved = found.answered(payment=True)
+    assert PROBES == 2
+    assert moved is not None
+    assert moved.state is State.CLOSED
+    assert found.enter() == (True, None)
+
+
+def test_a_try_that_finds_nobody_opens_it_again_and_one_that_says_nothing_frees_the_place() -> None:
+    """Issue 9: half-open probes."""
+    now = Time()
+    found = opened(now)
+    now.at += LIMITS.pause_s
+    assert found.enter()[0]
+    found.gave_up()
+    assert found.enter()[0]
+    moved = found.failed("still nobody", payment=True)
+    assert moved is not None
+    assert moved.state is State.OPEN
+    assert not found.enter()[0]
+
+
+def test_inquiries_are_counted_and_decide_nothing_while_payments_try() -> None:
+    """Issue 9: recovery's inquiries are not blocked, and feed it."""
+    now = Time()
+    found = breaker(now)
+    moves = [found.failed("x", payment=False) for _ in range(LIMITS.least)]
+    assert moves[-1] is not None
+    now.at += LIMITS.pause_s - 1
+    assert found.failed("x", payment=False) is None
+    now.at += 2
+    assert not found.enter()[0]
+    now.at += LIMITS.pause_s
+    assert found.enter()[0]
+    for _ in range(PROBES):
+        assert found.answered(payment=False) is None
+    assert found.failed("x", payment=False) is None
+    assert found.state is State.HALF_OPEN
+
+
+# --- around a connector -------------------------------------------------------------------------------------------
+
+
+def request(merchant: str = "M-1", channel: uuid.UUID | None = None) -> AcquirerRequest:
+    return AcquirerRequest(
+        payment=uuid.uuid4(), operation="DB", money=Money.parse("92.00", "EUR"), brand="VISA",
+        at=datetime.now(UTC), account=Account(merchant=merchant, channel=channel or uuid.uuid4()),
+    )  # fmt: skip
+
+
+@pytest.mark.django_db
+def test_declines_never_open_a_breaker() -> None:
+    """Issue 9: never counts declines."""
+    inner, asked = Acquirer("one", "declines"), request()
+    with override_settings(**OFTEN):
+        for _ in range(20):
+            assert not guarded.guarded(inner).submit(asked).elsewhere
+    assert not BreakerChange.objects.exists()
+
+
+@pytest.mark.django_db
+def test_each_account_has_a_breaker_of_its_own() -> None:
+    """Issue 9: per connector and account."""
+    one, channel = guarded.guarded(Acquirer("one", "down")), uuid.uuid4()
+    other = request("M-2", channel)
+    with override_settings(GATEWAY_BREAKER_LEAST=3, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(4):
+            reply = one.submit(request("M-1", channel))
+        assert (reply.code, reply.elsewhere, dict(reply.sent)) == (OUT_OF_REACH, True, {})
+        assert "breaker" in reply.received
+        assert one.submit(other).received == {"unreachable": "no line"}
+    [change] = BreakerChange.objects.all()
+    assert (change.connector, change.account, change.channel, change.state) == ("one", "M-1", channel, "open")
+    assert "no line" in change.why
+
+
+@pytest.mark.django_db
+def test_inquiries_and_voids_pass_an_open_breaker() -> None:
+    """Issue 9: recovery's inquiries are not blocked by an open breaker."""
+    inner, asked = Acquirer("one", "silent"), request()
+    one = guarded.guarded(inner)
+    with override_settings(GATEWAY_BREAKER_LEAST=3, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(3):
+            with pytest.raises(Silence):
+                one.submit(asked)
+        assert one.submit(asked).elsewhere
+        one.inquire(asked)
+        one.void(asked)
+    assert inner.kinds == ["submit", "submit", "submit", "inquire", "void"]
+
+
+@pytest.mark.django_db
+def test_a_fault_of_ours_says_nothing_about_the_acquirer_and_frees_its_place() -> None:
+    """Issue 9: bounded in flight."""
+    inner, asked = Acquirer("one"), request()
+    inner.before = lambda: 1 / 0
+    with override_settings(GATEWAY_ACQUIRER_MAX_IN_FLIGHT=1, **OFTEN):
+        for _ in range(5):
+            with pytest.raises(ZeroDivisionError):
+                guarded.guarded(inner).submit(asked)
+        inner.before = lambda: None
+        assert guarded.guarded(inner).submit(asked).code == APPROVED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_account_sends_the_next_payment_elsewhere_at_once(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goals, P5: an acquirer that takes its time holds no more than its share."""
+    slow, fast = Acquirer("slow"), Acquirer("fast")
+    known(monkeypatch, slow, fast, guard=True)
+    account(committed.channel, "slow")
+    account(committed.channel, "fast")
+    arrived, go = threading.Semaphore(0), threading.Event()
+    slow.before = lambda: (arrived.release(), go.wait(PATIENCE_S))
+    pay: Any = lambda: committed.api.pay(testMode="EXTERNAL").code  # noqa: E731
+
+    def watch() -> str:
+        for _ in range(2):
+            assert arrived.acquire(timeout=PATIENCE_S)
+        try:
+            return str(pay())
+        finally:
+            go.set()
+
+    with override_settings(GATEWAY_ACQUIRER_MAX_IN_FLIGHT=2):
+        assert at_once(pay, pay, watch) == [APPROVED] * 3
+    assert (len(slow.booked), len(fast.booked)) == (2, 1)
+    third = Payment.objects.get(connector="fast")
+    assert third.route is not None
+    assert third.route["tried"][0]["why"].startswith("full: ")
+    assert guarded.gate("slow", Account(merchant="at slow", channel=committed.channel.pk)).waiting == 0
+
+
+@pytest.mark.django_db
+def test_an_open_breaker_sends_payments_elsewhere_and_closes_when_the_acquirer_is_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 9: circuit breaker, over HTTP."""
+    first, second = Acquirer("first", "down"), Acquirer("second")
+    known(monkeypatch, first, second, guard=True)
+    account(shop.channel, "first")
+    account(shop.channel, "second")
+    with override_settings(GATEWAY_BREAKER_LEAST=3, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(5):
+            assert shop.api.pay(testMode="EXTERNAL").code == APPROVED
+    assert (len(first.asked), len(second.booked)) == (3, 5)
+    first.behaviour = "approves"
+    own = guarded.gate("first", Account(merchant="at first", channel=shop.channel.pk))
+    own.breaker._until = 0.0  # the pause is over
+    for _ in range(3):
+        assert shop.api.pay(testMode="EXTERNAL").code == APPROVED
+    assert len(first.booked) == 3
+    states = BreakerChange.objects.order_by("id").values_list("state", flat=True)
+    assert list(states) == ["open", "half-open", "closed"]

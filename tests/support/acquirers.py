@@ -1,0 +1,87 @@
+"""Acquirers in this process, each a connector of its own name with books of its own: for routing and failover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import pytest
+
+from gateway.connectors import routing
+from gateway.connectors.guarded import OUT_OF_REACH, guarded
+from gateway.connectors.message import masked_message
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.simulator.connector import Simulator
+from gateway.models import AcquirerAccount, Channel
+from gateway.payments import follow_up, recovery, resume
+
+APPROVED = "000.100.112"
+DECLINED = "800.100.155"
+REVERSED = "900.100.301"
+
+
+class Killed(BaseException):
+    """The worker is gone: nothing of ours runs after this."""
+
+
+class Acquirer(Simulator):
+    """``behaviour``: approves, declines, "down" (nobody is reached), "silent" (before it books) or "silent after".
+    ``before``, ``after``: what a test does when a payment arrives, and when it is booked."""
+
+    redirects = False
+
+    def __init__(self, name: str, behaviour: str = "approves") -> None:
+        self.name, self.behaviour = name, behaviour
+        self.booked: dict[str, AcquirerReply] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.requests: list[AcquirerRequest] = []
+        self.before: Callable[[], object] = lambda: None
+        self.after: Callable[[], object] = lambda: None
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        sent = masked_message(request)
+        self.asked.append(("submit", request.account.merchant))
+        self.requests.append(request)
+        self.before()
+        if self.behaviour == "down":
+            return AcquirerReply(code=OUT_OF_REACH, sent=sent, received={"unreachable": "no line"}, elsewhere=True)
+        if self.behaviour == "silent":
+            raise Silence("no answer", sent)
+        if self.behaviour == "declines":
+            return AcquirerReply(code=DECLINED, sent=sent, received={"outcome": "declined"})
+        reply = AcquirerReply(
+            code=APPROVED, approved=request.money, connector_tx_id=f"{self.name}-{len(self.booked)}", sent=sent,
+            received={"outcome": "approved"}, avs="N" if self.behaviour == "wrong address" else "",
+        )  # fmt: skip
+        self.booked[request.payment.hex] = reply
+        self.after()
+        if self.behaviour == "silent after":
+            raise Silence("no answer", sent)
+        return reply
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        self.asked.append(("inquire", request.account.merchant))
+        return self.booked.get(request.payment.hex) or NeverArrived(received={"outcome": "unknown"})
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        self.asked.append(("void", request.account.merchant))
+        self.booked.pop(request.payment.hex, None)
+        return AcquirerReply(code=REVERSED, received={"outcome": "voided"})
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self.asked]
+
+
+def known(monkeypatch: pytest.MonkeyPatch, *acquirers: Acquirer, guard: bool = False) -> None:
+    """Connectors that there are from now on, beside those of the product."""
+    more = {one.name: guarded(one) if guard else one for one in acquirers}
+    connectors: Mapping[str, object] = MappingProxyType({**routing.CONNECTORS, **more})
+    for module in (routing, follow_up, recovery, resume):
+        monkeypatch.setattr(module, "CONNECTORS", connectors)
+
+
+def account(channel: Channel, connector: str, merchant: str = "", **values: object) -> AcquirerAccount:
+    return AcquirerAccount.objects.create(
+        channel=channel, connector=connector, acquirer_merchant_id=merchant or f"at {connector}", **values
+    )
