@@ -2,6 +2,7 @@
 
 from gateway.admin import (
     access,
+    acquirers,
     approvals,
     channels,
     deliveries,
@@ -14,6 +15,7 @@ from gateway.admin import (
     risk,
     risk_sets,
     risk_trials,
+    routing,
     schedules,
     threeds,
     ticks,
@@ -23,6 +25,7 @@ from gateway.admin import (
 
 __all__ = [
     "access",
+    "acquirers",
     "approvals",
     "channels",
     "deliveries",
@@ -35,6 +38,7 @@ __all__ = [
     "risk",
     "risk_sets",
     "risk_trials",
+    "routing",
     "schedules",
     "threeds",
     "ticks",

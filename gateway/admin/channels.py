@@ -1,4 +1,4 @@
-"""Channels and what hangs on them: what they take, how they authenticate, their acquirers and wallet keys."""
+"""Channels and what hangs on them: what they take, how they authenticate, their wallet keys."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from gateway.admin.composed import ComposedField
 from gateway.admin.kit import OfMerchant
 from gateway.admin.limit_form import GuardWidget, LimitsWidget
 from gateway.brands import BRANDS
-from gateway.connectors.routing import CONNECTORS
-from gateway.models import AcquirerAccount, Channel, RiskSet, ThreeDSecureConfiguration, WalletKey
+from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey
 from gateway.money import CURRENCIES
 
 MOST_SHOWN: Final = 6
@@ -164,38 +163,6 @@ class ThreeDSecureConfigurationAdmin(OfMerchant):
     @display(description=gettext_lazy("authenticates"), boolean=True)
     def is_on(self, row: ThreeDSecureConfiguration) -> bool:
         return row.channel.three_d_secure
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return () if obj is None else ("channel",)
-
-
-class AcquirerForm(forms.ModelForm):
-    connector = forms.ChoiceField()
-
-    class Meta:
-        model = AcquirerAccount
-        fields = ("channel", "connector", "name", "acquirer_merchant_id", "brands", "currencies", "active")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if "connector" in self.fields:
-            self.fields["connector"].choices = [(name, name) for name in CONNECTORS]
-
-    def clean(self) -> dict[str, Any]:
-        found = super().clean() or {}
-        takes(self, found.get("brands"), found.get("currencies"))
-        return found
-
-
-@admin.register(AcquirerAccount)
-class AcquirerAccountAdmin(OfMerchant):
-    merchant_path, channel_path = "channel__merchant", "channel"
-    form = AcquirerForm
-    list_display = ("__str__", "channel", "connector", "acquirer_merchant_id", "active")
-    list_select_related = ("channel",)
-    list_filter = ("connector", "active")
-    search_fields = ("name", "acquirer_merchant_id", "channel__name")
-    autocomplete_fields = ("channel",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return () if obj is None else ("channel",)

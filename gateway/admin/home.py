@@ -36,21 +36,21 @@ KEPT_S: Final = 30
 MOST_BRANDS: Final = 8
 MOST_REASONS: Final = 5
 
-_OWN: Final = (
+OWN: Final = (
     "(%(all)s OR {table}.merchant_id = ANY(%(merchants)s::uuid[]) OR {table}.channel_id = ANY(%(channels)s::uuid[]))"
 )
 _PAYMENTS: Final = f"""
 SELECT date_trunc('hour', created_at - clock_offset, 'UTC'), status, brand, result_code, count(*) FROM (
     SELECT p.created_at, m.clock_offset, p.status, p.brand, p.result_code
     FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
-    WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND {_OWN.format(table="p")}
+    WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND {OWN.format(table="p")}
     ORDER BY p.id DESC LIMIT {MOST_ROWS}
 ) AS recent GROUP BY 1, 2, 3, 4
 """  # noqa: S608 - put together out of the constants above
 _AUTHENTICATIONS: Final = f"""
 SELECT flow, trans_status, step, count(*) FROM (
     SELECT a.flow, a.trans_status, a.step FROM gateway_authentication a
-    WHERE a.id >= %(since)s::uuid AND {_OWN.format(table="a")} ORDER BY a.id DESC LIMIT {MOST_ROWS}
+    WHERE a.id >= %(since)s::uuid AND {OWN.format(table="a")} ORDER BY a.id DESC LIMIT {MOST_ROWS}
 ) AS recent GROUP BY 1, 2, 3
 """  # noqa: S608 - put together out of the constants above
 
@@ -108,7 +108,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     scope = rights.scope(request.user, "gateway.view_payment")
     if not scope:
         return {"sees_payments": False, "panels": panels(request)}
-    rows = _kept("payments", scope, _PAYMENTS)
+    rows = told("payments", scope, _PAYMENTS)
     first = Counter[str]()
     for _hour, status, _brand, _code, count in rows:
         first[status] += count
@@ -116,7 +116,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     return {
         "sees_payments": True, "panels": panels(request),
         "hours": by_hour(rows), "brands": by_brand(rows), "reasons": reasons(rows),
-        "funnel": funnel(_kept("authentications", scope, _AUTHENTICATIONS)),
+        "funnel": funnel(told("authentications", scope, _AUTHENTICATIONS)),
         "approved": first[Status.APPROVED], "declined": first[Status.DECLINED],
         "open": first[Status.PENDING] + first[Status.STARTED], "doubt": first[Status.IN_DOUBT],
         "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
@@ -129,7 +129,7 @@ def since(moment: datetime) -> UUID:
     return UUID(int=int(moment.timestamp() * 1000) << 80)
 
 
-def _kept(name: str, scope: Scope, sql: str) -> list[tuple[Any, ...]]:
+def told(name: str, scope: Scope, sql: str) -> list[tuple[Any, ...]]:
     """Ask, or take the answer of half a minute ago."""
     values = {
         "since": since(_first()), "all": scope.everything, "merchants": sorted(scope.merchants),

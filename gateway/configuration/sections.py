@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from gateway.configuration.acquirers import ACQUIRERS
 from gateway.configuration.channel import CHANNEL, LIMITS
 from gateway.configuration.risk import CARD_TESTING, RISK
+from gateway.configuration.routing import ROUTING
 from gateway.configuration.section import Section
 from gateway.configuration.threeds import THREE_D_SECURE
 from gateway.configuration.wallets import WALLET_KEYS
 
 _SECTIONS: Final = {
-    section.name: section for section in (CHANNEL, LIMITS, THREE_D_SECURE, WALLET_KEYS, CARD_TESTING, RISK)
+    section.name: section
+    for section in (CHANNEL, LIMITS, THREE_D_SECURE, WALLET_KEYS, ACQUIRERS, ROUTING, CARD_TESTING, RISK)
 }
 SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(_SECTIONS)
 

@@ -43,7 +43,7 @@ SELECT
       r.payment_types,
       (SELECT json_agg(json_build_array(t.account_id, t.weight) ORDER BY t.position, t.id)
         FROM gateway_routingtarget t WHERE t.rule_id = r.id)) ORDER BY r.position, r.id), '[]')::text
-    FROM gateway_routingrule r WHERE r.channel_id = %(channel)s::uuid AND r.active)
+    FROM gateway_routingrule r WHERE r.channel_id = %(channel)s::uuid AND (r.active OR %(drafts)s::boolean))
 """
 
 
@@ -96,9 +96,9 @@ def could_take(table: Table, facts: Facts) -> bool:
     return rules.could_take(table, facts, acquirers())
 
 
-def table_of(channel: UUID) -> Table:
-    """The channel's accounts and active rules, in one statement."""
-    accounts, found = execute(_TABLE, {"channel": channel})[0]
+def table_of(channel: UUID, *, drafts: bool = False) -> Table:
+    """The channel's accounts and active rules, in one statement; with ``drafts`` those rules too that are off."""
+    accounts, found = execute(_TABLE, {"channel": channel, "drafts": drafts})[0]
     return Table(
         accounts=tuple(_candidate(*one) for one in json.loads(accounts)),
         rules=tuple(_rule(*one) for one in json.loads(found)),

@@ -19,7 +19,6 @@ from gateway.models.risk import (
     RiskTrialObservation,
     RiskTrialPayment,
 )
-from gateway.models.risk import CardTestingCount, RiskDecision, RiskList, RiskListEntry, RiskObservation, RiskSet
 from gateway.models.routing import BreakerChange, RoutingRule, RoutingTarget
 from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration

@@ -129,7 +129,7 @@ def _meant(row: BackgroundWork) -> QuerySet[Payment]:
     return Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
 
 
-def _append(path: Path, length: int, written: bytes) -> int:
+def append(path: Path, length: int, written: bytes) -> int:
     """Append to ``path`` after ``length`` bytes, whatever a dead worker wrote behind them; the new length."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
@@ -154,11 +154,11 @@ def _write_csv(folder: Path, cursor: Mapping[str, Any], rows: Sequence[Sequence[
         # Spreadsheets take a file without the mark for one in their own alphabet.
         lines.write("\ufeff")
         writer.writerow([name for name, _ in COLUMNS])
-    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
-    return [_append(folder / CSV_NAME, length, lines.getvalue().encode())]
+    writer.writerows([safe_cell(cell) for cell in row] for row in rows)
+    return [append(folder / CSV_NAME, length, lines.getvalue().encode())]
 
 
-def _csv_cell(cell: Cell) -> str:
+def safe_cell(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:.2f}" if isinstance(cell, Decimal) else safe(cell)
@@ -194,7 +194,7 @@ def _write_xlsx(folder: Path, cursor: Mapping[str, Any], rows: Sequence[Sequence
         text = "".join(_row(cells) for cells in now)
         if written % per_sheet == 0:
             text = _HEAD + _row([name for name, _ in COLUMNS]) + text
-        lengths[sheet] = _append(folder / f"sheet{sheet + 1}.gz", lengths[sheet], gzip.compress(text.encode(), 1))
+        lengths[sheet] = append(folder / f"sheet{sheet + 1}.gz", lengths[sheet], gzip.compress(text.encode(), 1))
         written += len(now)
     return lengths
 
@@ -216,7 +216,7 @@ def _finish_xlsx(folder: Path, cursor: Mapping[str, Any], alive: Callable[[], No
     """Put the sheets into one workbook. Written anew each time, and named only when it is whole."""
     if not cursor["rows"]:
         text = _HEAD + _row([name for name, _ in COLUMNS])
-        cursor["parts"][0] = _append(folder / "sheet1.gz", 0, gzip.compress(text.encode(), 1))
+        cursor["parts"][0] = append(folder / "sheet1.gz", 0, gzip.compress(text.encode(), 1))
     sheets = len(cursor["parts"])
     unfinished = folder / f"{XLSX_NAME}.new"
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:

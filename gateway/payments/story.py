@@ -29,6 +29,7 @@ from gateway.models import (
     WebhookAttempt,
 )
 from gateway.payments import chain as sums
+from gateway.payments import routed
 from gateway.payments.chain import ZERO, Chain
 from gateway.payments.operations import AUTHORIZE_AGAIN, FOLLOW_UPS, OPERATIONS, decide
 from gateway.payments.states import Event
@@ -134,6 +135,7 @@ def story_of(payment: Payment) -> Story:
     by_key = {member.id: member for member in members}
     moments = [
         *_events(keys, by_key), *(_exchange(row, by_key) for row in exchanges),
+        *(_routed(member) for member in members if member.route),
         *(_decided(row, by_key) for row in decisions.values()),
         *(moment for row in authentications.values() for moment in _authenticated(row, by_key)),
         *_told(keys, by_key), *_delivered(keys, by_key),
@@ -286,6 +288,14 @@ def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment
             )
         )  # fmt: skip
     return found
+
+
+def _routed(payment: Payment) -> Moment:
+    route = payment.route or {}
+    return Moment(
+        at=payment.created_at, kind="route", title=f"Goes to {routed.sent_to(route)}", payment=payment, order=1,
+        lines=tuple(routed.reasons(route)),
+    )  # fmt: skip
 
 
 def _exchange(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> Moment:

@@ -15,6 +15,7 @@ from typing import Final
 from gateway import results
 from gateway.advice import advice, shopper_text
 from gateway.models import Authentication, Payment, RiskDecision, Status
+from gateway.payments import routed
 from gateway.payments.answer import code_of
 from gateway.results import Family
 from gateway.risk.screening import Outcome
@@ -127,6 +128,8 @@ def why(
     elif payment.status == Status.DECLINED and not was_asked and who in (Who.ISSUER, Who.ACQUIRER):
         who = Who.GATEWAY
         happened = "It was refused before the acquirer was asked."
+    if payment.route:
+        more += [*routed.tried(payment.route), f"Acquirer account: {payment.route.get('name', payment.account)}"]
     more += _said(payment)
     return Why(
         who=who, happened=happened, todo=advice(code), shopper=shopper_text(code), money=_money(payment),

@@ -10,7 +10,7 @@ import pytest
 from gateway.connectors import routing
 from gateway.connectors.guarded import OUT_OF_REACH, guarded
 from gateway.connectors.message import masked_message
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator.connector import Simulator
 from gateway.models import AcquirerAccount, Channel
 from gateway.payments import follow_up, recovery, resume
@@ -30,8 +30,8 @@ class Acquirer(Simulator):
 
     redirects = False
 
-    def __init__(self, name: str, behaviour: str = "approves") -> None:
-        self.name, self.behaviour = name, behaviour
+    def __init__(self, name: str, behaviour: str = "approves", settings: tuple[Setting, ...] = ()) -> None:
+        self.name, self.behaviour, self.settings = name, behaviour, settings
         self.booked: dict[str, AcquirerReply] = {}
         self.asked: list[tuple[str, str]] = []
         self.requests: list[AcquirerRequest] = []

@@ -38,6 +38,8 @@ from gateway.models import (
     Psp,
     RequestLog,
     Role,
+    RoutingRule,
+    RoutingTarget,
     ThreeDSecureConfiguration,
     WebhookDelivery,
     WebhookEndpoint,
@@ -68,7 +70,9 @@ OF_INSTALLATION = sorted(
 
 def furnish(shop: Shop) -> None:
     """A merchant with a row on every page."""
-    AcquirerAccount.objects.create(channel=shop.channel, connector="simulator", acquirer_merchant_id="4711")
+    account = AcquirerAccount.objects.create(channel=shop.channel, connector="stub", acquirer_merchant_id="4711")
+    rule = RoutingRule.objects.create(channel=shop.channel, name="All to one")
+    RoutingTarget.objects.create(rule=rule, account=account)
     assert shop.api.pay(merchantTransactionId="order-4711").status == 200
     assert shop.api.pay(amount="92.1").status == 400
     authenticating = shop.open_channel("authenticating", three_d_secure=True)
@@ -215,8 +219,8 @@ ROWS_OF_THEIR_OWN = {
     each._meta.label
     for each in (
         AcquirerAccount, AuditEntry, Authentication, Channel, Chargeback, Checkout, Job, Merchant, Notification,
-        OfferRule, Payment, ReconciliationFile, RequestLog, Settlement, SettlementRecord, ThreeDSecureConfiguration,
-        WebhookDelivery, WebhookEndpoint,
+        OfferRule, Payment, ReconciliationFile, RequestLog, RoutingRule, Settlement, SettlementRecord,
+        ThreeDSecureConfiguration, WebhookDelivery, WebhookEndpoint,
     )
 }  # fmt: skip
 

@@ -1,0 +1,210 @@
+"""How acquirer accounts do: approvals, latencies, payments in doubt, breakers, links and the last faults of 24 hours.
+
+Every figure is of accounts that the user sees. Three aggregates over a bounded window that the order of ids serves;
+answers are kept for half a minute. Source: issue 9 (health and statistics per connector).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from gateway import clock, rights
+from gateway.admin import plots
+from gateway.admin.home import HOURS, OWN, payments_list, told
+from gateway.connectors.routing import acquirers
+from gateway.models import AcquirerAccount, BreakerChange, Status
+
+RIGHT: Final = "gateway.view_acquireraccount"
+MOST_ROWS: Final = 50_000
+"""Payments that the figures are of: the newest of the window."""
+MOST_ACCOUNTS: Final = 100
+MOST_FAULTS: Final = 5
+"""Of one account."""
+FAULTS_READ: Final = 500
+CHANGES_READ: Final = 500
+
+_RECENT: Final = f"""
+WITH recent AS MATERIALIZED (
+    SELECT p.id, p.connector, p.account, p.channel_id, p.status, p.created_at - m.clock_offset AS at
+    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+    WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND p.connector NOT IN ('simulator', 'nobody', '')
+      AND {OWN.format(table="p")}
+    ORDER BY p.id DESC LIMIT {MOST_ROWS}
+)
+"""  # noqa: S608 - put together out of the constants above
+_PAYMENTS: Final = f"""{_RECENT}
+SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, count(*) FROM recent
+GROUP BY 1, 2, 3, 4, 5
+"""  # noqa: S608 - put together out of the constants above
+# What an acquirer that was left behind answered is told by the payment's tried ways, not by its account: exchanges
+# count where the payment stayed.
+_LATENCIES: Final = f"""{_RECENT}
+SELECT r.connector, r.account, r.channel_id,
+       percentile_disc(0.5) WITHIN GROUP (ORDER BY e.duration_ms),
+       percentile_disc(0.95) WITHIN GROUP (ORDER BY e.duration_ms), count(*)
+FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id AND e.connector = r.connector
+WHERE e.kind = 'submit' GROUP BY 1, 2, 3
+"""  # noqa: S608 - put together out of the constants above
+_FAULTS: Final = f"""{_RECENT}
+SELECT e.connector, CASE WHEN e.connector = r.connector THEN r.account ELSE '' END, r.channel_id, r.id, e.at,
+       coalesce(e.received ->> 'silence', e.received ->> 'unreachable', '')
+FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id
+WHERE e.received IS NULL OR e.received ?| ARRAY['silence', 'unreachable']
+ORDER BY e.id DESC LIMIT {FAULTS_READ}
+"""  # noqa: S608 - put together out of the constants above
+
+Key = tuple[str, UUID, str]
+"""Connector, channel, the merchant's id there."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Account:
+    """One account's figures. ``hours``: hour → [approved, declined, not decided]."""
+
+    name: str
+    channel: str
+    connector: str
+    active: bool
+    address: str
+    link: str
+    hours: dict[datetime, list[int]] = field(default_factory=dict)
+    p50: int | None = None
+    p95: int | None = None
+    doubt: int = 0
+    breakers: list[dict[str, Any]] = field(default_factory=list)
+    links: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    picture: SafeString = field(default_factory=SafeString)
+
+    def sum(self, place: int) -> int:
+        return sum(each[place] for each in self.hours.values())
+
+    @property
+    def approved(self) -> int:
+        return self.sum(0)
+
+    @property
+    def declined(self) -> int:
+        return self.sum(1)
+
+    @property
+    def rate(self) -> float | None:
+        asked = self.approved + self.declined
+        return round(100 * self.approved / asked, 1) if asked else None
+
+
+def context(request: HttpRequest) -> dict[str, Any]:
+    """What the page shows this user."""
+    scope = rights.scope(request.user, RIGHT)
+    rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
+    found = {_key(row): _account(row) for row in rows.order_by("-active", "channel__name", "id")[:MOST_ACCOUNTS]}
+    _count(found, told("acquirers", scope, _PAYMENTS))
+    for connector, account, channel, p50, p95, _n in told("acquirer-times", scope, _LATENCIES):
+        if (own := found.get((connector, channel, account))) is not None:
+            own.p50, own.p95 = int(p50), int(p95)
+    _faults(found, told("acquirer-faults", scope, _FAULTS))
+    _breakers(found)
+    _links(found)
+    accounts = list(found.values())
+    for own in accounts:
+        own.picture = _by_hour(own)
+    return {
+        "accounts": accounts, "latencies": _latencies(accounts), "most": MOST_ROWS,
+        "rules": reverse("admin:gateway_routingrule_changelist"),
+    }  # fmt: skip
+
+
+def _key(row: AcquirerAccount) -> Key:
+    return row.connector, row.channel_id, row.acquirer_merchant_id
+
+
+def _account(row: AcquirerAccount) -> Account:
+    return Account(
+        name=str(row), channel=row.channel.name, connector=row.connector, active=row.active,
+        address=reverse("admin:gateway_acquireraccount_change", args=[row.pk]),
+        link=payments_list(channel=row.channel.entity_id),
+    )  # fmt: skip
+
+
+_PLACES: Final[Mapping[str, int]] = {Status.APPROVED: 0, Status.DECLINED: 1}
+
+
+def _count(found: Mapping[Key, Account], rows: Iterable[tuple[Any, ...]]) -> None:
+    for connector, account, channel, hour, status, count in rows:
+        if (own := found.get((connector, channel, account))) is None:
+            continue
+        own.hours.setdefault(hour, [0, 0, 0])[_PLACES.get(status, 2)] += count
+        own.doubt += count if status == Status.IN_DOUBT else 0
+
+
+def _by_hour(own: Account) -> SafeString:
+    now = clock.real().replace(minute=0, second=0, microsecond=0)
+    hours = [now - timedelta(hours=back) for back in range(HOURS - 1, -1, -1)]
+    rows = [(f"{hour:%H}", tuple(own.hours.get(hour, [0, 0, 0])), own.link) for hour in hours]
+    kinds = (("good", _("approved")), ("bad", _("declined")), ("note", _("not decided")))
+    return plots.stacked(rows, kinds, title=_("%s by hour (UTC)") % own.name)
+
+
+def _latencies(accounts: Sequence[Account]) -> SafeString:
+    """Half of the answers came within the lower part, 95 of 100 within both."""
+    rows = [
+        (own.name, (own.p50, max(0, (own.p95 or 0) - own.p50)), own.address)
+        for own in accounts if own.p50 is not None
+    ]  # fmt: skip
+    kinds = (("good", _("half of them, ms")), ("note", _("from there to 95 of 100, ms")))
+    return plots.stacked(rows, kinds, title=_("How long answers took"))
+
+
+def _faults(found: Mapping[Key, Account], rows: Iterable[tuple[Any, ...]]) -> None:
+    for connector, account, channel, payment, at, why in rows:
+        own = found.get((connector, channel, account)) or _only_one_at(found, connector, channel)
+        if own is not None and len(own.faults) < MOST_FAULTS:
+            address = reverse("admin:gateway_payment_change", args=[payment])
+            own.faults.append({"at": at, "why": why or _("no answer"), "address": address})
+
+
+def _only_one_at(found: Mapping[Key, Account], connector: str, channel: UUID) -> Account | None:
+    """A payment that went on says where it was, and not under which account: told where there is one only."""
+    fitting = [own for key, own in found.items() if key[:2] == (connector, channel)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _breakers(found: Mapping[Key, Account]) -> None:
+    """The last word of each process about each account."""
+    since = clock.real() - timedelta(hours=HOURS)
+    channels = {key[1] for key in found}
+    rows = BreakerChange.objects.filter(since__gte=since, channel__in=channels).order_by("-id")[:CHANGES_READ]
+    seen: set[tuple[str, Key]] = set()
+    for row in rows:
+        if row.channel is None:
+            continue
+        key = (row.connector, row.channel, row.account)
+        if key in found and (row.process, key) not in seen:
+            tone = {"closed": "good", "half-open": "warn"}.get(row.state, "bad")
+            found[key].breakers.append({"row": row, "tone": tone, "words": _WORDS[row.state]})
+        seen.add((row.process, key))
+
+
+_WORDS: Final = {"closed": "closed again", "half-open": "half open: single payments try it", "open": "open"}
+
+
+def _links(found: Mapping[Key, Account]) -> None:
+    """Connectors with lasting links say how those of this process are (``link_states``: label, merchant, state, since,
+    why)."""
+    for name, connector in acquirers().items():
+        states = getattr(connector, "link_states", None)
+        for one in states() if states is not None else ():
+            for key, own in found.items():
+                if key[0] == name and key[2] == one.merchant:
+                    tone = {"up": "good", "down": "bad"}.get(one.state, "warn")
+                    own.links.append({"label": one.label, "state": one.state, "tone": tone, "why": one.why,
+                                      "since": one.since})  # fmt: skip

@@ -1,0 +1,209 @@
+"""The section acquirers: a channel's accounts at processors. Secrets stand in files of their own, and are sealed.
+
+{"acquirers": {"accounts": [{"connector": "stub", "merchant": "M-1", "settings": {}, "secretFiles": {}}]}}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from django.db import transaction
+
+from gateway import clock
+from gateway import document as d
+from gateway.brands import BRANDS
+from gateway.configuration.section import Section, Target
+from gateway.connectors import accounts
+from gateway.connectors.port import Connector, Setting
+from gateway.connectors.routing import acquirers
+from gateway.models import AcquirerAccount
+
+MOST_ACCOUNTS: Final = 200
+MOST_CHARS: Final = 4_096
+"""Of one setting."""
+MOST_SECRET_BYTES: Final = 65_536
+_NAMED: Final = {"brands", "currencies", "name", "settings"}
+"""What stays as it is where the document does not name it."""
+
+
+# --- settings and secrets -----------------------------------------------------------------------------------------
+
+
+def read_settings(connector: Connector, given: Any, path: str, faults: d.Faults) -> dict[str, str]:
+    """The settings of an account that are no secrets, by the connector's own list; empty ones are left out."""
+    plain = {one.name: one for one in connector.settings if not one.secret}
+    if not isinstance(given, Mapping):
+        faults.add(path, f"must be an object with {', '.join(plain) or 'nothing in it'}, not {d.shown(given)}")
+        return {}
+    d.unknown(given, plain, path, faults)
+    found = {name: value for name, value in given.items() if name in plain and value not in ("", None)}
+    for name, one in plain.items():
+        where = d.within(path, name)
+        if name in found:
+            if not isinstance(found[name], str) or not fits(one, found[name]):
+                faults.add(where, f"must be {one.allowed}, not {d.shown(found[name])}")
+        elif one.required and not one.default:
+            faults.add(where, f"is required: {one.about}")
+    return found
+
+
+def read_secrets(
+    connector: Connector, given: Mapping[str, str], kept: Mapping[str, Any], path: str, faults: d.Faults
+) -> None:
+    """Say what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those it has. A value is
+    never repeated."""
+    secret = {one.name: one for one in connector.settings if one.secret}
+    d.unknown(given, secret, path, faults)
+    for name, one in secret.items():
+        if name in given and not fits(one, given[name]):
+            faults.add(d.within(path, name), f"must be {one.allowed}")
+        elif name not in given and name not in kept and one.required:
+            faults.add(d.within(path, name), f"is required: {one.about}")
+
+
+def fits(setting: Setting, text: str) -> bool:
+    """Whether a text is one that the setting takes."""
+    most = MOST_SECRET_BYTES if setting.secret else MOST_CHARS
+    return 0 < len(text) <= most and re.fullmatch(setting.pattern, text) is not None
+
+
+def set_secrets(row: AcquirerAccount, given: Mapping[str, str]) -> None:
+    """Seal new secrets into ``row``, which keeps those that are not named; it is not saved here. Raises VaultError."""
+    if not given:
+        return
+    held = {name: one.reveal() for name, one in accounts.opened_secrets(row).items()}
+    row.secrets_sealed = accounts.sealed_secrets({**held, **given}, row.id)
+    at = clock.real().isoformat(timespec="seconds")
+    row.secrets_set = {**row.secrets_set, **dict.fromkeys(given, at)}
+
+
+def forget_after_commit() -> None:
+    """Whoever asks next in this process reads the accounts anew; other processes do within a few seconds."""
+    transaction.on_commit(accounts.forget)
+
+
+# --- the section --------------------------------------------------------------------------------------------------
+
+_ACCOUNT: Final = d.record(
+    connector=d.need(d.text(1, 32)), merchant=d.need(d.text(1, 64)), name=d.may(d.text(0, 128)),
+    brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
+    currencies=d.may(d.list_of(d.currency, most=200, distinct=True)), settings=d.may(lambda value, path, faults: value),
+    secretFiles=d.may(lambda value, path, faults: value, {}), active=d.may(d.flag, True),
+)  # fmt: skip
+
+
+def _account(value: Any, path: str, faults: d.Faults) -> Any:
+    found = _ACCOUNT(value, path, faults)
+    known = acquirers()
+    connector = known.get(found["connector"]) if isinstance(found["connector"], str) else None
+    if connector is None:
+        where = d.within(path, "connector")
+        if not any(fault.path == where for fault in faults):
+            hint = d.meant(str(found["connector"]), known)
+            faults.add(where, f"must be one of {', '.join(known)}, not {d.shown(found['connector'])}{hint}")
+        return found
+    if found["settings"] is not None:
+        found["settings"] = read_settings(connector, found["settings"], d.within(path, "settings"), faults)
+    files, where = found["secretFiles"], d.within(path, "secretFiles")
+    if not isinstance(files, Mapping) or not all(isinstance(name, str) and name for name in files.values()):
+        faults.add(where, "must be an object: the name of a secret → the file it stands in")
+        found["secretFiles"] = {}
+    else:
+        d.unknown(files, [one.name for one in connector.settings if one.secret], where, faults)
+    return found
+
+
+_LIST: Final = d.record(accounts=d.need(d.list_of(_account, most=MOST_ACCOUNTS)))
+
+
+def _shape(value: Any, path: str, faults: d.Faults) -> Any:
+    found = _LIST(value, path, faults)
+    seen: set[tuple[Any, Any]] = set()
+    for place, one in enumerate(found["accounts"] or ()):
+        key = (str(one["connector"]), str(one["merchant"]))
+        if key in seen:
+            faults.add(f"{path}.accounts[{place}]", "is the same account as one before: connector and merchant")
+        seen.add(key)
+    return found
+
+
+def _rows(target: Target) -> dict[tuple[str, str], AcquirerAccount]:
+    rows = AcquirerAccount.objects.filter(channel=target.channel_there).order_by("-id")
+    return {(row.connector, row.acquirer_merchant_id): row for row in rows}
+
+
+def _texts(target: Target, files: Mapping[str, str], path: str, faults: d.Faults) -> dict[str, str]:
+    """The secrets that stand in files beside the document; a last line's end is no part of one."""
+    found: dict[str, str] = {}
+    for name, file in files.items():
+        try:
+            text = Path(target.folder, file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            folder = d.shown(str(target.folder))
+            faults.add(d.within(path, name), f"{d.shown(file)} cannot be read as text; it is looked for in {folder}")
+        else:
+            found[name] = text.rstrip("\r\n")
+    return found
+
+
+def _check(target: Target, value: Mapping[str, Any], path: str, faults: d.Faults) -> None:
+    there = _rows(target)
+    for place, one in enumerate(value["accounts"]):
+        where = f"{path}.accounts[{place}]"
+        row, connector = there.get((one["connector"], one["merchant"])), acquirers()[one["connector"]]
+        if one["settings"] is None and row is None:
+            read_settings(connector, {}, d.within(where, "settings"), faults)
+        before = len(faults)
+        texts = _texts(target, one["secretFiles"], d.within(where, "secretFiles"), faults)
+        if len(faults) == before:
+            kept = row.secrets_set if row is not None else {}
+            read_secrets(connector, texts, kept, d.within(where, "secretFiles"), faults)
+
+
+def _apply(target: Target, value: Mapping[str, Any]) -> None:
+    there = _rows(target)
+    for one in value["accounts"]:
+        key = (one["connector"], one["merchant"])
+        row = there.get(key) or AcquirerAccount(
+            channel=target.channel_there, connector=one["connector"], acquirer_merchant_id=one["merchant"]
+        )
+        for name in _NAMED:
+            if one[name] is not None:
+                setattr(row, name, list(one[name]) if isinstance(one[name], tuple) else one[name])
+        row.active = one["active"]
+        set_secrets(row, _texts(target, one["secretFiles"], "", d.Faults()))
+        row.save()
+    forget_after_commit()
+
+
+def _show(target: Target) -> dict[str, Any]:
+    rows = sorted(_rows(target).values(), key=lambda row: row.id)
+    return {
+        "accounts": [
+            {"connector": row.connector, "merchant": row.acquirer_merchant_id, "name": row.name, "brands": row.brands,
+             "currencies": row.currencies, "settings": row.settings, "active": row.active}
+            for row in rows
+        ]
+    }  # fmt: skip
+
+
+def _brief(target: Target) -> dict[str, Any]:
+    """With the moments at which secrets were set: a new key is a change."""
+    rows = sorted(_rows(target).values(), key=lambda row: row.id)
+    shown = _show(target)["accounts"]
+    return {
+        "accounts": [
+            one | ({"secretsSet": row.secrets_set} if row.secrets_set else {})
+            for one, row in zip(shown, rows, strict=True)
+        ]
+    }
+
+
+ACQUIRERS: Final = Section(
+    name="acquirers", shape=_shape, check=_check, apply=_apply, show=_show, brief=_brief,
+    about="Accounts at processors, each named by connector and merchant. A secret comes from a file beside the "
+    "document. Accounts that are not named stay.",
+)  # fmt: skip
