@@ -77,6 +77,7 @@ TARGETS: Final = _rows(
     ("P4.thinks",  "statements and transactions open while the acquirer thinks", "",     0.0,   0.0),
     ("P5.flight",  "payments in flight at an acquirer that takes 2 s",           "",   200.0, 1000.0, AT_LEAST),
     ("P5.harm",    "p99 beside them ÷ p99 alone, payments of another connector", "×",    1.5,   1.15),
+    ("P5.acquirer", "the same, payments of a second, fast acquirer",             "×",    1.5,   1.15),
     ("P6.post.cpu", "CPU of a payment, most rows ÷ fewest",                      "×",    1.15,  1.05),
     ("P6.post.p99", "p99 of a payment, most rows ÷ fewest",                      "×",    1.15,  1.05),
     ("P6.get.cpu", "CPU of GET by id, most rows ÷ fewest",                       "×",    1.15,  1.05),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gateway import identifiers
 from tests.benchmarks import load, traffic
-from tests.benchmarks.ground import PRODUCT, Ground, free_port
+from tests.benchmarks.ground import Ground, free_port
 from tests.benchmarks.options import Options
 from tests.benchmarks.report import say
 from tests.benchmarks.saturation import Numbers, figure
@@ -22,6 +22,9 @@ THREADS: Final = 192
 """Of each of two web workers: connections spread over them by chance, so each gets room for more than half."""
 OTHERS_RATE: Final = 50.0
 EXTERNAL: Final = (("testMode", "EXTERNAL"),)
+AT_SECOND: Final = (*EXTERNAL, ("currency", "USD"))
+"""The slow acquirer's account takes EUR, the second one's USD."""
+SITE: Final = "tests.benchmarks.second:application"
 
 
 def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[str, Any]]:
@@ -31,26 +34,27 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         from gateway.connectors.stub.control import StubControl
     except ImportError as missing:
         why = f"no stub acquirer yet ({missing.name})"
-        return [Gap(target=name, why=why) for name in ("P4.thinks", "P5.flight", "P5.harm")], {}
+        return [Gap(target=name, why=why) for name in ("P4.thinks", "P5.flight", "P5.harm", "P5.acquirer")], {}
     # Every thread keeps a database connection.
     ground.restart(max_connections=2 * THREADS + 50)
     shop = ground.prepare_product("waiting")
-    _open_account(ground, shop)
-    port = free_port()
-    log = ground.var / "acquirer.jsonl"
-    arguments = ["gateway.connectors.stub.acquirer", "--port", str(port), "--log", str(log)]
-    acquirer = Program("acquirer", arguments, var=ground.var, environment=ground.environment("waiting"))
-    ground.keep(acquirer)
-    acquirer.start()
+    _open_accounts(ground, shop)
+    ports = {name: free_port() for name in ("slow", "second")}
+    for name, port in ports.items():
+        log = ground.var / f"{name}.jsonl"
+        arguments = ["gateway.connectors.stub.acquirer", "--port", str(port), "--log", str(log)]
+        acquirer = Program(name, arguments, var=ground.var, environment=ground.environment("waiting"))
+        ground.keep(acquirer)
+        acquirer.start()
     site = ground.open_site(
-        "waiting", PRODUCT, "waiting", threads=THREADS, GATEWAY_STUB_ACQUIRER=f"127.0.0.1:{port}",
-        GATEWAY_ACQUIRER_MAX_IN_FLIGHT=str(THREADS),
+        "waiting", SITE, "waiting", threads=THREADS, GATEWAY_STUB_ACQUIRER=f"127.0.0.1:{ports['slow']}",
+        GATEWAY_ACQUIRER_MAX_IN_FLIGHT=str(THREADS), SECOND_ACQUIRER=f"127.0.0.1:{ports['second']}",
     )  # fmt: skip
-    control = StubControl(f"127.0.0.1:{port}")
-    fast, slow = traffic.payments(shop), traffic.payments(shop, more=EXTERNAL)
+    control = StubControl(f"127.0.0.1:{ports['slow']}")
+    fast, slow, second = (traffic.payments(shop, more=more) for more in ((), EXTERNAL, AT_SECOND))
     numbers = Numbers()
     # Every connection of the pool is opened once, at a time that nobody measures.
-    for make in (fast, slow):
+    for make in (fast, slow, second):
         load.closed(site.port, make, seconds=2, first=numbers.take(), connections=IN_FLIGHT).result()
     control.steer(delay_ms=int(LONG_S * 1000))
     thinks = _open_while_thinking(ground, site.port, slow, numbers)
@@ -60,14 +64,16 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     rate = 1.2 * IN_FLIGHT / THINKS_S
     rounds: list[dict[str, float]] = []
     for _ in range(max(2, options.rounds // 2)):
-        found = {}
-        for name, make in (("alone", fast), ("beside", slow)):
+        found: dict[str, float] = {}
+        # Who is measured, beside which crowd: the same payments at the same rate, of which one crowd has to wait.
+        for name, make, crowds in (("alone", fast, fast), ("beside", fast, slow), ("second_alone", second, second),
+                                   ("second_beside", second, slow)):  # fmt: skip
             crowd = load.opened(
-                site.port, make, seconds=seconds, first=numbers.take(), rate=rate, connections=THREADS * 2 - 60
+                site.port, crowds, seconds=seconds, first=numbers.take(), rate=rate, connections=THREADS * 2 - 60
             )
             time.sleep(THINKS_S / 4)
             measured = load.opened(
-                site.port, fast, seconds=seconds - THINKS_S, first=numbers.take(), rate=OTHERS_RATE, connections=32
+                site.port, make, seconds=seconds - THINKS_S, first=numbers.take(), rate=OTHERS_RATE, connections=32
             )
             if name == "beside":
                 found["in_flight"] = _in_flight(ground, seconds - THINKS_S)
@@ -78,25 +84,33 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
             }  # fmt: skip
         rounds.append(found)
         say(f"  { {name: round(value, 2) for name, value in found.items()} }")
-    p50 = [round(statistics.median(one[f"{name}_p50_ms"] for one in rounds), 2) for name in ("alone", "beside")]
+    alone, beside, second_alone, second_beside = (
+        round(statistics.median(one[f"{name}_p50_ms"] for one in rounds), 2)
+        for name in ("alone", "beside", "second_alone", "second_beside")
+    )
     return [
         Figure(target="P4.thinks", measured=thinks),
         figure("P5.flight", [one["in_flight"] for one in rounds], f"{THREADS} threads in each of 2 workers"),
         figure(
             "P5.harm", [one["beside_p99_ms"] / one["alone_p99_ms"] for one in rounds],
-            f"median {p50[0]} ms alone, {p50[1]} ms beside them",
+            f"median {alone} ms alone, {beside} ms beside them",
+        ),
+        figure(
+            "P5.acquirer", [one["second_beside_p99_ms"] / one["second_alone_p99_ms"] for one in rounds],
+            f"median {second_alone} ms alone, {second_beside} ms beside them",
         ),
     ], {"waiting": rounds}  # fmt: skip
 
 
-def _open_account(ground: Ground, shop: traffic.Shop) -> None:
+def _open_accounts(ground: Ground, shop: traffic.Shop) -> None:
     with ground.connect("waiting") as connection:
-        connection.execute(
-            "INSERT INTO gateway_acquireraccount"
-            " (id, channel_id, connector, name, acquirer_merchant_id, brands, currencies, settings, active)"
-            " VALUES (%s, %s, 'stub', 'slow', 'M1', '{}', '{}', '{}', true)",
-            (identifiers.row_id(), shop.entity),
-        )
+        for connector, currency in (("stub", "EUR"), ("second", "USD")):
+            connection.execute(
+                "INSERT INTO gateway_acquireraccount"
+                " (id, channel_id, connector, name, acquirer_merchant_id, brands, currencies, settings, active)"
+                " VALUES (%s, %s, %s, %s, 'M1', '{}', ARRAY[%s], '{}', true)",
+                (identifiers.row_id(), shop.entity, connector, connector, currency),
+            )
 
 
 def _open_while_thinking(ground: Ground, port: int, slow: traffic.Make, numbers: Numbers) -> float:
