@@ -57,6 +57,9 @@ class AcquirerForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name in ("brands", "currencies"):
+            if name in self.fields:
+                self.fields[name].widget = UnfoldAdminTextInputWidget()
         kept = self.instance.settings or {}
         for one in self.at.settings if self.at is not None else ():
             field = self.fields.get(name_of(one))

@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from gateway import clock, rights
 from gateway.admin import plots
@@ -97,6 +98,11 @@ class Account:
         return self.sum(1)
 
     @property
+    def is_quiet(self) -> bool:
+        """Nothing to tell beyond its line in the table."""
+        return not (self.hours or self.breakers or self.links or self.faults)
+
+    @property
     def rate(self) -> float | None:
         asked = self.approved + self.declined
         return round(100 * self.approved / asked, 1) if asked else None
@@ -114,7 +120,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     _faults(found, told("acquirer-faults", scope, _FAULTS))
     _breakers(found)
     _links(found)
-    accounts = list(found.values())
+    accounts = sorted(found.values(), key=lambda own: -sum(own.sum(place) for place in range(3)))
     for own in accounts:
         own.picture = _by_hour(own)
     return {
@@ -190,11 +196,14 @@ def _breakers(found: Mapping[Key, Account]) -> None:
         key = (row.connector, row.channel, row.account)
         if key in found and (row.process, key) not in seen:
             tone = {"closed": "good", "half-open": "warn"}.get(row.state, "bad")
-            found[key].breakers.append({"row": row, "tone": tone, "words": _WORDS[row.state]})
+            found[key].breakers.append({"row": row, "tone": tone, "words": _(_WORDS[row.state])})
         seen.add((row.process, key))
 
 
-_WORDS: Final = {"closed": "closed again", "half-open": "half open: single payments try it", "open": "open"}
+_WORDS: Final = {
+    "closed": gettext_noop("closed again"), "half-open": gettext_noop("half open: single payments try it"),
+    "open": gettext_noop("open: left alone"),
+}  # fmt: skip
 
 
 def _links(found: Mapping[Key, Account]) -> None:

@@ -19,12 +19,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import TabularInline
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from gateway import rights, work
 from gateway.admin import agreeing
 from gateway.admin.kit import OfMerchant, actor
-from gateway.configuration.routing import FIRST_TYPES, MOST_TARGETS, MOST_WEIGHT, conditions_of
+from gateway.configuration.routing import FIRST_TYPES, MOST_TARGETS, MOST_WEIGHT
 from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
 from gateway.payments import rerouting
 
@@ -71,6 +71,9 @@ class RuleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name in ("brands", "currencies", "countries"):
+            if name in self.fields:
+                self.fields[name].widget = UnfoldAdminTextInputWidget()
         if "bins" in self.fields and self.instance.bins:
             self.initial["bins"] = "\n".join(self.instance.bins)
 
@@ -119,6 +122,7 @@ class TargetInline(TabularInline):
     model = RoutingTarget
     formset = TargetFormSet
     fields = ("account", "weight", "position")
+    ordering_field = "position"
     extra = 1
     max_num = MOST_TARGETS
     verbose_name = gettext_lazy("account")
@@ -214,10 +218,14 @@ class RoutingRuleAdmin(OfMerchant):
 
     @display(description=gettext_lazy("when"))
     def when(self, row: RoutingRule) -> str:
-        found = [
-            f"{name} {', '.join(value) if isinstance(value, list) else value}"
-            for name, value in conditions_of(row).items()
-        ]
+        lists = ((_("brands"), row.brands), ("BIN", row.bins), (_("currencies"), row.currencies),
+                 (_("countries"), row.countries), (_("types"), row.payment_types))  # fmt: skip
+        found = [f"{name} {', '.join(values)}" for name, values in lists if values]
+        if row.amount_currency:
+            low, high = row.amount_from, row.amount_to
+            found.append(
+                f"{low if low is not None else '…'} – {high if high is not None else '…'} {row.amount_currency}"
+            )
         return "; ".join(found) or _("always")
 
     @display(description=gettext_lazy("goes to"))

@@ -297,7 +297,7 @@ def test_the_health_page_counts_own_accounts_and_tells_of_breakers_and_faults(
     assert "Down there" in page
     assert "Not ours" not in page
     assert "100.0 %" in page
-    assert ">open</span>" in page
+    assert "open: left alone" in page
     assert "2 of 2 questions found nobody" in page
     assert "no line" in page
     assert signed_in(person("clerk", Role.CLERK, shop.merchant)).get(f"{ACCOUNTS}health/").status_code == 403
