@@ -16,6 +16,7 @@ from uuid import UUID
 
 from gateway.connectors import rules
 from gateway.connectors.guarded import guarded
+from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import Connector
 from gateway.connectors.rules import Candidate, Choice, Facts, Rule, Table, Target
@@ -25,7 +26,7 @@ from gateway.rows import execute
 
 INTERNAL: Final = "INTERNAL"
 
-_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY)
+_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY, ISO8583)
 _OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NOBODY)
 """They answer in this process: nothing to guard, and no account leads to them; only INTERNAL and risk checks do."""
 CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType(

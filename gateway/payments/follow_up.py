@@ -67,7 +67,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
             raise _nothing_there(operation, request.parameters)
         decision = decided(operation, chain, target, request.parameters)
         # Before anything is begun: a payment whose card does not open must not hang.
-        if operation.needs_card and not decision.code and means is None:
+        wanted = operation.needs_card or CONNECTORS[target.connector].asks_with_means
+        if wanted and not decision.code and means is None:
             means = _opened_means(chain.first.id)
         row = new_follow_up(operation, target, decision, request)
         raising = None if decision.code else chain.first

@@ -1,0 +1,138 @@
+"""The connector of card acquirers that speak ISO 8583.
+
+Requests (0100, 0200) cannot be asked about: without an answer they are taken back by a reversal advice (0420), which is
+repeated until the host answers it. Advices and reversals (0220, 0400) are themselves repeated: their answer is the
+outcome. Source: ISO 8583:1987, message repeats and reversals; docs/connectors/iso8583.md.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway.connectors.iso8583.answers import reply_to, word_of
+from gateway.connectors.iso8583.link import Unanswered, Unreachable, link_to
+from gateway.connectors.iso8583.mapping import masked, message_of
+from gateway.connectors.iso8583.question import KINDS, Question, Unsendable, question
+from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, terminal_of
+from gateway.connectors.iso8583.wire import BadMessage
+from gateway.connectors.means import Card, TokenAccount
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+
+ACQUIRER_DOWN: Final = "900.100.600"
+NOT_SET_UP: Final = "500.100.401"
+NOT_SENDABLE: Final = "600.100.100"
+MOST_REMEMBERED: Final = 4_096
+"""Payments whose reversal this process has sent: the next one says that it is a repeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """A message ready to go, and what is kept of it."""
+
+    asked: Question
+    message: dict[str, str]
+    sent: Mapping[str, Any]
+
+
+class Iso8583:
+    """Many accounts at many hosts: each account's settings name its own."""
+
+    name = "iso8583"
+    operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB"})
+    takes = frozenset({Card.kind, TokenAccount.kind})
+    required: frozenset[str] = frozenset()
+    redirects = False
+    settings = SETTINGS
+    asks_with_means = True
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """Without a link nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
+        try:
+            written = _written(request)
+            answer = _asked(request, written)
+        except NotSetUp as fault:
+            return AcquirerReply(code=NOT_SET_UP, received={"unsent": str(fault)}, elsewhere=True)
+        except (Unsendable, BadMessage) as fault:
+            return AcquirerReply(code=NOT_SENDABLE, received={"unsent": str(fault)}, elsewhere=True)
+        except Unreachable as fault:
+            sent = written.sent
+            return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, elsewhere=True)
+        return reply_to(written.asked, answer, written.sent)
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        """An advice or a reversal is repeated; nobody can be asked about a request."""
+        kind = KINDS.get(request.operation)
+        if kind is None or not kind.advice:
+            mti = kind.mti if kind is not None else ""
+            return NeverArrived(sent={"mti": mti}, received={"inquiry": "a request cannot be asked about"})
+        written = _or_silence(request, repeat=True)
+        return reply_to(written.asked, _asked_or_silence(request, written), written.sent, repeat=True)
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        """A reversal advice; the next one for the same payment says that it is a repeat."""
+        written = _or_silence(request, repeat=_sent_before(request.payment), void=True)
+        return word_of(written.asked, _asked_or_silence(request, written), written.sent)
+
+
+ISO8583: Final = Iso8583()
+
+_reversed: OrderedDict[UUID, None] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _written(request: AcquirerRequest, *, repeat: bool = False, void: bool = False) -> _Written:
+    asked = question(request, terminal_of(request.account), void=void)
+    message = message_of(asked, repeat=repeat)
+    return _Written(asked=asked, message=message, sent=masked(message, asked))
+
+
+def _or_silence(request: AcquirerRequest, *, repeat: bool, void: bool = False) -> _Written:
+    try:
+        return _written(request, repeat=repeat, void=void)
+    except (NotSetUp, Unsendable) as fault:
+        raise Silence(str(fault), {}) from None
+
+
+def _asked(request: AcquirerRequest, written: _Written) -> dict[str, str]:
+    """Send, and wait for the answer: connecting and answering together take the acquirer's timeout at most."""
+    deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
+    try:
+        return link_to(written.asked.terminal).ask(written.message, deadline)
+    except Unanswered as fault:
+        raise Silence(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
+
+
+def _asked_or_silence(request: AcquirerRequest, written: _Written) -> dict[str, str]:
+    try:
+        return _asked(request, written)
+    except (Unreachable, BadMessage) as fault:
+        raise Silence(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
+
+
+def _sent_before(payment: UUID) -> bool:
+    """Whether this process has sent the payment's reversal; from now on it has."""
+    with _lock:
+        before = payment in _reversed
+        _reversed[payment] = None
+        _reversed.move_to_end(payment)
+        while len(_reversed) > MOST_REMEMBERED:
+            _reversed.popitem(last=False)
+    return before
+
+
+def _forked() -> None:
+    """The lock may have been held by a thread that did not come along."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)

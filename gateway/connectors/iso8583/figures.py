@@ -1,0 +1,32 @@
+"""Figures of links for Prometheus. Each process has links of its own; a figure sums what all of them count."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge
+
+from gateway import metrics
+
+CHANGES: Final = Counter(
+    "tollhouse_link_changes", "How often links to hosts went up, down or idle", ["link", "state"], registry=metrics.OWN
+)
+UP: Final = Gauge(
+    "tollhouse_link_up", "1 when the process whose link changed last has it up", ["link"], registry=metrics.OWN,
+    multiprocess_mode="mostrecent",
+)  # fmt: skip
+STRAYS: Final = Counter(
+    "tollhouse_link_strays", "Answers nobody waited for: late, duplicate, unknown, unreadable", ["link", "kind"],
+    registry=metrics.OWN,
+)  # fmt: skip
+
+
+def link_is(label: str, state: str) -> None:
+    """A link changed."""
+    CHANGES.labels(label, state).inc()
+    UP.labels(label).set(1 if state == "up" else 0)
+
+
+def stray(label: str, kind: str) -> None:
+    """An answer came that nobody waited for."""
+    STRAYS.labels(label, kind).inc()

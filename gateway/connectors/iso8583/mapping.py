@@ -1,0 +1,41 @@
+"""Questions as messages: pure functions around the table of data elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.connectors.iso8583.elements import ELEMENTS
+from gateway.connectors.iso8583.private import shown
+from gateway.connectors.iso8583.question import KINDS, Question
+from gateway.masking import mask_pan
+
+
+def message_of(asked: Question, *, repeat: bool = False) -> dict[str, str]:
+    """The message itself, card number and all: DE number → text."""
+    mti = KINDS[asked.kind].mti
+    found = {"t": mti[:3] + "1" if repeat else mti}
+    for row in ELEMENTS:
+        if asked.kind in row.kinds.split():
+            number = asked.terminal.private_field if row.number == "48" else row.number
+            if text := row.fill(asked):
+                found[number] = text
+    return found
+
+
+def masked(message: Mapping[str, str], asked: Question) -> dict[str, Any]:
+    """The message as the exchange keeps it."""
+    kept: dict[str, Any] = {"mti": message["t"]}
+    kept |= {number: text for number, text in message.items() if number != "t"}
+    if "2" in kept:
+        kept["2"] = mask_pan(kept["2"])
+    if asked.terminal.private_field in kept:
+        kept[asked.terminal.private_field] = shown(asked.parts)
+    return kept
+
+
+def key_of(message: Mapping[str, str]) -> tuple[str, str, str, str]:
+    """What the answer to a message repeats: its type, and DE11, DE37 and DE41 of the message."""
+    mti = message["t"]
+    answered = f"{mti[:2]}{int(mti[2]) + 1}0" if mti[2] in "024" else mti
+    return answered, message.get("11", ""), message.get("37", "").strip(), message.get("41", "").strip()

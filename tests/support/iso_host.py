@@ -1,0 +1,262 @@
+"""An ISO 8583 host for tests: real sockets, books of its own, and every way to misbehave."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from gateway.connectors.iso8583 import link
+from gateway.connectors.iso8583.wire import Wire
+from gateway.models import AcquirerAccount, Channel
+
+PATIENCE_S = 20.0
+TIMEOUT_S = 1.0
+Message = dict[str, str]
+ECHOED = ("3", "4", "7", "11", "12", "13", "37", "41", "42", "49", "70")
+
+
+@dataclass(slots=True, kw_only=True)
+class Booked:
+    """One message that the host took in. ``left``: what of it stands, in minor units."""
+
+    mti: str
+    amount: int
+    left: int
+    answer: Message
+    payment: str
+    reversed: bool = False
+    captured: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Behaviour:
+    """What happens to the next message of a type. ``arrives``: it reaches the books. ``how``: what becomes of the
+    answer: sent, lost, cut (half of it, then hung up), twice, split, garbage, held."""
+
+    mti: str
+    how: str = "sent"
+    arrives: bool = True
+    change: dict[str, str | None] = field(default_factory=dict)
+
+
+class IsoHost:
+    """Listens on a free port from the start. ``declines``: minor units → DE39; ``answers``: fields added to every
+    answer; ``network``: DE39 of every 0810, '' for silence."""
+
+    def __init__(self, wire: Wire | None = None) -> None:
+        self.wire = wire or Wire()
+        self.declines: dict[int, str] = {5100: "51", 1000: "10"}
+        self.answers: Message = {}
+        self.network = "00"
+        self.log: list[Message] = []
+        self.booked: dict[tuple[str, str], Booked] = {}
+        self.gone: set[tuple[str, str]] = set()
+        self.connections = 0
+        self._plans: list[Behaviour] = []
+        self._held: list[tuple[Callable[[bytes], None], bytes]] = []
+        self._lines: list[socket.socket] = []
+        self._lock = threading.RLock()
+        self._ended = False
+        self.port = 0
+        self.start()
+
+    # --- steering -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Listen, again on the same port after a stop."""
+        self._ended = False
+        self._server = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._server.getsockname()[1]
+        self._thread = threading.Thread(target=self._listen, args=(self._server,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Hang up and stop listening."""
+        self._ended = True
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.hang_up()
+        self._thread.join(PATIENCE_S)
+
+    def hang_up(self) -> None:
+        for line in self._lines:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+        self._lines.clear()
+
+    def next(self, mti: str, how: str = "sent", *, arrives: bool = True, times: int = 1, **change: str | None) -> None:
+        """The next messages of a type go like this. ``de39="05"`` changes a field of the answer, None leaves it out."""
+        fields = {name.removeprefix("de"): value for name, value in change.items()}
+        with self._lock:
+            for _ in range(times):
+                self._plans.append(Behaviour(mti=mti, how=how, arrives=arrives, change=fields))
+
+    def release(self, *, backwards: bool = False) -> None:
+        """Send what was held."""
+        with self._lock:
+            held, self._held = self._held, []
+        for send, octets in reversed(held) if backwards else held:
+            send(octets)
+
+    def push(self, octets: bytes) -> None:
+        """Send any octets on every line."""
+        for line in self._lines:
+            line.sendall(octets)
+
+    def wait(self, condition: Callable[[], Any], what: str = "it") -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"never came: {what}"
+            time.sleep(0.005)
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def seen(self, mti: str) -> list[Message]:
+        return [message for message in self.log if message["t"] == mti]
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def of(self, payment: str) -> Booked:
+        """What is booked for a payment, by the id in DE63."""
+        (found,) = [row for row in self.booked.values() if row.payment == payment]
+        return found
+
+    # --- the line -------------------------------------------------------------------------------------------------
+
+    def _listen(self, server: socket.socket) -> None:
+        while not self._ended:
+            try:
+                line, _ = server.accept()
+            except OSError:
+                return
+            self.connections += 1
+            self._lines.append(line)
+            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+
+    def _serve(self, line: socket.socket) -> None:
+        rest = b""
+        with line, contextlib.suppress(OSError):
+            while octets := line.recv(65_536):
+                frames, rest = self.wire.cut(rest + octets)
+                for frame in frames:
+                    self._message(self.wire.message(frame), line)
+
+    def _message(self, message: Message, line: socket.socket) -> None:
+        with self._lock:
+            self.log.append(message)
+            plan = next((one for one in self._plans if one.mti == message["t"]), Behaviour(mti=""))
+            if plan.mti:
+                self._plans.remove(plan)
+            answer = self._book(message) if plan.arrives else None
+        if answer is None:
+            return
+        answer = {name: text for name, text in (answer | plan.change).items() if text is not None}
+        self._out(self.wire.frame(answer), plan.how, line)
+
+    def _out(self, octets: bytes, how: str, line: socket.socket) -> None:
+        def send(some: bytes) -> None:
+            with contextlib.suppress(OSError):
+                line.sendall(some)
+
+        match how:
+            case "sent":
+                send(octets)
+            case "twice":
+                send(octets + octets)
+            case "split":
+                for place in range(len(octets)):
+                    send(octets[place : place + 1])
+            case "garbage":
+                send(self.wire.framed(b"\x00\xffnot a message") + octets)
+            case "cut":
+                send(octets[: len(octets) // 2])
+                line.shutdown(socket.SHUT_RDWR)
+            case "held":
+                with self._lock:
+                    self._held.append((send, octets))
+
+    # --- the books ------------------------------------------------------------------------------------------------
+
+    def _book(self, message: Message) -> Message | None:
+        """The answer to a message, once it is booked; None for none."""
+        mti = message["t"]
+        if mti == "0800":
+            return self._answer(message, self.network) if self.network else None
+        if mti == "0810":
+            return None
+        key = (message["11"], message["37"])
+        first = mti[:3] + "0"
+        if (known := self.booked.get(key)) is not None:
+            again = mti.endswith("1")
+            return known.answer if again else self._answer(message, "94")
+        if key in self.gone:
+            return self._answer(message, "05")
+        amount = int(message["4"])
+        original = self._original(message)
+        code, left = "00", amount
+        if first in ("0100", "0200"):
+            code = self.declines.get(amount, "00")
+        elif original is None:
+            code = "25"
+            if first == "0420":
+                self.gone.add((message["90"][4:10], message["37"]))
+        elif first == "0220":
+            original.captured += amount
+        else:
+            original.left = int(message["95"][:12]) if "95" in message else 0
+            original.reversed = original.left == 0
+        changes: Message = {}
+        if code == "10":
+            changes["4"], left = f"{amount // 2:012}", amount // 2
+        elif code != "00":
+            left = 0
+        answer = self._answer(message, code) | changes
+        self.booked[key] = Booked(mti=first, amount=amount, left=left, answer=answer, payment=message.get("63", ""))
+        return answer
+
+    def _original(self, message: Message) -> Booked | None:
+        if "90" not in message:
+            return None
+        stan = message["90"][4:10]
+        return next((row for (own, _), row in self.booked.items() if own == stan), None)
+
+    def _answer(self, message: Message, code: str) -> Message:
+        answer = {number: message[number] for number in ECHOED if number in message}
+        answer |= {"t": f"{message['t'][:2]}{int(message['t'][2]) + 1}0", "39": code}
+        if message["t"][1] in "12" and code in ("00", "10"):
+            answer["38"] = f"A{message['11'][:5]}"
+        return answer | (self.answers if message["t"] != "0800" else {})
+
+
+@pytest.fixture
+def iso_host() -> Iterator[IsoHost]:
+    """A host, and little patience with it; links that were opened are closed at the end."""
+    host = IsoHost()
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S):
+        yield host
+        link.close_all()
+    host.stop()
+
+
+def settings_for(host: IsoHost, **more: str) -> dict[str, str]:
+    return {
+        "host": "127.0.0.1", "port": str(host.port), "terminal": "TERM0001", "institution": "12345", "mcc": "5942",
+        "name": "Example Shop", "city": "Munich", "country": "DE", "echo_s": "0", **more,
+    }  # fmt: skip
+
+
+def account_at_host(channel: Channel, host: IsoHost, **more: str) -> AcquirerAccount:
+    return AcquirerAccount.objects.create(
+        channel=channel, connector="iso8583", acquirer_merchant_id="MERCHANT-1", settings=settings_for(host, **more)
+    )
