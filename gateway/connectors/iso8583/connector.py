@@ -60,9 +60,9 @@ class Iso8583:
             written = _written(request)
             answer = _asked(request, written)
         except NotSetUp as fault:
-            return AcquirerReply(code=NOT_SET_UP, received={"unsent": str(fault)}, elsewhere=True)
+            return _unsent(request, NOT_SET_UP, str(fault))
         except (Unsendable, BadMessage) as fault:
-            return AcquirerReply(code=NOT_SENDABLE, received={"unsent": str(fault)}, elsewhere=True)
+            return _unsent(request, NOT_SENDABLE, str(fault))
         except Unreachable as fault:
             sent = written.sent
             return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, elsewhere=True)
@@ -87,6 +87,12 @@ ISO8583: Final = Iso8583()
 
 _reversed: OrderedDict[UUID, None] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerReply:
+    """Nothing left the house."""
+    sent = {"operation": request.operation, "transaction": request.payment.hex}
+    return AcquirerReply(code=code, sent=sent, received={"unsent": why}, elsewhere=True)
 
 
 def _written(request: AcquirerRequest, *, repeat: bool = False, void: bool = False) -> _Written:
