@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,6 +61,7 @@ class IsoHost:
         self.booked: dict[tuple[str, str], Booked] = {}
         self.gone: set[tuple[str, str]] = set()
         self.connections = 0
+        self.tls: ssl.SSLContext | None = None
         self._plans: list[Behaviour] = []
         self._held: list[tuple[Callable[[bytes], None], bytes]] = []
         self._lines: list[socket.socket] = []
@@ -147,6 +149,8 @@ class IsoHost:
     def _serve(self, line: socket.socket) -> None:
         rest = b""
         with line, contextlib.suppress(OSError):
+            if self.tls is not None:
+                line = self.tls.wrap_socket(line, server_side=True)
             while octets := line.recv(65_536):
                 frames, rest = self.wire.cut(rest + octets)
                 for frame in frames:

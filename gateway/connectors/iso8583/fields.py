@@ -73,7 +73,7 @@ two or three digits before it."""
 
 ONE_FORMAT: Final = r"[0-9]{1,3}=(?:n|an|ans|b)(?:\.{2,3})?[0-9]{1,3}"
 FORMATS: Final = rf"(?:{ONE_FORMAT}(?: +{ONE_FORMAT}){{0,63}})?"
-"""What the setting ``fields`` looks like: ``39=n2 95=b28``."""
+"""What the setting ``fields`` looks like: ``39=n2 54=ans...255``."""
 _FORMAT: Final = re.compile(r"(n|ans?|b)(\.{2,3})?([0-9]{1,3})")
 
 # (text, numbers, lengths, bitmap) of each encoding; "b" packs digits two a byte, or sends bytes as they are.
@@ -95,7 +95,7 @@ def spec_of(encoding: str, formats: str = "") -> Spec:
     if encoding not in ENCODINGS:
         raise ValueError(f"no encoding {encoding!r}")
     if re.fullmatch(FORMATS, formats) is None:
-        raise ValueError("fields: number=format, e.g. 39=n2 95=b28")
+        raise ValueError("fields: number=format, e.g. 39=n2 54=ans...255")
     text, numbers, _, bitmap = ENCODINGS[encoding]
     own = dict(one.split("=") for one in formats.split())
     spec: dict[str, Mapping[str, Any]] = {

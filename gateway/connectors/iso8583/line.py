@@ -191,7 +191,7 @@ class Link:
         while (left := deadline - time.monotonic()) > 0 and not self._closing:
             for frame in self._frames(connection, min(left, TICK_S)):
                 message = self._take(frame, connection)
-                answered = answered or (message.get("t") == "0810" and message.get("11") == number)
+                answered = answered or (message.get("t", "")[:3] == "081" and message.get("11") == number)
                 if answered and message.get("39") != "00" and message.get("11") == number:
                     raise Fault(f"the host refused the sign-on: {message.get('39', 'no response code')}")
             if answered:
@@ -232,12 +232,11 @@ class Link:
             return {}
         if message["t"] == "0800":
             self._answer_host(message, connection)
-        elif message["t"] == "0810":
+        elif message["t"][:3] == "081":
             if self._echo is not None and message.get("11") == self._echo[0]:
                 self._echo = None
         else:
-            at = message.get("41", self.terminal.terminal).strip()
-            self._pending.hand_over((message["t"], message.get("11", ""), message.get("37", "").strip(), at), message)
+            self._pending.hand_over(key_of(message, answer=True, terminal=self.terminal.terminal), message)
         return message
 
     def _answer_host(self, message: Message, connection: Connection) -> None:

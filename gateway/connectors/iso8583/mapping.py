@@ -34,8 +34,12 @@ def masked(message: Mapping[str, str], asked: Question) -> dict[str, Any]:
     return kept
 
 
-def key_of(message: Mapping[str, str]) -> tuple[str, str, str, str]:
-    """What the answer to a message repeats: its type, and DE11, DE37 and DE41 of the message."""
+def key_of(message: Mapping[str, str], *, answer: bool = False, terminal: str = "") -> tuple[str, str, str, str]:
+    """What a message and its answer share: what kind of answer it is, DE11, DE37, and DE41 where it is told.
+
+    Of the answer's type three digits count: to a repeat (0421) some hosts answer 0430, as the standard lists it, some
+    repeat the last digit.
+    """
     mti = message["t"]
-    answered = f"{mti[:2]}{int(mti[2]) + 1}0" if mti[2] in "024" else mti
-    return answered, message.get("11", ""), message.get("37", "").strip(), message.get("41", "").strip()
+    kind = mti[:3] if answer else f"{mti[:2]}{int(mti[2]) + 1}"
+    return kind, message.get("11", ""), message.get("37", "").strip(), message.get("41", terminal).strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gateway.connectors.iso8583.fields import FORMATS, spec_of
 from gateway.connectors.iso8583.wire import HEADERS, Wire
@@ -28,7 +28,7 @@ SETTINGS: Final = (
     Setting(name="encoding", about="how messages are written", pattern="ascii|ascii-hex|bcd|ebcdic",
             allowed="ascii, ascii-hex, bcd or ebcdic", default="ascii"),
     Setting(name="fields", about="fields this host has in another format, in ISO notation", pattern=FORMATS,
-            allowed="number=format, separated by spaces: 39=n2 95=b28"),
+            allowed="number=format, separated by spaces: 39=n2 54=ans...255"),
     Setting(name="private_field", about="the field with 3DS, address and security code data", pattern="48|126",
             allowed="48 or 126", default="48"),
     Setting(name="institution", about="DE32, the acquiring institution", pattern=r"[0-9]{0,11}",
@@ -101,7 +101,7 @@ def terminal_of(account: Account) -> Terminal:
         ZoneInfo(given["time_zone"])
         port, echo_s = int(given["port"]), int(given["echo_s"])
         bytes.fromhex(given["tpdu"])
-    except (ValueError, OSError) as fault:
+    except (ValueError, OSError, ZoneInfoNotFoundError) as fault:
         raise NotSetUp(f"the account's settings do not do: {fault}") from None
     if given["header"] not in HEADERS or not 0 < port < 65_536:
         raise NotSetUp("the account's settings do not do: header or port")
