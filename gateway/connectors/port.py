@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -51,7 +52,9 @@ class AcquirerRequest:
     speaks of; ``parameters`` what may go onwards, by full name: what the merchant sent, and the proof of an
     authentication whoever made it; ``at`` when it was begun, the merchant's clock; ``account`` the merchant's account
     at the acquirer; ``return_url`` where a shopper comes back to who has to be sent elsewhere; ``learnt`` the
-    connector's own id of this very payment, where an earlier silence told one."""
+    connector's own id of this very payment, where an earlier silence told one; ``reversed_besides`` of a reversal: what
+    others took back, or may have, of the payment it speaks of, where the connector's messages are made anew
+    (``asks_with_means``)."""
 
     payment: UUID
     operation: str
@@ -64,6 +67,7 @@ class AcquirerRequest:
     account: Account = field(default_factory=Account)
     return_url: str = ""
     learnt: str = ""
+    reversed_besides: Decimal = Decimal(0)
 
     @property
     def card(self) -> Card | None:

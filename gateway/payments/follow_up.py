@@ -79,7 +79,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     else:
         raise Refused(BUSY)
     if row.status == Status.STARTED:
-        submit(row, CONNECTORS[row.connector], _question(row, target, means, request), request)
+        before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
+        submit(row, CONNECTORS[row.connector], _question(row, target, means, request, before), request)
     return row
 
 
@@ -105,7 +106,9 @@ def _nothing_there(operation: Operation, parameters: Parameters) -> Refused:
     return Refused(operation.unknown, status=404)
 
 
-def _question(row: Payment, target: Payment, means: Means | None, request: FollowUpRequest) -> AcquirerRequest:
+def _question(
+    row: Payment, target: Payment, means: Means | None, request: FollowUpRequest, reversed_besides: Decimal
+) -> AcquirerRequest:
     return AcquirerRequest(
         payment=row.id,
         operation=row.payment_type,
@@ -116,6 +119,7 @@ def _question(row: Payment, target: Payment, means: Means | None, request: Follo
         reference=target.connector_tx_id,
         parameters=onwards(request.parameters.values),
         account=account_at(CONNECTORS[row.connector], row.channel_id, row.account),
+        reversed_besides=reversed_besides,
     )
 
 

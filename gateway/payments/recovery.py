@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from gateway.masking import mask_text
 from gateway.models import OpenPayment, Payment, Status
 from gateway.money import Money
 from gateway.payments import screening, store
+from gateway.payments.chain import COUNTED, total
 from gateway.payments.follow_up import means_of_chain
 from gateway.payments.process import AGREED, IN_DOUBT_CODE, event_of, waiting_of
 from gateway.payments.states import Event, ImpossibleMove
@@ -197,10 +199,12 @@ def inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     if not connector.asks_with_means:
         return request
     about = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
+    others = Payment.objects.filter(referenced=payment.referenced, payment_type="RV").exclude(pk=payment.pk)
     return replace(
         request,
         means=means_of_chain(payment.chain),
         reference=about.connector_tx_id if about is not None else "",
+        reversed_besides=total(others.filter(status__in=COUNTED)) if payment.payment_type == "RV" else Decimal(0),
         parameters=onwards({**flat(payment.request), **payment.answer.get(AGREED, {})}),
     )
 

@@ -68,9 +68,10 @@ def _original(asked: Question) -> str:
 
 def _replacement(asked: Question) -> str:
     """What is left of the original when only part of it is taken back; nothing when all of it is."""
-    if asked.original is None or asked.own.amount >= asked.original.amount:
+    if asked.original is None or asked.reversed_besides + asked.own.amount >= asked.original.amount:
         return ""
-    return f"{asked.original.amount - asked.own.amount:012}{'0' * 12}{'0' * 18}"
+    left = asked.original.amount - asked.reversed_besides - asked.own.amount
+    return f"{left:012}{'0' * 12}{'0' * 18}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

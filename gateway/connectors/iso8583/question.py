@@ -21,6 +21,7 @@ import iso4217
 from gateway.connectors.iso8583.private import parts_of, written
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerRequest
+from gateway.money import Money
 
 MOST_MINOR_UNITS: Final = 10**12 - 1
 """DE4 has twelve digits."""
@@ -91,7 +92,7 @@ class Original:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One message to be written. ``own``: the payment's message, as later ones will name it; ``original``: the one it
-    speaks of, None for a first message."""
+    speaks of, None for a first message; ``reversed_besides``: of it, in minor units."""
 
     request: AcquirerRequest
     terminal: Terminal
@@ -99,6 +100,7 @@ class Question:
     own: Original
     original: Original | None
     parts: Mapping[str, str]
+    reversed_besides: int = 0
 
     def given(self, name: str) -> str:
         return self.request.parameters.get(name, "")
@@ -142,6 +144,7 @@ def question(request: AcquirerRequest, terminal: Terminal, *, void: bool = False
     return Question(
         request=request, terminal=terminal, kind=VOID if void else request.operation, own=own,
         original=own if void else None if first else earlier, parts=parts,
+        reversed_besides=Money(request.reversed_besides, request.money.currency).minor_units(),
     )  # fmt: skip
 
 
