@@ -25,7 +25,7 @@ from gateway.connectors.iso8583.question import KINDS, Question, Unsendable, que
 from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, terminal_of
 from gateway.connectors.iso8583.wire import BadMessage
 from gateway.connectors.means import Card, TokenAccount
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 
 ACQUIRER_DOWN: Final = "900.100.600"
 NOT_SET_UP: Final = "500.100.401"
@@ -51,7 +51,7 @@ class Iso8583:
     takes = frozenset({Card.kind, TokenAccount.kind})
     required: frozenset[str] = frozenset()
     redirects = False
-    settings = SETTINGS
+    settings: tuple[Setting, ...] = SETTINGS
     asks_with_means = True
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
