@@ -1,0 +1,68 @@
+"""The tables of docs/connectors/iso8583.md are those of the code (`UPDATE_SNAPSHOTS=1` writes them)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from gateway.connectors.iso8583 import codes
+from gateway.connectors.iso8583.elements import ELEMENTS
+from gateway.connectors.iso8583.fields import FIELDS
+from gateway.connectors.iso8583.private import PARTS
+from gateway.connectors.iso8583.question import KINDS
+from gateway.connectors.iso8583.terminal import SETTINGS
+from gateway.results import RESULT_CODES
+
+PAGE = Path(__file__).parents[4] / "docs" / "connectors" / "iso8583.md"
+
+
+def table(*rows: Iterable[str]) -> str:
+    head, *rest = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [head, ["---"] * len(head), *rest]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def tables() -> dict[str, str]:
+    every = " ".join(KINDS)
+    return {
+        "settings": table(
+            ("setting", "default", "allowed", ""),
+            *((f"`{one.name}`" + (" (required)" if one.required else ""), one.default, one.allowed, one.about)
+              for one in SETTINGS),
+        ),
+        "messages": table(
+            ("payment type", "message", "repeated", "answer", "DE3"),
+            *((name if name != "V" else "taken back", kind.mti, kind.mti[:3] + "1" if kind.advice else "never",
+               f"{kind.mti[:2]}{int(kind.mti[2]) + 1}0", kind.code or "the original's") for name, kind in KINDS.items()),
+        ),
+        "elements": table(
+            ("DE", "format", "name", "filled with", "in"),
+            *((row.number, FIELDS[row.number][0], FIELDS[row.number][1], row.about,
+               "all" if row.kinds == every or set(row.kinds.split()) == set(KINDS) else
+               row.kinds.replace("V", "taken back") if row.kinds.endswith(" V") else row.kinds) for row in ELEMENTS),
+        ),
+        "parts": table(
+            ("part", "what it is", "sent", "answered"),
+            *((part.number, part.about, "yes" if ">" in part.way else "", "yes" if "<" in part.way else "")
+              for part in PARTS),
+        ),
+        "codes": table(
+            ("DE39", "result code", "", "another acquirer may be asked"),
+            *((code, found, RESULT_CODES[found].description, "yes" if code in codes.ELSEWHERE else "")
+              for code, found in codes.RESULTS.items()),
+        ),
+    }  # fmt: skip
+
+
+def test_the_page_holds_the_tables_of_the_code() -> None:
+    text = PAGE.read_text()
+    for name, made in tables().items():
+        block = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+        found = block.search(text)
+        assert found is not None, name
+        if os.environ.get("UPDATE_SNAPSHOTS"):
+            text = text.replace(found[0], f"{found[1]}{made}{found[2]}")
+            PAGE.write_text(text)
+        assert f"<!-- {name} -->\n{made}\n<!-- end -->" in text
