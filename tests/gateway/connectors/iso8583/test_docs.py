@@ -25,7 +25,6 @@ def table(*rows: Iterable[str]) -> str:
 
 
 def tables() -> dict[str, str]:
-    every = " ".join(KINDS)
     return {
         "settings": table(
             ("setting", "default", "allowed", ""),
@@ -39,9 +38,9 @@ def tables() -> dict[str, str]:
         ),
         "elements": table(
             ("DE", "format", "name", "filled with", "in"),
-            *((row.number, FIELDS[row.number][0], FIELDS[row.number][1], row.about,
-               "all" if row.kinds == every or set(row.kinds.split()) == set(KINDS) else
-               row.kinds.replace("V", "taken back") if row.kinds.endswith(" V") else row.kinds) for row in ELEMENTS),
+            *((row.number, *FIELDS[row.number], row.about,
+               "all" if set(row.kinds.split()) == set(KINDS) else re.sub(r"\bV\b", "taken back", row.kinds))
+              for row in ELEMENTS),
         ),
         "parts": table(
             ("part", "what it is", "sent", "answered"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from django.test import override_settings
 
 from gateway import clock
 from gateway.connectors.iso8583.question import Original
@@ -13,6 +16,7 @@ from gateway.payments import recovery
 from tests.support.database import leaves, places_of
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.threads import at_once
 
 OK = "000.100.112"
 PAN = "4200000000000000"
@@ -271,6 +275,34 @@ def test_the_networks_reference_of_the_first_payment_goes_along_with_the_later_o
     assert one["48"] == "2204C1039203123"
     assert two["48"] == "2204M1036315483296210004567"
     assert (one["22"], two["22"], two["25"]) == ("812", "102", "08")
+
+
+def test_after_a_storm_of_faults_the_hosts_books_and_ours_agree(committed: Shop, iso_host: IsoHost) -> None:
+    """Goals, R1: lost before and after, cut off, garbled, twice, out of time; every payment ends as the host has it."""
+    account_at_host(committed.channel, iso_host)
+    dice = random.Random(9)
+    for mti, most in (("0200", 40), ("0420", 12), ("0421", 12)):
+        for _ in range(most):
+            how = dice.choice(["sent", "sent", "lost", "cut", "twice", "garbage", "split", "held"])
+            iso_host.next(mti, how, arrives=dice.random() < 0.7)
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=0.4):
+        for _ in range(5):
+            calls = [partial(committed.api.pay, testMode="EXTERNAL", amount=f"{20 + place}.00") for place in range(10)]
+            at_once(*calls)
+        for _ in range(30):
+            iso_host.release()
+            if not Payment.objects.exclude(status__in=("APPROVED", "DECLINED")).exists():
+                break
+            recover()
+    iso_host.release()
+    booked = {row.payment: row for row in iso_host.booked.values() if row.mti == "0200"}
+    kept = {row.id.hex: row for row in Payment.objects.all()}
+    assert len(kept) == 50
+    assert {row.status for row in kept.values()} == {"APPROVED", "DECLINED"}
+    assert len(iso_host.seen("0420")) > 5
+    for payment, row in kept.items():
+        stands = booked[payment].left if payment in booked else 0
+        assert stands == (int(row.amount * 100) if row.status == "APPROVED" else 0), payment
 
 
 def test_an_account_whose_settings_do_not_do_declines_and_says_why(shop: Shop, iso_host: IsoHost) -> None:
