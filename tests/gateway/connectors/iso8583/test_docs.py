@@ -33,8 +33,9 @@ def tables() -> dict[str, str]:
         ),
         "messages": table(
             ("payment type", "message", "repeated", "answer", "DE3"),
-            *((name if name != "V" else "taken back", kind.mti, kind.mti[:3] + "1" if kind.advice else "never",
-               f"{kind.mti[:2]}{int(kind.mti[2]) + 1}0", kind.code or "the original's") for name, kind in KINDS.items()),
+            *(("taken back" if name == "V" else name, kind.mti, kind.mti[:3] + "1" if kind.advice else "never",
+               f"{kind.mti[:2]}{int(kind.mti[2]) + 1}0", kind.code or "the original's")
+              for name, kind in KINDS.items()),
         ),
         "elements": table(
             ("DE", "format", "name", "filled with", "in"),
