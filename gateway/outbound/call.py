@@ -38,7 +38,8 @@ class Outcome:
     """What came of a call: a ``status`` with the first bytes of the answer, or a ``failure`` with its reason in words.
 
     ``cut``: the answer was longer than the limit. Header names are lower case. ``duration_ms``: looking up the name
-    and connecting included.
+    and connecting included. ``sent``: a part of the request may have left; never set before a connection (with TLS,
+    where there is any) stood.
     """
 
     status: int | None = None
@@ -49,6 +50,7 @@ class Outcome:
     reason: str = ""
     address: str = ""
     duration_ms: int = 0
+    sent: bool = False
 
     @property
     def is_success(self) -> bool:
@@ -73,28 +75,38 @@ def call(
     Raises ValueError for a method or header that we would not send.
     """
     started = time.monotonic()
+    course = _Course()
     try:
         target = url if isinstance(url, Target) else target_of(url)
         message = _message(method, target, headers or {}, body)
-        return _ask(method, target, message, started, timeout_s, limit_bytes, lines)
+        return _ask(method, target, message, course, started, timeout_s, limit_bytes, lines)
     except Forbidden as fault:
-        return _failed(Failure.FORBIDDEN, fault, started)
+        return _failed(Failure.FORBIDDEN, fault, started, course)
     except Unreachable as fault:
-        return _failed(Failure.UNREACHABLE, fault, started)
+        return _failed(Failure.UNREACHABLE, fault, started, course)
     except TimeoutError:
-        return _failed(Failure.TIMED_OUT, TimeoutError(f"no answer within {timeout_s:g} s"), started)
+        return _failed(Failure.TIMED_OUT, TimeoutError(f"no answer within {timeout_s:g} s"), started, course)
     except ssl.SSLError as fault:
-        return _failed(Failure.TLS, fault, started)
+        return _failed(Failure.TLS, fault, started, course)
     except (http.client.HTTPException, OSError) as fault:
-        return _failed(Failure.BROKEN, fault, started)
+        return _failed(Failure.BROKEN, fault, started, course)
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a call has come."""
+
+    sent: bool = False
 
 
 def _ask(
-    method: str, target: Target, message: bytes, started: float, timeout_s: float, limit_bytes: int, lines: Lines | None
-) -> Outcome:
+    method: str, target: Target, message: bytes, course: _Course, started: float, timeout_s: float, limit_bytes: int,
+    lines: Lines | None,
+) -> Outcome:  # fmt: skip
     deadline = started + timeout_s
     while True:
         taken, used = lines.take(target, deadline) if lines is not None else (line.connect(target, deadline), False)
+        course.sent = True
         try:
             outcome, reusable = _exchange(method, taken, message, started, limit_bytes)
         except BaseException as fault:
@@ -125,6 +137,7 @@ def _exchange(method: str, taken: Line, message: bytes, started: float, limit_by
             cut=len(body) > limit_bytes,
             address=taken.address,
             duration_ms=int((time.monotonic() - started) * 1000),
+            sent=True,
         )
     finally:
         answer.close()
@@ -145,6 +158,7 @@ def _message(method: str, target: Target, headers: Mapping[str, str], body: byte
     return f"{method} {target.path} HTTP/1.1\r\n{lines}\r\n".encode("ascii") + body
 
 
-def _failed(failure: Failure, fault: Exception, started: float) -> Outcome:
+def _failed(failure: Failure, fault: Exception, started: float, course: _Course) -> Outcome:
     words = str(fault) or type(fault).__name__
-    return Outcome(failure=failure, reason=words[:200], duration_ms=int((time.monotonic() - started) * 1000))
+    took = int((time.monotonic() - started) * 1000)
+    return Outcome(failure=failure, reason=words[:200], duration_ms=took, sent=course.sent)

@@ -191,19 +191,19 @@ def doubt(payment: Payment) -> bool:
 def inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     """The question as far as asking about it needs it: no card and no parameters, unless the connector says it does.
     Raises VaultError."""
+    about = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
     request = AcquirerRequest(
         payment=payment.id, operation=payment.payment_type, money=Money(payment.amount, payment.currency),
         brand=payment.brand, at=payment.created_at, learnt=payment.connector_tx_id,
+        reference=about.connector_tx_id if about is not None else "",
         account=account_at(connector, payment.channel_id, payment.account),
     )  # fmt: skip
     if not connector.asks_with_means:
         return request
-    about = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
     others = Payment.objects.filter(referenced=payment.referenced, payment_type="RV").exclude(pk=payment.pk)
     return replace(
         request,
         means=means_of_chain(payment.chain),
-        reference=about.connector_tx_id if about is not None else "",
         reversed_besides=total(others.filter(status__in=COUNTED)) if payment.payment_type == "RV" else Decimal(0),
         parameters=onwards({**flat(payment.request), **payment.answer.get(AGREED, {})}),
     )

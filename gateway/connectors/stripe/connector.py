@@ -1,0 +1,82 @@
+"""The connector of the card API: which verb answers which payment type.
+
+Source: Part A, What the service does, 5 (testMode=EXTERNAL); docs/connectors/card-api.md; decision 0034.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.connectors.means import Card
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
+from gateway.connectors.stripe import first, following, looking, table
+from gateway.connectors.stripe.account import SETTINGS, Unusable, setup_of
+from gateway.connectors.stripe.mapping import Unfit, text_of
+from gateway.connectors.stripe.question import FIRST, Question
+from gateway.connectors.stripe.wire import Talk
+
+NO_CHARGEBACKS: Final = "700.400.402"
+NOWHERE: Final = "600.200.500"
+_VERBS: Final[Mapping[str, Callable[[Question], AcquirerReply]]] = {
+    **dict.fromkeys(FIRST, first.pay),
+    "CP": following.capture,
+    "RF": following.refund,
+    "RV": following.reverse,
+}
+_NOT_OFFERED: Final[Mapping[str, str]] = {"CB": NO_CHARGEBACKS, "CR": NO_CHARGEBACKS}
+"""Disputes come from the processor, by its webhooks; nobody makes one here."""
+
+
+class CardApi:
+    """Asks the processor that the account names."""
+
+    name = "stripe"
+    operations = frozenset(_VERBS)
+    takes = frozenset({"", Card.kind})
+    required: frozenset[str] = frozenset()
+    redirects = False
+    settings: tuple[Setting, ...] = SETTINGS
+    asks_with_means = False
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """What the account or the processor does not allow is declined before anything is sent."""
+        verb = _VERBS.get(request.operation)
+        if verb is None:
+            return AcquirerReply(code=_NOT_OFFERED.get(request.operation, table.NOT_OFFERED))
+        if request.operation == "PA" and request.reference:
+            # Raising or renewing an authorization is not what every account may do.
+            return AcquirerReply(code=table.NOT_OFFERED)
+        if request.operation not in FIRST and not text_of(request.reference):
+            return AcquirerReply(code=NOWHERE)
+        sent = {"operation": request.operation, "account": request.account.merchant}
+        try:
+            return verb(_question(request))
+        except Unusable as fault:
+            return AcquirerReply(
+                code=table.ERROR, sent=sent, received={"unusable": str(fault)}, elsewhere=request.operation in FIRST
+            )
+        except Unfit as fault:
+            return AcquirerReply(code=fault.code, sent=sent, received={"unfit": str(fault)})
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        """By the payment's own mark on the processor's objects; nothing is sent a second time."""
+        try:
+            return looking.inquire(_question(request))
+        except (Unusable, Unfit) as fault:
+            raise Silence(str(fault), {"lookFor": request.payment.hex}) from None
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        """Cancel, or give back what was taken; repeatable."""
+        try:
+            return looking.take_back(_question(request))
+        except (Unusable, Unfit) as fault:
+            raise Silence(str(fault), {"takeBack": request.payment.hex}) from None
+
+
+CARD_API: Final = CardApi()
+
+
+def _question(request: AcquirerRequest) -> Question:
+    setup = setup_of(request.account)
+    return Question(request=request, setup=setup, talk=Talk(setup))
