@@ -1,5 +1,5 @@
 """A card API to test against: a server in a thread, with books of its own, that honours idempotency keys, and can be
-told to decline, to keep silent, to hang up and to talk nonsense. It shares no code with the product."""
+told to decline, to keep silent, to hang up and to talk nonsense. The server shares no code with the product."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from gateway import identifiers
+from gateway.connectors.accounts import sealed_secrets
+from gateway.models import AcquirerAccount, Channel
+
+CARD = "4242424242424242"
 KEY = "sk_test_TollhouseTests0123456789"
 SIGNING = "whsec_TollhouseTests0123456789"
 DECLINES = {
@@ -247,6 +252,15 @@ class CardApi:
         if key and (status in (200, 402)):
             self.keys[key] = (path, dict(call.form), status, json.loads(json.dumps(body)))
         return status, body
+
+
+def account_at(channel: Channel, url: str, key: str = KEY, **settings: str) -> AcquirerAccount:
+    """The merchant's account at the processor behind ``url``."""
+    row = identifiers.row_id()
+    return AcquirerAccount.objects.create(
+        id=row, channel=channel, connector="stripe", acquirer_merchant_id="acct_1",
+        settings={"url": url, **settings}, secrets_sealed=sealed_secrets({"api_key": key, "webhook_secrets": SIGNING}, row),
+    )  # fmt: skip
 
 
 def _metadata(form: dict[str, str]) -> dict[str, str]:
