@@ -10,6 +10,7 @@ from gateway import due, work
 from gateway import timers as gateway
 from gateway.notifications import bulk
 from gateway.payments import approvals, export, mandates, telling
+from gateway.processor_events import work as processor_events
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting
 
@@ -19,6 +20,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     telling.TIMER,
     telling.SWEEP,
     mandates.TIMER,
+    *processor_events.TIMERS,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,

@@ -21,6 +21,7 @@ urlpatterns = [
     path("health/live", health.live),
     path("health/ready", health.ready),
     path("metrics", figures),
+    path("connectors/", include("gateway.processor_events.urls")),
     path("shopper/", include("gateway.shopper.urls")),
     path("simulator/", include("gateway.simulator.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),

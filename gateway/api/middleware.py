@@ -24,11 +24,11 @@ from django.middleware.locale import LocaleMiddleware
 
 from gateway.api.envelope import plain_answer
 
-_API = re.compile(r"(?:/reports)?/v[0-9]+(?:/|$)|/health/|/metrics$")
+_API = re.compile(r"(?:/reports)?/v[0-9]+(?:/|$)|/health/|/metrics$|/connectors/")
 
 
 def is_api(path: str) -> bool:
-    """Whether a path belongs to the API or to health: JSON, no session, no page."""
+    """Whether a path belongs to the API, to processors or to health: JSON, no session, no page."""
     return bool(_API.match(path))
 
 

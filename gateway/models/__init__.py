@@ -7,6 +7,7 @@ from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, Req
 from gateway.models.mandates import MandateMail
 from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
+from gateway.models.processor_events import ProcessorEvent, ToldByProcessor
 from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import (
     CardTestingCount,
@@ -52,6 +53,7 @@ __all__ = [
     "OpenPayment",
     "Payment",
     "PaymentEvent",
+    "ProcessorEvent",
     "Psp",
     "RecoveryCode",
     "Registration",
@@ -76,6 +78,7 @@ __all__ = [
     "ThreeDSecureConfiguration",
     "ThrottleWindow",
     "TimerRun",
+    "ToldByProcessor",
     "WalletKey",
     "WalletTokenSeen",
     "WebhookAttempt",

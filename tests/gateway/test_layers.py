@@ -34,6 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
         "gateway.timers",
         "gateway.management", "gateway.scheduling.tasks",
+        "gateway.processor_events",
     ),
     ("chargebacks",),
     ("checkout", "reporting"),

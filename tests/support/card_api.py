@@ -257,9 +257,10 @@ class CardApi:
 def account_at(channel: Channel, url: str, key: str = KEY, **settings: str) -> AcquirerAccount:
     """The merchant's account at the processor behind ``url``."""
     row = identifiers.row_id()
+    sealed = sealed_secrets({"api_key": key, "webhook_secrets": SIGNING}, row)
     return AcquirerAccount.objects.create(
-        id=row, channel=channel, connector="stripe", acquirer_merchant_id="acct_1",
-        settings={"url": url, **settings}, secrets_sealed=sealed_secrets({"api_key": key, "webhook_secrets": SIGNING}, row),
+        id=row, channel=channel, connector="stripe", acquirer_merchant_id="acct_1", secrets_sealed=sealed,
+        settings={"url": url, **settings},
     )  # fmt: skip
 
 

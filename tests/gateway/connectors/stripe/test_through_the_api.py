@@ -14,8 +14,9 @@ from gateway.connectors.accounts import sealed_secrets
 from gateway.connectors.routing import CONNECTORS
 from gateway.models import AcquirerAccount, AcquirerExchange, Payment, Status
 from gateway.payments import recovery
-from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at
+from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api
 from tests.support.client import Answer
+from tests.support.database import leaves
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -110,11 +111,8 @@ def test_with_multicapture_an_authorization_is_captured_in_parts_and_the_rest_le
     for part in ("40.00", "10.00"):
         assert follow(shop, held.id, "CP", part).code == SUCCESS
     (intent,) = processor.of("payment_intent")
-    assert (intent["status"], intent["amount_received"], intent["amount_capturable"]) == (
-        "requires_capture",
-        5000,
-        4200,
-    )
+    assert (intent["status"], intent["amount_received"]) == ("requires_capture", 5000)
+    assert intent["amount_capturable"] == 4200
     assert follow(shop, held.id, "RV").code == SUCCESS
     assert (intent["status"], intent["amount_received"], intent["amount_capturable"]) == ("succeeded", 5000, 0)
 
@@ -224,13 +222,12 @@ ACCEPTED = ("silent_after", "hangs_up_after", "garbled", "html", "huge", "drip",
 LOST = ("silent_before", "hangs_up_before", "500_before", "503", "redirect")
 
 
-@pytest.mark.parametrize("kind", ["DB", "PA"])
-@pytest.mark.parametrize("fault", ACCEPTED)
+@pytest.mark.parametrize(
+    ("kind", "fault"), [*(("DB", fault) for fault in ACCEPTED), ("PA", "silent_after"), ("PA", "garbled")]
+)
 def test_what_was_accepted_without_an_answer_is_found_and_stands_once(
     card_shop: Shop, processor: CardApi, fault: str, kind: str
 ) -> None:
-    if kind == "PA" and fault not in ("silent_after", "garbled"):
-        pytest.skip("the same as for a debit")
     processor.fault(fault)
     answer = pay(card_shop, kind)
     assert (answer.status, answer.code) == (200, IN_DOUBT)
@@ -341,19 +338,17 @@ def test_a_rule_set_that_refuses_an_approval_has_it_taken_back(card_shop: Shop, 
 
 def test_no_number_code_or_key_is_kept_or_told(card_shop: Shop, processor: CardApi) -> None:
     processor.fault("garbled")
-    answers = [
-        pay(card_shop, card__cvv="987"),
-        pay(card_shop, card__cvv="987"),
-        pay(card_shop, number="4000000000009995"),
-    ]
+    answers = [pay(card_shop, card__cvv="987", number=number) for number in (CARD, CARD, "4000000000009995")]
     processor.fault("401")
     answers.append(pay(card_shop, card__cvv="987"))
     ask_again(answers[0])
     exchanges = list(AcquirerExchange.objects.values_list("sent", "received"))
     assert len(exchanges) >= len(answers)
-    text = json.dumps(exchanges) + "".join(answer.text for answer in answers)
-    for secret in (CARD, "4000000000009995", KEY, '"987"', "987"):
-        assert secret not in text.replace(answers[0].id, "") or secret == "987", secret
+    told = [answer.body for answer in answers]
+    assert not {"987", WRONG_CVC} & set(leaves([exchanges, told]))
+    text = json.dumps([exchanges, told])
+    for secret in (CARD, "4000000000009995", KEY):
+        assert secret not in text
     assert "424242******4242" in text
 
 
@@ -390,8 +385,6 @@ def test_a_wrong_key_is_told_as_an_error_and_never_shown(shop: Shop, processor: 
 
 
 def test_servers_of_the_core_profile_get_the_card_first_and_no_keys(shop: Shop) -> None:
-    from tests.support.card_api import card_api
-
     with card_api(plain=True) as plain:
         account_at(shop.channel, plain.url, profile="core")
         held = pay(shop, "PA")

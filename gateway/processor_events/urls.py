@@ -1,0 +1,9 @@
+"""Below /connectors/."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from gateway.processor_events import views
+
+urlpatterns = [path("stripe/<uuid:account>", views.card_api)]

@@ -1,0 +1,55 @@
+"""POST /connectors/stripe/<account>: a processor's webhook. It is answered once the event is kept, before anything is
+done about it."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from gateway.connectors.stripe.connector import CARD_API
+from gateway.connectors.stripe.signature import HEADER
+from gateway.models import AcquirerAccount
+from gateway.processor_events.intake import MOST_BYTES, Unacceptable, take_in
+from gateway.vault import VaultError
+
+log = structlog.get_logger(__name__)
+_TOO_LARGE: Final = f"the body is larger than {MOST_BYTES:,} bytes"
+
+
+@csrf_exempt
+def card_api(request: HttpRequest, account: UUID) -> JsonResponse:
+    """200 for an event that is kept, was kept before, or concerns nothing of ours; 400 for what the processor did not
+    sign or nobody can read; 503 while the account's secrets do not open, so that the processor tries again."""
+    if request.method != "POST":
+        return _answer(405, "send events by POST", Allow="POST")
+    row = AcquirerAccount.objects.filter(pk=account, connector=CARD_API.name).first()
+    if row is None:
+        return _answer(404, "there is no such account")
+    announced = request.META.get("CONTENT_LENGTH") or "0"
+    if announced.isdecimal() and int(announced) > MOST_BYTES:
+        return _answer(413, _TOO_LARGE)
+    try:
+        body = request.read(MOST_BYTES + 1)
+    except Exception:
+        # The web server's reader has many ways to say that the other side is gone.
+        return _answer(400, "the body could not be read")
+    if len(body) > MOST_BYTES:
+        return _answer(413, _TOO_LARGE)
+    try:
+        take_in(row, request.headers.get(HEADER, ""), body)
+    except Unacceptable as fault:
+        return _answer(400, str(fault))
+    except VaultError as fault:
+        log.error("account_does_not_open", account=row.id.hex, why=str(fault))
+        return _answer(503, "try again later")
+    return _answer(200)
+
+
+def _answer(status: int, error: str = "", **headers: str) -> JsonResponse:
+    answer = JsonResponse({"error": error} if error else {"received": True}, status=status, headers=headers)
+    answer["Cache-Control"] = "no-store"
+    return answer

@@ -1,0 +1,376 @@
+"""A processor's webhooks: signed, kept once, acted on by asking the processor. docs/connectors/card-api.md."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client, override_settings
+
+from chargebacks import cases
+from chargebacks.models import Chargeback
+from gateway import identifiers
+from gateway.connectors.accounts import sealed_secrets
+from gateway.connectors.stripe import signature
+from gateway.models import AcquirerAccount, OpenPayment, Payment, ProcessorEvent, Status
+from gateway.payments.process import IN_DOUBT_CODE
+from gateway.processor_events import work
+from gateway.processor_events.intake import MOST_BYTES
+from gateway.secret import Secret
+from tests.support.card_api import KEY, SIGNING, CardApi
+from tests.support.client import Answer
+from tests.support.database import places_of
+from tests.support.fixtures import Shop
+
+pytestmark = pytest.mark.django_db
+
+State = ProcessorEvent.State
+
+
+def signed(body: bytes, secret: str = SIGNING, at: int | None = None) -> str:
+    """The documented scheme, written down once more: HMAC-SHA256 of the time, a dot and the body."""
+    moment = int(time.time()) if at is None else at
+    text = hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={moment},v1={text}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sender:
+    """The processor's side of the webhook."""
+
+    account: AcquirerAccount
+    http: Client
+
+    def send(self, body: bytes, header: str | None = None, **more: Any) -> HttpResponse:
+        headers = {"Stripe-Signature": signed(body) if header is None else header}
+        path = f"/connectors/stripe/{self.account.pk}"
+        answer: Any = self.http.post(path, body, content_type="application/json", headers=headers, **more)
+        return answer
+
+    def tell(self, kind: str, ident: str, event: str = "") -> ProcessorEvent:
+        """An event about an object is sent, and acted on."""
+        name = event or f"evt_{identifiers.row_id().hex}"
+        assert self.send(body_of(kind, ident, name)).status_code == 200
+        work.act_on_due()
+        return ProcessorEvent.objects.get(event_id=name)
+
+
+def body_of(kind: str, ident: str, event: str = "evt_1") -> bytes:
+    return json.dumps({"id": event, "object": "event", "type": kind, "data": {"object": {"id": ident}}}).encode()
+
+
+@pytest.fixture
+def sender(card_shop: Shop) -> Sender:
+    return Sender(account=AcquirerAccount.objects.get(), http=Client(raise_request_exception=False))
+
+
+def pay(shop: Shop, kind: str = "DB", **more: str) -> Answer:
+    return shop.api.pay(testMode="EXTERNAL", paymentType=kind, card__number="4242424242424242", **more)
+
+
+def intent_of(processor: CardApi, answer: Answer) -> dict[str, Any]:
+    return next(one for one in processor.of("payment_intent") if one["metadata"]["tollhouse_payment"] == answer.id)
+
+
+# --- the signature ------------------------------------------------------------------------------------------------
+
+AT = 1_700_000_000
+BODY = b'{"id":"evt_1"}'
+
+
+def test_the_documented_scheme_fits_a_signature_made_elsewhere() -> None:
+    """Made with: printf '%s' '1700000000.{"id":"evt_1"}' | openssl dgst -sha256 -hmac whsec_of_the_example"""
+    header = f"t={AT},v1=62eb50816705414de65cf6e1d1770543b0f016d09d6ebde015c4a16477b58c51"
+    assert signature.why_not(header, BODY, [Secret("whsec_of_the_example")], AT) == ""
+
+
+@pytest.mark.parametrize("at", [AT - 300, AT, AT + 300])
+def test_a_signature_is_good_for_five_minutes_either_way(at: int) -> None:
+    assert signature.why_not(signed(BODY, at=AT), BODY, [Secret(SIGNING)], at) == ""
+    assert "older than 300 seconds" in signature.why_not(signed(BODY, at=AT), BODY, [Secret(SIGNING)], AT + 301)
+    assert "future" in signature.why_not(signed(BODY, at=AT), BODY, [Secret(SIGNING)], AT - 301)
+
+
+def test_one_of_several_signatures_and_secrets_is_enough() -> None:
+    """While the secret is rotated, on either side."""
+    old, new = signed(BODY, "whsec_old", AT), signed(BODY, "whsec_new", AT).partition(",")[2]
+    both = f"{old},{new},v0={'0' * 64}"
+    for secrets in (["whsec_old"], ["whsec_new"], ["whsec_other", "whsec_new"]):
+        assert signature.why_not(both, BODY, [Secret(one) for one in secrets], AT) == ""
+    assert signature.why_not(both, BODY, [Secret("whsec_other")], AT) == "no signature fits"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "", "t=1", f"t={AT}", f"v1={'0' * 64}", f"t={AT},v0={'0' * 64}", f"t={AT},v1=zz",
+        f"t={AT},t={AT},v1={'0' * 64}",
+        f"t=-1,v1={'0' * 64}", f"t={'9' * 400},v1={'0' * 64}", "=,=,=", "v1" * 3_000, f"t={AT},v1={'0' * 64}",
+        f"t=\u0661,v1={'0' * 64}",
+    ],
+)  # fmt: skip
+def test_what_is_no_signature_is_refused_in_words(header: str) -> None:
+    assert signature.why_not(header, BODY, [Secret(SIGNING)], AT)
+
+
+# --- taking in ----------------------------------------------------------------------------------------------------
+
+
+def test_a_signed_event_is_kept_once_however_often_it_comes(sender: Sender) -> None:
+    body = body_of("payment_intent.succeeded", "pi_1")
+    for _ in range(3):
+        answer = sender.send(body)
+        assert (answer.status_code, json.loads(answer.content)) == (200, {"received": True})
+    row = ProcessorEvent.objects.get()
+    assert (row.event_id, row.kind, row.object_id, row.state) == (
+        "evt_1",
+        "payment_intent.succeeded",
+        "pi_1",
+        State.NEW,
+    )
+
+
+def test_events_of_no_concern_are_acknowledged_and_forgotten(sender: Sender) -> None:
+    assert sender.send(body_of("customer.created", "cus_1")).status_code == 200
+    assert not ProcessorEvent.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[]", b"null", b"7", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"id": "evt_1"}',
+        b'{"id": 7, "type": "refund.created", "data": {"object": {"id": "re_1"}}}',
+        b'{"id": "evt_1", "type": "refund.created", "data": {"object": {"id": "re 1"}}}',
+        b'{"id": "evt_\\u0000", "type": "refund.created", "data": {"object": {"id": "re_1"}}}',
+        b'{"id": "evt_1", "type": "refund.created", "data": []}',
+        b'{"id": "evt_1", "type": ["refund.created"], "data": {"object": {"id": "re_1"}}}',
+    ],
+)  # fmt: skip
+def test_garbage_is_refused_and_nothing_is_kept(sender: Sender, body: bytes) -> None:
+    assert sender.send(body).status_code == 400
+    assert not ProcessorEvent.objects.exists()
+
+
+def test_a_stranger_a_recorded_message_and_a_changed_one_are_refused(sender: Sender) -> None:
+    body = body_of("payment_intent.succeeded", "pi_1")
+    old = signed(body, at=int(time.time()) - 3_600)
+    for header in (signed(body, "whsec_another"), old, signed(body + b" "), ""):
+        answer = sender.send(body, header)
+        assert answer.status_code == 400
+        assert "error" in json.loads(answer.content)
+    assert not ProcessorEvent.objects.exists()
+
+
+def test_bodies_have_a_limit(sender: Sender) -> None:
+    assert sender.send(b" " * (MOST_BYTES + 1)).status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/connectors/stripe/", "/connectors/stripe/4711", "/connectors/other/1",
+                                  f"/connectors/stripe/{'0' * 32}",
+                                  "/connectors/stripe/00000000-0000-0000-0000-000000000000"])  # fmt: skip
+def test_an_address_of_nobody_is_not_found(sender: Sender, path: str) -> None:
+    body = body_of("payment_intent.succeeded", "pi_1")
+    answer = sender.http.post(path, body, content_type="application/json", headers={"Stripe-Signature": signed(body)})
+    assert answer.status_code == 404
+
+
+def test_another_connectors_account_and_other_methods_take_no_events(sender: Sender) -> None:
+    path = f"/connectors/stripe/{sender.account.pk}"
+    assert sender.http.get(path).status_code == 405
+    AcquirerAccount.objects.update(connector="stub")
+    assert sender.send(body_of("payment_intent.succeeded", "pi_1")).status_code == 404
+
+
+def test_an_account_without_a_signing_secret_takes_no_events(sender: Sender) -> None:
+    account = sender.account
+    AcquirerAccount.objects.update(secrets_sealed=sealed_secrets({"api_key": KEY}, account.pk))
+    assert sender.send(body_of("payment_intent.succeeded", "pi_1")).status_code == 400
+
+
+def test_the_signing_secret_stands_nowhere(sender: Sender) -> None:
+    sender.send(body_of("payment_intent.succeeded", "pi_1"), "t=1,v1=2")
+    assert not places_of(SIGNING, KEY)
+
+
+# --- acting -------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_wakes_the_payment_it_names_and_is_not_believed(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    processor.fault("silent_after")
+    answer = pay(card_shop)
+    assert answer.code == IN_DOUBT_CODE
+    OpenPayment.objects.update(recover_at="2099-01-01T00:00:00Z")
+    row = sender.tell("payment_intent.payment_failed", intent_of(processor, answer)["id"])
+    assert (row.state, row.payment) == (State.DONE, Payment.objects.get().pk)
+    assert Payment.objects.get().status == Status.IN_DOUBT
+    assert OpenPayment.objects.get().recover_at.year < 2099
+
+
+def test_an_event_about_nothing_of_ours_is_ignored(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    assert sender.tell("payment_intent.succeeded", "pi_unknown").state == State.IGNORED
+    with processor.lock:
+        other = processor.make("payment_intent", "pi", {}, status="succeeded", amount=100, currency="eur")
+    assert sender.tell("payment_intent.succeeded", other["id"]).state == State.IGNORED
+
+
+def test_another_merchants_account_says_nothing_about_this_ones_payments(
+    card_shop: Shop, stranger: Shop, processor: CardApi, sender: Sender
+) -> None:
+    """R11."""
+    paid = pay(card_shop)
+    AcquirerAccount.objects.filter(pk=sender.account.pk).update(channel=stranger.channel)
+    intent = intent_of(processor, paid)
+    refund = processor.refund(intent, 1_000)
+    assert sender.tell("refund.created", refund["id"]).state == State.IGNORED
+    assert Payment.objects.count() == 1
+
+
+def test_a_refund_made_in_the_processors_own_pages_is_recorded_once(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    paid = pay(card_shop)
+    intent = intent_of(processor, paid)
+    refund = processor.refund(intent, 1_250)
+    first = sender.tell("refund.created", refund["id"])
+    again = sender.tell("charge.refunded", intent["latest_charge"]["id"])
+    (made,) = Payment.objects.filter(payment_type="RF")
+    assert (made.approved, made.status, made.connector_tx_id) == (Decimal("12.50"), Status.APPROVED, refund["id"])
+    assert (first.state, first.made, again.state, again.made) == (State.DONE, made.pk, State.DONE, made.pk)
+    assert card_shop.api.follow(paid.id, "RF", "79.51").code == "700.400.200"
+    assert card_shop.api.follow(paid.id, "RF", "79.50").code == "000.100.112"
+
+
+def test_a_refund_of_a_capture_goes_to_the_capture(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    held = pay(card_shop, "PA")
+    captured = card_shop.api.follow(held.id, "CP", "40.00")
+    refund = processor.refund(intent_of(processor, held), 500)
+    assert sender.tell("refund.created", refund["id"]).state == State.DONE
+    assert Payment.objects.get(payment_type="RF").referenced == Payment.objects.get(pk=captured.id).pk
+
+
+def test_our_own_refunds_are_not_recorded_a_second_time(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    paid = pay(card_shop)
+    assert card_shop.api.follow(paid.id, "RF", "10.00").code == "000.100.112"
+    (refund,) = processor.of("refund")
+    assert sender.tell("refund.created", refund["id"]).state == State.DONE
+    assert sender.tell("charge.refunded", refund["charge"]).state == State.DONE
+    assert Payment.objects.filter(payment_type="RF").count() == 1
+    refund["status"] = "failed"
+    failed = sender.tell("refund.failed", refund["id"])
+    assert (failed.state, failed.payment) == (State.FLAGGED, Payment.objects.get(payment_type="RF").pk)
+    assert "failed at the processor" in failed.why
+
+
+def test_a_refund_that_fits_nowhere_is_flagged(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    refund = processor.refund(intent_of(processor, pay(card_shop)), 99_999)
+    row = sender.tell("refund.created", refund["id"])
+    assert row.state == State.FLAGGED
+    assert "700.400.200" in row.why
+
+
+@pytest.mark.parametrize(("reason", "code"), [("fraudulent", "000.100.220"), ("a_word_of_tomorrow", "000.100.200")])
+def test_a_dispute_becomes_a_chargeback_with_a_case_and_one_that_is_won_its_reversal(
+    card_shop: Shop, processor: CardApi, sender: Sender, reason: str, code: str
+) -> None:
+    paid = pay(card_shop)
+    dispute = processor.dispute(intent_of(processor, paid), 9_200, reason, "needs_response")
+    opened = sender.tell("charge.dispute.created", dispute["id"])
+    charged = Payment.objects.get(payment_type="CB")
+    assert (charged.result_code, charged.approved, charged.referenced) == (
+        code, Decimal("92.00"), Payment.objects.get(pk=paid.id).pk,
+    )  # fmt: skip
+    assert (opened.state, opened.made) == (State.DONE, charged.pk)
+    assert cases.adopt_all() == 1
+    assert Chargeback.objects.get().pk == charged.pk
+    dispute["status"] = "won"
+    for _ in range(2):
+        assert sender.tell("charge.dispute.closed", dispute["id"]).state == State.DONE
+    won = Payment.objects.get(payment_type="CR")
+    assert (won.approved, won.referenced) == (Decimal("92.00"), charged.pk)
+    assert Payment.objects.count() == 3
+
+
+def test_a_dispute_that_is_lost_stays_a_chargeback(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 1_000, "general", "lost")
+    assert sender.tell("charge.dispute.closed", dispute["id"]).state == State.DONE
+    assert [one.payment_type for one in Payment.objects.order_by("id")] == ["DB", "CB"]
+
+
+def test_an_inquiry_takes_no_money(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
+    dispute = processor.dispute(intent_of(processor, pay(card_shop)), 1_000, "general", "warning_needs_response")
+    assert sender.tell("charge.dispute.created", dispute["id"]).state == State.IGNORED
+    assert Payment.objects.count() == 1
+
+
+def test_an_authorization_that_ran_out_at_the_processor_is_reversed_here(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    intent = intent_of(processor, pay(card_shop, "PA"))
+    intent |= {"status": "canceled", "amount_capturable": 0}
+    for _ in range(2):
+        assert sender.tell("payment_intent.canceled", intent["id"]).state == State.DONE
+    (made,) = Payment.objects.filter(payment_type="RV")
+    assert (made.approved, made.status) == (Decimal("92.00"), Status.APPROVED)
+
+
+def test_a_capture_made_in_the_processors_own_pages_is_recorded(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    held = pay(card_shop, "PA")
+    intent = intent_of(processor, held)
+    intent |= {"status": "succeeded", "amount_capturable": 0, "amount_received": 5_000}
+    for _ in range(2):
+        assert sender.tell("payment_intent.succeeded", intent["id"]).state == State.DONE
+    (made,) = Payment.objects.filter(payment_type="CP")
+    assert (made.approved, made.connector_tx_id) == (Decimal("50.00"), intent["latest_charge"]["id"])
+
+
+def test_what_stands_at_the_processor_and_was_declined_here_is_flagged(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    intent = intent_of(processor, pay(card_shop))
+    Payment.objects.update(status=Status.DECLINED, result_code="900.100.301")
+    assert sender.tell("payment_intent.succeeded", intent["id"]).state == State.FLAGGED
+    processor.refund(intent, 9_200, metadata={"tollhouse_void": "x"})
+    assert sender.tell("payment_intent.succeeded", intent["id"]).state == State.DONE
+
+
+def test_while_the_processor_cannot_be_asked_an_event_waits(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    refund = processor.refund(intent_of(processor, pay(card_shop)), 100)
+    processor.vanish()
+    row = sender.tell("refund.created", refund["id"])
+    assert (row.state, row.attempts) == (State.NEW, 1)
+    assert row.due_at > row.created_at
+    assert "could not be asked" in row.why
+    ProcessorEvent.objects.update(attempts=work.MOST_TRIES - 1, due_at=row.created_at)
+    work.act_on_due()
+    row.refresh_from_db()
+    assert row.state == State.FLAGGED
+
+
+def test_old_events_are_forgotten_but_not_those_that_wait_for_a_person(sender: Sender) -> None:
+    for number, state in enumerate(State.values):
+        ProcessorEvent.objects.create(
+            account=sender.account, event_id=f"evt_{number}", kind="refund.created", object_id="re_1", state=state,
+            due_at="2020-01-01T00:00:00Z", created_at="2020-01-01T00:00:00Z",
+            done_at=None if state == State.NEW else "2020-01-01T00:00:00Z",
+        )  # fmt: skip
+    assert work.forget() == 2
+    assert set(ProcessorEvent.objects.values_list("state", flat=True)) == {State.NEW, State.FLAGGED}
+
+
+def test_in_live_an_event_over_plain_http_is_sent_to_https(sender: Sender) -> None:
+    with override_settings(IS_LIVE=True, GATEWAY_BASE_URL="https://testserver"):
+        assert sender.send(body_of("payment_intent.succeeded", "pi_1")).status_code == 307
+    assert not ProcessorEvent.objects.exists()
