@@ -65,6 +65,8 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
              right="gateway.view_webhookdelivery"),
         Item(title=_("Notifications"), icon="notifications", page="gateway.Notification",
              right="gateway.view_notification"),
+        Item(title=_("Processors' events"), icon="call_received", page="gateway.ProcessorEvent",
+             right="gateway.view_processorevent"),
     )),
     (_("Account data"), (
         Item(title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"),

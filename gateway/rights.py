@@ -62,6 +62,8 @@ _TABLE: Final[Mapping[str, str]] = {
     # What was asked and told: what a developer looks for.
     "gateway.view_requestlog": "PMCDA",
     "gateway.view_notification": "PMCDA",
+    "gateway.view_processorevent": "PMCDA",
+    "gateway.change_processorevent": "PM",
     "gateway.view_webhookendpoint": "PMDA",
     "gateway.add_webhookendpoint": "PMD",
     "gateway.change_webhookendpoint": "PMD",

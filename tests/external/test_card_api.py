@@ -260,4 +260,4 @@ def test_its_webhooks_are_signed_as_ours_are_checked(card_shop: Shop, peer: Peer
             headers={"Stripe-Signature": header},
         )  # fmt: skip
         assert answer.status_code == status
-    assert ProcessorEvent.objects.get().kind == "payment_intent.succeeded"
+    assert ProcessorEvent.objects.get().kind.startswith("payment_intent.")

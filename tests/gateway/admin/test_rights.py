@@ -35,6 +35,7 @@ from gateway.models import (
     Merchant,
     Notification,
     Payment,
+    ProcessorEvent,
     Psp,
     RequestLog,
     Role,
@@ -73,6 +74,10 @@ def furnish(shop: Shop) -> None:
     account = AcquirerAccount.objects.create(channel=shop.channel, connector="stub", acquirer_merchant_id="4711")
     rule = RoutingRule.objects.create(channel=shop.channel, name="All to one")
     RoutingTarget.objects.create(rule=rule, account=account)
+    ProcessorEvent.objects.create(
+        account=account, event_id="evt_1", kind="refund.created", object_id="re_1", state="flagged",
+        due_at=clock.real(), created_at=clock.real(),
+    )  # fmt: skip
     assert shop.api.pay(merchantTransactionId="order-4711").status == 200
     assert shop.api.pay(amount="92.1").status == 400
     authenticating = shop.open_channel("authenticating", three_d_secure=True)

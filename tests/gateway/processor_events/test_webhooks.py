@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client, override_settings
 
@@ -19,7 +20,7 @@ from chargebacks.models import Chargeback
 from gateway import identifiers
 from gateway.connectors.accounts import sealed_secrets
 from gateway.connectors.stripe import signature
-from gateway.models import AcquirerAccount, OpenPayment, Payment, ProcessorEvent, Status
+from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, Payment, ProcessorEvent, Status
 from gateway.payments.process import IN_DOUBT_CODE
 from gateway.processor_events import work
 from gateway.processor_events.intake import MOST_BYTES
@@ -28,6 +29,7 @@ from tests.support.card_api import KEY, SIGNING, CardApi
 from tests.support.client import Answer
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
+from tests.support.office import signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -374,3 +376,28 @@ def test_in_live_an_event_over_plain_http_is_sent_to_https(sender: Sender) -> No
     with override_settings(IS_LIVE=True, GATEWAY_BASE_URL="https://testserver"):
         assert sender.send(body_of("payment_intent.succeeded", "pi_1")).status_code == 307
     assert not ProcessorEvent.objects.exists()
+
+
+def test_a_flagged_event_is_settled_by_a_person_or_acted_on_again(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    """The back office's page, by somebody who may."""
+    office = signed_in(User.objects.create_superuser("boss"))
+    page = "/admin/gateway/processorevent/"
+    intent = intent_of(processor, pay(card_shop))
+    refund = processor.refund(intent, 99_999)
+    row = sender.tell("refund.created", refund["id"])
+    assert "700.400.200" in office.get(page + "?state__exact=flagged").content.decode()
+    refund["amount"] = 1_000
+    office.post(page, {"action": "again", "_selected_action": [str(row.pk)]})
+    work.act_on_due()
+    row.refresh_from_db()
+    assert (row.state, row.made) == (State.DONE, Payment.objects.get(payment_type="RF").pk)
+    ProcessorEvent.objects.update(state=State.FLAGGED)
+    office.post(page, {"action": "settled", "_selected_action": [str(row.pk)]})
+    row.refresh_from_db()
+    assert row.state == State.DONE
+    actions = ["event acted on again", "event settled by hand"]
+    assert (
+        list(AuditEntry.objects.filter(action__in=actions).order_by("id").values_list("action", flat=True)) == actions
+    )

@@ -1,0 +1,43 @@
+"""Events that processors told of, and those among them that a person has to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy, ngettext
+
+from gateway.admin.kit import ReadOnly, actor
+from gateway.models import ProcessorEvent
+from gateway.processor_events import desk
+
+
+@admin.register(ProcessorEvent)
+class ProcessorEventAdmin(ReadOnly):
+    merchant_path, channel_path = "account__channel__merchant", "account__channel"
+    list_display = ("created_at", "account", "kind", "object_id", "state", "why", "payment", "made")
+    list_filter = ("state",)
+    list_select_related = ("account__channel__merchant",)
+    ordering = ("-id",)
+    search_fields = ("object_id", "event_id")
+    search_help_text = gettext_lazy("The processor's id of an object or an event")
+    fields = ("created_at", "account", "event_id", "kind", "object_id", "state", "why", "payment", "made", "attempts",
+              "due_at", "done_at")  # fmt: skip
+    actions = ("again", "settled")
+
+    def has_settle_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change", obj)
+
+    @admin.action(description=gettext_lazy("Ask the processor once more"), permissions=["settle"])
+    def again(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
+        self._tell(request, desk.again(self.own(request, queryset, "change"), actor(request)))
+
+    @admin.action(description=gettext_lazy("Settled in another way"), permissions=["settle"])
+    def settled(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
+        self._tell(request, desk.settled(self.own(request, queryset, "change"), actor(request)))
+
+    def _tell(self, request: HttpRequest, moved: int) -> None:
+        text = ngettext("%d flagged event was changed.", "%d flagged events were changed.", moved) % moved
+        messages.success(request, text)
