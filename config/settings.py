@@ -106,6 +106,18 @@ GATEWAY_FAILOVER_WITHIN_S: float = env.float("GATEWAY_FAILOVER_WITHIN_S", defaul
 # host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: there is none.
 GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
 
+# --- bank direct debits (docs/connectors/sepa.md) -----------------------------------------------------------------
+# The folder into which collection files are laid for banks, one folder a merchant and account; clear IBANs, mode 0600.
+GATEWAY_SEPA_OUTBOX: str = env.str("GATEWAY_SEPA_OUTBOX", default=str(BASE_DIR / "var" / "sepa"))
+# Days after which a delivered file is removed there.
+GATEWAY_SEPA_OUTBOX_DAYS: int = env.int("GATEWAY_SEPA_OUTBOX_DAYS", default=14)
+# The folder in which banks' answers are looked for (pain.002, camt.052 to 054, pacs.004); empty: none is watched.
+GATEWAY_SEPA_INBOX: str = env.str("GATEWAY_SEPA_INBOX", default="")
+# Largest message of a bank, bytes.
+GATEWAY_SEPA_MAX_BYTES: int = env.int("GATEWAY_SEPA_MAX_BYTES", default=256 * 1024 * 1024)
+# Days after the day of collection that a bank's word is waited for, before the payment is looked at as overdue.
+GATEWAY_SEPA_ANSWER_DAYS: int = env.int("GATEWAY_SEPA_ANSWER_DAYS", default=60)
+
 # --- outbound calls: webhooks, result URLs ------------------------------------------------------------------------
 # Whether addresses of this machine itself may be called: for trying webhooks. Refused in live.
 GATEWAY_OUTBOUND_LOOPBACK: bool = env.bool("GATEWAY_OUTBOUND_LOOPBACK", default=not IS_LIVE)

@@ -9,7 +9,7 @@ from checkout import timers as checkout
 from gateway import due, work
 from gateway import timers as gateway
 from gateway.notifications import bulk
-from gateway.payments import approvals, export, mandates, telling
+from gateway.payments import approvals, collections, export, mandates, telling
 from gateway.processor_events import work as processor_events
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting
@@ -21,6 +21,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     telling.SWEEP,
     mandates.TIMER,
     *processor_events.TIMERS,
+    collections.TIMER,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,

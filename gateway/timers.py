@@ -8,6 +8,8 @@ from typing import Final
 from django.conf import settings
 
 from gateway import clock
+from gateway.connectors.sepa import delivery, files, finishing, intake
+from gateway.connectors.sepa.connector import SEPA
 from gateway.due import Timer
 from gateway.models import CardTestingCount, Merchant, RequestLog, RiskObservation, ThrottleWindow
 from gateway.payments import idempotency, recovery, resume
@@ -64,6 +66,18 @@ def _risk(merchant: Merchant | None) -> int:
     return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real() - MAX_WINDOW).delete()[0]
 
 
+def _bank_files(merchant: Merchant | None) -> int:
+    return files.decide_due(SEPA, merchant) + delivery.deliver_due(SEPA, merchant)
+
+
+def _bank_inbox(merchant: Merchant | None) -> int:
+    return intake.look() if merchant is None else 0
+
+
+def _bank_outbox(merchant: Merchant | None) -> int:
+    return delivery.sweep()
+
+
 TIMERS: Final = (
     Timer(name="recovery", run=_recover, about="Ask the acquirer about payments without an answer."),
     Timer(name="shopper deadlines", run=_expire, next_at=resume.next_deadline,
@@ -78,4 +92,11 @@ TIMERS: Final = (
           about="Forget tokens that are too old to be used again."),
     Timer(name="card testing", run=_card_testing, every_s=SWEEP_S, about="Forget the guard's counters."),
     Timer(name="risk observations", run=_risk, every_s=SWEEP_S, about="Forget what no velocity rule counts any more."),
+    Timer(name="bank files", run=_bank_files, next_at=files.next_run, every_s=5.0,
+          about="Make and deliver the day's files of direct debits and transfers."),
+    Timer(name="bank inbox", run=_bank_inbox, every_s=10.0, about="Take in what banks answered."),
+    Timer(name="bank days", run=finishing.finish_due, next_at=finishing.next_final, every_s=60.0,
+          about="Count collections as paid that no bank rejected in time, where the account says so."),
+    Timer(name="bank outbox", run=_bank_outbox, every_s=3600.0,
+          about="Remove delivered files after GATEWAY_SEPA_OUTBOX_DAYS."),
 )  # fmt: skip

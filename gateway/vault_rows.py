@@ -17,10 +17,12 @@ from django.db import connection, models
 from gateway.models import (
     AcquirerAccount,
     Authentication,
+    BankOrder,
     Payment,
     Registration,
     RiskListEntry,
     SecondFactor,
+    SepaMandate,
     Suspension,
     WalletKey,
     WebhookEndpoint,
@@ -56,6 +58,8 @@ SEALED: Final = [
     Sealed(model=WebhookEndpoint, sealed="previous_sealed"),
     Sealed(model=SecondFactor, sealed="secret_sealed"),
     Sealed(model=AcquirerAccount, sealed="secrets_sealed"),
+    Sealed(model=BankOrder, sealed="iban_sealed", key="payment"),
+    Sealed(model=SepaMandate, sealed="iban_sealed", fingerprint="iban_fingerprint"),
 ]
 """Every such column; an app above this one adds its own when it is loaded."""
 

@@ -119,7 +119,8 @@ class AcquirerReply:
     into resultDetails, ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the
     shopper is sent to while the answer is pending. ``sent`` and ``received`` are the messages themselves, masked, as
     the exchange keeps them. ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no
-    room, a processor that says it is out of order), so another acquirer may be asked; never after silence."""
+    room, a processor that says it is out of order), so another acquirer may be asked; never after silence. ``until``:
+    the merchant's clock; a pending answer is waited for at least as long (a bank that collects weeks from now)."""
 
     code: str
     approved: Money | None = None
@@ -132,6 +133,7 @@ class AcquirerReply:
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: bool = False
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

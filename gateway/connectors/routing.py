@@ -20,6 +20,7 @@ from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import Connector
 from gateway.connectors.rules import Candidate, Choice, Facts, Rule, Table, Target
+from gateway.connectors.sepa.connector import SEPA
 from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.connectors.stripe.connector import CARD_API
 from gateway.connectors.stub.connector import STUB
@@ -27,7 +28,7 @@ from gateway.rows import execute
 
 INTERNAL: Final = "INTERNAL"
 
-_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY, ISO8583, CARD_API)
+_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY, ISO8583, CARD_API, SEPA)
 _OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NOBODY)
 """They answer in this process: nothing to guard, and no account leads to them; only INTERNAL and risk checks do."""
 CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType(

@@ -21,6 +21,14 @@ from gateway.models.risk import (
     RiskTrialPayment,
 )
 from gateway.models.routing import BreakerChange, RoutingRule, RoutingTarget
+from gateway.models.sepa import (
+    BankFile,
+    BankMessage,
+    BankOrder,
+    BankOrderEvent,
+    BankOrderFollowUp,
+    SepaMandate,
+)
 from gateway.models.simulator import SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
@@ -39,6 +47,11 @@ __all__ = [
     "AuditEntry",
     "Authentication",
     "BackgroundWork",
+    "BankFile",
+    "BankMessage",
+    "BankOrder",
+    "BankOrderEvent",
+    "BankOrderFollowUp",
     "BreakerChange",
     "CardTestingCount",
     "Channel",
@@ -70,6 +83,7 @@ __all__ = [
     "RoutingRule",
     "RoutingTarget",
     "SecondFactor",
+    "SepaMandate",
     "SignIn",
     "SimulatedOrder",
     "Status",

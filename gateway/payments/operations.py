@@ -116,6 +116,10 @@ RENEW: Final = Operation(
 AUTHORIZE_AGAIN: Mapping[str, Operation] = MappingProxyType({"INCREMENTAL_AUTH": INCREASE, "REAUTHORIZATION": RENEW})
 """By standingInstruction.industryPractice."""
 
+TAKEN_OUT: Final = frozenset({"sepa"})
+"""Connectors whose payments wait in our own books before anybody else hears of them: an RV may follow one that is
+PENDING, and ends it (docs/connectors/sepa.md)."""
+
 FIRST: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
 """What a chain may begin with; RI is a standalone risk check, which nothing follows."""
 FOLLOW_UPS: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
@@ -151,9 +155,10 @@ def _refusal(operation: Operation, chain: Chain, target: Payment, currency: str 
     """The code that refuses whatever the amount is, or ''."""
     if target.payment_type not in operation.follows:
         return operation.wrong_type
-    if target.status in OPEN:
+    waits = operation.code == "RV" and target.status == Status.PENDING and target.connector in TAKEN_OUT
+    if target.status in OPEN and not waits:
         return operation.undecided
-    if target.status != Status.APPROVED:
+    if target.status != Status.APPROVED and not waits:
         return operation.failed
     if currency is not None and currency != target.currency:
         return operation.other_currency

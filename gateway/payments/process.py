@@ -328,12 +328,13 @@ def _finish(
 
 
 def waiting_of(event: Event, reply: AcquirerReply, now: datetime) -> Mapping[str, object] | None:
-    """How long a pending answer is waited for: half an hour for a shopper, weeks for a bank. None: nothing waits."""
+    """How long a pending answer is waited for: half an hour for a shopper, weeks for a bank, or as long as the
+    connector says. None: nothing waits."""
     if event is not Event.SUSPEND:
         return None
     away = reply.redirect is not None
     within = timedelta(seconds=settings.GATEWAY_SHOPPER_DEADLINE_S if away else settings.GATEWAY_TRANSFER_DEADLINE_S)
-    return {"stage": Suspension.Stage.ELSEWHERE, "deadline": now + within}
+    return {"stage": Suspension.Stage.ELSEWHERE, "deadline": max(now + within, reply.until or now)}
 
 
 def event_of(reply: AcquirerReply) -> Event:

@@ -1,0 +1,159 @@
+"""Who collects: an acquirer account of this connector, its settings read and checked.
+
+Source: EPC 130-08 (customer-to-bank guidelines of direct debits); docs/connectors/sepa.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from schwifty import BIC, IBAN
+
+from gateway.connectors.port import Account, Setting
+from gateway.connectors.sepa import target
+
+FOLDER: Final = "folder"
+HTTP: Final = "http"
+COLLECT_SCHEMAS: Final = ("pain.008.001.08", "pain.008.001.02")
+PAY_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.02": "pain.001.001.03"}
+"""A bank that takes the one version takes the other."""
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(name="creditorName", about="Name of the creditor, as it stands in files and on statements.",
+            pattern=r"[^\x00-\x1f]{1,70}", allowed="1 to 70 characters", required=True),
+    Setting(name="creditorId", about="Creditor identifier, as the scheme gave it.",
+            pattern=r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}",
+            allowed="a SEPA creditor identifier, e.g. DE98ZZZ09999999999", required=True),
+    Setting(name="creditorIban", about="Account that is credited.",
+            pattern=r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", allowed="an IBAN without spaces", required=True),
+    Setting(name="creditorBic", about="BIC of that account's bank; needed by pain.008.001.02.",
+            pattern=r"[A-Z0-9]{8}([A-Z0-9]{3})?", allowed="a BIC of 8 or 11 characters"),
+    Setting(name="instrument", about="Scheme: CORE, or B2B between businesses.",
+            pattern=r"CORE|B2B", allowed="CORE, B2B", default="CORE"),
+    Setting(name="schema", about="Version of the collection file that the bank takes.",
+            pattern=r"pain\.008\.001\.0[28]", allowed=", ".join(COLLECT_SCHEMAS), default=COLLECT_SCHEMAS[0]),
+    Setting(name="leadDays", about="TARGET days between the file and the day of collection.",
+            pattern=r"[1-9]|1[0-4]", allowed="1 to 14", default="1"),
+    Setting(name="fileAt", about="Time of the day at which the day's file is made, before the bank's cut-off.",
+            pattern=r"([01][0-9]|2[0-3]):[0-5][0-9]", allowed="a time, HH:MM", default="10:00"),
+    Setting(name="timeZone", about="The bank's time zone.",
+            pattern=r"[A-Za-z]+(/[A-Za-z_+-]+[0-9]*)*", allowed="a zone such as Europe/Berlin",
+            default="Europe/Berlin"),
+    Setting(name="finalAfter", about="TARGET days after the day of collection from which a collection without a word of"
+            " the bank counts as paid; empty: it is paid when a statement books it.",
+            pattern=r"[1-9]|[1-5][0-9]|60", allowed="1 to 60, or nothing"),
+    Setting(name="delivery", about="How files reach the bank: laid into the outbox folder, or uploaded.",
+            pattern=r"folder|http", allowed="folder, http", default=FOLDER),
+    Setting(name="uploadUrl", about="Where files are uploaded to (POST, application/xml).",
+            pattern=r"https?://[\x21-\x7e]{1,500}", allowed="an http or https address"),
+    Setting(name="uploadUser", about="User name of the upload.",
+            pattern=r"[^\x00-\x1f:]{1,128}", allowed="1 to 128 characters without a colon"),
+    Setting(name="uploadPassword", about="Password of the upload.",
+            pattern=r"[^\x00-\x1f]{1,256}", allowed="1 to 256 characters", secret=True),
+)  # fmt: skip
+
+_COUNTRIES: Final = """
+AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GI GR HR HU IE IS IT LI LT LU LV MC MD ME MK MT NL NO PL PT RO RS SE SI SK
+SM VA"""
+_SCHEME: Final = frozenset(_COUNTRIES.split())
+"""Countries whose banks take part (EPC 409-09)."""
+
+
+class NotSetUp(Exception):
+    """The account's settings do not do; why, in words, naming the setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creditor:
+    """An account's settings, read. ``final_after`` None: on booking alone."""
+
+    name: str
+    ident: str
+    iban: str
+    bic: str
+    instrument: str
+    schema: str
+    lead_days: int
+    file_at: time
+    zone: ZoneInfo
+    final_after: int | None
+    delivery: str
+    upload_url: str = ""
+
+    def run_on(self, day: date) -> datetime:
+        """When the file of ``day`` is made."""
+        return datetime.combine(day, self.file_at, self.zone)
+
+    def next_run(self, now: datetime) -> datetime:
+        """The first run after ``now``: one a day on which payments settle."""
+        day = target.roll(now.astimezone(self.zone).date())
+        while self.run_on(day) <= now:
+            day = target.after(day, 1)
+        return self.run_on(day)
+
+    def plan(self, now: datetime, wanted: date | None) -> tuple[date, datetime]:
+        """The day of collection and the run that files it: as wanted, rolled on to an open day, or the first day that
+        can still be had."""
+        first = self.next_run(now)
+        earliest = target.after(first.astimezone(self.zone).date(), self.lead_days)
+        due = target.roll(wanted) if wanted is not None else earliest
+        if due <= earliest:
+            return earliest, first
+        return due, self.run_on(target.before(due, self.lead_days))
+
+    def final_at(self, due: date) -> datetime | None:
+        """From when on a collection due on ``due`` counts as paid without a word of the bank: that day's midnight."""
+        if self.final_after is None:
+            return None
+        day = target.after(due, self.final_after) + timedelta(days=1)
+        return datetime.combine(day, time(0), self.zone)
+
+    def in_file(self) -> dict[str, Any]:
+        """What of it stands in a file, as JSON: with it the file can be made again when the settings have changed."""
+        return {
+            "name": self.name, "id": self.ident, "iban": self.iban, "bic": self.bic, "instrument": self.instrument,
+            "schema": self.schema, "delivery": self.delivery, "zone": self.zone.key,
+        }  # fmt: skip
+
+
+def creditor_of(account: Account) -> Creditor:
+    """The creditor of an account. Raises NotSetUp."""
+    have = {one.name: one.default for one in SETTINGS if not one.secret} | dict(account.settings)
+    missing = [one.name for one in SETTINGS if one.required and not have.get(one.name)]
+    if missing:
+        raise NotSetUp(f"{missing[0]} is not set")
+    if not is_iban(have["creditorIban"]):
+        raise NotSetUp("creditorIban is no IBAN")
+    if have["creditorBic"] and not is_bic(have["creditorBic"]):
+        raise NotSetUp("creditorBic is no BIC")
+    if have["schema"] == COLLECT_SCHEMAS[1] and not have["creditorBic"]:
+        raise NotSetUp(f"creditorBic is needed by {have['schema']}")
+    if have["delivery"] == HTTP and not have["uploadUrl"]:
+        raise NotSetUp("uploadUrl is needed by delivery http")
+    try:
+        return Creditor(
+            name=have["creditorName"], ident=have["creditorId"], iban=have["creditorIban"], bic=have["creditorBic"],
+            instrument=have["instrument"], schema=have["schema"], lead_days=int(have["leadDays"]),
+            file_at=time.fromisoformat(have["fileAt"]), zone=ZoneInfo(have["timeZone"]),
+            final_after=int(have["finalAfter"]) if have["finalAfter"] else None, delivery=have["delivery"],
+            upload_url=have["uploadUrl"],
+        )  # fmt: skip
+    except (ValueError, ZoneInfoNotFoundError) as fault:
+        raise NotSetUp(f"a setting cannot be read: {fault}") from None
+
+
+def is_iban(text: str) -> bool:
+    """Whether its check digits, length and country are right."""
+    return IBAN(text, allow_invalid=True).is_valid
+
+
+def is_bic(text: str) -> bool:
+    return BIC(text, allow_invalid=True).is_valid
+
+
+def is_reachable(iban: str) -> bool:
+    """Whether the account's country takes part in the scheme."""
+    return iban[:2] in _SCHEME

@@ -1,0 +1,198 @@
+"""Decided files on their way: written, delivered once, removed after a while.
+
+Into a folder: the bytes are written beside their place, and that they lie there is committed before they are renamed
+into it. Who comes after a crash sees which it was: still beside (rename), or gone (it was renamed, and may have been
+fetched since); it is never laid out twice. Over HTTP nobody can know what became of a call without an answer: it is
+sent again with the same bytes and message id, by which banks refuse a second one, and that refusal counts for nothing
+(intake.py). Files hold accounts in clear: mode 0600, removed days after their delivery. docs/connectors/sepa.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from gateway import clock, outbound
+from gateway.connectors.accounts import account_at
+from gateway.connectors.port import Connector
+from gateway.connectors.sepa import creditor, pain
+from gateway.models import BankFile, Merchant
+from gateway.rows import execute
+from gateway.vault import VaultError
+
+State = BankFile.State
+
+AT_ONCE: Final = 20
+LEASE: Final = timedelta(minutes=5)
+PAUSES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
+"""After a try that failed, until the next; the last one goes on."""
+MOST_TRIES: Final = 170
+"""About a week; then somebody has to look."""
+UPLOAD_S: Final = 60.0
+ANSWER_BYTES: Final = 4_096
+_REPORTED: Final = frozenset({409, 422})
+"""A bank that has read the file and refuses it: its status report says why."""
+
+log = structlog.get_logger(__name__)
+
+_CLAIM: Final = """
+UPDATE gateway_bankfile SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+    SELECT id FROM gateway_bankfile WHERE state IN ('DECIDED', 'WRITTEN') AND due_at <= %(now)s::timestamptz
+        AND (lease_until IS NULL OR lease_until < %(now)s::timestamptz)
+        AND (%(merchant)s::uuid IS NULL OR merchant_id = %(merchant)s::uuid)
+    ORDER BY due_at LIMIT %(most)s::int FOR UPDATE SKIP LOCKED
+) RETURNING id
+"""
+
+
+class NotDelivered(Exception):
+    """Why not, in words without secrets. ``for_good``: trying again does not help."""
+
+    def __init__(self, why: str, *, for_good: bool = False) -> None:
+        super().__init__(why)
+        self.for_good = for_good
+
+
+def deliver_due(connector: Connector, merchant: Merchant | None = None) -> int:
+    """Deliver what is decided; how many files are now with their banks."""
+    now = clock.real()
+    values = {"now": now, "lease": now + LEASE, "most": AT_ONCE, "merchant": merchant.pk if merchant else None}
+    claimed: list[UUID] = [row[0] for row in execute(_CLAIM, values)]
+    return sum(_deliver(file, connector) for file in BankFile.objects.filter(pk__in=claimed).order_by("id"))
+
+
+def outbox(file: BankFile) -> Path:
+    """The folder of a file's creditor account."""
+    return Path(settings.GATEWAY_SEPA_OUTBOX) / file.merchant_id.hex / _safe(file.account)
+
+
+def path_of(file: BankFile) -> Path:
+    """Where a file lies for its bank."""
+    return outbox(file) / file.name
+
+
+def made(file: BankFile) -> bytes:
+    """The bytes of a file, the same as ever. Raises NotDelivered."""
+    try:
+        content = pain.render(file, pain.ordered(file))
+    except pain.NotValid as fault:
+        raise NotDelivered(str(fault), for_good=True) from None
+    except VaultError:
+        raise NotDelivered("an account does not open: the vault has lost its key") from None
+    digest = hashlib.sha256(content).hexdigest()
+    if file.sha256 and file.sha256 != digest:
+        raise NotDelivered("made again it has other bytes, so it stays here", for_good=True)
+    return content
+
+
+def sweep() -> int:
+    """Remove files that were delivered long enough ago; how many."""
+    limit = clock.real() - timedelta(days=settings.GATEWAY_SEPA_OUTBOX_DAYS)
+    lying = BankFile.objects.filter(state=State.DELIVERED, removed_at__isnull=True, delivered_at__lt=limit)
+    removed = 0
+    for file in lying.order_by("delivered_at")[:1_000]:
+        for path in (path_of(file), _beside(file)):
+            path.unlink(missing_ok=True)
+        removed += BankFile.objects.filter(pk=file.pk).update(removed_at=clock.real())
+    return removed
+
+
+def _deliver(file: BankFile, connector: Connector) -> bool:
+    try:
+        if file.creditor["delivery"] == creditor.FOLDER:
+            _lay_out(file)
+        else:
+            _upload(file, connector)
+    except NotDelivered as fault:
+        return _failed(file, str(fault), for_good=fault.for_good)
+    except OSError as fault:
+        return _failed(file, f"the outbox: {fault.strerror}")
+    return bool(
+        BankFile.objects.filter(pk=file.pk, state__in=(State.DECIDED, State.WRITTEN)).update(
+            state=State.DELIVERED, delivered_at=clock.real(), lease_until=None, failure=""
+        )
+    )
+
+
+def _failed(file: BankFile, why: str, *, for_good: bool = False) -> bool:
+    over = for_good or file.tries >= MOST_TRIES
+    log.error("bank_file_not_delivered", file=file.message_id, tries=file.tries, over=over, why=why)
+    pause = PAUSES[min(max(file.tries, 1), len(PAUSES)) - 1]
+    BankFile.objects.filter(pk=file.pk, state__in=(State.DECIDED, State.WRITTEN)).update(
+        failure=why[:255], due_at=clock.real() + pause, lease_until=None, **({"state": State.FAILED} if over else {})
+    )
+    return False
+
+
+def _lay_out(file: BankFile) -> None:
+    """Write beside, commit, rename."""
+    beside, place = _beside(file), path_of(file)
+    if file.state == State.DECIDED:
+        _write(beside, _bytes_noted(file))
+        if not BankFile.objects.filter(pk=file.pk, state=State.DECIDED).update(state=State.WRITTEN):
+            return  # whoever held the lease before is still at it, and renames what lies there
+    if beside.exists():
+        beside.rename(place)
+        _sync(place.parent)
+
+
+def _upload(file: BankFile, connector: Connector) -> None:
+    account = account_at(connector, file.channel_id, file.account)
+    content = _bytes_noted(file)
+    headers = {"Content-Type": "application/xml"}
+    if user := account.settings.get("uploadUser", ""):
+        password = account.secrets["uploadPassword"].reveal() if "uploadPassword" in account.secrets else ""
+        headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+    answer = outbound.call(
+        "POST", account.settings.get("uploadUrl", ""), headers=headers, body=content, timeout_s=UPLOAD_S,
+        limit_bytes=ANSWER_BYTES,
+    )  # fmt: skip
+    if answer.is_success or answer.status in _REPORTED:
+        return
+    raise NotDelivered(f"answered with {answer.status}" if answer.status is not None else answer.reason)
+
+
+def _bytes_noted(file: BankFile) -> bytes:
+    """The bytes; what they are is written down before anybody sees them."""
+    content = made(file)
+    digest = hashlib.sha256(content).hexdigest()
+    BankFile.objects.filter(pk=file.pk).update(sha256=digest, size=len(content))
+    file.sha256 = digest
+    return content
+
+
+def _beside(file: BankFile) -> Path:
+    return outbox(file) / f".{file.name}.tmp"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """A name that was made or moved outlives the machine's fall once its folder is on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _safe(name: str) -> str:
+    """An account's name as a folder's."""
+    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_") else "_" for letter in name)
+    return kept or "_"

@@ -1,0 +1,270 @@
+"""Banks' messages taken in: each once, whole, in one transaction; every order is moved by a table.
+
+The table says what a word of a bank does to an order in each state, so that a message that comes twice, a notification
+and the statement that says the same, or an answer out of order move it once. Payments follow by
+gateway.payments.collections. Source: docs/connectors/sepa.md; decision 0035.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, Final
+
+import structlog
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from gateway import clock, wake
+from gateway.connectors.sepa import books, reading, statements
+from gateway.connectors.sepa.reading import NotReadable
+from gateway.connectors.sepa.statements import Said, Word
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
+
+MOST_FINDINGS: Final = 100
+"""Findings of one message that are kept; the count tells the rest."""
+MOST_ORDERS: Final = 20_000
+"""Orders that one word about a file or a batch moves at most: four times those of a file."""
+AT_ONCE: Final = 50
+"""Files of the watched folder that one look takes."""
+SETTLED_S: Final = 5.0
+"""Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
+_BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
+_SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
+
+State = BankOrder.State
+Kind = BankFile.Kind
+
+log = structlog.get_logger(__name__)
+
+MOVES: Final[Mapping[tuple[Kind, Word, State], State]] = MappingProxyType(
+    {
+        # A collection: refused before it was booked; booked; given back afterwards, as often as banks quarrel.
+        (Kind.COLLECT, Word.REJECTED, State.FILED): State.REJECTED,
+        (Kind.COLLECT, Word.REJECTED, State.BOOKED): State.RETURNED,
+        (Kind.COLLECT, Word.IN, State.FILED): State.BOOKED,
+        (Kind.COLLECT, Word.BACK_OUT, State.FILED): State.REJECTED,
+        (Kind.COLLECT, Word.BACK_OUT, State.BOOKED): State.RETURNED,
+        (Kind.COLLECT, Word.BACK_IN, State.RETURNED): State.WON_BACK,
+        (Kind.COLLECT, Word.BACK_OUT, State.WON_BACK): State.RETURNED,
+        # A transfer: refused; booked; come back.
+        (Kind.PAY, Word.REJECTED, State.FILED): State.REJECTED,
+        (Kind.PAY, Word.OUT, State.FILED): State.BOOKED,
+        (Kind.PAY, Word.BACK_IN, State.FILED): State.REJECTED,
+        (Kind.PAY, Word.BACK_IN, State.BOOKED): State.RETURNED,
+    }
+)
+"""What an order is (kind), what is said, the state it is in → the state it comes to. Anything else moves nothing."""
+
+
+class SeenBefore(Exception):
+    """The same bytes were taken in before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Taken:
+    """What one message did."""
+
+    row: BankMessage
+    moved: int = 0
+    findings: list[str] = field(default_factory=list)
+    found: int = 0
+
+    def find(self, text: str) -> None:
+        self.found += 1
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(text)
+
+
+def take_in(stream: BinaryIO, name: str, source: BankMessage.Source) -> BankMessage:
+    """Read a message and move the orders it speaks of, all or none. Raises NotReadable, SeenBefore."""
+    digest, size = _measured(stream)
+    try:
+        with transaction.atomic():
+            row = BankMessage.objects.create(
+                name=name[:255], kind="", source=source, sha256=digest, size=size, received_at=clock.real()
+            )
+            taken = _Taken(row=row)
+            message = reading.read(stream)
+            row.kind = message.kind
+            for one in statements.said(reading.Message(message.kind, _heads(message.records, row))):
+                _apply(one, taken)
+            row.told = taken.moved
+            row.findings = taken.findings + (
+                [f"and {taken.found - MOST_FINDINGS:,} more"] if taken.found > MOST_FINDINGS else []
+            )
+            row.save(update_fields=["kind", "message_id", "told", "findings"])
+    except IntegrityError:
+        if BankMessage.objects.filter(sha256=digest).exists():
+            raise SeenBefore("the same file was taken in before") from None
+        raise
+    if taken.moved:
+        wake.wake(books.TOLD)
+    if taken.found:
+        log.warning("bank_message_findings", message=row.message_id, kind=row.kind, findings=taken.found)
+    return row
+
+
+def look() -> int:
+    """Take in what lies in the watched folder; how many files were moved away."""
+    if not settings.GATEWAY_SEPA_INBOX:
+        return 0
+    folder = Path(settings.GATEWAY_SEPA_INBOX)
+    if not folder.is_dir():
+        return 0
+    whole = [path for path in sorted(folder.iterdir()) if _is_whole(path)]
+    return sum(_take(path) for path in whole[:AT_ONCE])
+
+
+def _measured(stream: BinaryIO) -> tuple[str, int]:
+    """(sha256, bytes) of a message; it is read from its beginning afterwards. Raises NotReadable."""
+    digest, size = hashlib.sha256(), 0
+    stream.seek(0)
+    while chunk := stream.read(reading.CHUNK_BYTES):
+        size += len(chunk)
+        if size > settings.GATEWAY_SEPA_MAX_BYTES:
+            raise NotReadable(f"the file is larger than {settings.GATEWAY_SEPA_MAX_BYTES:,} bytes")
+        digest.update(chunk)
+    stream.seek(0)
+    return digest.hexdigest(), size
+
+
+def _heads(records: Iterator[reading.Record], row: BankMessage) -> Iterator[reading.Record]:
+    for record in records:
+        row.message_id = row.message_id or statements.message_id(record)
+        yield record
+
+
+def _apply(one: Said, taken: _Taken) -> None:
+    if one.file:
+        _apply_to_file(one, taken)
+    elif one.batch:
+        _apply_to_batch(one, taken)
+    elif one.order is not None:
+        order = BankOrder.objects.select_related("file", "mandate").filter(pk=one.order).first()
+        if order is None:
+            taken.find(f"{one.where}: not one of ours")
+        else:
+            _move(order, one, taken)
+    else:
+        taken.find(f"{one.where or 'a statement'}: names no order of ours")
+
+
+def _apply_to_file(one: Said, taken: _Taken) -> None:
+    file = BankFile.objects.filter(message_id=one.file).first()
+    if file is None:
+        taken.find(f"file {one.file[:35]}: not one of ours")
+        return
+    if one.word is Word.REJECTED and one.reason in _SENT_TWICE and file.tries > 1:
+        # It was sent again because the first try had no answer: this is about the second one.
+        taken.find(f"file {file.message_id}: the bank has had it before, which counts for nothing")
+        return
+    BankFile.objects.filter(pk=file.pk).update(bank_status="RJCT" if one.word is Word.REJECTED else "ACCP")
+    if one.word is Word.REJECTED:
+        _move_all(file.orders.filter(state=State.FILED), one, taken)
+
+
+def _apply_to_batch(one: Said, taken: _Taken) -> None:
+    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=State.REJECTED)
+    if not orders.exists():
+        taken.find(f"{one.where}: not one of ours")
+        return
+    if one.amount is not None:
+        # One entry for the whole batch: it is all of it, or nobody knows which.
+        total = sum(orders.values_list("amount", flat=True), Decimal(0))
+        if total != one.amount:
+            taken.find(f"{one.where}: {one.amount} was booked in one sum, its orders come to {total}")
+            return
+        one = _without_amount(one)
+    _move_all(orders, one, taken)
+
+
+def _without_amount(one: Said) -> Said:
+    return Said(word=one.word, batch=one.batch, reason=one.reason, on=one.on, account=one.account, where=one.where)
+
+
+def _move_all(orders: QuerySet[BankOrder], one: Said, taken: _Taken) -> None:
+    for order in orders.select_related("file", "mandate").order_by("payment")[:MOST_ORDERS]:
+        _move(order, one, taken)
+
+
+def _move(order: BankOrder, one: Said, taken: _Taken) -> None:
+    where = f"order {order.pk.hex}"
+    if one.account and order.file is not None and one.account != order.file.creditor["iban"]:
+        taken.find(f"{where}: booked on another account than the file's")
+        return
+    if one.amount is not None and (one.amount, one.currency or "EUR") != (order.amount, order.currency):
+        taken.find(f"{where}: {one.amount} {one.currency}, the order was {order.amount} {order.currency}")
+        return
+    if one.word is Word.ACCEPTED:
+        return
+    target = MOVES.get((Kind(order.kind), one.word, State(order.state)))
+    if target is None or _is_old(order, target, one.on):
+        return
+    if books.move(order, target, reason=one.reason, on=one.on, message=taken.row):
+        taken.moved += 1
+        if target is State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
+            # The bank never took it: the next one of this mandate is its first.
+            type(order.mandate).objects.filter(pk=order.mandate.pk, first=order.pk).update(first=None)
+
+
+def _is_old(order: BankOrder, target: State, on: date | None) -> bool:
+    """Whether what is said of an order that was given back before is about an earlier time: two messages tell of each,
+    and each returned collection may be won back and returned again."""
+    if order.state not in (State.RETURNED, State.WON_BACK):
+        return False
+    if on is None:
+        return True
+    told = BankOrderEvent.objects.filter(order=order)
+    other = State.WON_BACK if target is State.RETURNED else State.RETURNED
+    return told.filter(state=target, on__gte=on).exists() or told.filter(state=other, on__gt=on).exists()
+
+
+def _is_whole(path: Path) -> bool:
+    """A plain file, not a link, that nobody writes to."""
+    if path.name.startswith(".") or path.name.lower().endswith(_BEING_WRITTEN):
+        return False
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and clock.real().timestamp() - found.st_mtime >= SETTLED_S
+
+
+def _take(path: Path) -> bool:
+    """Take a file in and move it away. Two that look at once: the second finds the same bytes, or no file."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
+            try:
+                take_in(stream, path.name, BankMessage.Source.FOLDER)
+            except (SeenBefore, NotReadable) as fault:
+                return _away(path, "failed", str(fault))
+    except OSError as fault:
+        log.warning("bank_message_not_opened", file=path.name, why=fault.strerror)
+        return False
+    return _away(path, "done")
+
+
+def _away(path: Path, where: str, why: str = "") -> bool:
+    """Rename into done/ or failed/, beside what has the same name already."""
+    folder = path.parent / where
+    folder.mkdir(exist_ok=True, mode=0o700)
+    target = folder / path.name
+    if target.exists():
+        target = folder / f"{clock.real():%Y%m%dT%H%M%S%f}-{path.name}"
+    try:
+        path.rename(target)
+    except FileNotFoundError:
+        return False
+    if why:
+        target.with_name(f"{target.name}.txt").write_text(f"{why}\n", encoding="utf-8")
+        log.warning("bank_message_refused", file=path.name, why=why)
+    return True

@@ -1,0 +1,189 @@
+"""Banks' messages in XML (ISO 20022), read as they stream: a few named levels, and what is said on each.
+
+Read are pain.002 (status), camt.052, camt.053, camt.054 (bookings) and pacs.004 (returns), any version. The parser
+keeps one record of each level at a time and refuses what such a message never has: a document type, entities,
+processing instructions, deep nesting, another root or namespace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final
+from xml.parsers import expat
+
+CHUNK_BYTES: Final = 64 * 1024
+MOST_DEPTH: Final = 40
+LONGEST_TEXT: Final = 1_000
+"""Characters of one element that are kept."""
+MOST_OF_A_KIND: Final = 50
+"""Values of one path within a record that are kept; further ones are passed over."""
+MOST_PATHS: Final = 500
+"""Paths of one record that are kept."""
+_NAMESPACE: Final = re.compile(
+    r"urn:iso:std:iso:20022:tech:xsd:(pain\.002|camt\.05[234]|pacs\.004)(\.[0-9]{3}\.[0-9]{2})"
+)
+_SPACE: Final = re.compile(r"\s+")
+
+LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "pain.002": ("GrpHdr", "OrgnlGrpInfAndSts", "OrgnlPmtInfAndSts", "TxInfAndSts"),
+        "camt.052": ("GrpHdr", "Rpt", "Ntry", "TxDtls"),
+        "camt.053": ("GrpHdr", "Stmt", "Ntry", "TxDtls"),
+        "camt.054": ("GrpHdr", "Ntfctn", "Ntry", "TxDtls"),
+        "pacs.004": ("GrpHdr", "OrgnlGrpInf", "TxInf"),
+    }
+)
+"""Message → the elements that are records; each holds what stands in it, but not in a record within it."""
+
+
+class NotReadable(Exception):
+    """The file is no message that is read here; why, in words."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """One element of a level: relative path → its texts. ``above``: the records it stands in, outermost first.
+    ``within``: how many records of each level it held."""
+
+    level: str
+    above: tuple[Record, ...]
+    found: dict[str, list[str]] = field(default_factory=dict)
+    within: dict[str, int] = field(default_factory=dict)
+
+    def first(self, *paths: str) -> str:
+        """The first value that there is, by the order of ``paths``."""
+        return next((self.found[path][0] for path in paths if path in self.found), "")
+
+    def up(self, level: str) -> Record:
+        """The record of a level that this one stands in; an empty one when there is none."""
+        return next((one for one in self.above if one.level == level), Record(level=level, above=()))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """``kind``: such as pain.002. ``records``: in the order in which they end; reading on may raise NotReadable."""
+
+    kind: str
+    records: Iterator[Record]
+
+
+def read(stream: BinaryIO) -> Message:
+    """The message in ``stream``. Raises NotReadable."""
+    reading = _Reading()
+    records = _records(stream, reading)
+    head: list[Record] = []
+    while not reading.kind:
+        try:
+            head.append(next(records))
+        except StopIteration:
+            break
+    if not reading.kind:
+        raise NotReadable("the XML is no message that banks send")
+    return Message(reading.kind, _chained(head, records))
+
+
+def _chained(head: list[Record], rest: Iterator[Record]) -> Iterator[Record]:
+    yield from head
+    yield from rest
+
+
+def _records(stream: BinaryIO, reading: _Reading) -> Iterator[Record]:
+    while True:
+        chunk = stream.read(CHUNK_BYTES)
+        reading.feed(chunk)
+        yield from reading.taken()
+        if not chunk:
+            return
+
+
+class _Reading:
+    """The parser: the path to where it is, and the records that are open."""
+
+    def __init__(self) -> None:
+        self.kind = ""
+        self._levels: frozenset[str] = frozenset()
+        self._path: list[str] = []
+        self._open: list[tuple[int, Record]] = []
+        self._text: list[str] = []
+        self._kept = 0
+        self._done: list[Record] = []
+        parser = expat.ParserCreate(namespace_separator="|")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = _refuse("a document type")
+        parser.EntityDeclHandler = _refuse("an entity")
+        parser.ExternalEntityRefHandler = _refuse("an outside entity")
+        parser.ProcessingInstructionHandler = _refuse("a processing instruction")
+        self._parser = parser
+
+    def feed(self, chunk: bytes) -> None:
+        """Parse on; b'' ends the document. Raises NotReadable."""
+        try:
+            self._parser.Parse(chunk, not chunk)
+        except expat.ExpatError as fault:
+            raise NotReadable(f"broken XML at line {fault.lineno:,}: {expat.ErrorString(fault.code)}") from None
+
+    def taken(self) -> list[Record]:
+        done, self._done = self._done, []
+        return done
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition("|")
+        if not self._path:
+            self._begin(local, space)
+        elif local in self._levels:
+            record = Record(level=local, above=tuple(one for _, one in self._open))
+            if self._open:
+                within = self._open[-1][1].within
+                within[local] = within.get(local, 0) + 1
+            self._open.append((len(self._path) + 1, record))
+        self._path.append(local)
+        if len(self._path) > MOST_DEPTH:
+            raise NotReadable(f"the XML is nested deeper than {MOST_DEPTH}")
+        self._text, self._kept = [], 0
+        if (currency := attributes.get("Ccy")) is not None:
+            self._keep("@", currency[:LONGEST_TEXT])
+
+    def _begin(self, local: str, space: str) -> None:
+        known = _NAMESPACE.fullmatch(space)
+        if local != "Document" or known is None:
+            raise NotReadable("the XML is no message that is read here: pain.002, camt.052 to 054, pacs.004")
+        self.kind = known[1]
+        self._levels = frozenset(LEVELS[self.kind])
+
+    def _characters(self, text: str) -> None:
+        if self._kept < LONGEST_TEXT:
+            self._text.append(text[: LONGEST_TEXT - self._kept])
+            self._kept += len(text)
+
+    def _end(self, name: str) -> None:
+        text = _SPACE.sub(" ", "".join(self._text)).strip()
+        if text:
+            self._keep("", text)
+        self._text, self._kept = [], 0
+        if self._open and self._open[-1][0] == len(self._path):
+            self._done.append(self._open.pop()[1])
+        self._path.pop()
+
+    def _keep(self, mark: str, text: str) -> None:
+        if not self._open:
+            return
+        depth, record = self._open[-1]
+        key = "/".join(self._path[depth:]) + mark
+        if key not in record.found and len(record.found) >= MOST_PATHS:
+            return
+        kept = record.found.setdefault(key, [])
+        if len(kept) < MOST_OF_A_KIND:
+            kept.append(text)
+
+
+def _refuse(what: str) -> Any:
+    def refuse(*_: Any) -> None:
+        raise NotReadable(f"the XML has {what}, which no bank's message has")
+
+    return refuse

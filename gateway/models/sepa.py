@@ -1,0 +1,212 @@
+"""The books of orders to banks: SEPA direct debits to collect, transfers to pay, their files and what banks told.
+
+Nothing of the gateway reads them but the connector "sepa" and what tells payments of it (docs/decisions/0035).
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Merchant
+
+
+class SepaMandate(models.Model):
+    """A mandate as a creditor has used it. ``creditor``: the creditor identifier. ``own``: the merchant named it; else
+    we did, for one payment or (``recurring``) for a stored account. ``first``: the payment whose collection was the
+    first to be filed, so that later ones recur; empty again when the bank rejected that one.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    creditor = models.CharField(max_length=35)
+    mandate = models.CharField(max_length=35)
+    own = models.BooleanField()
+    recurring = models.BooleanField()
+    signed_on = models.DateField()
+    iban_sealed = models.BinaryField()
+    iban_fingerprint = models.BinaryField()
+    first = models.UUIDField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["merchant", "creditor", "mandate"], name="sepa_mandate_once"),
+        ]
+        indexes = [models.Index(fields=["iban_fingerprint"], name="sepa_mandate_account")]
+
+    def __str__(self) -> str:
+        return self.mandate
+
+
+class BankFile(models.Model):
+    """One file to one bank: decided here first, and made again byte for byte until it is delivered.
+
+    ``account``: the merchant's id in the acquirer account; ``creditor``: what of its settings stands in the file, as it
+    was when the file was decided; ``stamped_at``: the merchant's clock, as the file tells. ``sha256``, ``size``: of its
+    bytes, once they were made. WRITTEN: they lie beside their place, under a name that is not looked at; DELIVERED:
+    they were moved into it, or the bank took them. ``bank_status``: of the last status report about the whole file.
+    ``due_at``, ``lease_until``, ``removed_at``: real time.
+    """
+
+    class Kind(models.TextChoices):
+        COLLECT = "COLLECT", "direct debits (pain.008)"
+        PAY = "PAY", "credit transfers (pain.001)"
+
+    class State(models.TextChoices):
+        DECIDED = "DECIDED", "decided"
+        WRITTEN = "WRITTEN", "written"
+        DELIVERED = "DELIVERED", "delivered"
+        FAILED = "FAILED", "not delivered"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT)
+    account = models.CharField(max_length=64)
+    kind = models.CharField(max_length=7, choices=Kind)
+    message_id = models.CharField(max_length=35, unique=True)
+    state = models.CharField(max_length=9, choices=State, default=State.DECIDED)
+    creditor = models.JSONField()
+    orders_count = models.IntegerField()
+    total = models.DecimalField(max_digits=18, decimal_places=2)
+    stamped_at = models.DateTimeField()
+    sha256 = models.CharField(max_length=64, default="")
+    size = models.BigIntegerField(null=True)
+    tries = models.SmallIntegerField(default=0)
+    due_at = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    failure = models.CharField(max_length=255, default="")
+    bank_status = models.CharField(max_length=4, default="")
+    delivered_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["due_at"], name="bank_file_due", condition=models.Q(state__in=["DECIDED", "WRITTEN"])
+            ),
+            models.Index(
+                fields=["delivered_at"], name="bank_file_lies",
+                condition=models.Q(state="DELIVERED", removed_at__isnull=True),
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.message_id
+
+    @property
+    def name(self) -> str:
+        return f"{self.message_id}.xml"
+
+
+class BankOrder(models.Model):
+    """One order to a bank: money to collect under a mandate, or to pay out.
+
+    ``payment``: the gateway's id of the question, which is the order's EndToEndId. ``about``: for a refund, the
+    collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what they read.
+    ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as booked though
+    no statement told so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file; ``batch``:
+    the PmtInfId it stands under. ``reason``: the bank's last one, an ISO 20022 external code.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "WAITING", "waits for a file"
+        FILED = "FILED", "in a file"
+        BOOKED = "BOOKED", "booked"
+        RETURNED = "RETURNED", "returned"
+        WON_BACK = "WON_BACK", "return reversed"
+        REJECTED = "REJECTED", "rejected"
+        WITHDRAWN = "WITHDRAWN", "taken back"
+
+    payment = models.UUIDField(primary_key=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    account = models.CharField(max_length=64)
+    kind = models.CharField(max_length=7, choices=BankFile.Kind)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    about = models.UUIDField(null=True)
+    mandate = models.ForeignKey(SepaMandate, on_delete=models.PROTECT, null=True, related_name="orders")
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    name = models.CharField(max_length=140)
+    iban_sealed = models.BinaryField(null=True)
+    iban_shown = models.CharField(max_length=34)
+    bic = models.CharField(max_length=11, default="")
+    text = models.CharField(max_length=140)
+    due_on = models.DateField(null=True)
+    file_at = models.DateTimeField(null=True)
+    final_at = models.DateTimeField(null=True)
+    file = models.ForeignKey(BankFile, on_delete=models.PROTECT, null=True, related_name="orders")
+    sequence = models.CharField(max_length=4, default="")
+    batch = models.CharField(max_length=35, default="")
+    reason = models.CharField(max_length=35, default="")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["merchant", "file_at"], name="bank_order_to_file", condition=models.Q(state="WAITING")
+            ),
+            models.Index(
+                fields=["merchant", "final_at"], name="bank_order_to_finish",
+                condition=models.Q(state="FILED", final_at__isnull=False),
+            ),
+            models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
+        ]  # fmt: skip
+        constraints = [models.CheckConstraint(condition=models.Q(amount__gte=0), name="bank_order_not_negative")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.amount} {self.currency} ({self.state})"
+
+
+class BankMessage(models.Model):
+    """A file that a bank sent: a status report, a notification, a statement, a return. The same bytes are taken in
+    once. ``findings``: what in it could not be used, in words; ``told``: orders that it moved."""
+
+    class Source(models.TextChoices):
+        FOLDER = "FOLDER", "folder"
+        COMMAND = "COMMAND", "command"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    name = models.CharField(max_length=255)
+    kind = models.CharField(max_length=8)
+    message_id = models.CharField(max_length=35, default="")
+    source = models.CharField(max_length=7, choices=Source)
+    sha256 = models.CharField(max_length=64, unique=True)
+    size = models.BigIntegerField()
+    told = models.IntegerField(default=0)
+    findings = models.JSONField(default=list)
+    received_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["-received_at"], name="bank_message_time")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.message_id}"
+
+
+class BankOrderEvent(models.Model):
+    """One move of one order. ``on``: the bank's day, where it named one. ``told``: the payment has been moved by it, or
+    had no need to be."""
+
+    id = models.BigAutoField(primary_key=True)
+    order = models.ForeignKey(BankOrder, on_delete=models.PROTECT, related_name="events")
+    state = models.CharField(max_length=9, choices=BankOrder.State)
+    reason = models.CharField(max_length=35, default="")
+    on = models.DateField(null=True)
+    message = models.ForeignKey(BankMessage, on_delete=models.PROTECT, null=True, related_name="events")
+    at = models.DateTimeField()
+    told = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [models.Index(fields=["id"], name="bank_order_untold", condition=models.Q(told=False))]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.reason}".strip()
+
+
+class BankOrderFollowUp(models.Model):
+    """Which event made which payment (a chargeback, its reversal): there is one for each event at most, so
+    that nothing is entered twice."""
+
+    event = models.OneToOneField(BankOrderEvent, on_delete=models.PROTECT, primary_key=True, related_name="made")
+    payment = models.UUIDField(unique=True)

@@ -1,0 +1,95 @@
+"""Direct debits through the API, from the question to the bank's word. Source: Part A, Bank account; A20."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway import clock, due
+from gateway.models import BankOrder, Notification, Payment
+from tests.support import sepa
+from tests.support.clock import pass_time
+from tests.support.fixtures import Shop
+from tests.support.sepa import Entry
+
+pytestmark = pytest.mark.django_db
+
+OUTSTANDING = "800.400.501"
+SUCCESS = "000.100.112"
+
+
+def filed(shop: Shop, outbox: Path) -> sepa.File:
+    """The one file that the next run makes."""
+    pass_time(shop.api, days=4)
+    (file,) = sepa.files_in(outbox)
+    return file
+
+
+def code(shop: Shop, payment: str) -> str:
+    """The payment's result once banks' answers are told."""
+    due.run_now("bank answers")
+    return shop.api.read(payment).code
+
+
+def test_a_debit_waits_for_the_bank_and_is_paid_when_a_statement_books_it(banked: Shop, outbox: Path) -> None:
+    paid = sepa.debit(banked.api, bankAccount__mandate__id="MANDATE-ABC",
+                      bankAccount__mandate__dateOfSignature="2026-01-15")  # fmt: skip
+    assert (paid.code, paid.status) == (OUTSTANDING, 200)
+    assert sepa.files_in(outbox) == []
+    file = filed(banked, outbox)
+    assert file.text("DrctDbtTxInf/PmtId/EndToEndId") == paid.id
+    assert file.text("DrctDbtTxInf/InstdAmt") == "92.00"
+    assert file.text("DbtrAcct/Id/IBAN") == sepa.DEBTOR
+    assert (file.text("MndtRltdInf/MndtId"), file.text("MndtRltdInf/DtOfSgntr")) == ("MANDATE-ABC", "2026-01-15")
+    assert file.text("CdtrSchmeId/Id/PrvtId/Othr/Id") == "DE98ZZZ09999999999"
+    sepa.take(sepa.status(file.message, group="ACCP", orders={paid.id: ("ACCP", "")}))
+    assert code(banked, paid.id) == OUTSTANDING
+    assert sepa.take(sepa.statement([Entry(order=paid.id)])).told == 1
+    assert code(banked, paid.id) == SUCCESS
+    told = Notification.objects.filter(payment=paid.id).order_by("sequence").values_list("action", flat=True)
+    assert list(told) == ["CREATED", "UPDATED"]
+
+
+def test_a_rejected_debit_is_declined_with_the_banks_reason(banked: Shop, outbox: Path) -> None:
+    paid, other = sepa.debit(banked.api), sepa.debit(banked.api)
+    file = filed(banked, outbox)
+    sepa.take(sepa.status(file.message, orders={paid.id: ("RJCT", "AC04"), other.id: ("ACCP", "")}))
+    assert (code(banked, paid.id), code(banked, other.id)) == ("800.100.202", OUTSTANDING)
+    assert banked.api.read(paid.id).body["resultDetails"]["AcquirerResponse"] == "AC04"
+
+
+def test_a_return_is_a_chargeback_with_its_reason_and_its_reversal_a_second_word(banked: Shop, outbox: Path) -> None:
+    paid = sepa.debit(banked.api)
+    filed(banked, outbox)
+    sepa.take(sepa.statement([Entry(order=paid.id)]))
+    assert code(banked, paid.id) == SUCCESS
+    back = Entry(order=paid.id, into=False, reason="MD06", on="2026-01-09")
+    sepa.take(sepa.notification([back]))
+    sepa.take(sepa.statement([back], number=2))
+    due.run_now("bank answers")
+    (dispute,) = Payment.objects.filter(chain=paid.id, payment_type="CB")
+    assert (dispute.result_code, str(dispute.amount), dispute.status) == ("000.100.206", "92.00", "APPROVED")
+    assert Notification.objects.filter(payment=dispute.id).count() == 1
+    sepa.take(sepa.statement([Entry(order=paid.id, reversal=True, on="2026-01-20")], number=3))
+    due.run_now("bank answers")
+    (won,) = Payment.objects.filter(chain=paid.id, payment_type="CR")
+    assert won.referenced == dispute.id
+    sepa.take(sepa.notification([back], number=9))
+    due.run_now("bank answers")
+    assert Payment.objects.filter(chain=paid.id).count() == 3
+    sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD01", on="2026-02-01")], number=4))
+    due.run_now("bank answers")
+    assert Payment.objects.filter(chain=paid.id, payment_type="CB").count() == 2
+
+
+def test_the_due_date_that_was_asked_for_decides_when_the_file_is_made(banked: Shop, outbox: Path) -> None:
+    wanted = clock.now(banked.merchant).date() + timedelta(days=30)
+    sepa.debit(banked.api, transactionDueDate=wanted.isoformat())
+    pass_time(banked.api, days=15)
+    assert sepa.files_in(outbox) == []
+    assert BankOrder.objects.get().state == BankOrder.State.WAITING
+    pass_time(banked.api, days=18)
+    (file,) = sepa.files_in(outbox)
+    assert file.text("ReqdColltnDt") >= wanted.isoformat()
