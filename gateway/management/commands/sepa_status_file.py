@@ -1,0 +1,43 @@
+"""``manage.py sepa_status_file FILE …``: take in what a bank sent. docs/connectors/sepa.md."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway.connectors.sepa import intake
+from gateway.connectors.sepa.reading import NotReadable
+from gateway.models import BankMessage
+from gateway.payments import collections
+
+
+class Command(BaseCommand):
+    help = "Take in a bank's message (pain.002, camt.052 to 054, pacs.004) and tell payments what it says."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", type=Path, nargs="+")
+
+    def handle(self, *args: Any, path: list[Path], **options: Any) -> None:
+        failed = 0
+        for one in path:
+            try:
+                with one.open("rb") as stream:
+                    row = intake.take_in(stream, one.name, BankMessage.Source.COMMAND)
+            except (NotReadable, intake.SeenBefore) as fault:
+                self.stderr.write(f"{one.name}: {fault}")
+                failed += 1
+                continue
+            except OSError as fault:
+                self.stderr.write(f"{one}: {fault.strerror}")
+                failed += 1
+                continue
+            self.stdout.write(f"{one.name}: {row.kind} {row.message_id}, orders moved: {row.told}")
+            for finding in row.findings:
+                self.stdout.write(f"  {finding}")
+        told = collections.tell_due()
+        self.stdout.write(f"payments told: {told}")
+        if failed:
+            raise CommandError(f"{failed} of {len(path)} files were not taken in")
