@@ -26,10 +26,14 @@ from chargebacks.models import Chargeback
 from checkout.models import Checkout, OfferRule
 from gateway import audit, clock, rights
 from gateway.admin.kit import OfInstallation, OfMerchant
+from gateway.connectors.sepa import files
+from gateway.connectors.sepa.connector import SEPA
 from gateway.models import (
     AcquirerAccount,
     AuditEntry,
     Authentication,
+    BankFile,
+    BankOrder,
     Channel,
     Grant,
     Merchant,
@@ -51,7 +55,8 @@ from gateway.rights import OF_ROLE, RIGHTS, Place, Scope
 from gateway.scheduling.models import Job
 from reporting.models import ClearingInstitute, Settlement, SettlementRecord
 from reporting.outgoing import ReconciliationFile
-from tests.support import settlement, shopper, subscriptions
+from tests.support import sepa, settlement, shopper, subscriptions
+from tests.support.clock import jump
 from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 from tests.support.threeds import buy
@@ -100,10 +105,20 @@ def keep_books(shop: Shop) -> None:
     assert settlement.take_in(settlement.csv([row]), of, f"{shop.merchant.name}.csv").unmatched == 1
     paid = settlement.payment_of(shop.api.pay().id)
     ledger.charge_back(paid, Decimal("10.00"), by=BY)
+    bank_books(shop)
     now = clock.real()
     ReconciliationFile.objects.create(
         merchant=shop.merchant, day=now.date(), begins_at=now, ends_at=now, names={}, offset=timedelta()
     )
+
+
+def bank_books(shop: Shop) -> None:
+    """A collection in a file."""
+    sepa.account_at_bank(shop.channel)
+    sepa.debit(shop.api)
+    jump(4 * 24 * 3600)
+    assert files.decide_due(SEPA, shop.merchant) == 1
+    Merchant.objects.update(clock_offset=timedelta())
 
 
 @pytest.fixture
@@ -223,8 +238,8 @@ def test_a_page_shows_a_users_own_rows_and_nobody_elses(model: type[Model], own:
 ROWS_OF_THEIR_OWN = {
     each._meta.label
     for each in (
-        AcquirerAccount, AuditEntry, Authentication, Channel, Chargeback, Checkout, Job, Merchant, Notification,
-        OfferRule, Payment, ReconciliationFile, RequestLog, RoutingRule, Settlement, SettlementRecord,
+        AcquirerAccount, AuditEntry, Authentication, BankFile, BankOrder, Channel, Chargeback, Checkout, Job,
+        Merchant, Notification, OfferRule, Payment, ReconciliationFile, RequestLog, RoutingRule, Settlement, SettlementRecord,
         ThreeDSecureConfiguration, WebhookDelivery, WebhookEndpoint,
     )
 }  # fmt: skip

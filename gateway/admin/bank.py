@@ -1,0 +1,137 @@
+"""Orders to banks, their files, and what banks answered: to be looked at. A file is shown with its accounts masked.
+
+Source: issue "real processors"; docs/connectors/sepa.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as lazy
+
+from gateway import identifiers
+from gateway.admin.kit import OfInstallation, ReadOnly, Shown
+from gateway.connectors.sepa import pain
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
+
+EVENTS_AT_MOST = 50
+
+
+class Events(Shown):
+    """What happened to an order."""
+
+    model = BankOrderEvent
+    fields = ("at", "state", "reason", "on", "message", "told")
+    readonly_fields = fields
+    ordering = ("id",)
+    max_num = EVENTS_AT_MOST
+    verbose_name_plural = lazy("Events")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True  # the page around it has asked
+
+
+@admin.register(BankOrder)
+class BankOrderAdmin(ReadOnly):
+    sensitive = True
+    list_display = (
+        "created_at", "merchant", "kind", "amount", "currency", "state", "reason", "due_on", "iban_shown", "file",
+        "payment_hex",
+    )  # fmt: skip
+    list_display_links = ("created_at", "payment_hex")
+    list_select_related = ("merchant", "file")
+    list_filter = ("state", "kind")
+    search_fields = ("payment",)
+    search_help_text = lazy("A payment's id, or a file's message id")
+    ordering = ("-created_at", "payment")
+    fields = (
+        "payment_link", "merchant", "channel", "account", "kind", "state", "reason", "amount", "currency", "name",
+        "iban_shown", "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch", "about",
+        "created_at",
+    )  # fmt: skip
+    readonly_fields = fields
+    inlines = (Events,)
+    actions = None
+
+    @admin.display(description=lazy("payment"))
+    def payment_hex(self, row: BankOrder) -> str:
+        return row.payment.hex
+
+    @admin.display(description=lazy("payment"))
+    def payment_link(self, row: BankOrder) -> str:
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:gateway_payment_change", args=[row.payment]), row.payment.hex
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str
+    ) -> tuple[QuerySet[BankOrder], bool]:
+        """By exact keys only: each of them has an index."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        ident = identifiers.parse_id(term.replace("-", "").lower())
+        named = Q(file__message_id=term)
+        return queryset.filter(named | Q(pk=ident) if ident else named), False
+
+
+@admin.register(BankFile)
+class BankFileAdmin(ReadOnly):
+    list_display = (
+        "stamped_at", "merchant", "kind", "message_id", "orders_count", "total", "state", "bank_status", "delivered_at",
+    )  # fmt: skip
+    list_display_links = ("stamped_at", "message_id")
+    list_select_related = ("merchant",)
+    list_filter = ("state", "kind")
+    search_fields = ("message_id",)
+    search_help_text = lazy("A file's message id")
+    ordering = ("-id",)
+    fields = (
+        "message_id", "merchant", "channel", "account", "kind", "state", "failure", "tries", "orders_count", "total",
+        "size", "sha256", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
+    )  # fmt: skip
+    readonly_fields = fields
+    actions = None
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.download_view)
+        own = [path("<uuid:file>/download/", view, name="gateway_bankfile_download")]
+        return own + super().get_urls()
+
+    @admin.display(description=lazy("content"))
+    def download(self, row: BankFile) -> str:
+        address = reverse("admin:gateway_bankfile_download", args=[row.pk])
+        return format_html('<a href="{}">{}</a>', address, lazy("Download, with accounts masked"))
+
+    def download_view(self, request: HttpRequest, file: Any) -> HttpResponse:
+        row = self.get_object(request, str(file))
+        if row is None or not self.may(request, "view", row):
+            raise Http404
+        content = pain.render(row, pain.ordered(row), pain.masked)
+        self.record(request, "export fetched", row, after={"file": row.name})
+        answer = HttpResponse(content, content_type="application/xml")
+        answer["Content-Disposition"] = f'attachment; filename="masked-{row.name}"'
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+@admin.register(BankMessage)
+class BankMessageAdmin(OfInstallation):
+    """One message may speak of several merchants' orders."""
+
+    changeable = False
+    list_display = ("received_at", "kind", "message_id", "name", "source", "told", "found")
+    ordering = ("-received_at",)
+    list_filter = ("kind",)
+    fields = ("received_at", "kind", "message_id", "name", "source", "size", "sha256", "told", "findings")
+    readonly_fields = fields
+    actions = None
+
+    @admin.display(description=lazy("findings"))
+    def found(self, row: BankMessage) -> int:
+        return len(row.findings)

@@ -1,0 +1,274 @@
+"""Collection files: valid, each order in one of them, the same bytes after a crash, laid out once."""
+
+from __future__ import annotations
+
+import stat
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+from django.test import override_settings
+from sepaxml.validation import try_valid_xml
+
+from gateway import clock, due
+from gateway.connectors import accounts
+from gateway.connectors.sepa import books, delivery, files
+from gateway.connectors.sepa.connector import SEPA
+from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
+from gateway.vault import vault
+from tests.support import sepa
+from tests.support.clock import jump, pass_time
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+DAYS = 24 * 3600.0
+
+
+def run(shop: Shop) -> BankFile:
+    """Some days later a file is decided; nobody has made it yet."""
+    jump(4 * DAYS)
+    assert files.decide_due(SEPA, shop.merchant)
+    return BankFile.objects.latest("id")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("schema", ["pain.008.001.08", "pain.008.001.02"])
+@pytest.mark.parametrize("instrument", ["CORE", "B2B"])
+def test_files_are_valid_by_the_messages_schema(shop: Shop, outbox: Path, schema: str, instrument: str) -> None:
+    sepa.account_at_bank(shop.channel, schema=schema, instrument=instrument)
+    sepa.debit(shop.api, bankAccount__holder="Zoë Müller-Łukasz & Söhne <Ltd>", descriptor="Größe 4 – „Hallo“")
+    sepa.debit(shop.api, "0.01", bankAccount__iban=sepa.OTHER_DEBTOR, bankAccount__mandate__id="A" * 200)
+    pass_time(shop.api, days=4)
+    (file,) = sepa.files_in(outbox)
+    try_valid_xml(file.xml, schema)
+    assert f"urn:iso:std:iso:20022:tech:xsd:{schema}".encode() in file.xml
+    assert file.texts("PmtTpInf/LclInstrm/Cd")[0] == instrument
+    assert "Zoe Muller-Lukasz   Sohne  Ltd" in file.texts("Dbtr/Nm")
+    assert (file.text("GrpHdr/NbOfTxs"), file.text("GrpHdr/CtrlSum")) == ("2", "92.01")
+    assert all(len(one) <= 35 for path in ("MndtId", "PmtInfId", "MsgId") for one in file.texts(path))
+
+
+@pytest.mark.django_db
+def test_a_mandate_is_first_then_recurs_and_is_first_again_when_the_bank_rejected_it(
+    banked: Shop, outbox: Path
+) -> None:
+    """FRST, RCUR; OOFF for a mandate that we made up for one payment."""
+    first = sepa.debit(banked.api, bankAccount__mandate__id="M-A")
+    once = sepa.debit(banked.api, bankAccount__iban=sepa.OTHER_DEBTOR, bankAccount__country="NL")
+    file = run(banked)
+    told = dict(BankOrder.objects.values_list("payment", "sequence"))
+    assert (told[UUID(first.id)], told[UUID(once.id)]) == ("FRST", "OOFF")
+    sepa.take(sepa.status(file.message_id, orders={first.id: ("RJCT", "AM04")}))
+    again, later = (sepa.debit(banked.api, bankAccount__mandate__id="M-A") for _ in range(2))
+    run(banked)
+    told = dict(BankOrder.objects.values_list("payment", "sequence"))
+    assert sorted((told[UUID(again.id)], told[UUID(later.id)])) == ["FRST", "RCUR"]
+
+
+@pytest.mark.django_db
+def test_a_stored_account_keeps_the_mandate_of_its_storing(banked: Shop) -> None:
+    fields = {name.replace("__", "."): value for name, value in sepa.JANE.items() if value}
+    stored = banked.api.post("/v1/registrations", fields)
+    assert stored.code == "000.100.112", stored
+    for _ in range(2):
+        paid = banked.api.post(
+            f"/v1/registrations/{stored.id}/payments",
+            {"paymentType": "DB", "amount": "12.00", "currency": "EUR", "testMode": "EXTERNAL"},
+        )
+        assert paid.code == "800.400.501", paid
+    run(banked)
+    assert {order.mandate.mandate for order in BankOrder.objects.all() if order.mandate} == {stored.id.upper()}
+    assert sorted(BankOrder.objects.values_list("sequence", flat=True)) == ["FRST", "RCUR"]
+
+
+@pytest.mark.django_db
+def test_a_mandate_of_another_account_is_refused(banked: Shop) -> None:
+    sepa.debit(banked.api, bankAccount__mandate__id="M-A")
+    other = banked.api.pay(**{**sepa.JANE, "bankAccount__mandate__id": "M-A", "bankAccount__iban": sepa.OTHER_DEBTOR})
+    assert (other.status, other.code) == (400, "600.200.500")
+
+
+@pytest.mark.django_db
+def test_a_file_made_again_has_the_same_bytes_though_the_account_was_changed(banked: Shop) -> None:
+    for number in range(3):
+        sepa.debit(banked.api, f"{number + 1}.00", bankAccount__mandate__id="M-A")
+    file = run(banked)
+    before = delivery.made(file)
+    banked.channel.acquirer_accounts.update(settings=sepa.SETTINGS | {"creditorName": "Somebody else"})
+    accounts.forget()
+    assert delivery.made(BankFile.objects.get(pk=file.pk)) == before
+    assert b"Shop Ltd" in before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("moment", ["before the bytes", "before the commit", "before the rename", "after the rename"])
+def test_a_run_that_is_killed_lays_its_file_out_once(
+    banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """At each step between the decision and the delivery. A file that was fetched meanwhile is not laid out again."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    sepa.debit(banked.api)
+    file = run(banked)
+    with monkeypatch.context() as patch:
+        step = {"before the bytes": (delivery, "made"), "before the commit": (delivery, "_sync"),
+                "before the rename": (Path, "rename")}  # fmt: skip
+        if moment in step:
+            patch.setattr(*step[moment], die)
+        else:
+            rename = Path.rename
+            patch.setattr(Path, "rename", lambda path, to: (rename(path, to), die()))
+        with pytest.raises(Killed):
+            delivery.deliver_due(SEPA)
+    file.refresh_from_db()
+    assert file.state != BankFile.State.DELIVERED
+    fetched = 0
+    for path in outbox.rglob("TH*.xml"):
+        path.unlink()
+        fetched += 1
+    assert delivery.deliver_due(SEPA) == 0
+    BankFile.objects.update(lease_until=clock.real() - timedelta(seconds=1))
+    assert delivery.deliver_due(SEPA) == 1
+    assert len(sepa.files_in(outbox)) + fetched == 1
+    assert delivery.deliver_due(SEPA) == 0
+
+
+@pytest.mark.django_db
+def test_files_are_readable_by_their_owner_alone_and_go_after_a_while(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api)
+    pass_time(banked.api, days=4)
+    (path,) = outbox.rglob("*.xml")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert delivery.sweep() == 0
+    BankFile.objects.update(delivered_at=clock.real() - timedelta(days=15))
+    assert (delivery.sweep(), delivery.sweep()) == (1, 0)
+    assert not path.exists()
+
+
+@pytest.mark.django_db
+def test_a_file_whose_bytes_would_differ_stays_here_and_says_why(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api)
+    file = run(banked)
+    BankFile.objects.update(sha256="0" * 64)
+    assert delivery.deliver_due(SEPA) == 0
+    file.refresh_from_db()
+    assert (file.state, file.failure) == ("FAILED", "made again it has other bytes, so it stays here")
+    assert sepa.files_in(outbox) == []
+
+
+@pytest.mark.django_db
+def test_an_upload_without_an_answer_is_tried_again(shop: Shop, outbox: Path) -> None:
+    sepa.account_at_bank(shop.channel, delivery="http", uploadUrl="http://127.0.0.1:9/payments")
+    sepa.debit(shop.api)
+    file = run(shop)
+    assert delivery.deliver_due(SEPA) == 0
+    file.refresh_from_db()
+    assert (file.state, file.tries) == ("DECIDED", 1)
+    assert file.failure
+    assert file.due_at is not None
+    assert file.due_at > clock.real()
+
+
+@pytest.mark.django_db
+def test_no_account_stands_in_clear_in_the_books(banked: Shop) -> None:
+    """Sealed for its row; shown masked; and what the exchange keeps is masked too."""
+    paid = sepa.debit(banked.api)
+    run(banked)
+    order = BankOrder.objects.get()
+    assert order.iban_sealed is not None
+    assert vault().open(order.iban_sealed, order.pk).reveal() == sepa.DEBTOR
+    tables = ("bankorder", "bankfile", "sepamandate", "acquirerexchange", "payment", "bankorderevent")
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"SELECT count(*) FROM gateway_{table} t WHERE t::text LIKE %s", [f"%{sepa.DEBTOR}%"])
+            assert cursor.fetchone() == (0,), table
+    assert order.iban_shown == "DE89**************3000"
+    assert paid.id
+
+
+@pytest.mark.django_db
+def test_an_account_that_is_not_set_up_any_more_leaves_its_orders_waiting(banked: Shop) -> None:
+    sepa.debit(banked.api)
+    banked.channel.acquirer_accounts.update(settings={})
+    accounts.forget()
+    jump(4 * DAYS)
+    assert files.decide_due(SEPA, banked.merchant) == 0
+    assert BankOrder.objects.get().state == BankOrder.State.WAITING
+    refused = banked.api.pay(**sepa.JANE)
+    assert (refused.status, refused.code) == (400, "600.200.501")
+
+
+@pytest.fixture
+def of_two(committed: Shop, tmp_path: Path) -> Iterator[Shop]:
+    """A merchant whose rows threads of their own see."""
+    accounts.forget()
+    sepa.account_at_bank(committed.channel)
+    with override_settings(GATEWAY_SEPA_OUTBOX=str(tmp_path)):
+        yield committed
+    accounts.forget()
+
+
+def test_a_reversal_and_the_run_at_the_same_moment_leave_one_winner(of_two: Shop) -> None:
+    """Taken out and in no file, or filed and refused: never both, never neither."""
+    payments = [sepa.debit(of_two.api).id for _ in range(6)]
+    jump(4 * DAYS)
+
+    def reverse(payment: str) -> bool:
+        return of_two.api.follow(payment, "RV").code == "000.100.112"
+
+    def decide() -> bool:
+        return bool(files.decide_due(SEPA, Merchant.objects.get(pk=of_two.merchant.pk)))
+
+    won = at_once(*[lambda one=one: reverse(one) for one in payments], decide)
+    if not won[-1]:
+        decide()
+    due.run_now("bank answers")
+    for payment, reversed_one in zip(payments, won, strict=False):
+        order = BankOrder.objects.get(pk=payment)
+        assert order.state == ("WITHDRAWN" if reversed_one else "FILED")
+        assert (order.file is None) == reversed_one
+        assert of_two.api.read(payment).code == ("100.396.201" if reversed_one else "800.400.501")
+
+
+def test_two_runs_at_once_file_every_order_once(of_two: Shop) -> None:
+    payments = [sepa.debit(of_two.api, bankAccount__mandate__id="M-A").id for _ in range(5)]
+    jump(4 * DAYS)
+    merchant = Merchant.objects.get(pk=of_two.merchant.pk)
+    filed = at_once(*[lambda: files.decide_due(SEPA, merchant) for _ in range(3)])
+    assert sum(filed) == len(payments)
+    orders = BankOrder.objects.filter(pk__in=payments)
+    assert all(order.file is not None for order in orders)
+    assert sorted(orders.values_list("sequence", flat=True)) == ["FRST", "RCUR", "RCUR", "RCUR", "RCUR"]
+    assert SepaMandate.objects.count() == 1
+
+
+def test_a_withdrawal_waits_for_a_run_that_has_not_ended(of_two: Shop) -> None:
+    """While a run holds the row, whoever takes it back learns what came of it."""
+    payment = sepa.debit(of_two.api).id
+    jump(4 * DAYS)
+    merchant = Merchant.objects.get(pk=of_two.merchant.pk)
+    result: list[bool] = []
+
+    def withdraw() -> None:
+        try:
+            result.append(books.withdraw(UUID(payment), reason="", told=False))
+        finally:
+            connection.close()
+
+    with transaction.atomic():
+        assert files.decide_due(SEPA, merchant) == 1
+        thread = threading.Thread(target=withdraw)
+        thread.start()
+    thread.join()
+    assert result == [False]
