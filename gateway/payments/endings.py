@@ -52,17 +52,16 @@ def ending_of(payment: Payment, status: Status, reply: AcquirerReply, *, at: dat
     final = status in (Status.APPROVED, Status.DECLINED)
     # The number of a direct registration stands in the registration alone, or nowhere.
     changes: dict[str, Any] = {"means_sealed": None} if final and payment.payment_type == REGISTER else {}
+    mail = mandates.owed(payment, at) if mandates.is_used(payment, status) else None
+    rows: list[tuple[type[models.Model], Mapping[str, Any]]] = [(MandateMail, mail)] if mail is not None else []
     if status != Status.APPROVED:
-        return Ending(changes=changes) if changes else NOTHING
-    rows: list[tuple[type[models.Model], Mapping[str, Any]]] = []
+        return Ending(changes=changes, rows=rows) if changes or rows else NOTHING
     registered = _registration(payment, at)
     registration = payment.registration
     if registered is not None:
         registration = registered["id"]
         changes["registration"] = registration
         rows += [(Registration, registered), (Notification, told(payment, registration, "CREATED", sequence, at))]
-    if (mail := mandates.owed(payment, at)) is not None:
-        rows.append((MandateMail, mail))
     answer: dict[str, Any] = {}
     agreed = _agreement(payment, reply, registration, at)
     if agreed is not None:

@@ -22,11 +22,13 @@ from django.core.validators import validate_email
 
 from gateway import clock, languages
 from gateway.due import Timer
-from gateway.models import MandateMail, Merchant, Payment
+from gateway.models import BankOrder, MandateMail, Merchant, Payment, Status
 from gateway.money import amount_text
 from gateway.rows import execute
 
 BRAND: Final = "DIRECTDEBIT_SEPA"
+COLLECTING: Final = "sepa"
+"""The connector whose orders wait for a day of collection."""
 MOST_TRIES: Final = 20
 """After two minutes, then twice as long each time, six hours at most: nearly three days in all."""
 AT_ONCE: Final = 100
@@ -59,8 +61,16 @@ class Mail:
     body: str
 
 
+def is_used(payment: Payment, status: Status) -> bool:
+    """Whether the move of ``payment`` to ``status`` is the one by which its mandate is used: the approval, or, where a
+    bank collects days later, the acceptance before it. Who is debited has to read of it first."""
+    if payment.connector != COLLECTING:
+        return status == Status.APPROVED
+    return status in (Status.APPROVED, Status.PENDING) and payment.status != Status.PENDING
+
+
 def owed(payment: Payment, at: datetime) -> dict[str, Any] | None:
-    """The columns of the mail that ``payment``, approved at ``at``, owes its shopper; None for most payments.
+    """The columns of the mail that ``payment``, whose mandate is used at ``at``, owes its shopper; None for most.
 
     A stored account's mandate was mailed when it was stored; a repeated instruction's when it began.
     """
@@ -133,17 +143,20 @@ def mail_of(payment: Payment) -> Mail:
     """The mail about the mandate of ``payment``. Nothing of it tells a whole account number."""
     language = _language(payment)
     t = languages.mail_texts(language)
+    order = BankOrder.objects.select_related("mandate").filter(pk=payment.pk).first()
+    mandate = order.mandate.mandate if order is not None and order.mandate is not None else mandate_of(payment)
+    due = order.due_on.isoformat() if order is not None and order.due_on is not None else ""
     creditor = payment.merchant.name[:_NAME_CHARS]
     lines = [
         (t["creditor"], creditor),
-        (t["reference"], mandate_of(payment)),
+        (t["reference"], mandate),
         (t["signed"], _signed(payment).get("dateOfSignature") or _day(payment).isoformat()),
         (t["accountHolder"], _account(payment).get("holder", "")),
         (t["iban"], _masked(payment)),
     ]
     if payment.amount > 0:
         lines.append((t["amount"], f"{amount_text(payment.amount)} {payment.currency}"))
-        lines.append((t["due"], payment.request.get("transactionDueDate") or _day(payment).isoformat()))
+        lines.append((t["due"], due or payment.request.get("transactionDueDate") or _day(payment).isoformat()))
     shown = "\n".join(f"{label}: {value}" for label, value in lines if value)
     test = "" if settings.IS_LIVE else "[Test] "
     return Mail(

@@ -1,0 +1,277 @@
+"""What banks send: taken in once, whole or not at all, and hostile XML is refused with a word."""
+
+from __future__ import annotations
+
+import io
+import os
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from gateway import due
+from gateway.connectors.sepa import intake
+from gateway.connectors.sepa.intake import MOVES, SeenBefore
+from gateway.connectors.sepa.reading import NotReadable
+from gateway.connectors.sepa.statements import Word
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Payment
+from tests.support import sepa
+from tests.support.clock import pass_time
+from tests.support.fixtures import Shop
+from tests.support.sepa import Entry
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db
+NAMESPACE = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"
+
+
+def filed(shop: Shop, *amounts: str) -> tuple[list[str], BankFile]:
+    """Collections that are with the bank."""
+    paid = [sepa.debit(shop.api, amount).id for amount in amounts or ("92.00",)]
+    pass_time(shop.api, days=4)
+    return paid, BankFile.objects.get()
+
+
+def state(payment: str) -> str:
+    return BankOrder.objects.get(pk=payment).state
+
+
+def test_the_same_file_twice_is_seen_and_the_same_words_in_another_do_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    told = sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")})
+    assert sepa.take(told).told == 1
+    with pytest.raises(SeenBefore):
+        sepa.take(told)
+    assert sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}, number=2)).told == 0
+    booked = sepa.statement([Entry(order=paid)])
+    assert sepa.take(booked).told == 0
+    assert BankOrderEvent.objects.count() == 1
+
+
+def test_a_statement_twice_books_once(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    assert sepa.take(sepa.notification([Entry(order=paid)])).told == 1
+    assert sepa.take(sepa.statement([Entry(order=paid)])).told == 0
+    due.run_now("bank answers")
+    assert Payment.objects.get(pk=paid).sequence == 3
+
+
+def test_a_whole_file_and_a_whole_batch_are_refused(banked: Shop, outbox: Path) -> None:
+    paid, file = filed(banked, "1.00", "2.00")
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="FF01")).told == 2
+    file.refresh_from_db()
+    assert (file.bank_status, {state(one) for one in paid}) == ("RJCT", {"REJECTED"})
+    due.run_now("bank answers")
+    assert {banked.api.read(one).code for one in paid} == {"800.100.156"}
+
+
+def test_a_batch_is_refused_by_its_own_word(banked: Shop, outbox: Path) -> None:
+    paid, file = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    assert sepa.take(sepa.status(file.message_id, batches={batch: ("RJCT", "MD01")})).told == 2
+    assert {BankOrder.objects.get(pk=one).reason for one in paid} == {"MD01"}
+
+
+def test_a_batch_that_is_booked_in_one_sum_pays_all_of_it_or_is_a_finding(banked: Shop, outbox: Path) -> None:
+    paid, _ = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    short = sepa.take(sepa.statement([Entry(batch=batch, amount="2.99")]))
+    assert short.told == 0
+    assert short.findings == [f"batch {batch}: 2.99 was booked in one sum, its orders come to 3.00"]
+    assert sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")], number=2)).told == 2
+    assert {state(one) for one in paid} == {"BOOKED"}
+
+
+def test_what_does_not_fit_is_a_finding_and_moves_nothing(banked: Shop, outbox: Path) -> None:
+    """Another amount, currency or account, an order and a file that are not ours, an entry that is only planned."""
+    (paid,), _ = filed(banked)
+    unknown = "0" * 32
+    entries = [
+        Entry(order=paid, amount="91.99"), Entry(order=paid, currency="USD"), Entry(order=unknown),
+        Entry(order=paid, booked="PDNG"), Entry(order="NOTPROVIDED"),
+    ]  # fmt: skip
+    taken = sepa.take(sepa.statement(entries))
+    assert taken.told == 0
+    assert taken.findings == [
+        f"order {paid}: 91.99 EUR, the order was 92.00 EUR", f"order {paid}: 92.00 USD, the order was 92.00 EUR",
+        f"order {unknown}: not one of ours",
+    ]  # fmt: skip
+    elsewhere = sepa.take(sepa.statement([Entry(order=paid)], account="NL91ABNA0417164300"))
+    assert elsewhere.findings == [f"order {paid}: booked on another account than the file's"]
+    assert sepa.take(sepa.status("SOMEBODY-ELSE", group="RJCT")).findings == ["file SOMEBODY-ELSE: not one of ours"]
+    assert state(paid) == "FILED"
+
+
+def test_a_second_copy_that_the_bank_refuses_declines_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    BankFile.objects.update(tries=2)
+    taken = sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL"))
+    assert (taken.told, len(taken.findings), state(paid)) == (0, 1, "FILED")
+    BankFile.objects.update(tries=1)
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL", number=2)).told == 1
+
+
+def test_a_return_before_the_booking_declines_and_the_booking_then_says_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.notification([Entry(order=paid, into=False, reason="AC04")]))
+    sepa.take(sepa.statement([Entry(order=paid), Entry(order=paid, into=False, reason="AC04")]))
+    due.run_now("bank answers")
+    assert banked.api.read(paid).code == "800.100.202"
+    assert Payment.objects.count() == 1
+
+
+def test_a_return_by_pacs_004_is_a_chargeback(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    returned = (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.004.001.09"><PmtRtr><GrpHdr><MsgId>R-1</MsgId></GrpHdr>'
+        f"<TxInf><OrgnlEndToEndId>{paid}</OrgnlEndToEndId><OrgnlIntrBkSttlmAmt Ccy='EUR'>92.00</OrgnlIntrBkSttlmAmt>"
+        "<IntrBkSttlmDt>2026-01-09</IntrBkSttlmDt><RtrRsnInf><Rsn><Cd>MS02</Cd></Rsn></RtrRsnInf></TxInf></PmtRtr>"
+        "</Document>"
+    )
+    assert sepa.take(returned).told == 1
+    due.run_now("bank answers")
+    assert Payment.objects.get(payment_type="CB").result_code == "000.100.206"
+
+
+def test_a_chargeback_that_a_settlement_file_entered_first_is_not_entered_twice(banked: Shop, outbox: Path) -> None:
+    from chargebacks import ledger
+    from tests.support.fixtures import BY
+
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    due.run_now("bank answers")
+    ledger.charge_back(Payment.objects.get(pk=paid), Decimal("92.00"), by=BY)
+    sepa.take(sepa.notification([Entry(order=paid, into=False, reason="MD06", on="2026-01-09")]))
+    due.run_now("bank answers")
+    assert Payment.objects.filter(payment_type="CB").count() == 1
+    assert not BankOrderEvent.objects.filter(told=False).exists()
+
+
+def test_a_word_before_our_own_answer_waits_for_it(banked: Shop, outbox: Path) -> None:
+    """The worker died after the order was accepted: the payment is in doubt, and recovery asks the books."""
+    (paid,), file = filed(banked)
+    Payment.objects.filter(pk=paid).update(status="IN_DOUBT")
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    due.run_now("bank answers")
+    assert Payment.objects.get(pk=paid).status == "IN_DOUBT"
+    assert BankOrderEvent.objects.filter(told=False).count() == 1
+    assert file.message_id
+
+
+def test_every_move_leads_on_from_where_banks_may_speak() -> None:
+    """Nothing ended is moved, and nothing that waits: no bank has heard of it."""
+    ended = {BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN, BankOrder.State.WAITING}
+    for (_kind, word, before), after in MOVES.items():
+        assert before not in ended
+        assert after != before
+        assert word is not Word.ACCEPTED
+
+
+# --- hostile files --------------------------------------------------------------------------------------------------
+
+BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(10))
+HOSTILE = {
+    "a bomb": f"<!DOCTYPE x [{BOMB}]><Document xmlns='{NAMESPACE}'>&a9;</Document>",
+    "a file of ours": "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>"
+    f"<Document xmlns='{NAMESPACE}'>&e;</Document>",
+    "a document type": f"<!DOCTYPE x><Document xmlns='{NAMESPACE}'/>",
+    "an instruction": f"<?x y?><Document xmlns='{NAMESPACE}'><?php x ?></Document>",
+    "depth": f"<Document xmlns='{NAMESPACE}'>{'<a>' * 100_000}",
+    "another namespace": "<Document xmlns='urn:iso:std:iso:20022:tech:xsd:pain.008.001.08'/>",
+    "no namespace": "<Document/>",
+    "another root": f"<Envelope xmlns='{NAMESPACE}'/>",
+    "broken": f"<Document xmlns='{NAMESPACE}'><a></b></Document>",
+    "cut": f"<Document xmlns='{NAMESPACE}'><CstmrPmtStsRpt>",
+    "no XML": "hello",
+    "nothing": "",
+    "zeros": "\0" * 1_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_files_are_refused_and_leave_nothing(kind: str) -> None:
+    with pytest.raises(NotReadable):
+        sepa.take(HOSTILE[kind])
+    assert not BankMessage.objects.exists()
+
+
+def test_a_file_that_breaks_in_the_middle_moves_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    whole = sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")})
+    with pytest.raises(NotReadable):
+        sepa.take(whole.replace("</CstmrPmtStsRpt>", "</Wrong>"))
+    assert (state(paid), BankMessage.objects.count()) == ("FILED", 0)
+    assert sepa.take(whole).told == 1
+
+
+@override_settings(GATEWAY_SEPA_MAX_BYTES=1_000)
+def test_a_file_that_is_too_large_is_refused() -> None:
+    with pytest.raises(NotReadable, match="larger than 1,000 bytes"):
+        sepa.take(f"<Document xmlns='{NAMESPACE}'>{' ' * 1_000}</Document>")
+
+
+def test_long_texts_and_many_values_are_cut_and_many_findings_counted() -> None:
+    lines = {f"{number:032x}": ("RJCT", "A" * 5_000) for number in range(300)}
+    taken = sepa.take(sepa.status("X" * 5_000, orders=lines))
+    assert len(taken.findings) == 101
+    assert taken.findings[-1] == "and 200 more"
+    assert all(len(one) < 200 for one in taken.findings)
+
+
+# --- the folder and the command -------------------------------------------------------------------------------------
+
+
+def lay(outbox: Path, name: str, content: str) -> Path:
+    path = outbox.parent / "in" / name
+    path.write_text(content)
+    os.utime(path, (0, 0))
+    return path
+
+
+def test_the_watched_folder_is_taken_in_and_sorted(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    lay(outbox, "status.xml", sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}))
+    lay(outbox, "strange.xml", "hello")
+    lay(outbox, "half.part", "hello")
+    (outbox.parent / "in" / "link.xml").symlink_to("/etc/passwd")
+    assert intake.look() == 2
+    inbox = outbox.parent / "in"
+    assert sorted(str(path.relative_to(inbox)) for path in inbox.rglob("*") if path.is_file() or path.is_symlink()) == [
+        "done/status.xml", "failed/strange.xml", "failed/strange.xml.txt", "half.part", "link.xml",
+    ]  # fmt: skip
+    assert state(paid) == "REJECTED"
+    assert intake.look() == 0
+
+
+def test_the_command_takes_files_in_and_tells_payments(
+    banked: Shop, outbox: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (paid,), file = filed(banked)
+    path = lay(outbox, "status.txt", sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}))
+    call_command("sepa_status_file", str(path))
+    assert "status.txt: pain.002 STATUS-1, orders moved: 1" in capsys.readouterr().out
+    assert banked.api.read(paid).code == "800.100.201"
+    with pytest.raises(CommandError, match="1 of 1 files were not taken in"):
+        call_command("sepa_status_file", str(path))
+    assert "taken in before" in capsys.readouterr().err
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_file_that_two_take_in_at_once_moves_its_orders_once(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    content = sepa.statement([Entry(order=paid)]).encode()
+
+    def take() -> str:
+        try:
+            return str(intake.take_in(io.BytesIO(content), "x.xml", BankMessage.Source.COMMAND).told)
+        except SeenBefore:
+            return "seen"
+
+    assert sorted(at_once(take, take, take)) == ["1", "seen", "seen"]
+    assert at_once(lambda: due.run_now("bank answers"), lambda: due.run_now("bank answers"))
+    assert Payment.objects.get(pk=paid).status == "APPROVED"
+    assert BankOrderEvent.objects.filter(order=UUID(paid)).count() == 1
