@@ -28,6 +28,7 @@ from gateway.masking import mask_text
 from gateway.models import Merchant, Payment, Status, Step, Suspension
 from gateway.payments import capability, screening, store
 from gateway.payments.means import means_of_payment, with_secrets
+from gateway.payments.operations import TAKEN_OUT
 from gateway.payments.process import AGREED, event_of, question, submit
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import Event, ImpossibleMove
@@ -43,6 +44,8 @@ CANCELLED: Final = "100.396.101"
 """The shopper went another way."""
 NOT_AUTHENTICATED: Final = "100.380.501"
 AT_ONCE: Final = 100
+OVERDUE_AGAIN: Final = timedelta(days=1)
+"""Until a payment is looked at again whose bank has not spoken in time, and alone can."""
 
 log = structlog.get_logger(__name__)
 
@@ -222,6 +225,10 @@ def _taken_back(payment: Payment, code: str, trace: Trace | None) -> Payment:
     try:
         word = connector.void(question(payment, connector, None, {}))
     except Silence as silence:
+        if payment.connector in TAKEN_OUT:
+            # Its files are with the bank, and its books know no more than they did: another day.
+            again = clock.now(payment.merchant) + OVERDUE_AGAIN
+            Suspension.objects.filter(pk=payment.pk).update(deadline=again, lease_until=None)
         return _keep(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)
     reply = AcquirerReply(
         code=code, connector_tx_id=word.connector_tx_id, details=word.details, sent=word.sent,

@@ -15,7 +15,7 @@ from gateway import due
 from gateway.connectors import accounts
 from gateway.connectors.port import Account, AcquirerRequest, NeverArrived, Silence
 from gateway.connectors.sepa.connector import SEPA
-from gateway.models import BankFile, BankOrder, Payment, Suspension
+from gateway.models import AcquirerExchange, BankFile, BankOrder, Payment, Suspension
 from gateway.money import Money
 from gateway.payments import mandates, recovery
 from tests.support import sepa
@@ -139,6 +139,20 @@ def test_a_bank_has_its_time_before_the_payment_is_overdue(banked: Shop, outbox:
     pass_time(banked.api, days=80)
     assert banked.api.read(paid).code == "800.400.501"
     assert BankOrder.objects.get(pk=paid).state == "WAITING"
+
+
+def test_a_bank_that_never_answers_leaves_the_payment_open_and_is_looked_for_once_a_day(
+    banked: Shop, outbox: Path
+) -> None:
+    paid = sepa.debit(banked.api).id
+    pass_time(banked.api, days=70)
+    assert banked.api.read(paid).code == "800.400.501"
+    asked = AcquirerExchange.objects.filter(payment=paid, kind="void")
+    before = asked.count()
+    assert 1 <= before <= 10
+    assert due.run_now("shopper deadlines") == 0
+    pass_time(banked.api, days=1)
+    assert asked.count() == before + 1
 
 
 def question(payment: str, account: Account | None = None) -> AcquirerRequest:
