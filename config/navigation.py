@@ -55,7 +55,7 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
              right="reporting.view_settlementrecord"),
         Item(title=_("Reconciliation files"), icon="table_view", page="reporting.ReconciliationFile",
              right="reporting.view_reconciliationfile"),
-        Item(title=_("Direct debits"), icon="account_balance", page="gateway.BankOrder",
+        Item(title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder",
              right="gateway.view_bankorder"),
         Item(title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"),
         Item(title=_("Bank messages"), icon="mark_email_read", page="gateway.BankMessage",

@@ -6,20 +6,28 @@ Source: issue "real processors"; docs/connectors/sepa.md.
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway import identifiers
 from gateway.admin.kit import OfInstallation, ReadOnly, Shown
 from gateway.connectors.sepa import pain
+from gateway.connectors.sepa.reasons import reason_of
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 
 EVENTS_AT_MOST = 50
+
+
+def _link_to(payment: UUID) -> str:
+    address = reverse("admin:gateway_payment_change", args=[payment])
+    return format_html('<a href="{}" class="text-primary-600 break-all">{}</a>', address, payment.hex)
 
 
 class Events(Shown):
@@ -39,34 +47,45 @@ class Events(Shown):
 @admin.register(BankOrder)
 class BankOrderAdmin(ReadOnly):
     sensitive = True
-    list_display = (
-        "created_at", "merchant", "kind", "amount", "currency", "state", "reason", "due_on", "iban_shown", "file",
-        "payment_hex",
-    )  # fmt: skip
-    list_display_links = ("created_at", "payment_hex")
+    list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account", "file")
+    list_display_links = ("created_at",)
     list_select_related = ("merchant", "file")
     list_filter = ("state", "kind")
     search_fields = ("payment",)
     search_help_text = lazy("A payment's id, or a file's message id")
     ordering = ("-created_at", "payment")
     fields = (
-        "payment_link", "merchant", "channel", "account", "kind", "state", "reason", "amount", "currency", "name",
-        "iban_shown", "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch", "about",
+        "payment_link", "merchant", "channel", "account", "kind", "state", "why", "money", "name", "other_account",
+        "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch", "gives_back",
         "created_at",
     )  # fmt: skip
     readonly_fields = fields
     inlines = (Events,)
     actions = None
 
-    @admin.display(description=lazy("payment"))
-    def payment_hex(self, row: BankOrder) -> str:
-        return row.payment.hex
+    @admin.display(description=lazy("kind"))
+    def what(self, row: BankOrder) -> str:
+        return str(_("collection") if row.kind == BankFile.Kind.COLLECT else _("transfer"))
+
+    @admin.display(description=lazy("amount"))
+    def money(self, row: BankOrder) -> str:
+        return f"{row.amount} {row.currency}"
+
+    @admin.display(description=lazy("account"))
+    def other_account(self, row: BankOrder) -> str:
+        return row.iban_shown
+
+    @admin.display(description=lazy("reason"))
+    def why(self, row: BankOrder) -> str:
+        return f"{row.reason}: {reason_of(row.reason).meaning}" if row.reason else ""
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BankOrder) -> str:
-        return format_html(
-            '<a href="{}">{}</a>', reverse("admin:gateway_payment_change", args=[row.payment]), row.payment.hex
-        )
+        return _link_to(row.payment)
+
+    @admin.display(description=lazy("gives back"))
+    def gives_back(self, row: BankOrder) -> str:
+        return _link_to(row.about) if row.about is not None else ""
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str
@@ -93,7 +112,7 @@ class BankFileAdmin(ReadOnly):
     ordering = ("-id",)
     fields = (
         "message_id", "merchant", "channel", "account", "kind", "state", "failure", "tries", "orders_count", "total",
-        "size", "sha256", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
+        "size", "hash", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
     )  # fmt: skip
     readonly_fields = fields
     actions = None
@@ -103,10 +122,14 @@ class BankFileAdmin(ReadOnly):
         own = [path("<uuid:file>/download/", view, name="gateway_bankfile_download")]
         return own + super().get_urls()
 
+    @admin.display(description="SHA-256")
+    def hash(self, row: BankFile) -> str:
+        return format_html('<span class="break-all" style="overflow-wrap: anywhere">{}</span>', row.sha256)
+
     @admin.display(description=lazy("content"))
     def download(self, row: BankFile) -> str:
         address = reverse("admin:gateway_bankfile_download", args=[row.pk])
-        return format_html('<a href="{}">{}</a>', address, lazy("Download, with accounts masked"))
+        return format_html('<a href="{}" class="text-primary-600">{}</a>', address, _("Download, with accounts masked"))
 
     def download_view(self, request: HttpRequest, file: Any) -> HttpResponse:
         row = self.get_object(request, str(file))

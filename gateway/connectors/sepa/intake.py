@@ -120,7 +120,8 @@ def look() -> int:
     folder = Path(settings.GATEWAY_SEPA_INBOX)
     if not folder.is_dir():
         return 0
-    whole = [path for path in sorted(folder.iterdir()) if _is_whole(path)]
+    whole = [path for path in folder.iterdir() if _is_whole(path)]
+    whole.sort(key=_came)
     return sum(_take(path) for path in whole[:AT_ONCE])
 
 
@@ -226,6 +227,14 @@ def _is_old(order: BankOrder, target: State, on: date | None) -> bool:
     told = BankOrderEvent.objects.filter(order=order)
     other = State.WON_BACK if target is State.RETURNED else State.RETURNED
     return told.filter(state=target, on__gte=on).exists() or told.filter(state=other, on__gt=on).exists()
+
+
+def _came(path: Path) -> tuple[float, str]:
+    """Banks number their files in many ways; the older one first."""
+    try:
+        return path.lstat().st_mtime, path.name
+    except OSError:
+        return 0.0, path.name
 
 
 def _is_whole(path: Path) -> bool:

@@ -239,7 +239,8 @@ ROWS_OF_THEIR_OWN = {
     each._meta.label
     for each in (
         AcquirerAccount, AuditEntry, Authentication, BankFile, BankOrder, Channel, Chargeback, Checkout, Job,
-        Merchant, Notification, OfferRule, Payment, ReconciliationFile, RequestLog, RoutingRule, Settlement, SettlementRecord,
+        Merchant, Notification, OfferRule, Payment, ReconciliationFile, RequestLog, RoutingRule, Settlement,
+        SettlementRecord,
         ThreeDSecureConfiguration, WebhookDelivery, WebhookEndpoint,
     )
 }  # fmt: skip
