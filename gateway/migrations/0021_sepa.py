@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0018_account_secrets"),
+        ("gateway", "0020_routing"),
     ]
 
     operations = [

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0019_risk_trials"),
+        ("gateway", "0021_sepa"),
     ]
 
     operations = [
