@@ -17,11 +17,11 @@ import structlog
 from django.db import IntegrityError
 
 from gateway import clock
+from gateway.connectors.message import success_code
 from gateway.connectors.port import AcquirerReply
 from gateway.connectors.sepa import books
 from gateway.connectors.sepa.connector import answer_of
 from gateway.connectors.sepa.reasons import reason_of
-from gateway.connectors.stub.connector import success_code
 from gateway.due import Timer
 from gateway.models import BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.money import Money

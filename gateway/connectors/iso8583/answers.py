@@ -12,8 +12,8 @@ from typing import Any, Final
 from gateway.connectors.iso8583 import codes
 from gateway.connectors.iso8583.private import read, shown
 from gateway.connectors.iso8583.question import KINDS, Question, currency_number
+from gateway.connectors.message import success_code
 from gateway.connectors.port import AcquirerReply, Silence
-from gateway.connectors.stub.connector import success_code
 from gateway.money import Money
 
 REVERSED: Final = "900.100.301"

@@ -15,12 +15,11 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.connectors.means import BankAccount
-from gateway.connectors.message import masked_message
+from gateway.connectors.message import masked_message, success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
 from gateway.connectors.sepa import books
 from gateway.connectors.sepa.creditor import SETTINGS, Creditor, NotSetUp, creditor_of, is_iban, is_reachable
 from gateway.connectors.sepa.reasons import reason_of
-from gateway.connectors.stub.connector import success_code
 from gateway.models import BankOrder
 from gateway.money import Money
 from gateway.vault import vault
