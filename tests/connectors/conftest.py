@@ -9,10 +9,11 @@ import pytest
 from django.test import override_settings
 
 from tests.connectors.card_api import CARD_API_RIG
+from tests.connectors.iso8583 import ISO8583_RIG
 from tests.connectors.rig import Processor, Rig
 from tests.connectors.stub import STUB_RIG
 
-RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, CARD_API_RIG)
+RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, ISO8583_RIG, CARD_API_RIG)
 TIMEOUT_S: Final = 1.0
 """What an acquirer may take here: short, as every silence is waited for."""
 

@@ -40,7 +40,8 @@ class Booked:
 @dataclass(slots=True, kw_only=True)
 class Behaviour:
     """What happens to the next message of a type. ``arrives``: it reaches the books. ``how``: what becomes of the
-    answer: sent, lost, cut (half of it, then hung up), twice, split, garbage, held."""
+    answer: sent, lost, cut (half of it, then hung up), hung up, twice, split, garbage (then the answer), garbage alone,
+    held."""
 
     mti: str
     how: str = "sent"
@@ -50,13 +51,15 @@ class Behaviour:
 
 class IsoHost:
     """Listens on a free port from the start. ``declines``: minor units → DE39; ``answers``: fields added to every
-    answer; ``network``: DE39 of every 0810, '' for silence."""
+    answer; ``network``: DE39 of every 0810, '' for silence; ``duplicate``: DE39 for a request that is known, '' for the
+    same answer again."""
 
     def __init__(self, wire: Wire | None = None) -> None:
         self.wire = wire or Wire()
         self.declines: dict[int, str] = {5100: "51", 1000: "10"}
         self.answers: Message = {}
         self.network = "00"
+        self.duplicate = "94"
         self.log: list[Message] = []
         self.booked: dict[tuple[str, str], Booked] = {}
         self.gone: set[tuple[str, str]] = set()
@@ -163,6 +166,8 @@ class IsoHost:
             if plan.mti:
                 self._plans.remove(plan)
             answer = self._book(message) if plan.arrives else None
+        if plan.how == "hung up":
+            line.shutdown(socket.SHUT_RDWR)
         if answer is None:
             return
         answer = {name: text for name, text in (answer | plan.change).items() if text is not None}
@@ -183,6 +188,8 @@ class IsoHost:
                     send(octets[place : place + 1])
             case "garbage":
                 send(self.wire.framed(b"\x00\xffnot a message") + octets)
+            case "garbage alone":
+                send(self.wire.framed(b"\x00\xffnot a message"))
             case "cut":
                 send(octets[: len(octets) // 2])
                 line.shutdown(socket.SHUT_RDWR)
@@ -202,8 +209,8 @@ class IsoHost:
         key = (message["11"], message["37"])
         first = mti[:3] + "0"
         if (known := self.booked.get(key)) is not None:
-            again = mti.endswith("1")
-            return known.answer if again else self._answer(message, "94")
+            again = mti.endswith("1") or not self.duplicate
+            return known.answer if again else self._answer(message, self.duplicate)
         if key in self.gone:
             return self._answer(message, "05")
         amount = int(message["4"])
