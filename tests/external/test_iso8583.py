@@ -7,11 +7,8 @@ line is written down between the two, so that both ends can be compared at the e
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -29,10 +26,10 @@ from gateway.connectors.iso8583 import link
 from gateway.connectors.iso8583.wire import Wire
 from gateway.models import AcquirerAccount, Payment
 from gateway.payments import recovery
+from tests.external.peers import PATIENCE_S, Peer, free_port, program
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
-PATIENCE_S = 30.0
 OK = "000.100.112"
 # The peer holds DE39 for a number, which shows in BCD; ISO 8583:1987 says an2. (It also holds the DE95 of Mastercard's
 # numbers for 28 octets, where the standard says an42: reversals in part are tried with a Visa number here.)
@@ -44,40 +41,26 @@ def rule(respond: str = "00", *, action: str = "respond", delay_ms: int = 0, **m
     return {"match": match, "respond": respond, "action": action, "delay_ms": delay_ms}
 
 
-class Peer:
-    """One run of the host. ``said``: its words at the end."""
+class Host(Peer):
+    """One run of the host, by rules."""
 
     def __init__(self, folder: Path, rules: list[dict[str, Any]], *, format: str = "ascii-binary", header: str = "2b",
                  tpdu: str = "", port: int = 0) -> None:  # fmt: skip
-        path = folder / "rules.json"
+        path, port = folder / "rules.json", port or free_port()
         path.write_text(json.dumps({"rules": rules}))
-        self.port = port or _free_port()
-        program = Path(os.environ["TOLLHOUSE_PEERS"]) / "iso8583sim"
-        command = [str(program), "serve", "--port", str(self.port), "--rules", str(path), "--format", format,
+        command = [program("iso8583sim"), "serve", "--port", str(port), "--rules", path, "--format", format,
                    "--header", header, *(["--tpdu", tpdu] if tpdu else [])]  # fmt: skip
-        self._child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.said = ""
-        _until(self._listens, "the host listens")
+        super().__init__(command, port=port, folder=folder, environ={})
+        self.start()
 
-    def _listens(self) -> bool:
-        assert self._child.poll() is None
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def stop(self) -> Counter[str]:
-        """Stop it and return what it counted: received, answered, dropped, errors, and its response codes."""
-        if self._child.poll() is None:
-            self._child.send_signal(signal.SIGTERM)
-        self.said, _ = self._child.communicate(timeout=PATIENCE_S)
-        told = " ".join(self.said.split())
-        counts = Counter({name.lower(): int(number) for name, number in
-                          re.findall(r"(Received|answered|dropped|errors) ([0-9]+)", told)})  # fmt: skip
-        counts.update({code: int(number) for code, number in re.findall(r"'(\w\w)': ([0-9]+)", told)})
-        return counts
-
-    def kill(self) -> None:
-        self._child.kill()
-        self._child.wait(PATIENCE_S)
+    def counts(self) -> Counter[str]:
+        """Stop it and return what it says it did: received, answered, dropped, errors, and its response codes."""
+        self.stop()
+        told = " ".join(self.log.read_text().split())
+        found = re.findall(r"(Received|answered|dropped|errors) ([0-9]+)", told) + re.findall(
+            r"'(\w\w)': ([0-9]+)", told
+        )
+        return Counter({name.lower(): int(number) for name, number in found})
 
 
 class Tap:
@@ -128,12 +111,6 @@ class Tap:
         return sum(message["t"] == mti for message in self.sent)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _until(condition: Any, what: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
@@ -174,7 +151,7 @@ def test_every_operation_is_understood_in_every_encoding(
 ) -> None:
     """PA, CP, RF, RV, DB, CD, RB: the host reads each message and we read each answer."""
     encoding, fields = DIALECTS[format]
-    peer = Peer(tmp_path, [rule()], format=format, header=header, tpdu=tpdu)
+    peer = Host(tmp_path, [rule()], format=format, header=header, tpdu=tpdu)
     tap = Tap(Wire(header=header, tpdu=tpdu, encoding=encoding, formats=fields), peer.port)
     account(shop, tap.port, encoding=encoding, fields=fields, header=header, tpdu=tpdu)
     pay, follow = shop.api.pay, shop.api.follow
@@ -196,22 +173,22 @@ def test_every_operation_is_understood_in_every_encoding(
     assert tap.sent[2]["38"] == tap.answered[1]["38"]
     link.close_all()
     _until(lambda: tap.sent[-1].get("70") == "002", "the sign-off")
-    counts = peer.stop()
+    counts = peer.counts()
     tap.close()
-    assert (counts["received"], counts["errors"]) == (len(tap.sent), 0), peer.said
+    assert (counts["received"], counts["errors"]) == (len(tap.sent), 0)
     # All was understood; the answer to the sign-off may find nobody there.
-    assert counts["answered"] >= len(tap.sent) - 1, peer.said
+    assert counts["answered"] >= len(tap.sent) - 1
 
 
 @pytest.mark.parametrize("code, result", [("05", "800.100.152"), ("51", "800.100.155"), ("54", "800.100.157"),
                                           ("91", "900.100.201"), ("96", "900.100.200")])  # fmt: skip
 def test_declines_say_why(shop: Shop, tmp_path: Path, code: str, result: str) -> None:
-    peer = Peer(tmp_path, [rule(code, mti="0200")])
+    peer = Host(tmp_path, [rule(code, mti="0200")])
     account(shop, peer.port)
     answer = shop.api.pay(testMode="EXTERNAL")
     assert (answer.status, answer.code, state(answer.id)) == (400, result, ("DECLINED", result))
     link.close_all()
-    assert peer.stop()[code] == 1
+    assert peer.counts()[code] == 1
 
 
 def test_dropped_answers_hang_ups_and_slow_answers_leave_nothing_in_doubt(shop: Shop, tmp_path: Path) -> None:
@@ -226,7 +203,7 @@ def test_dropped_answers_hang_ups_and_slow_answers_leave_nothing_in_doubt(shop: 
         rule("25", mti="0420", amount_gt=1199, amount_lt=1201),
         rule(),
     ]
-    peer = Peer(tmp_path, rules)
+    peer = Host(tmp_path, rules)
     tap = Tap(Wire(), peer.port)
     account(shop, tap.port)
     lost, broken, slow = (shop.api.pay(testMode="EXTERNAL", amount=f"{ten}.00").id for ten in (11, 12, 13))
@@ -244,9 +221,9 @@ def test_dropped_answers_hang_ups_and_slow_answers_leave_nothing_in_doubt(shop: 
     assert shop.api.pay(testMode="EXTERNAL").code == OK
     link.close_all()
     _until(lambda: tap.sent[-1].get("70") == "002", "the sign-off")
-    counts = peer.stop()
+    counts = peer.counts()
     tap.close()
-    assert (counts["received"], counts["errors"]) == (len(tap.sent), 0), peer.said
+    assert (counts["received"], counts["errors"]) == (len(tap.sent), 0)
     # What the two ends say of each payment: a reversal answered 00 or 25 for each that is declined, none for others.
     voided = {message["90"][4:10] for message in tap.sent if message["t"] in ("0420", "0421")}
     stans = {message["63"]: message["11"] for message in tap.sent if message["t"] == "0200"}
@@ -256,22 +233,22 @@ def test_dropped_answers_hang_ups_and_slow_answers_leave_nothing_in_doubt(shop: 
 
 def test_the_host_goes_away_and_comes_back(shop: Shop, tmp_path: Path) -> None:
     """Refused while it is away, and used again as soon as it is there."""
-    peer = Peer(tmp_path, [rule()])
+    peer = Host(tmp_path, [rule()])
     account(shop, peer.port)
     assert shop.api.pay(testMode="EXTERNAL").code == OK
     peer.kill()
     _until(lambda: link.states()[0].state != "up", "the link is down")
     assert shop.api.pay(testMode="EXTERNAL").code == "900.100.600"
-    peer = Peer(tmp_path, [rule()], port=peer.port)
+    peer = Host(tmp_path, [rule()], port=peer.port)
     assert shop.api.pay(testMode="EXTERNAL").code == OK
     link.close_all()
-    counts = peer.stop()
+    counts = peer.counts()
     assert counts["errors"] == 0
 
 
 def test_many_payments_share_one_link_and_get_their_own_answers(committed: Shop, tmp_path: Path) -> None:
     """Slow and fast answers overtake each other."""
-    peer = Peer(tmp_path, [rule(pan_prefix="4111", delay_ms=300), rule("51", pan_prefix="4242"), rule()])
+    peer = Host(tmp_path, [rule(pan_prefix="4111", delay_ms=300), rule("51", pan_prefix="4242"), rule()])
     tap = Tap(Wire(), peer.port)
     account(committed, tap.port)
     cards = {"4111111111111111": OK, "4242424242424242": "800.100.155", "4200000000000000": OK}
@@ -280,7 +257,7 @@ def test_many_payments_share_one_link_and_get_their_own_answers(committed: Shop,
     answers = at_once(*calls)
     assert [answer.code for answer in answers] == [cards[number] for number in numbers]
     link.close_all()
-    counts = peer.stop()
+    counts = peer.counts()
     tap.close()
     ours = Counter(Payment.objects.values_list("result_code", flat=True))
     assert (counts["51"], counts["errors"]) == (ours["800.100.155"], 0)
@@ -289,7 +266,7 @@ def test_many_payments_share_one_link_and_get_their_own_answers(committed: Shop,
 
 
 def test_a_network_echo_is_answered(shop: Shop, tmp_path: Path) -> None:
-    peer = Peer(tmp_path, [rule()])
+    peer = Host(tmp_path, [rule()])
     tap = Tap(Wire(), peer.port)
     account(shop, tap.port, echo_s="1")
     assert shop.api.pay(testMode="EXTERNAL").code == OK
