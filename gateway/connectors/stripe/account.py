@@ -5,6 +5,7 @@ Source: docs/connectors/card-api.md.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -71,8 +72,12 @@ class Setup:
 
 
 def setup_of(account: Account) -> Setup:
-    """Raises Unusable: no key, plain http where it is not allowed, the core profile in live."""
+    """Raises Unusable: no key, a value that is none, plain http where it is not allowed, the core profile in live."""
     given = account.settings
+    for one in SETTINGS:
+        value = account.secrets[one.name].reveal() if one.name in account.secrets else given.get(one.name, "")
+        if value and not re.fullmatch(one.pattern, value):
+            raise Unusable(f"the account's {one.name} is not {one.allowed}")
     url = given.get("url", DEFAULT_URL).rstrip("/")
     full = given.get("profile", FULL) == FULL
     key = account.secrets.get(KEY)

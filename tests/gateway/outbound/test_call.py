@@ -208,3 +208,22 @@ def test_certificates_and_their_names_are_verified(tmp_path: Path, settings: Set
         settings.GATEWAY_OUTBOUND_CA_FILE = str(other)
         assert call("GET", f"https://127.0.0.1:{misnamed.port}/", timeout_s=5).failure is Failure.TLS
     assert misnamed.requests == []
+
+
+def test_an_outcome_tells_whether_a_part_of_the_request_may_have_left() -> None:
+    """What a processor of payments needs to know: before that, nobody can have accepted anything."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # and does not listen
+        assert not call("POST", f"http://127.0.0.1:{held.getsockname()[1]}/", body=b"x", timeout_s=5).sent
+    assert not call("POST", "http://10.0.0.1/", body=b"x").sent
+
+    def hang_up(line: socket.socket, request: bytes) -> None:
+        raise OSError
+
+    with receiving(hang_up) as receiver:
+        outcome = call("POST", receiver.url, body=b"x")
+        assert (outcome.status, outcome.sent) == (None, True)
+        secure = receiver.url.replace("http://", "https://")
+        assert not call("POST", secure, body=b"x", timeout_s=0.3).sent
+    with receiving(answering()) as receiver:
+        assert call("POST", receiver.url, body=b"x").sent

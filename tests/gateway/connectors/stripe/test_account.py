@@ -1,0 +1,62 @@
+"""What an account may be. docs/connectors/card-api.md, An account."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.connectors.port import Account
+from gateway.connectors.stripe.account import SETTINGS, Unusable, setup_of
+from gateway.secret import Secret
+from tests.support.card_api import KEY
+
+
+def account(key: str = KEY, **settings: str) -> Account:
+    return Account(merchant="acct_1", settings=settings, secrets={"api_key": Secret(key)} if key else {})
+
+
+def test_without_settings_it_is_the_whole_api_over_tls() -> None:
+    setup = setup_of(account())
+    assert (setup.url, setup.full, setup.multicapture) == ("https://api.stripe.com", True, False)
+    assert setup_of(account(url="https://api.example.com/")).url == "https://api.example.com"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8420", "localhost:8420", "[::1]:8420"])
+def test_plain_http_is_for_this_machine_itself_in_test_alone(host: str, request: pytest.FixtureRequest) -> None:
+    assert setup_of(account(url=f"http://{host}")).url == f"http://{host}"
+    request.getfixturevalue("live")
+    with pytest.raises(Unusable, match="not https"):
+        setup_of(account(url=f"http://{host}"))
+
+
+def test_live_refuses_the_core_profile(live: None) -> None:
+    with pytest.raises(Unusable, match="core profile"):
+        setup_of(account(profile="core"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"url": "http://api.example.com"}, "not https"),
+        ({"url": "http://127.0.0.1.example.com"}, "not https"),
+        ({"url": "http://user@127.0.0.1"}, "url is not"),
+        ({"url": "ftp://api.example.com"}, "url is not"),
+        ({"profile": "half"}, "profile is not"),
+        ({"api_version": "2024-06-20\r\nX-Other: 1"}, "api_version is not"),
+        ({"key": ""}, "no api_key"),
+        ({"key": "pk_test_public"}, "api_key is not"),
+        ({"key": "sk_test_a\r\nX: 1"}, "api_key is not"),
+    ],
+)
+def test_what_cannot_be_used_is_told_without_any_secret(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(Unusable, match=why) as caught:
+        setup_of(account(**settings))
+    assert not settings.get("key") or settings["key"] not in str(caught.value)
+
+
+def test_multicapture_needs_the_whole_api() -> None:
+    assert setup_of(account(multicapture="if_available")).multicapture
+    assert not setup_of(account(multicapture="if_available", profile="core")).multicapture
+
+
+def test_every_secret_is_marked_as_one() -> None:
+    assert {one.name for one in SETTINGS if one.secret} == {"api_key", "webhook_secrets"}

@@ -1,0 +1,34 @@
+"""Two workers act on two events about the same thing at the same moment, each on a connection of its own."""
+
+from __future__ import annotations
+
+from django.db import connection
+from django.test import Client
+
+from gateway.models import Payment, ProcessorEvent
+from gateway.processor_events import work
+from tests.gateway.processor_events.test_webhooks import Sender, body_of, intent_of, pay
+from tests.support.card_api import CardApi, account_at
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+
+def test_a_refund_that_two_events_tell_of_is_recorded_once(committed: Shop, processor: CardApi) -> None:
+    sender = Sender(account=account_at(committed.channel, processor.url), http=Client())
+    paid = pay(committed)
+    intent = intent_of(processor, paid)
+    refund = processor.refund(intent, 1_000)
+    events = [("refund.created", refund["id"]), ("charge.refunded", intent["latest_charge"]["id"])]
+    for number, (kind, ident) in enumerate(events * 2):
+        assert sender.send(body_of(kind, ident, f"evt_{number}")).status_code == 200
+
+    def act() -> None:
+        try:
+            work.act_on_due()
+        finally:
+            connection.close()
+
+    at_once(*[act] * 4)
+    assert [payment.payment_type for payment in Payment.objects.order_by("id")] == ["DB", "RF"]
+    made = Payment.objects.get(payment_type="RF").pk
+    assert set(ProcessorEvent.objects.values_list("state", "made")) == {("done", made)}
