@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy, ngettext
 
 from gateway.admin.kit import ReadOnly, actor
@@ -17,15 +20,24 @@ from gateway.processor_events import desk
 @admin.register(ProcessorEvent)
 class ProcessorEventAdmin(ReadOnly):
     merchant_path, channel_path = "account__channel__merchant", "account__channel"
-    list_display = ("created_at", "account", "kind", "object_id", "state", "why", "payment", "made")
+    list_display = ("created_at", "account", "kind", "object_id", "state", "why", "about", "recorded")
     list_filter = ("state",)
     list_select_related = ("account__channel__merchant",)
     ordering = ("-id",)
     search_fields = ("object_id", "event_id")
     search_help_text = gettext_lazy("The processor's id of an object or an event")
-    fields = ("created_at", "account", "event_id", "kind", "object_id", "state", "why", "payment", "made", "attempts",
+    fields = ("created_at", "account", "event_id", "kind", "object_id", "state", "why", "about", "recorded", "attempts",
               "due_at", "done_at")  # fmt: skip
+    readonly_fields = ("about", "recorded")
     actions = ("again", "settled")
+
+    @admin.display(description=gettext_lazy("payment"))
+    def about(self, row: ProcessorEvent) -> str:
+        return _link(row.payment)
+
+    @admin.display(description=gettext_lazy("recorded"))
+    def recorded(self, row: ProcessorEvent) -> str:
+        return _link(row.made)
 
     def has_settle_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "change", obj)
@@ -41,3 +53,11 @@ class ProcessorEventAdmin(ReadOnly):
     def _tell(self, request: HttpRequest, moved: int) -> None:
         text = ngettext("%d flagged event was changed.", "%d flagged events were changed.", moved) % moved
         messages.success(request, text)
+
+
+def _link(payment: UUID | None) -> str:
+    """A payment by the end of its id, which tells neighbours apart, with a way to its page."""
+    if payment is None:
+        return ""
+    page = reverse("admin:gateway_payment_change", args=[payment])
+    return format_html('<a href="{}" class="underline">…{}</a>', page, payment.hex[-8:])
