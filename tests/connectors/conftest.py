@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from django.test import override_settings
@@ -11,14 +11,21 @@ from django.test import override_settings
 from tests.connectors.card_api import CARD_API_RIG
 from tests.connectors.iso8583 import ISO8583_RIG
 from tests.connectors.rig import Processor, Rig
+from tests.connectors.sepa import SEPA_RIG
 from tests.connectors.stub import STUB_RIG
 
-RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, ISO8583_RIG, CARD_API_RIG)
+RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, ISO8583_RIG, CARD_API_RIG, SEPA_RIG)
 TIMEOUT_S: Final = 1.0
 """What an acquirer may take here: short, as every silence is waited for."""
 
 
-@pytest.fixture(params=RIGS, ids=lambda rig: rig.connector.name)
+def _param(rig: Rig) -> Any:
+    """What one keeps in the database is committed, so that threads see it."""
+    marks = [pytest.mark.django_db(transaction=True)] if rig.waits else []
+    return pytest.param(rig, marks=marks, id=rig.connector.name)
+
+
+@pytest.fixture(params=[_param(rig) for rig in RIGS])
 def rig(request: pytest.FixtureRequest) -> Rig:
     found: Rig = request.param
     return found

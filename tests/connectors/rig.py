@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from gateway.connectors.means import Means
-from gateway.connectors.port import Account, Connector
+from gateway.connectors.port import Account, AcquirerRequest, Connector
 from gateway.money import Money
 
 FAULTS: Final = ("silent_before", "silent_after", "hangs_up_before", "hangs_up_after", "garbled")
@@ -45,7 +45,8 @@ class Rig:
     """``start``: a processor for the length of one test. ``means``: one that is approved, ``declined``: one (or an
     amount of the same means) that is not, and the result code it gets. ``secrets``: texts that may stand nowhere in
     what is kept of a message. ``faults``: those of FAULTS that can happen between the two. ``waits``: its first answer
-    is pending, since banks take days. ``parameters``: what every question carries beside."""
+    is pending, since banks take days; it keeps what it is asked for in the database, whose rows are committed for it.
+    ``parameters``: what every question carries beside. ``begins``: writes the payment that asks, for one that looks."""
 
     connector: Connector
     start: Callable[[], AbstractContextManager[Processor]]
@@ -57,3 +58,4 @@ class Rig:
     faults: tuple[str, ...] = FAULTS
     waits: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
+    begins: Callable[[AcquirerRequest], None] | None = None

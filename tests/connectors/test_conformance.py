@@ -41,7 +41,10 @@ def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -
         at=datetime.now(UTC).replace(microsecond=0), means=rig.means, account=processor.account,
         parameters=dict(rig.parameters), return_url="https://shop.example/back",
     )  # fmt: skip
-    return replace(request, **changes)
+    request = replace(request, **changes)
+    if rig.begins is not None:
+        rig.begins(request)
+    return request
 
 
 def first_operation(rig: Rig) -> str:

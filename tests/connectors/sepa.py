@@ -1,0 +1,71 @@
+"""Bank direct debits as a rig: what is asked for is kept in books of our own, and the bank hears of it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from gateway import clock, identifiers
+from gateway.connectors.means import BankAccount
+from gateway.connectors.port import Account, AcquirerRequest
+from gateway.connectors.routing import CONNECTORS
+from gateway.models import BankOrder, Channel, Division, Merchant, Payment, Psp, Status
+from gateway.money import Money
+from gateway.secret import Secret
+from tests.connectors.rig import Processor, Rig
+from tests.support import sepa
+
+_STANDING: Final = (BankOrder.State.WAITING, BankOrder.State.FILED, BankOrder.State.BOOKED)
+
+
+class _Books:
+    """The books, with a merchant whose payments are asked about."""
+
+    account = Account(merchant="shop-bank", settings=sepa.SETTINGS)
+
+    def misbehave(self, fault: str) -> None:
+        raise AssertionError(f"{fault}: there is no line between us and our own books")
+
+    def stands(self, payment: UUID) -> Decimal:
+        order = BankOrder.objects.filter(pk=payment, state__in=_STANDING).first()
+        return order.amount if order is not None else Decimal(0)
+
+    def vanish(self) -> None:
+        raise AssertionError("our own books do not go away")
+
+
+def _begun(request: AcquirerRequest) -> None:
+    """The payment that is asked for: orders of one merchant are filed together, so the books look whose it is."""
+    Payment.objects.create(
+        id=request.payment, merchant=Merchant.objects.get(), channel=Channel.objects.get(), chain=request.payment,
+        payment_type=request.operation, brand=request.brand, method="DD", status=Status.STARTED,
+        amount=request.money.amount, currency=request.money.currency, connector="sepa", account="shop-bank",
+        request_id=identifiers.row_id(), created_at=clock.real(),
+    )  # fmt: skip
+
+
+@contextmanager
+def _running() -> Iterator[Processor]:
+    division = Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+    Channel.objects.create(name="main", merchant=Merchant.objects.create(name="Shop", division=division))
+    yield _Books()
+
+
+SEPA_RIG: Final = Rig(
+    connector=CONNECTORS["sepa"],
+    start=_running,
+    brand="DIRECTDEBIT_SEPA",
+    means=BankAccount(
+        account=Secret(sepa.DEBTOR), is_iban=True, holder="Jane Jones", bic="COBADEFFXXX", country="DE",
+        mandate_id="MANDATE-A", mandate_signed="2026-01-15",
+    ),
+    money=Money.parse("10.00", "EUR"),
+    declined=(Money.parse("10.00", "USD"), "800.100.173"),
+    secrets=(sepa.DEBTOR,),
+    faults=(),
+    waits=True,
+    begins=_begun,
+)  # fmt: skip
