@@ -26,7 +26,7 @@ from config.launcher.var import ROOT, port_is_free
 from tests.benchmarks.traffic import Shop
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG")
-READY_TIMEOUT_S: Final = 30.0
+READY_TIMEOUT_S: Final = 120.0
 OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault import vault; vault()"
 PRODUCT: Final = "config.wsgi:application"
 BASELINE: Final = "tests.benchmarks.baseline.wsgi:application"

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.test import override_settings
+from django.core.checks import run_checks
+from django.test import Client, override_settings
 
 from gateway.connectors import guarded
 from gateway.connectors.breaker import PROBES, Breaker, Limits, State
@@ -237,3 +238,31 @@ def test_an_open_breaker_sends_payments_elsewhere_and_closes_when_the_acquirer_i
     assert len(first.booked) == 3
     states = BreakerChange.objects.order_by("id").values_list("state", flat=True)
     assert list(states) == ["open", "half-open", "closed"]
+
+
+@pytest.mark.django_db
+def test_figures_tell_of_breakers_failovers_and_what_was_not_sent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 9: health as metrics."""
+    known(monkeypatch, Acquirer("figures-down", "down"), Acquirer("figures-up"), guard=True)
+    account(shop.channel, "figures-down")
+    account(shop.channel, "figures-up")
+    with override_settings(GATEWAY_BREAKER_LEAST=2, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(3):
+            assert shop.api.pay(testMode="EXTERNAL").code == APPROVED
+    told = Client().get("/metrics").content.decode()
+    for line in (
+        'tollhouse_breaker_state{account="at figures-down",connector="figures-down"} 2.0',
+        'tollhouse_acquirer_refused_total{by="breaker",connector="figures-down"} 1.0',
+        'tollhouse_failovers_total{from_connector="figures-down",to_connector="figures-up"} 3.0',
+        'tollhouse_acquirer_in_flight{account="at figures-up",connector="figures-up"} 0.0',
+        'tollhouse_acquirer_seconds_count{connector="figures-down",outcome="elsewhere"} 3.0',
+    ):
+        assert line in told, line
+
+
+def test_limits_of_time_that_do_not_nest_are_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """House: timeouts nest: acquirer < web worker."""
+    monkeypatch.setenv("GATEWAY_WEB_TIMEOUT_S", "30")
+    for within, wrong in ((9.0, False), (10.0, True)):
+        with override_settings(GATEWAY_FAILOVER_WITHIN_S=within, GATEWAY_ACQUIRER_TIMEOUT_S=10.0):
+            assert any(fault.id == "tollhouse.E019" for fault in run_checks()) is wrong
