@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
+from django.utils.translation import gettext as _
 
 from chargebacks.checklist import ITEMS, Item, missing
 from chargebacks.models import Chargeback, Evidence, EvidencePiece
@@ -42,10 +43,10 @@ class NotEvidence(Exception):
 
 def limits() -> str:
     """In words, to be shown before anything is chosen."""
-    return (
-        f"PDF, PNG or JPEG, up to {MOST_BYTES // 1024**2} MB each, {MOST_FILES} files and"
-        f" {MOST_BYTES_OF_A_CASE // 1024**2} MB in all"
-    )
+    return _("%(types)s, up to %(each)s MB each, %(files)s files and %(all)s MB in all") % {
+        "types": "PDF, PNG, JPEG", "each": MOST_BYTES // 1024**2, "files": MOST_FILES,
+        "all": MOST_BYTES_OF_A_CASE // 1024**2,
+    }  # fmt: skip
 
 
 def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Actor) -> Evidence:

@@ -14,6 +14,7 @@ class CompositionConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config import celery, checks, timers  # noqa: F401 - importing registers the app and the start-up checks
+        from config import celery, checks, speaking, timers  # noqa: F401 - importing registers the app and the start-up checks
 
         timers.register()
+        speaking.translate_names()

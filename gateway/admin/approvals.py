@@ -78,9 +78,10 @@ class ApprovalAdmin(ReadOnly):
         open_ = row.state == Approval.State.ASKED and row.expires_at > clock.real()
         own = row.asked_by_id == request.user.pk
         context = {
-            **self.admin_site.each_context(request), "title": f"{OPERATIONS[row.payment_type].title} {row.amount} "
+            **self.admin_site.each_context(request), "title": f"{_(OPERATIONS[row.payment_type].title)} {row.amount} "
             f"{row.currency}", "opts": self.opts, "original": row, "approval": row, "target": target, "made": made,
-            "pill": pill(row.state), "operation": OPERATIONS[row.payment_type].title, "sums": sums_of(Chain(members)),
+            "pill": pill(row.state), "operation": _(OPERATIONS[row.payment_type].title),
+            "sums": sums_of(Chain(members)),
             "target_address": reverse("admin:gateway_payment_change", args=[target.pk]),
             "made_address": reverse("admin:gateway_payment_change", args=[made.pk]) if made else "",
             "result": results.result(row.result_code).description if row.result_code else "",
@@ -126,6 +127,6 @@ class ApprovalAdmin(ReadOnly):
 
 def _listed(row: Approval) -> dict[str, Any]:
     return {
-        "row": row, "pill": pill(row.state), "operation": OPERATIONS[row.payment_type].title,
+        "row": row, "pill": pill(row.state), "operation": _(OPERATIONS[row.payment_type].title),
         "address": reverse("admin:gateway_approval_change", args=[row.pk]),
     }  # fmt: skip

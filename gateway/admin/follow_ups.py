@@ -62,12 +62,12 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
     asked = request.POST.get("amount", "") if request.method == "POST" else ""
     most = offer.most if offer is not None else None
     context = {
-        **page.admin_site.each_context(request), "title": OPERATIONS[code].title, "opts": page.opts,
+        **page.admin_site.each_context(request), "title": _(OPERATIONS[code].title), "opts": page.opts,
         "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,
         "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "limit": clerk.limit,
         "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
         "amount": asked or amount_text(most if most is not None else target.amount),
-        "key": desk.new_key(clerk, target, code), "effect": _EFFECTS.get(code, ""),
+        "key": desk.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
         "back": reverse("admin:gateway_payment_change", args=[target.pk]), "note_max": NOTE_MAX_CHARS,
     }  # fmt: skip
     return TemplateResponse(request, "admin/clerk/follow_up.html", context, status=400 if fault else 200)
@@ -99,7 +99,7 @@ def _ask(request: HttpRequest, order: Order, clerk: Clerk, key: Any) -> None:
     if made:
         messages.success(
             request, _("%(what)s of %(amount)s is over your limit. A manager has been asked; nothing was sent yet.")
-            % {"what": order.title, "amount": order.text},
+            % {"what": _(order.title), "amount": order.text},
         )  # fmt: skip
     else:
         _asked(request, row)
@@ -111,7 +111,7 @@ def _asked(request: HttpRequest, row: Approval) -> None:
 
 def _tell(request: HttpRequest, made: Payment, *, again: bool) -> None:
     code = code_of(made)
-    what = f"{OPERATIONS[made.payment_type].title} {amount_text(made.amount)} {made.currency}"
+    what = f"{_(OPERATIONS[made.payment_type].title)} {amount_text(made.amount)} {made.currency}"
     if again:
         messages.info(request, _("%s was sent by this form before. Nothing was sent twice.") % what)
     elif made.status == Status.APPROVED:

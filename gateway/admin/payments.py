@@ -17,6 +17,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from gateway import brands, identifiers, rights
 from gateway.admin import exports, follow_ups, picture
@@ -37,11 +38,11 @@ from gateway.scheduling.models import JobRun
 CHOICES_AT_MOST = 100
 """Channels and merchants that a filter offers by name."""
 QUICK = (
-    (_("Declined"), {"status": Status.DECLINED}),
-    (_("Waiting"), {"status": Status.PENDING}),
-    (_("In doubt"), {"status": Status.IN_DOUBT}),
-    (_("Refunds"), {"type": "RF"}),
-    (_("To review"), {"family": Family.REVIEW.value}),
+    (gettext_lazy("Declined"), {"status": Status.DECLINED}),
+    (gettext_lazy("Waiting"), {"status": Status.PENDING}),
+    (gettext_lazy("In doubt"), {"status": Status.IN_DOUBT}),
+    (gettext_lazy("Refunds"), {"type": "RF"}),
+    (gettext_lazy("To review"), {"family": Family.REVIEW.value}),
 )
 
 
@@ -200,7 +201,8 @@ def _listed(row: Payment) -> dict[str, Any]:
 
 def _type_title(code: str) -> str:
     operation = OPERATIONS.get(code)
-    return operation.title if operation is not None else TITLES.get(code, "")
+    title = operation.title if operation is not None else TITLES.get(code, "")
+    return _(title) if title else ""
 
 
 def _heading(payment: Payment) -> str:

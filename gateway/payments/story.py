@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from gateway import results
 from gateway.masking import mask_text
 from gateway.models import (
@@ -165,9 +167,9 @@ def story_of(payment: Payment) -> Story:
 def title_of(payment: Payment) -> str:
     """What a payment is, in words: "Preauthorization", "Incremental authorization", "Refund"."""
     if payment.practice in AUTHORIZE_AGAIN:
-        return AUTHORIZE_AGAIN[payment.practice].title
+        return _(AUTHORIZE_AGAIN[payment.practice].title)
     operation = OPERATIONS.get(payment.payment_type)
-    return operation.title if operation is not None else TITLES.get(payment.payment_type, payment.payment_type)
+    return _(operation.title if operation is not None else TITLES.get(payment.payment_type, payment.payment_type))
 
 
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -210,7 +212,7 @@ def sums_of(chain: Chain) -> list[Sum]:
 
 
 def _sum(name: str, amount: Decimal, tone: str = "done") -> Sum:
-    return Sum(name=name, amount=amount, tone=tone if amount > 0 else "none")
+    return Sum(name=_(name), amount=amount, tone=tone if amount > 0 else "none")
 
 
 def nodes_of(chain: Chain, here: UUID) -> list[Node]:
@@ -245,7 +247,7 @@ def offers_of(chain: Chain, payment: Payment) -> list[Offer]:
         most = operation.ceiling(chain, payment) if operation.ceiling is not None else None
         asked = most if most is not None else payment.amount
         if asked > 0 and not decide(operation, chain, payment, asked, payment.currency).code:
-            found.append(Offer(code=code, title=operation.title, most=most))
+            found.append(Offer(code=code, title=_(operation.title), most=most))
     return found
 
 
@@ -279,11 +281,11 @@ def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment
         words, tone = _EVENTS[row.event]
         lines = [f"{row.result_code} {results.result(row.result_code).description}"] if row.result_code else []
         if row.event == Event.SUSPEND and (deadline := deadlines.get(row.payment_id)) is not None:
-            lines.append(f"Until {deadline:%Y-%m-%d %H:%M:%S} UTC at the latest")
+            lines.append(_("Until %s UTC at the latest") % f"{deadline:%Y-%m-%d %H:%M:%S}")
         amount = f" {sums.worth(payment)} {payment.currency}" if payment.amount else ""
         found.append(
             Moment(
-                at=row.at, kind="event", title=f"{title_of(payment)}{amount} {words}", tone=tone, lines=tuple(lines),
+                at=row.at, kind="event", title=f"{title_of(payment)}{amount} {_(words)}", tone=tone, lines=tuple(lines),
                 payment=payment, order=row.sequence * 10,
             )
         )  # fmt: skip
@@ -303,8 +305,9 @@ def _exchange(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> Moment:
     words = _KINDS.get(row.kind, row.kind)
     return Moment(
         at=row.at, kind="exchange", payment=by_key[row.payment_id], order=5,
-        title=f"{row.connector} {words}" + (", no answer" if silent else ""), tone="wait" if silent else "plain",
-        lines=(f"Took {row.duration_ms} ms",),
+        title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
+        % {"who": row.connector, "what": _(words)},
+        tone="wait" if silent else "plain", lines=(_("Took %s ms") % row.duration_ms,),
         sent=row.sent, received=row.received,
     )  # fmt: skip
 
@@ -316,11 +319,13 @@ _OUTCOMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> Moment:
     words, tone = _OUTCOMES.get(row.outcome, (row.outcome, "plain"))
-    who = f"Risk check “{row.set_key}”, version {row.version}" if row.set_key else "Guard against card testing"
-    lines = [f"Score {row.score:+d}"] if row.score is not None else []
+    named = {"key": row.set_key, "version": row.version}
+    who = _("Risk check “%(key)s”, version %(version)s") % named if row.set_key else _("Guard against card testing")
+    lines = [_("Score %s") % f"{row.score:+d}"] if row.score is not None else []
     lines += [f"“{reason.get('rule', '')}”: {reason.get('why', '')}" for reason in row.reasons]
     return Moment(
-        at=row.at, kind="risk", title=f"{who}: {words}", tone=tone, lines=tuple(lines), payment=by_key[row.payment_id],
+        at=row.at, kind="risk", title=f"{who}: {_(words)}", tone=tone, lines=tuple(lines),
+        payment=by_key[row.payment_id],
         order=2,
     )  # fmt: skip
 
@@ -328,17 +333,19 @@ def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> Moment:
 def _authenticated(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[Moment]:
     payment = by_key[row.payment] if row.payment is not None else None
     begun = Moment(
-        at=row.created_at, kind="3ds", title=f"3-D Secure {row.version} begun at {row.network}",
-        lines=(f"Card {row.card}",) if row.card else (), payment=payment, order=3,
+        at=row.created_at, kind="3ds",
+        title=_("3-D Secure %(version)s begun at %(network)s") % {"version": row.version, "network": row.network},
+        lines=(_("Card %s") % row.card,) if row.card else (), payment=payment, order=3,
     )  # fmt: skip
     if row.completed_at is None:
         return [begun]
     good = row.trans_status in ("Y", "A", "I")
-    lines = [line for line in (f"ECI {row.eci}" if row.eci else "", f"Reason {row.trans_status_reason}"
+    lines = [line for line in (f"ECI {row.eci}" if row.eci else "", _("Reason %s") % row.trans_status_reason
              if row.trans_status_reason else "") if line]  # fmt: skip
     ended = Moment(
         at=row.completed_at, kind="3ds", tone="good" if good else "bad", payment=payment, order=4, lines=tuple(lines),
-        title=f"3-D Secure ended: status {row.trans_status or '-'} ({row.flow or row.step})",
+        title=_("3-D Secure ended: status %(status)s (%(how)s)")
+        % {"status": row.trans_status or "-", "how": row.flow or row.step},
     )  # fmt: skip
     return [begun, ended]
 
@@ -347,7 +354,8 @@ def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment]:
     rows = Notification.objects.filter(payment__in=keys).order_by("id")[:PARTS_AT_MOST]
     return [
         Moment(
-            at=row.created_at, kind="webhook", title=f"Notification {row.kind} {row.action} written to the outbox",
+            at=row.created_at, kind="webhook", title=_("Notification %(kind)s %(action)s written to the outbox")
+            % {"kind": row.kind, "action": row.action},
             payment=by_key.get(row.payment_id) if row.payment_id is not None else None, order=99,
         )
         for row in rows
@@ -365,8 +373,9 @@ def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Mom
         found.append(
             Moment(
                 at=row.at, kind="webhook", tone="good" if good else "bad", order=100, delivery=delivery.pk,
-                title=f"Webhook {what}, attempt {row.number}: {row.status or row.failure}",
-                lines=(mask_text(delivery.url or delivery.endpoint.url), f"Took {row.duration_ms} ms"),
+                title=_("Webhook %(what)s, attempt %(number)s: %(answer)s")
+                % {"what": what, "number": row.number, "answer": row.status or row.failure},
+                lines=(mask_text(delivery.url or delivery.endpoint.url), _("Took %s ms") % row.duration_ms),
                 payment=by_key.get(delivery.payment) if delivery.payment is not None else None,
             )
         )  # fmt: skip
@@ -376,19 +385,25 @@ def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Mom
 def _approval(row: Approval, by_key: Mapping[UUID, Payment]) -> list[Moment]:
     """Real time, as people see it; in the live environment it is the merchant's, too."""
     payment = by_key[row.payment_id]
-    what = f"{OPERATIONS[row.payment_type].title} of {row.amount} {row.currency}"
+    what = _("%(operation)s of %(amount)s %(currency)s") % {
+        "operation": _(OPERATIONS[row.payment_type].title), "amount": row.amount, "currency": row.currency,
+    }  # fmt: skip
     found = [
         Moment(
-            at=row.asked_at, kind="approval", title=f"{row.asked_by_name} asked for approval: {what}", tone="wait",
+            at=row.asked_at, kind="approval",
+            title=_("%(who)s asked for approval: %(what)s") % {"who": row.asked_by_name, "what": what}, tone="wait",
             lines=(row.note,) if row.note else (), payment=payment,
         )
     ]  # fmt: skip
     if row.decided_at is not None:
         good = row.state not in ("REJECTED", "WITHDRAWN")
-        verb = {"REJECTED": "rejected", "WITHDRAWN": "withdrew"}.get(row.state, "approved")
+        words = {
+            "REJECTED": _("%(who)s rejected: %(what)s"), "WITHDRAWN": _("%(who)s withdrew: %(what)s"),
+        }.get(row.state, _("%(who)s approved: %(what)s"))  # fmt: skip
         found.append(
             Moment(
-                at=row.decided_at, kind="approval", title=f"{row.decided_by_name or row.asked_by_name} {verb}: {what}",
+                at=row.decided_at, kind="approval",
+                title=words % {"who": row.decided_by_name or row.asked_by_name, "what": what},
                 tone="good" if good else "bad", lines=(row.decision_note,) if row.decision_note else (),
                 payment=payment,
             )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from gateway import results
 from gateway.advice import advice, shopper_text
 from gateway.models import Authentication, Payment, RiskDecision, Status
@@ -132,9 +134,14 @@ def why(
         more += [*routed.tried(payment.route), f"Acquirer account: {payment.route.get('name', payment.account)}"]
     more += _said(payment)
     return Why(
-        who=who, happened=happened, todo=advice(code), shopper=shopper_text(code), money=_money(payment),
+        who=who, happened=_(happened), todo=_(advice(code)), shopper=_spoken(shopper_text(code)),
+        money=_(_money(payment)),
         code=code, description=results.result(code).description, more=tuple(more),
     )  # fmt: skip
+
+
+def _spoken(text: str | None) -> str | None:
+    return _(text) if text else None
 
 
 _RISK: Final[Mapping[str, str]] = MappingProxyType(
@@ -147,13 +154,17 @@ _RISK: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def _rule(reason: Mapping[str, object]) -> str:
-    points = f" ({reason['score']:+d} points)" if isinstance(reason.get("score"), int) else ""
-    return f"Rule “{reason.get('rule', '')}”: {reason.get('why', '')}{points}"
+    told = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
+    if isinstance(score := reason.get("score"), int):
+        return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**told, "score": f"{score:+d}"}
+    return _("Rule “%(rule)s”: %(why)s") % told
 
 
 def _authenticated(row: Authentication) -> str:
-    reason = f", reason {row.trans_status_reason}" if row.trans_status_reason else ""
-    return f"3-D Secure {row.version} ended with status {row.trans_status or '-'}{reason} ({row.flow or row.step})."
+    return _("3-D Secure %(version)s ended with status %(status)s%(reason)s (%(how)s).") % {
+        "version": row.version, "status": row.trans_status or "-", "how": row.flow or row.step,
+        "reason": _(", reason %s") % row.trans_status_reason if row.trans_status_reason else "",
+    }  # fmt: skip
 
 
 def _said(payment: Payment) -> list[str]:
@@ -165,7 +176,7 @@ def _said(payment: Payment) -> list[str]:
         ("Address check (AVS)", AVS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
     )
-    return [f"{name}: {value}" for name, value in named if value]
+    return [f"{_(name)}: {_(str(value))}" for name, value in named if value]
 
 
 AVS: Final[Mapping[str, str]] = MappingProxyType(

@@ -112,7 +112,7 @@ class SettlementRecordAdmin(ReadOnly):
             "searched": told, "found": found, "columns": self._columns(request, record) if open_ else [],
             "matched": matched, "payment": Payment.objects.filter(pk=matched.payment).first() if matched else None,
             "may_change": self.may(request, "change", record), "undoable": _undoable(record),
-            "findings": [(one, BY_NAME[one.kind].about) for one in record.findings.order_by("id")],
+            "findings": [(one, _(BY_NAME[one.kind].about)) for one in record.findings.order_by("id")],
             "bookable": record.record_type in CHARGEBACKS and bool(matched) and record.chargeback is None,
             "note_max": exceptions.NOTE_CHARS, **(extra_context or {}),
         }  # fmt: skip

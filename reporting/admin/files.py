@@ -255,5 +255,5 @@ def findings_of(file: SettlementFile) -> list[dict[str, Any]]:
     """What is wrong, by kind."""
     rows = Finding.objects.filter(record__file=file, closed_at=None).values("kind").annotate(n=Count("id"))
     return [
-        {"kind": row["kind"], "about": BY_NAME[row["kind"]].about, "count": row["n"]} for row in rows.order_by("-n")
+        {"kind": row["kind"], "about": _(BY_NAME[row["kind"]].about), "count": row["n"]} for row in rows.order_by("-n")
     ]

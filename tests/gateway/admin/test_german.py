@@ -1,0 +1,123 @@
+"""In German, no English of our own stays on the clerk's pages and the pages of the books.
+
+Every page is read in both languages: a text that is the same in both and is English was forgotten. What people and
+machines have typed, names of parameters and the published words of result codes stay as they are.
+Source: issue 7, in English and German at least; issue 8, back office pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from chargebacks.models import Chargeback
+from gateway import results
+from gateway.models import Payment, RequestLog, RiskSet, Role, WebhookDelivery, WebhookEndpoint
+from gateway.models.webhooks import KINDS
+from reporting.models import Settlement, SettlementFile, SettlementRecord
+from reporting.outgoing import ReconciliationFile
+from tests.gateway.admin.test_languages import written
+from tests.gateway.admin.test_rights import furnish
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+
+pytestmark = pytest.mark.django_db
+ENGLISH = re.compile(
+    r"\b(the|is|of|was|were|and|not|with|it|by|for|are|this|that|nothing|from|has|have|its|be|or|as|you|your|yet|"
+    r"until|amount|payment|made|sent|asked|answered|here|there)\b",
+    re.IGNORECASE,
+)
+QUIET = frozenset({"script", "style", "pre", "code", "option", "template", "title"})
+SPOKEN = ("aria-label", "placeholder", "title", "alt")
+VOID = frozenset({"input", "br", "img", "meta", "link", "hr", "path", "rect", "line", "circle"})
+PUBLISHED = frozenset(each.description for each in results.RESULT_CODES.values())
+"""Words of result codes: the API's own, the same in every language."""
+WIRE = frozenset({"amount", "currency", "key", "chargeback by hand", ", ".join(KINDS), *KINDS})
+"""Names of the API, and what requests were logged as."""
+
+
+class Words(HTMLParser):
+    """The texts of a page that people read, and the attributes that are read to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # Icons are written as their English names, in a font of their own.
+        icon = any(name == "class" and value and "material-symbols" in value for name, value in attrs)
+        if tag not in VOID:
+            self.open.append("code" if icon else tag)
+        self.found += [value.strip() for name, value in attrs if name in SPOKEN and value and value.strip()]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and self.open:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and not QUIET.intersection(self.open):
+            self.found.append(" ".join(data.split()))
+
+
+def words_of(client: Client, path: str) -> set[str]:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    page = Words()
+    page.feed(answer.content.decode())
+    return set(page.found)
+
+
+def pages(shop: Shop) -> Iterator[str]:
+    base = "/admin/gateway/"
+    for name in ("payment", "approval", "backgroundwork", "registration", "requestlog", "riskset", "risktrial",
+                 "webhookdelivery", "webhookendpoint"):  # fmt: skip
+        yield f"{base}{name}/"
+    yield "/admin/"
+    yield f"{base}riskset/add/"
+    yield f"{base}channel/{shop.channel.pk}/change/"
+    yield "/admin/checkout/offerrule/add/"
+    for payment in Payment.objects.filter(merchant=shop.merchant):
+        yield f"{base}payment/{payment.pk}/change/"
+    paid = Payment.objects.filter(merchant=shop.merchant, status="APPROVED", payment_type="DB").earliest("id")
+    yield f"{base}payment/{paid.pk}/do/RF/"
+    yield f"/admin/chargebacks/chargeback/by-hand/{paid.pk}/"
+    for log in RequestLog.objects.all()[:2]:
+        yield f"{base}requestlog/{log.pk}/change/"
+    for name in ("settlement", "settlementfile", "settlementrecord", "reconciliationfile"):
+        yield f"/admin/reporting/{name}/"
+    yield "/admin/reporting/settlementfile/upload/"
+    for listed in ("multiple", "unmatched", "findings", "marked"):
+        yield f"/admin/reporting/settlementrecord/?list={listed}"
+    for listed in ("open", "submitted", "closed", "all"):
+        yield f"/admin/chargebacks/chargeback/?list={listed}"
+    for model in (Settlement, SettlementFile, SettlementRecord, ReconciliationFile, Chargeback, WebhookEndpoint,
+                  WebhookDelivery, RiskSet):  # fmt: skip
+        for row in model._default_manager.all()[:2]:
+            yield f"/admin/{model._meta.app_label}/{model._meta.model_name}/{row.pk}/change/"
+
+
+def test_no_english_of_our_own_stays_on_a_page_in_german(shop: Shop) -> None:
+    furnish(shop)
+    shop.api.pay(card__number="4000015500000005")
+    RiskSet.objects.create(merchant=shop.merchant, key="EVERYDAY", document={"key": "EVERYDAY", "rules": []})
+    client = signed_in(person("boss", Role.PSP, shop.merchant.division.psp))
+    german = {english for english, word in written().items() if english and word != english}
+    forgotten: dict[str, str] = {}
+    for path in pages(shop):
+        found = []
+        for language in ("en", "de"):
+            cache.clear()
+            client.post("/admin/language", {"language": language, "next": "/admin/"})
+            found.append(words_of(client, path))
+        for text in found[0] & found[1]:
+            if text in WIRE or text.partition(" ")[2] in PUBLISHED or text in PUBLISHED:
+                continue
+            if text in german or ENGLISH.search(text):
+                forgotten.setdefault(text, path)
+    assert forgotten == {}
