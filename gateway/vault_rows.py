@@ -78,15 +78,21 @@ class ResealRunning(Exception):
 
 def held() -> Counter[int | None]:
     """Key id → how many sealed values it holds; None counts what no vault has sealed."""
-    found: Counter[int | None] = Counter()
+    return Counter({key: kinds.total() for key, kinds in held_by_kind().items()})
+
+
+def held_by_kind() -> dict[int | None, Counter[str]]:
+    """Key id → of what it holds how many sealed values: payments, wallet keys, second factors …"""
+    found: dict[int | None, Counter[str]] = {}
     for column in SEALED:
+        kind = str(column.model._meta.verbose_name_plural)
         rows = execute(
             f"SELECT substring({column.sealed} FROM 1 FOR {PREFIX_BYTES}), count(*) FROM {_table(column)}"
             f" WHERE {column.sealed} IS NOT NULL GROUP BY 1",
             {},
         )
         for prefix, number in rows:
-            found[key_of(prefix)] += number
+            found.setdefault(key_of(prefix), Counter())[kind] += number
     return found
 
 

@@ -18,6 +18,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from gateway import clock, results
+from gateway.admin import decided as decided_about
 from gateway.admin.follow_ups import clerk_of
 from gateway.admin.kit import ReadOnly
 from gateway.admin.showing import pill
@@ -110,6 +111,8 @@ class ApprovalAdmin(ReadOnly):
         except NotPossible as fault:
             messages.error(request, str(fault))
             return back
+        if verb != "withdraw":
+            decided_about.tell(decided)
         good = decided.state != Approval.State.FAILED
         tell = messages.success if good else messages.error
         tell(request, str(pill(decided.state)["text"]) + (f": {decided.result_code}" if decided.result_code else "."))

@@ -7,7 +7,9 @@ from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import admin
+from django.db.models import Q
 from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -20,7 +22,7 @@ from gateway.admin.composed import ComposedField
 from gateway.admin.kit import OfMerchant
 from gateway.admin.limit_form import GuardWidget, LimitsWidget
 from gateway.brands import BRANDS
-from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey
+from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey, WebhookEndpoint
 from gateway.money import CURRENCIES
 
 MOST_SHOWN: Final = 6
@@ -97,10 +99,11 @@ class ChannelAdmin(OfMerchant):
     search_fields = ("name", "merchant__name")
     search_help_text = gettext_lazy("Name of the channel or of its merchant")
     ordering = ("merchant", "position", "created_at")
-    readonly_fields = ("entity",)
+    readonly_fields = ("entity", "told_to", "files_go_to")
     autocomplete_fields = ("merchant",)
     fieldsets = (
         (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
+        (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
         (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),
@@ -128,9 +131,31 @@ class ChannelAdmin(OfMerchant):
         if obj is not None:
             return shown
         return [
-            (title, {**told, "fields": tuple(name for name in told["fields"] if name != "entity")})
+            (title, {**told, "fields": own})
             for title, told in shown
+            if (own := tuple(name for name in told["fields"] if name not in self.readonly_fields))
         ]
+
+    @display(description=gettext_lazy("webhook endpoints"))
+    def told_to(self, channel: Channel) -> SafeString:
+        """Its own endpoints, and those of its merchant for all channels."""
+        found = WebhookEndpoint.objects.filter(Q(channel=channel) | Q(channel=None), merchant=channel.merchant_id)
+        rows = [
+            (reverse("admin:gateway_webhookendpoint_change", args=[row.pk]), str(row), row.get_state_display())
+            for row in found.exclude(mode=WebhookEndpoint.Mode.RETURN).order_by("-id")[:MOST_SHOWN]
+        ]
+        every = reverse("admin:gateway_webhookendpoint_changelist")
+        listed = format_html_join("", '<div><a class="th-link" href="{}">{}</a> ({})</div>', rows)
+        return format_html('{}<div><a class="th-link" href="{}">{}</a></div>', listed, every, _("All webhooks"))
+
+    @display(description=gettext_lazy("SFTP target"))
+    def files_go_to(self, channel: Channel) -> SafeString:
+        """The reconciliation files are the merchant's, and so is their target."""
+        try:
+            target = reverse("admin:reporting_reconciliationfile_target", args=[channel.merchant_id])
+        except NoReverseMatch:
+            return format_html("–")
+        return format_html('<a class="th-link" href="{}">{}</a>', target, _("Where the merchant's files are sent"))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """A channel stays with its merchant: its payments are that merchant's."""

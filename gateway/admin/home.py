@@ -23,7 +23,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from gateway import clock, results, rights
-from gateway.admin import plots
+from gateway.admin import decided, plots
 from gateway.models import Status
 from gateway.payments.filters import MINUTE
 from gateway.rights import Scope
@@ -107,14 +107,14 @@ def context(request: HttpRequest) -> dict[str, Any]:
     """What the first page shows this user."""
     scope = rights.scope(request.user, "gateway.view_payment")
     if not scope:
-        return {"sees_payments": False, "panels": panels(request)}
+        return {"sees_payments": False, "panels": panels(request), "decided": decided.lately(request.user)}
     rows = told("payments", scope, _PAYMENTS)
     first = Counter[str]()
     for _hour, status, _brand, _code, count in rows:
         first[status] += count
     asked = first[Status.APPROVED] + first[Status.DECLINED]
     return {
-        "sees_payments": True, "panels": panels(request),
+        "sees_payments": True, "panels": panels(request), "decided": decided.lately(request.user),
         "hours": by_hour(rows), "brands": by_brand(rows), "reasons": reasons(rows),
         "funnel": funnel(told("authentications", scope, _AUTHENTICATIONS)),
         "approved": first[Status.APPROVED], "declined": first[Status.DECLINED],

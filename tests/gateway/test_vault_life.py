@@ -219,8 +219,8 @@ def test_what_is_shown_tells_ids_and_numbers_and_no_key(shop: Shop, keyset: Path
     load_of(kept_text=keyset.read_text())
     shown = command("--show")
     assert shown == command()
-    assert any(str(old) in line and "older" in line and "1 card" in line for line in shown.splitlines())
-    assert any(str(primary()) in line and "primary" in line and "0 cards" in line for line in shown.splitlines())
+    assert any(str(old) in line and "older" in line and "1 value (payments 1)" in line for line in shown.splitlines())
+    assert any(str(primary()) in line and "primary" in line and "0 values" in line for line in shown.splitlines())
     document = place().read()
     for part in vault_keys.PARTS:
         for key in document[part]["key"]:
@@ -257,9 +257,9 @@ def test_a_key_is_retired_only_when_no_card_needs_it(shop: Shop) -> None:
     with pytest.raises(CommandError, match="no key 1;"):
         command("--retire", "1")
     command("--rotate")
-    with pytest.raises(CommandError, match=f"Key {old} still holds 1 card"):
+    with pytest.raises(CommandError, match=f"Key {old} still holds 1 value"):
         command("--retire", str(old))
-    assert command("--retire", str(old), "--force").endswith("1 card are lost.\n")
+    assert command("--retire", str(old), "--force").endswith("1 value are lost.\n")
     assert old not in ids()
 
 
@@ -276,7 +276,7 @@ def test_a_lost_key_is_said_clearly_and_begins_no_payment(shop: Shop) -> None:
     assert Payment.objects.count() == 1
     assert shop.api.follow(paid.id, "RF", "5.00").status == 200
     shown = command("--show")
-    assert f"key {old:>10}  MISSING: 1 card cannot be opened" in shown
+    assert f"key {old:>10}  MISSING: 1 value (payments 1) cannot be opened" in shown
     with pytest.raises(CommandError, match="1 card did not open"):
         command("--reseal")
     with pytest.raises(VaultError, match=f"no key {old}"):
@@ -304,9 +304,9 @@ def test_an_interrupted_reseal_goes_on_where_it_was(shop: Shop) -> None:
     assert next(run).resealed == 2
     run.close()
     assert vault_rows.held() == {old: 3, primary(): 2}
-    assert "3 cards sealed anew" in command("--reseal")
+    assert "3 values sealed anew" in command("--reseal")
     assert vault_rows.held() == {primary(): 5}
-    assert "0 cards sealed anew" in command("--reseal")
+    assert "0 values sealed anew" in command("--reseal")
 
 
 @pytest.mark.django_db

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,6 +22,9 @@ SEEN_AFTER: Final = timedelta(seconds=LOOK_EVERY_S + 2)
 """After a key became the primary one: every process has looked, and what it sealed with the old one is written."""
 
 
+NOTHING: Final[Counter[str]] = Counter()
+
+
 class Command(BaseCommand):
     help = "Make, show, rotate, retire the vault's keys, or seal anew what older keys hold. Without an option: show."
     requires_system_checks: list[str] = []
@@ -28,7 +32,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         act = parser.add_mutually_exclusive_group()
         act.add_argument("--create", action="store_true", help="make a new keyset; never replaces one")
-        act.add_argument("--show", action="store_true", help="key ids, which one is primary, how many cards each holds")
+        act.add_argument(
+            "--show",
+            action="store_true",
+            help="key ids, which one is primary, how many sealed values of which kind each holds",
+        )
         act.add_argument("--rotate", action="store_true", help="add a key and use it from now on")
         act.add_argument("--add", action="store_true", help="add a key only: several web nodes get it before its use")
         act.add_argument("--promote", type=int, metavar="KEY_ID", help="use this added key from now on")
@@ -58,19 +66,19 @@ class Command(BaseCommand):
             raise CommandError(str(fault)) from None
 
     def _show(self) -> None:
-        document, held = place().read(), vault_rows.held()
+        document, held = place().read(), vault_rows.held_by_kind()
         vault_keys.opened(document)
         self.stdout.write(f"The vault keyset {place()} opens.")
         for key in vault_keys.keys_of(document):
             role = "primary" if key.primary else "older" if key.since else "added"
             since = f"since {key.since:%Y-%m-%d %H:%M:%S}" if key.since else "since -" + " " * 18
-            self.stdout.write(f"  key {key.id:>10}  {role:<8} {since}  {_cards(held.pop(key.id, 0))}")
-        if foreign := held.pop(None, 0):
-            self.stdout.write(f"  {_cards(foreign)} sealed by no vault: altered, they are lost")
-        for lost, number in held.items():
+            self.stdout.write(f"  key {key.id:>10}  {role:<8} {since}  {_kinds(held.pop(key.id, NOTHING))}")
+        if foreign := held.pop(None, NOTHING):
+            self.stdout.write(f"  {_kinds(foreign)} sealed by no vault: altered, they are lost")
+        for lost, kinds in held.items():
             self.stdout.write(
-                f"  key {lost:>10}  MISSING: {_cards(number)} cannot be opened. Restore the keyset that has this key:"
-                " until then rebills and increments of these payments are answered 900.100.205; nothing else needs it."
+                f"  key {lost:>10}  MISSING: {_kinds(kinds)} cannot be opened. Restore the keyset that has this key:"
+                " until then rebills and increments of such payments are answered 900.100.205; the rest does not work."
             )
 
     def _rotate(self) -> None:
@@ -113,12 +121,12 @@ class Command(BaseCommand):
                 if time.monotonic() - told > 1:
                     told = time.monotonic()
                     rate = progress.resealed / (told - started)
-                    self.stdout.write(f"{progress.resealed:,} cards sealed anew, {rate:,.0f}/s")
+                    self.stdout.write(f"{progress.resealed:,} values sealed anew, {rate:,.0f}/s")
         except vault_rows.ResealRunning:
             raise CommandError("Another --reseal is running.") from None
-        self.stdout.write(f"{_cards(progress.resealed)} sealed anew under key {_primary(document).id}.")
+        self.stdout.write(f"{_values(progress.resealed)} sealed anew under key {_primary(document).id}.")
         if progress.unopened:
-            raise CommandError(f"{_cards(progress.unopened)} did not open: see --show.")
+            raise CommandError(f"{_values(progress.unopened)} did not open: see --show.")
 
     def _retire(self, key: int, *, force: bool) -> None:
         document = place().read()
@@ -128,7 +136,7 @@ class Command(BaseCommand):
         if not force:
             if cards:
                 raise CommandError(
-                    f"Key {key} still holds {_cards(cards)}: run --reseal first. With --force they are lost."
+                    f"Key {key} still holds {_values(cards)}: run --reseal first. With --force they are lost."
                 )
             if until is not None:
                 raise CommandError(
@@ -137,7 +145,7 @@ class Command(BaseCommand):
                 )
         before = vault_keys.keys_of(document)
         document = vault_keys.change(place(), lambda now: vault_keys.without(now, key))
-        self.stdout.write(f"Key {key} is retired." + (f" {_cards(cards)} are lost." if cards else ""))
+        self.stdout.write(f"Key {key} is retired." + (f" {_values(cards)} are lost." if cards else ""))
         _tell("retire", key, before, document, forced=force, lost=cards)
 
 
@@ -177,5 +185,11 @@ def _needed_for_replays(document: Document, key: int) -> datetime | None:
     return last + KEPT if last is not None else None
 
 
-def _cards(number: int) -> str:
-    return f"{number:,} card" if number == 1 else f"{number:,} cards"
+def _values(number: int) -> str:
+    return f"{number:,} value" if number == 1 else f"{number:,} values"
+
+
+def _kinds(held: Counter[str]) -> str:
+    """How many values, and of what: "3 values (payments 2, wallet keys 1)"."""
+    told = ", ".join(f"{kind} {number:,}" for kind, number in held.most_common())
+    return _values(held.total()) + (f" ({told})" if told else "")

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
@@ -22,6 +23,7 @@ from gateway import clock, work
 from gateway.admin import home
 from gateway.admin.rule_form import OPTIONS
 from gateway.models import (
+    Approval,
     AuditEntry,
     BackgroundWork,
     Channel,
@@ -448,3 +450,36 @@ def test_a_channel_that_is_being_made_shows_no_id(boss: Client, shop: Shop) -> N
     """Its id is made when it is saved; one that is shown before is a dead one."""
     assert "th-key" not in boss.get("/admin/gateway/channel/add/").content.decode()
     assert "th-key" in boss.get(f"/admin/gateway/channel/{shop.channel.pk}/change/").content.decode()
+
+
+def test_a_channels_page_leads_to_where_its_events_and_files_go(boss: Client, shop: Shop) -> None:
+    """Issue 7: channels: webhook endpoints, SFTP targets."""
+    inspector, _secret = endpoints.make(shop.merchant, INSPECTOR, by=BY)
+    page = boss.get(f"/admin/gateway/channel/{shop.channel.pk}/change/").content.decode()
+    assert f"/admin/gateway/webhookendpoint/{inspector.pk}/change/" in page
+    target = f"/admin/reporting/reconciliationfile/target/{shop.merchant.pk}/"
+    assert target in page
+    assert boss.get(target).status_code == 200
+
+
+def test_whoever_asked_is_told_of_the_decision(boss: Client, shop: Shop) -> None:
+    """J4, step 8: on the first page; by mail where a mail server is set up."""
+    clerk = person("clara", Role.CLERK, shop.merchant)
+    clerk.email = "clara@shop.example"
+    clerk.save()
+    paid = Payment.objects.get(pk=shop.api.pay().id)
+    now = clock.real()
+    asked = Approval.objects.create(
+        merchant=shop.merchant, payment=paid, payment_type="RF", amount=Decimal("30.00"), currency="EUR",
+        asked_by=clerk, asked_by_name="clara", asked_at=now, expires_at=now + timedelta(days=7),
+    )  # fmt: skip
+    sent = {"verb": "reject", "note": "not yet"}
+    assert boss.post(f"/admin/gateway/approval/{asked.pk}/decide/", sent).status_code == 302
+    (mailed,) = mail.outbox
+    assert mailed.to == ["clara@shop.example"]
+    assert "30.00 EUR" in mailed.subject
+    assert "not yet" in mailed.body
+    page = signed_in(clerk).get("/admin/").content.decode()
+    assert f"/admin/gateway/approval/{asked.pk}/change/" in page
+    assert "Rejected" in page
+    assert f"/admin/gateway/approval/{asked.pk}/change/" not in boss.get("/admin/").content.decode()
