@@ -277,7 +277,7 @@ def test_a_lost_key_is_said_clearly_and_begins_no_payment(shop: Shop) -> None:
     assert shop.api.follow(paid.id, "RF", "5.00").status == 200
     shown = command("--show")
     assert f"key {old:>10}  MISSING: 1 value (payments 1) cannot be opened" in shown
-    with pytest.raises(CommandError, match="1 card did not open"):
+    with pytest.raises(CommandError, match="1 value did not open"):
         command("--reseal")
     with pytest.raises(VaultError, match=f"no key {old}"):
         _open(paid.id)
