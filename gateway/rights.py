@@ -131,6 +131,11 @@ RIGHTS: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(
     {right: frozenset(_LETTERS[letter] for letter in letters) for right, letters in _TABLE.items()}
 )
 """Right → roles that have it."""
+OF_INSTALLATION: Final = frozenset(
+    {"gateway.view_vault", "django_celery_beat.view_periodictask", "django_celery_beat.change_periodictask"}
+)
+"""Rights over what belongs to no merchant and no PSP: they are had on all there is, or not at all. Where there are
+several PSPs, the staff of one of them does not run the others' installation."""
 OF_ROLE: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
     {role: frozenset(right for right, roles in RIGHTS.items() if role in roles) for role in Role}
 )
@@ -256,7 +261,8 @@ def scope(user: Any, right: str) -> Scope:
         return NOTHING
     if user.is_superuser:
         return EVERYTHING
-    return _holder(user).scope(RIGHTS.get(right, frozenset()))
+    found = _holder(user).scope(RIGHTS.get(right, frozenset()))
+    return NOTHING if right in OF_INSTALLATION and not found.everything else found
 
 
 def allowed(user: Any, right: str, row: models.Model | Place | None = None) -> bool:
@@ -277,11 +283,19 @@ def channels_of(user: Any, right: str = "gateway.view_channel") -> models.QueryS
     return Channel.objects.filter(scope(user, right).where("merchant", "pk"))
 
 
-def runs_installation(user: Any) -> bool:
-    """Whether ``user`` is PSP staff: what belongs to no merchant is theirs alone."""
-    return bool(user.is_active) and (
-        bool(user.is_superuser) or any(grant.role == Role.PSP for grant in _holder(user).grants)
-    )
+def psps_of(user: Any, right: str) -> models.QuerySet[Psp]:
+    """The PSPs on which ``user`` has ``right`` as a whole."""
+    if scope(user, right).everything:
+        return Psp.objects.all()
+    roles = RIGHTS.get(right, frozenset())
+    grants = _holder(user).grants if user.is_active else ()
+    return Psp.objects.filter(pk__in=[grant.psp_id for grant in grants if grant.psp_id and grant.role in roles])
+
+
+def forget(user: Any) -> None:
+    """Read ``user``'s grants and what they reach anew: a node of the tree was made or moved."""
+    if hasattr(user, "_holder"):
+        del user._holder
 
 
 def four_eyes_above(user: Any, right: str, row: models.Model | Place) -> Decimal | None:

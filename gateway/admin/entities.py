@@ -7,27 +7,34 @@ from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import admin
+from django.db import models
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from gateway.admin.kit import OfInstallation, OfMerchant, Shown
+from gateway import rights
+from gateway.admin.kit import OfMerchant, OfPsp, Shown
 from gateway.models import Channel, Division, Merchant, Psp
 
 
 @admin.register(Psp)
-class PspAdmin(OfInstallation):
+class PspAdmin(OfPsp):
+    psp_path = "pk"
     list_display = ("name", "entity_id", "active")
     fields = ("name", "active", "entity_id")
     readonly_fields = ("entity_id",)
 
 
 @admin.register(Division)
-class DivisionAdmin(OfInstallation):
+class DivisionAdmin(OfPsp):
     list_display = ("name", "entity_id", "psp", "active")
     list_select_related = ("psp",)
     fields = ("psp", "name", "active", "entity_id")
     readonly_fields = ("entity_id",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """A division stays with its PSP, and so do the merchants below it."""
+        return self.readonly_fields if obj is None else (*self.readonly_fields, "psp")
 
 
 class ChannelInline(Shown):
@@ -64,3 +71,13 @@ class MerchantAdmin(OfMerchant):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """A merchant stays in its division: whoever belongs to that division keeps seeing what they saw."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
+
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
+        """A merchant that is not there yet belongs where its division does."""
+        if isinstance(row, Merchant) and row._state.adding:
+            return rights.psps_of(request.user, self.right(verb)).filter(divisions=row.division_id).exists()
+        return super().may(request, verb, row)
+
+    def save_model(self, request: HttpRequest, obj: Merchant, form: forms.ModelForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        rights.forget(request.user)

@@ -11,7 +11,7 @@ the user's grants (gateway.rights), and a row of somebody else looks like one th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -92,6 +92,10 @@ class Page(ModelAdmin):
     compressed_fields = True
     warn_unsaved_form = True
 
+    def right(self, verb: str) -> str:
+        """This page's right by Django's name, such as gateway.view_channel; or ``verb`` itself where it is one."""
+        return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
+
     # --- rows -------------------------------------------------------------------------------------------------------
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
@@ -105,6 +109,26 @@ class Page(ModelAdmin):
         if not isinstance(each, str) or "__" in each:
             return each
         return (each, OwnRelated) if self.opts.get_field(each).is_relation else each
+
+    writes: ClassVar[tuple[str, ...]] = ("change", "add")
+    """The rights that let somebody fill in this page's form: it offers rows where they have one of them."""
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Only rows that the user may use here are offered, and only they are taken. What leads to rows whose page
+        says nothing of whose they are is offered to nobody who does not have everything."""
+        related = self.admin_site._registry.get(db_field.remote_field.model)
+        if "queryset" not in kwargs:
+            wanted = [self.right(verb) for verb in self.writes]
+            scopes = [rights.scope(request.user, right) for right in wanted]
+            rows = db_field.remote_field.model._default_manager.all()
+            if isinstance(related, OfMerchant):
+                rows = rows.filter(_either(related, rows, scopes))
+            elif isinstance(related, OfPsp):
+                rows = related.offered(request, rows, wanted)
+            elif not any(scope.everything for scope in scopes):
+                rows = rows.none()
+            kwargs["queryset"] = rows
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     # --- what is kept of changes and views --------------------------------------------------------------------------
 
@@ -188,12 +212,6 @@ class OfMerchant(Page):
     channel_path: ClassVar[str | None] = "channel"
     changeable: ClassVar[bool] = True
     deletable: ClassVar[bool] = False
-    writes: ClassVar[tuple[str, ...]] = ("change", "add")
-    """The rights that let somebody fill in this page's form: it offers rows where they have one of them."""
-
-    def right(self, verb: str) -> str:
-        """This page's right by Django's name, such as gateway.view_channel; or ``verb`` itself where it is one."""
-        return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
 
     def scope(self, request: HttpRequest, verb: str = "view") -> Scope:
         """Where the user may ``verb`` these rows."""
@@ -249,15 +267,6 @@ class OfMerchant(Page):
             raise Http404
         return row
 
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Only rows that the user may use here are offered, and only they are taken."""
-        related = self.admin_site._registry.get(db_field.remote_field.model)
-        if "queryset" not in kwargs and isinstance(related, OfMerchant):
-            scopes = [self.scope(request, verb) for verb in self.writes]
-            rows = related.model._default_manager.all()
-            kwargs["queryset"] = rows.filter(_either(related, rows, scopes))
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
-
     def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
         if not self.may(request, "change" if change else "add", obj):
             raise PermissionDenied
@@ -297,14 +306,66 @@ class ReadOnly(OfMerchant):
     changeable = False
 
 
+class OfPsp(Page):
+    """Rows that belong to a PSP: its own staff sees and changes them; other PSPs' rows look like none: 404.
+
+    ``psp_path``: the lookup from a row to its PSP, "pk" for the row itself.
+    """
+
+    psp_path: ClassVar[str] = "psp"
+
+    def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        return rows.filter(**{f"{self.psp_path}__in": rights.psps_of(request.user, self.right(verb))})
+
+    def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
+        psps = rights.psps_of(request.user, self.right(verb))
+        if row is None:
+            return psps.exists()
+        if isinstance(row, models.Model) and row._state.adding:
+            return psps.filter(pk=_follow(row, self.psp_path)).exists()
+        found = self.get_object(request, str(row.pk) if isinstance(row, models.Model) else unquote(str(row)))
+        # The row as it is kept, whatever a form has just put into it.
+        return found is not None and psps.filter(pk=_follow(found, self.psp_path)).exists()
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return self.own(request, super().get_queryset(request))
+
+    def offered(self, request: HttpRequest, rows: models.QuerySet[Any], wanted: Sequence[str]) -> models.QuerySet[Any]:
+        """Those of ``rows`` below the PSPs on which the user has one of these rights, for another page's form."""
+        found = models.Q(pk__in=[])
+        for right in wanted:
+            found |= models.Q(**{f"{self.psp_path}__in": rights.psps_of(request.user, right)})
+        return rows.filter(found)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "view", obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "change", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "view")
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+        if not self._may(request, "change" if change else "add", obj):
+            raise PermissionDenied
+        super().save_model(request, obj, form, change)
+        rights.forget(request.user)
+
+
 class OfInstallation(Page):
-    """Rows that belong to no merchant: PSP staff with the page's rights see and change them."""
+    """Rows that belong to no merchant and no PSP: whoever has the page's rights on everything sees and changes them."""
 
     changeable: ClassVar[bool] = True
 
     def _may(self, request: HttpRequest, verb: str) -> bool:
-        right = f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
-        return rights.runs_installation(request.user) and rights.allowed(request.user, right)
+        return rights.scope(request.user, self.right(verb)).everything
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self._may(request, "view")

@@ -1,0 +1,110 @@
+"""Walls between tenants, asked of every page at once: whose rows forms offer, and what a list's address may ask.
+
+Source: issue 7, "rights by entity tree"; design goals R11.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Model
+from django.test import Client, RequestFactory
+
+from gateway.admin.kit import OfInstallation
+from gateway.models import Division, Merchant, Psp, Role
+from tests.support.fixtures import Shop, open_shop
+from tests.support.office import person, signed_in
+
+pytestmark = pytest.mark.django_db
+PAGES = sorted(admin.site._registry.items(), key=lambda each: each[0]._meta.label)
+each_page = pytest.mark.parametrize(
+    ("model", "page"), PAGES, ids=[model._meta.label for model, _page in PAGES]
+)  # fmt: skip
+
+
+@pytest.fixture
+def rival(shop: Shop) -> Shop:
+    """A merchant of another PSP in the same installation."""
+    return open_shop(Division.objects.create(name="Rival division", psp=Psp.objects.create(name="Rival")), "Rival shop")
+
+
+@pytest.fixture
+def staff(rival: Shop) -> Client:
+    """Staff of the other PSP."""
+    return signed_in(person("rival", Role.PSP, rival.merchant.division.psp))
+
+
+def offers(page: Any, user: User) -> dict[str, set[Model]]:
+    """Every row that a page's own form and its inlines offer ``user``, by field."""
+    request = RequestFactory().get("/admin/")
+    request.user = user
+    kinds = [page.get_form(request)]
+    kinds += [inline.get_formset(request).form for inline in page.get_inline_instances(request)]
+    found: dict[str, set[Model]] = {}
+    for kind in kinds:
+        for name, field in kind.base_fields.items():
+            if isinstance(field, forms.ModelChoiceField):
+                found[f"{kind.__name__}.{name}"] = set(field.queryset)
+    return found
+
+
+@each_page
+def test_a_form_offers_no_row_of_another_merchant_or_psp(
+    model: type[Model], page: Any, shop: Shop, stranger: Shop, rival: Shop
+) -> None:
+    """Found in use: the division's page offered every PSP, and so one PSP could take another's merchants."""
+    theirs: set[Model] = {shop.merchant, shop.channel, shop.token}
+    above: set[Model] = {shop.merchant.division, shop.merchant.division.psp}
+    manager, staff = (
+        person("otto", Role.MANAGER, stranger.merchant),
+        person("rita", Role.PSP, rival.merchant.division.psp),
+    )
+    for user, hidden in ((manager, theirs), (staff, theirs | above)):
+        for field, rows in offers(page, user).items():
+            assert not rows & hidden, field
+
+
+def test_psp_staff_neither_sees_nor_takes_another_psps_divisions(staff: Client, shop: Shop, rival: Shop) -> None:
+    """Found in use: a foreign division was listed, opened and moved to the own PSP, with all of its merchants."""
+    division, own = shop.merchant.division, rival.merchant.division
+    for model, row in (("division", division), ("psp", division.psp)):
+        listed = staff.get(f"/admin/gateway/{model}/").content.decode()
+        assert str(row.pk) not in listed
+        for verb in ("change", "history"):
+            assert staff.get(f"/admin/gateway/{model}/{row.pk}/{verb}/").status_code == 404
+        values = {"name": "taken", "active": "on", "psp": str(own.psp.pk)}
+        assert staff.post(f"/admin/gateway/{model}/{row.pk}/change/", values).status_code == 404
+    division.refresh_from_db()
+    assert (division.name, division.psp.name) == ("Division", "PSP")
+    values = {"name": "moved away", "active": "on", "psp": str(division.psp.pk)}
+    assert staff.post(f"/admin/gateway/division/{own.pk}/change/", values).status_code == 302
+    own.refresh_from_db()
+    assert (own.name, own.psp.name) == ("moved away", "Rival")
+    staff.post("/admin/gateway/division/add/", {"name": "planted", "active": "on", "psp": str(division.psp.pk)})
+    assert not Division.objects.filter(name="planted").exists()
+
+
+def test_psp_staff_builds_below_its_own_psp(staff: Client, shop: Shop, rival: Shop) -> None:
+    """Part A, entities: divisions and merchants of one's own PSP are made by its staff, and of no other."""
+    psp = rival.merchant.division.psp
+    values = {"name": "new", "active": "on", "psp": str(psp.pk)}
+    assert staff.post("/admin/gateway/division/add/", values).status_code == 302
+    new = Division.objects.get(name="new")
+    values = {"name": "newcomer", "time_zone": "UTC", "active": "on", "channels-TOTAL_FORMS": "0",
+              "channels-INITIAL_FORMS": "0"}  # fmt: skip
+    for division, made in ((shop.merchant.division, False), (new, True)):
+        staff.post("/admin/gateway/merchant/add/", {**values, "division": str(division.pk)})
+        assert Merchant.objects.filter(name="newcomer", division=division).exists() is made
+    assert "newcomer" in staff.get("/admin/gateway/merchant/").content.decode()
+
+
+def test_the_installation_is_nobodys_who_does_not_have_all_of_it(staff: Client, rival: Shop) -> None:
+    """Where there are several PSPs, one of them neither counts the vault's keys nor stops the ticks of all."""
+    for path in ("/admin/vault-keys/", *(f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+                                         for model, page in PAGES if isinstance(page, OfInstallation))):  # fmt: skip
+        assert staff.get(path).status_code == 403, path
+    assert "/admin/vault-keys/" not in staff.get("/admin/").content.decode()
