@@ -14,8 +14,8 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 from django.test import Client, RequestFactory
 
-from gateway.admin.kit import OfInstallation
-from gateway.models import Division, Merchant, Psp, Role
+from gateway.admin.kit import OfInstallation, Page
+from gateway.models import Division, Grant, Merchant, Psp, Role
 from tests.support.fixtures import Shop, open_shop
 from tests.support.office import person, signed_in
 
@@ -108,3 +108,44 @@ def test_the_installation_is_nobodys_who_does_not_have_all_of_it(staff: Client, 
                                          for model, page in PAGES if isinstance(page, OfInstallation))):  # fmt: skip
         assert staff.get(path).status_code == 403, path
     assert "/admin/vault-keys/" not in staff.get("/admin/").content.decode()
+
+
+# --- what a list's address may ask ------------------------------------------------------------------------------------
+
+
+@each_page
+def test_a_lists_address_asks_only_what_its_filters_ask(model: type[Model], page: Any, shop: Shop) -> None:
+    """Found in use: Django allows every column of the row itself, and so tells it character by character."""
+    assert isinstance(page, Page)
+    request = RequestFactory().get("/admin/")
+    request.user = User.objects.create_superuser("root")
+    for field in model._meta.get_fields():
+        for compared in ("startswith", "regex", "contains", "istartswith", "password__startswith", "length"):
+            assert not page.lookup_allowed(f"{field.name}__{compared}", "a", request), (field.name, compared)
+    filtered = {each if isinstance(each, str) else each[0] for each in page.list_filter if not isinstance(each, type)}
+    for name in filtered:
+        assert page.lookup_allowed(f"{name}__exact", "a", request), name
+    for field in model._meta.concrete_fields:
+        if field.name not in filtered:
+            assert not page.lookup_allowed(field.name, "a", request), field.name
+
+
+@pytest.mark.parametrize("role", [Role.MANAGER, Role.AUDITOR])
+def test_nobody_reads_a_password_out_of_the_list_of_users(shop: Shop, role: Role) -> None:
+    """Found in use: the hash was read character by character."""
+    user = person("somebody", role, shop.merchant)
+    client = signed_in(user)
+    for asked in ("password__startswith", "password", "last_login__gte", "grants__merchant__name__startswith"):
+        for value in ("pbkdf2_sha256", "!", "zzz"):
+            assert client.get("/admin/auth/user/", {asked: value}).status_code == 400, asked
+    assert client.get("/admin/auth/user/", {"is_active__exact": "1"}).status_code == 200
+
+
+def test_a_filter_by_merchant_still_filters(shop: Shop) -> None:
+    """The filters that pages offer are asked by address."""
+    other = open_shop(shop.merchant.division, "Second")
+    user = person("somebody", Role.MANAGER, shop.merchant)
+    Grant.objects.create(user=user, role=Role.MANAGER, merchant=other.merchant)
+    page = signed_in(user).get("/admin/gateway/channel/", {"merchant__id__exact": str(other.merchant.pk)})
+    assert other.channel.name in page.content.decode()
+    assert f"/{shop.channel.pk}/" not in page.content.decode()
