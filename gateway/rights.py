@@ -17,6 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 from gateway.models import Channel, Grant, Merchant, Psp, Role
@@ -156,7 +157,11 @@ def place_of(row: models.Model) -> Place:
         return Place(merchant=row.pk)
     if isinstance(row, Channel):
         return Place(merchant=row.merchant_id, channel=row.pk)
+    if isinstance(row, AbstractUser):
+        return _place_of_user(row)
     columns = {field.name for field in row._meta.concrete_fields}
+    if isinstance(row, Grant) and row.channel is not None:
+        return place_of(row.channel)
     if "merchant" in columns:
         merchant = getattr(row, "merchant_id", None) or getattr(row, "merchant", None)
         return Place(merchant=merchant, channel=getattr(row, "channel_id", None))
@@ -165,6 +170,13 @@ def place_of(row: models.Model) -> Place:
         if isinstance(above, models.Model):
             return place_of(above)
     return Place()
+
+
+def _place_of_user(user: models.Model) -> Place:
+    """Somebody who works for one merchant alone is that merchant's; anybody else is the installation's."""
+    grants = Grant.objects.filter(user=user.pk).select_related("channel")
+    merchants = {grant.channel.merchant_id if grant.channel is not None else grant.merchant_id for grant in grants}
+    return Place(merchant=merchants.pop() if len(merchants) == 1 else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +326,59 @@ def four_eyes_above(user: Any, right: str, row: models.Model | Place) -> Decimal
         raise LookupError(f"{user} has no right {right} there")
     limits = [grant.four_eyes_above for grant in reaching]
     return None if None in limits else max(limit for limit in limits if limit is not None)
+
+
+# --- granting -------------------------------------------------------------------------------------------------------
+
+MONEY: Final = ("gateway.operate_payment", "gateway.approve_payment")
+"""Rights that a grant's limit speaks of."""
+
+
+def _line(grant: Grant) -> frozenset[UUID]:
+    """The nodes from a grant's own up to the PSP above it."""
+    found: list[UUID] = []
+    node: Any = grant.node
+    while node is not None:
+        found.append(node.pk)
+        node = next((getattr(node, name) for name in ("merchant", "division", "psp") if hasattr(node, name)), None)
+    return frozenset(found)
+
+
+def _above(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
+    """The giver's own grants that give ``right`` on all of a node whose line this is."""
+    roles = RIGHTS.get(right, frozenset())
+    grants = _holder(giver).grants if giver.is_active else ()
+    return [grant for grant in grants if grant.role in roles and grant.node.pk in line]
+
+
+def may_grant(giver: Any, grant: Grant) -> bool:
+    """Whether ``giver`` has every right of the grant's role on all that the grant reaches. Its limit is another
+    question: :func:`most_to_grant`."""
+    if giver.is_superuser:
+        return True
+    line = _line(grant)
+    return all(_above(giver, right, line) for right in OF_ROLE[Role(grant.role)])
+
+
+def most_to_grant(giver: Any, grant: Grant) -> Decimal | None:
+    """The highest limit that ``giver`` may put into ``grant``: their own one there; None: any, or none at all."""
+    if giver.is_superuser:
+        return None
+    line, most = _line(grant), []
+    for right in MONEY:
+        if right in OF_ROLE[Role(grant.role)]:
+            limits = [above.four_eyes_above for above in _above(giver, right, line)]
+            if None not in limits:
+                most.append(max((limit for limit in limits if limit is not None), default=Decimal(0)))
+    return min(most) if most else None
+
+
+def could_grant(giver: Any, grant: Grant) -> bool:
+    """Whether ``giver`` could have given this grant as it stands, limit and all."""
+    if not may_grant(giver, grant):
+        return False
+    most = most_to_grant(giver, grant)
+    return most is None or (grant.four_eyes_above is not None and grant.four_eyes_above <= most)
 
 
 class ByGrant(ModelBackend):

@@ -117,7 +117,7 @@ def confirm_factor(user: Any, text: str, *, by: Actor) -> list[str] | None:
         return None
     row.last_step, row.confirmed_at = step, clock.real()
     row.save(update_fields=["last_step", "confirmed_at"])
-    audit.record_of(by, "second factor", "user", str(user.pk), after={"second factor": "set up"})
+    audit.record(by, "second factor", user, after={"second factor": "set up"})
     return new_recovery_codes(user, by=by)
 
 
@@ -127,7 +127,7 @@ def remove_factor(user: Any, *, by: Actor) -> bool:
     removed = SecondFactor.objects.filter(user=user.pk).delete()[0]
     RecoveryCode.objects.filter(user=user.pk).delete()
     if removed:
-        audit.record_of(by, "second factor", "user", str(user.pk), after={"second factor": "removed"})
+        audit.record(by, "second factor", user, after={"second factor": "removed"})
     return bool(removed)
 
 
@@ -152,7 +152,7 @@ def new_recovery_codes(user: Any, *, by: Actor) -> list[str]:
     codes = [_group(base64.b32encode(secrets.token_bytes(10)).decode().lower()) for _ in range(RECOVERY_CODES)]
     RecoveryCode.objects.filter(user=user.pk).delete()
     RecoveryCode.objects.bulk_create([RecoveryCode(user_id=user.pk, digest=_digest(code)) for code in codes])
-    audit.record_of(by, "recovery codes", "user", str(user.pk), after={"recovery codes": RECOVERY_CODES})
+    audit.record(by, "recovery codes", user, after={"recovery codes": RECOVERY_CODES})
     return codes
 
 

@@ -52,7 +52,7 @@ def _end_others(site: Any, request: HttpRequest) -> HttpResponse | None:
 def _ended(request: HttpRequest, rows: Any) -> None:
     count = signin.end(rows, by=request.user.get_username())
     if count:
-        audit.record_of(actor(request), "end sessions", "user", str(request.user.pk), after={"sessions": count})
+        audit.record(actor(request), "end sessions", request.user, after={"sessions": count})
     messages.success(request, _("%d sessions were ended.") % count)
 
 
@@ -113,7 +113,7 @@ def welcome(site: Any, request: HttpRequest, ident: str, token: str) -> HttpResp
         form.save()
         signin.end(SignIn.objects.filter(user=user.pk), by=user.get_username())
         by = audit.Actor(name=user.get_username(), ip=client_ip(request))
-        audit.record_of(by, "set password", "user", str(user.pk))
+        audit.record(by, "set password", user)
         messages.success(request, _("Your password is set. Sign in with it."))
         return HttpResponseRedirect(reverse("admin:login"))
     context = session.context_of(site, request, title=_("Choose your password"), form=form, name=user.get_username())

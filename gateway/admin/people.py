@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -9,7 +10,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -21,42 +22,25 @@ from unfold.decorators import display
 from gateway import rights, signin
 from gateway.admin import session
 from gateway.admin.account import welcome_address
-from gateway.admin.kit import Page, actor
-from gateway.models import NODES, Channel, Division, Grant, Merchant, Psp, Role, SignIn
-from gateway.rights import OF_ROLE, Scope
+from gateway.admin.kit import Page, actor, shown
+from gateway.models import NODES, Channel, Division, Grant, Merchant, Role, SignIn
+from gateway.money import amount_text
 
 # Rights come from grants, not from groups.
 admin.site.unregister([Group, User])
 MAKE, CHANGE, SEE = "auth.add_user", "auth.change_user", "auth.view_user"
 
 
-def reaching(scope: Scope) -> Q:
-    """The condition on grants that reach into ``scope``."""
+def reaching(user: Any, right: str) -> Q:
+    """The condition on grants that reach into what ``user`` has ``right`` on."""
+    scope = rights.scope(user, right)
     if scope.everything:
         return Q()
-    return Q(merchant__in=scope.merchants) | Q(channel__in=scope.channels) | Q(channel__merchant__in=scope.merchants)
-
-
-def inside(scope: Scope, grants: list[Grant]) -> bool:
-    """Whether all of these grants lie within ``scope``: then whoever rules the scope rules their holder."""
-    return all(grant_inside(scope, grant) for grant in grants)
-
-
-def grant_inside(scope: Scope, grant: Grant) -> bool:
-    if scope.everything:
-        return True
-    if grant.channel is not None:
-        return grant.channel_id in scope.channels or grant.channel.merchant_id in scope.merchants
-    return grant.merchant_id is not None and grant.merchant_id in scope.merchants
-
-
-def may_grant(giver: Any, role: Role, grant: Grant) -> bool:
-    """Whether ``giver`` has every right of ``role`` where ``grant`` would stand."""
-    if giver.is_superuser:
-        return True
-    if grant.psp_id or grant.division_id:
-        return all(rights.scope(giver, right).everything for right in OF_ROLE[role])
-    return all(grant_inside(rights.scope(giver, right), grant) for right in OF_ROLE[role])
+    psps = rights.psps_of(user, right)
+    return (
+        Q(merchant__in=scope.merchants) | Q(channel__in=scope.channels) | Q(channel__merchant__in=scope.merchants)
+        | Q(psp__in=psps) | Q(division__psp__in=psps)
+    )  # fmt: skip
 
 
 class GrantForm(forms.ModelForm):
@@ -65,6 +49,12 @@ class GrantForm(forms.ModelForm):
     class Meta:
         model = Grant
         fields = ("role", *NODES, "four_eyes_above")
+        help_texts = {
+            "four_eyes_above": gettext_lazy(
+                "What this person moves by hand on one payment, all in all and in the payment's own currency; above it "
+                "somebody else approves. Empty: no limit."
+            )
+        }
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
@@ -75,9 +65,14 @@ class GrantForm(forms.ModelForm):
         if role == Role.PSP and nodes != ["psp"]:
             raise forms.ValidationError({"role": _("PSP staff belongs to a PSP, not to a part of it.")})
         if role and self.has_changed():
-            place = Grant(role=role, **{nodes[0]: found[nodes[0]]})
-            if not may_grant(self.giver, Role(role), place):
+            limit = found.get("four_eyes_above")
+            grant = Grant(role=role, four_eyes_above=limit, **{nodes[0]: found[nodes[0]]})
+            if not rights.may_grant(self.giver, grant):
                 raise forms.ValidationError(_("You can grant no more than you have there yourself."))
+            if "four_eyes_above" not in self.errors and not rights.could_grant(self.giver, grant):
+                most = amount_text(rights.most_to_grant(self.giver, grant) or Decimal(0))
+                words = _("Give a limit of at most %s: that is your own one there, and nobody grants more.") % most
+                raise forms.ValidationError({"four_eyes_above": words})
         return found
 
 
@@ -86,6 +81,10 @@ class GrantInline(TabularInline):
     form = GrantForm
     extra = 0
     fields = ("role", *NODES, "four_eyes_above")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Grant]:
+        """Whoever looks sees what reaches into their own part of the tree."""
+        return super().get_queryset(request).filter(reaching(request.user, "gateway.view_grant"))
 
     def _ruled(self, request: HttpRequest, user: User | None) -> bool:
         return rights.allowed(request.user, "gateway.change_grant") and (user is None or rules(request, user))
@@ -109,9 +108,10 @@ class GrantInline(TabularInline):
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Places that the giver reaches themself."""
         scope = rights.scope(request.user, "gateway.add_grant")
+        psps = rights.psps_of(request.user, "gateway.add_grant")
         offered = {
-            "psp": Psp.objects.filter(Q() if scope.everything else Q(pk__in=[])),
-            "division": Division.objects.filter(Q() if scope.everything else Q(pk__in=[])),
+            "psp": psps,
+            "division": Division.objects.filter(psp__in=psps),
             "merchant": Merchant.objects.filter(scope.where("pk", None)),
             "channel": Channel.objects.filter(scope.where("merchant", "pk")),
         }
@@ -121,12 +121,18 @@ class GrantInline(TabularInline):
 
 
 def rules(request: HttpRequest, user: User) -> bool:
-    """Whether the request's user may change ``user``: none of whose grants lies outside."""
+    """Whether the request's user may change ``user``, or give them a new password: nobody gets more than they have by
+    that, neither rights nor a higher limit."""
     if request.user.is_superuser:
         return True
-    grants = list(Grant.objects.filter(user=user.pk).select_related("channel"))
+    grants = list(
+        Grant.objects.filter(user=user.pk)
+        .select_related("psp", "division__psp", "merchant__division__psp", "channel__merchant__division__psp")
+    )  # fmt: skip
     scope = rights.scope(request.user, CHANGE)
-    return not user.is_superuser and (bool(grants) or scope.everything) and bool(scope) and inside(scope, grants)
+    if user.is_superuser or not scope or not (grants or scope.everything):
+        return False
+    return all(rights.could_grant(request.user, grant) for grant in grants)
 
 
 @admin.register(User)
@@ -139,25 +145,27 @@ class UserAdmin(Page):
     search_fields = ("username", "email", "first_name", "last_name")
     search_help_text = gettext_lazy("Name or e-mail")
     ordering = ("username",)
-    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login")
-    readonly_fields = ("last_login",)
+    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login", "roles")
+    readonly_fields = ("last_login", "roles")
     inlines = (GrantInline,)
     change_form_outer_after_template = "admin/user_acts.html"
 
     # --- who is seen ----------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        seen = reaching(request.user, SEE)
+        nodes = Grant.objects.filter(seen).select_related("psp", "division", "merchant", "channel")
+        elsewhere = Exists(Grant.objects.filter(user=OuterRef("pk")).exclude(pk__in=Grant.objects.filter(seen)))
         rows = (
-            super()
-            .get_queryset(request)
-            .prefetch_related("grants__psp", "grants__division", "grants__merchant", "grants__channel", "second_factor")
-        )
+            super().get_queryset(request).annotate(elsewhere=elsewhere)
+            .prefetch_related(Prefetch("grants", nodes, to_attr="seen_grants"), "second_factor")
+        )  # fmt: skip
         scope = rights.scope(request.user, SEE)
         if scope.everything:
             return rows if request.user.is_superuser else rows.filter(is_superuser=False)
         if not scope:
             return rows.none()
-        reached = Grant.objects.filter(reaching(scope)).values("user")
+        reached = Grant.objects.filter(seen).values("user")
         return rows.filter(Q(pk__in=reached), is_superuser=False)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -181,7 +189,9 @@ class UserAdmin(Page):
 
     @display(description=gettext_lazy("roles"))
     def roles(self, user: User) -> str:
-        told = [str(grant) for grant in user.grants.all()]  # type: ignore[attr-defined]
+        told = [str(grant) for grant in getattr(user, "seen_grants", ())]
+        if told and getattr(user, "elsewhere", False):
+            told.append(str(_("and elsewhere")))
         return ", ".join(told) or (_("superuser") if user.is_superuser else "–")
 
     @display(description=gettext_lazy("second factor"), boolean=True)
@@ -203,9 +213,12 @@ class UserAdmin(Page):
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
         if not change:
+            # The trail has it in save_related: whose the new user is, the roles tell.
             obj.is_staff = True
             obj.set_unusable_password()
-        elif obj.pk == request.user.pk and not obj.is_active:
+            obj.save()
+            return
+        if obj.pk == request.user.pk and not obj.is_active:
             messages.warning(request, _("You cannot switch yourself off."))
             obj.is_active = True
         super().save_model(request, obj, form, change)
@@ -218,6 +231,8 @@ class UserAdmin(Page):
         if not change and not grants and not request.user.is_superuser:
             # Without a role the new user would be out of the sight of whoever made them.
             raise PermissionDenied
+        if not change:
+            self.record(request, "create", form.instance, after=shown(form.instance))
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         return self._show_link(request, obj)
@@ -287,7 +302,9 @@ class SignInAdmin(Page):
         scope = rights.scope(request.user, "gateway.view_signin")
         if scope.everything:
             return rows
-        seen = Grant.objects.filter(reaching(scope)).values("user") if scope else Grant.objects.none().values("user")
+        if not scope:
+            return rows.none()
+        seen = Grant.objects.filter(reaching(request.user, "gateway.view_signin")).values("user")
         return rows.filter(user__in=seen, user__is_superuser=False)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -81,7 +81,7 @@ def password_changed(request: HttpRequest) -> None:
     others = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(SIGN_IN))
     signin.end(others, by=request.user.get_username())
     by = audit.Actor(name=request.user.get_username(), ip=client_ip(request))
-    audit.record_of(by, "set password", "user", str(request.user.pk))
+    audit.record(by, "set password", request.user)
 
 
 def refresh(request: HttpRequest) -> None:

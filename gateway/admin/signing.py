@@ -53,7 +53,7 @@ class PasswordForm(AuthenticationForm):
         except forms.ValidationError:
             # A name that nobody has is not told of: strangers would fill the trail.
             if known := get_user_model()._default_manager.filter(username=name).first():
-                audit.record_of(audit.Actor(name=name, ip=ip), "refused", "user", str(known.pk))
+                audit.record(audit.Actor(name=name, ip=ip), "refused", known)
             raise
 
 
@@ -128,7 +128,7 @@ def _sign_in(request: HttpRequest, user: User, onward: str, *, factor: str | Non
     row = session.remember(request, second_factor=factor is not None)
     session.refresh(request)
     by = audit.Actor(name=user.get_username(), ip=client_ip(request))
-    audit.record_of(by, "sign in", "user", str(user.pk), after={"with": factor or "password"})
+    audit.record(by, "sign in", user, after={"with": factor or "password"})
     before = signin.last_before(row)
     if before is None:
         messages.info(request, _("This is your first sign-in."))
@@ -184,7 +184,7 @@ def _checked(request: HttpRequest, user: User, form: forms.Form, field: str) -> 
         return None
     factor = signin.check_factor(user, form.cleaned_data[field])
     if factor is None:
-        audit.record_of(audit.Actor(name=user.get_username(), ip=ip), "refused", "user", str(user.pk))
+        audit.record(audit.Actor(name=user.get_username(), ip=ip), "refused", user)
         form.add_error(field, _("This code is wrong or was used already. A new one comes every 30 seconds."))
         return None
     signin.forgive(user.get_username(), ip)
@@ -284,7 +284,7 @@ def _proved(request: HttpRequest, form: AgainForm) -> bool:
         return False
     right = signin.check_factor(user, proof) or authenticate(request, username=user.get_username(), password=proof)
     if not right:
-        audit.record_of(audit.Actor(name=user.get_username(), ip=ip), "refused", "user", str(user.pk))
+        audit.record(audit.Actor(name=user.get_username(), ip=ip), "refused", user)
         form.add_error("proof", _("This is neither your password nor a code that is good now."))
         return False
     signin.forgive(user.get_username(), ip)

@@ -107,3 +107,69 @@ def test_rights_are_changed_by_whoever_was_seen_a_moment_ago(shop: Shop, method:
     answer = getattr(boss, method)(ADD, fields("newcomer", clerk_of(shop)))
     assert answer["Location"].startswith("/admin/again/")
     assert not User.objects.filter(username="newcomer").exists()
+
+
+# --- nobody gets more than they have, limits included -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("limit", "made"), [("", False), ("50.01", False), ("50.00", True), ("0.00", True)])
+def test_nobody_grants_a_limit_above_their_own(shop: Shop, limit: str, made: bool) -> None:
+    """Found in use: a manager with a limit made a manager without one, who approved the manager's requests."""
+    boss = signed_in(person("boss", Role.MANAGER, shop.merchant, four_eyes_above="50.00"))
+    grant = {"role": "manager", "merchant": str(shop.merchant.pk), "four_eyes_above": limit}
+    page = boss.post(ADD, fields("sock", grant)).content.decode()
+    assert User.objects.filter(username="sock").exists() is made
+    assert ("at most 50.00" in page) is not made
+
+
+def test_a_limit_counts_for_the_place_it_stands_at(shop: Shop, stranger: Shop) -> None:
+    """No limit at one merchant gives none away at another; roles that move no money need none."""
+    user = person("boss", Role.MANAGER, shop.merchant, four_eyes_above="50.00")
+    Grant.objects.create(user=user, role=Role.MANAGER, merchant=stranger.merchant)
+    boss = signed_in(user)
+    boss.post(ADD, fields("one", clerk_of(shop)))
+    boss.post(ADD, fields("two", clerk_of(stranger)))
+    boss.post(ADD, fields("three", {"role": "auditor", "merchant": str(shop.merchant.pk)}))
+    assert set(User.objects.exclude(username="boss").values_list("username", flat=True)) == {"two", "three"}
+
+
+def test_a_peer_with_a_higher_limit_is_ruled_by_nobody_below(shop: Shop) -> None:
+    """Found in use: the page gave a link that sets the password of a manager without a limit."""
+    peer = person("peer", Role.MANAGER, shop.merchant)
+    clerk = person("clerk", Role.CLERK, shop.merchant, four_eyes_above="20.00")
+    boss = signed_in(person("boss", Role.MANAGER, shop.merchant, four_eyes_above="50.00"))
+    for act in ("link", "remove factor", "end sessions"):
+        assert boss.post(f"{LIST}{peer.pk}/act/", {"act": act}).status_code == 403
+    assert boss.post(f"{LIST}{peer.pk}/change/", fields("peer")).status_code == 403
+    grant = Grant.objects.get(user=clerk)
+    form = fields("clerk", {**clerk_of(shop), "id": str(grant.pk), "user": str(clerk.pk)}, there=1)
+    for limit, kept in (("", "20.00"), ("50.01", "20.00"), ("50.00", "50.00")):
+        boss.post(f"{LIST}{clerk.pk}/change/", form | {"grants-0-four_eyes_above": limit})
+        grant.refresh_from_db()
+        assert str(grant.four_eyes_above) == kept
+
+
+def test_a_user_is_shown_with_the_roles_in_ones_own_part_of_the_tree(shop: Shop, stranger: Shop) -> None:
+    """Found in use: another merchant's name stood beside a user whom both know."""
+    both = person("both", Role.CLERK, shop.merchant, stranger.merchant)
+    boss = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    for page in (LIST, f"{LIST}{both.pk}/change/"):
+        text = boss.get(page).content.decode()
+        assert "clerk: Shop, and elsewhere" in text, page
+        assert stranger.merchant.name not in text, page
+        assert str(stranger.merchant.pk) not in text, page
+
+
+def test_a_merchants_auditor_sees_who_was_made_and_helped_in(shop: Shop, stranger: Shop) -> None:
+    """Found in use: users, password links and sign-ins had no merchant in the trail, and so no auditor of one."""
+    boss = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    boss.post(ADD, fields("newcomer", clerk_of(shop)))
+    user = User.objects.get(username="newcomer")
+    boss.post(f"{LIST}{user.pk}/act/", {"act": "link"})
+    entries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), actor="boss")
+    assert list(entries.order_by("id").values_list("action", flat=True)) == ["create", "password link"]
+    own, theirs = (signed_in(person(name, Role.AUDITOR, each.merchant)) for name, each in
+                   (("own", shop), ("theirs", stranger)))  # fmt: skip
+    for entry in entries:
+        path = f"/admin/gateway/auditentry/{entry.pk}/change/"
+        assert (own.get(path).status_code, theirs.get(path).status_code) == (200, 404)
