@@ -12,8 +12,10 @@ from uuid import UUID
 
 from django.db import models
 
+from gateway import clock
 from gateway.models import AuditEntry
 from gateway.rights import place_of
+from gateway.rows import Write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,23 @@ def record(
     record_of(
         by, action, subject._meta.model_name or "", str(subject.pk), before=before, after=after,
         merchant=place_of(subject).merchant,
+    )  # fmt: skip
+
+
+def alongside(
+    write: Write,
+    by: Actor,
+    action: str,
+    subject: models.Model,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """One entry in the statement of the change it tells of: both are written, or nothing is."""
+    write.insert(
+        AuditEntry, at=clock.real(), actor=by.name[:150], ip=by.ip, action=action,
+        subject=subject._meta.model_name or "", subject_id=str(subject.pk), before=dict(before) if before else None,
+        after=dict(after) if after else None, merchant=place_of(subject).merchant,
     )  # fmt: skip
 
 

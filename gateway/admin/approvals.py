@@ -98,7 +98,7 @@ class ApprovalAdmin(ReadOnly):
         if request.method != "POST":
             return back
         target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
-        by, note, verb = clerk_of(request, target), request.POST.get("note", ""), request.POST.get("verb", "")
+        by, note, verb = clerk_of(request, target, DECIDE), request.POST.get("note", ""), request.POST.get("verb", "")
         if verb != "withdraw" and not self.may(request, DECIDE, row):
             raise PermissionDenied
         try:

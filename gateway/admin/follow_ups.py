@@ -5,6 +5,7 @@ What is over the user's limit becomes a request for approval. Source: design, J4
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 from django.contrib import messages
@@ -23,7 +24,7 @@ from gateway.money import amount_text
 from gateway.payments import approvals, desk
 from gateway.payments.answer import code_of
 from gateway.payments.chain import Chain
-from gateway.payments.desk import Clerk, NotPossible, Order
+from gateway.payments.desk import Clerk, NotPossible, Order, OverLimit
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.story import nodes_of, sums_of
 
@@ -38,11 +39,11 @@ _EFFECTS: Final = {
 """What a follow-up does to money, as the form says before it is sent."""
 
 
-def clerk_of(request: HttpRequest, target: Payment) -> Clerk:
-    """Who acts on ``target``, and above which amount a second person is needed."""
+def clerk_of(request: HttpRequest, target: Payment, right: str = RIGHT) -> Clerk:
+    """Who acts on ``target``, and above which amount a second person (with a higher limit) is needed."""
     by = actor(request)
     try:
-        limit = rights.four_eyes_above(request.user, RIGHT, target)
+        limit = rights.four_eyes_above(request.user, right, target)
     except LookupError:
         limit = None
     return Clerk(user=int(request.user.pk or 0), name=by.name, ip=by.ip, limit=limit)
@@ -61,10 +62,11 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
     offer = desk.offer_of(chain, target, code)
     asked = request.POST.get("amount", "") if request.method == "POST" else ""
     most = offer.most if offer is not None else None
+    left = None if clerk.limit is None else max(clerk.limit - desk.moved_alone(clerk.name, chain), Decimal(0))
     context = {
         **page.admin_site.each_context(request), "title": _(OPERATIONS[code].title), "opts": page.opts,
         "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,
-        "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "limit": clerk.limit,
+        "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "limit": left,
         "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
         "amount": asked or amount_text(most if most is not None else target.amount),
         "key": desk.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
@@ -86,10 +88,11 @@ def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> Htt
         _asked(request, before)
         return back
     order = desk.read_order(_chain(target), target, code, request.POST.get("amount", ""))
-    if desk.needs_approval(clerk, order):
+    try:
+        payment, fresh = desk.send(order, clerk, key)
+    except OverLimit:
         _ask(request, order, clerk, key)
         return back
-    payment, fresh = desk.send(order, clerk, key)
     _tell(request, payment, again=not fresh)
     return back
 

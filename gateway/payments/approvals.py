@@ -1,7 +1,8 @@
 """Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
 
-A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person who is not the
-one who asked (the database refuses that, too), and however often it is carried out there is one follow-up. Every step
+A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
+the one who asked (the database refuses that, too), has a limit of their own that covers what both of them move, and
+was not made or changed since by the one who asked. However often it is carried out there is one follow-up. Every step
 leaves an audit entry in the same transaction. Source: design, J4, steps 6 to 10; docs/decisions/0025.
 """
 
@@ -12,11 +13,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from gateway import audit, clock, identifiers, money
 from gateway.due import Timer
-from gateway.models import Approval, Merchant, Payment, Status
-from gateway.payments.desk import Clerk, NotPossible, Order, carry_out
+from gateway.models import Approval, AuditEntry, Grant, Merchant, Payment, Status
+from gateway.payments.chain import Chain
+from gateway.payments.desk import Clerk, NotPossible, Order, carry_out, moved_alone
 
 GOOD_FOR: Final = timedelta(days=7)
 """How long a request can be decided, real time."""
@@ -45,11 +48,14 @@ def ask(order: Order, note: str, *, by: Clerk, key: UUID) -> tuple[Approval, boo
 
 
 def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
-    """Approve or reject, and carry out what was approved. Raises NotPossible: one's own request, one that was decided
-    before or is too old."""
+    """Approve or reject, and carry out what was approved. ``by``: with the limit that they approve with. Raises
+    NotPossible: one's own request, one that was decided before or is too old, one above the limit of who decides, and
+    one of somebody who made or changed the user that decides."""
     now = clock.real()
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
+        if approve and (why := _not_by(before, by)):
+            raise NotPossible(why)
         changes: dict[str, Any] = {
             "state": Approval.State.APPROVED if approve else Approval.State.REJECTED, "decided_by": by.user,
             "decided_by_name": by.name, "decided_at": now, "decision_note": note.strip()[:500],
@@ -66,6 +72,25 @@ def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
             by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
         )
     return finish(row, by.actor) if approve else row
+
+
+def _not_by(row: Approval, by: Clerk) -> str:
+    """Why ``by`` cannot approve this; "" when they can. Not the one who asked: the compare-and-set sees to that."""
+    if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
+        return ""
+    if by.limit is not None:
+        members = Payment.objects.filter(chain=row.payment.chain).defer("request", "means_sealed", "means_fingerprint")
+        chain = Chain(list(members.order_by("id")))
+        alone = moved_alone(row.asked_by_name, chain) + moved_alone(by.name, chain)
+        if row.amount + alone > by.limit:
+            most = f"{money.amount_text(by.limit)} {row.currency}"
+            return f"This is above your own limit of {most} for this payment. Somebody with a higher one has to decide."
+    grants = [str(pk) for pk in Grant.objects.filter(user=by.user).values_list("pk", flat=True)]
+    own = Q(subject="user", subject_id=str(by.user)) | Q(subject="grant", subject_id__in=grants)
+    touched = AuditEntry.objects.filter(own, actor=row.asked_by_name, at__gte=row.asked_at).exclude(action="view")
+    if touched.exists():
+        return f"{row.asked_by_name} asked for this, and made or changed your user since. Somebody else has to decide."
+    return ""
 
 
 def withdraw(request: UUID, *, by: Clerk) -> Approval:

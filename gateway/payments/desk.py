@@ -1,13 +1,15 @@
 """What a clerk does to a payment by hand: capture, refund, reverse, rebill.
 
 The same corridor as the API's: the same catalogue reads what was typed, the same table decides, the same statement
-begins. What is over the limit is refused before anything is sent. A form carries a key that is good once, claimed like
-an idempotency key with the payment, so that a double click, a reload and the back button make one follow-up.
-Source: design, J4, steps 5 to 9; docs/decisions/0025.
+begins. A clerk's limit is one of the payment: it counts what the same clerk did to it before with nobody agreeing, in
+the statement that begins. What is over the limit is refused before anything is sent. A form carries a key that is
+good once, claimed like an idempotency key with the payment, so that a double click, a reload and the back button make
+one follow-up. Source: design, J4, steps 5 to 9; docs/decisions/0025.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -19,7 +21,7 @@ from django.db import IntegrityError
 from gateway import audit, clock, identifiers, money
 from gateway.catalogue.endpoints import FOLLOW_UP
 from gateway.catalogue.parse import Invalid
-from gateway.models import IdempotencyKey, Payment
+from gateway.models import AuditEntry, IdempotencyKey, Payment, Status
 from gateway.payments.chain import Chain
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
 from gateway.payments.idempotency import Claim
@@ -29,6 +31,7 @@ from gateway.payments.refusal import Refused
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.store import KeyTaken
 from gateway.payments.story import Offer, offers_of, sums_of
+from gateway.rows import Write
 from gateway.vault import vault
 
 KEY_MAX_AGE_S: Final = 12 * 3600
@@ -42,9 +45,14 @@ class NotPossible(Exception):
     """Nothing was sent; the text says why and what is possible, for a person."""
 
 
+class OverLimit(Exception):
+    """Nothing was sent: with what the clerk did to this payment before, it is above their limit."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clerk:
-    """Who acts. ``limit``: above it a second person has to approve; None: no limit."""
+    """Who acts. ``limit``: above it, all that they do to one payment taken together, a second person has to approve;
+    None: no limit."""
 
     user: int
     name: str
@@ -117,8 +125,19 @@ def offer_of(chain: Chain, target: Payment, code: str) -> Offer | None:
     return next((offer for offer in offers_of(chain, target) if offer.code == code), None)
 
 
-def needs_approval(clerk: Clerk, order: Order) -> bool:
-    return clerk.limit is not None and order.amount > clerk.limit
+def needs_approval(clerk: Clerk, order: Order, chain: Chain) -> bool:
+    return clerk.limit is not None and order.amount + moved_alone(clerk.name, chain) > clerk.limit
+
+
+def moved_alone(name: str, chain: Chain) -> Decimal:
+    """What somebody moved on a payment by hand so far, with nobody else agreeing: captures, refunds, reversals and
+    rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
+    subjects = [str(member.id) for member in chain.members]
+    sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor=name, after__alone=True)
+    ids = {str(after["payment"]) for after in sent.values_list("after", flat=True)}
+    moved = (member.amount for member in chain.members
+             if member.id.hex in ids and member.status != Status.DECLINED)  # fmt: skip
+    return sum(moved, Decimal(0))
 
 
 # --- carrying out -------------------------------------------------------------------------------------------------
@@ -127,14 +146,21 @@ def needs_approval(clerk: Clerk, order: Order) -> bool:
 def send(order: Order, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
     """Make the follow-up of one form; the payment, and whether this call made it (the same form made it before).
 
-    Raises NotPossible when the form was used for another amount, or the request was refused without a payment.
+    Raises NotPossible when the form was used for another amount, or the request was refused without a payment, and
+    OverLimit.
     """
     claim = Claim(**_where(clerk, key), body=_body(order))
     if (made := _made(claim)) is not None:
         return made, False
     try:
         # The key keeps which payment it made; a page is drawn anew each time.
-        return carry_out(order, clerk.actor, idempotency=Idempotency(claim=claim, respond=lambda _: (200, ""))), True
+        once = Idempotency(claim=claim, respond=lambda _: (200, ""))
+        return carry_out(order, clerk.actor, idempotency=once, alone=clerk), True
+    except OverLimit:
+        # Sent by the same form at the same moment: what that one made is not over the limit.
+        if (made := _made(claim)) is None:
+            raise
+        return made, False
     except KeyTaken:
         made = _made(claim)
         if made is None:  # pragma: no cover - the key that was taken is there
@@ -169,23 +195,39 @@ def _made(claim: Claim) -> Payment | None:
 
 
 def carry_out(
-    order: Order, by: audit.Actor, *, follow_up: UUID | None = None, idempotency: Idempotency | None = None
+    order: Order,
+    by: audit.Actor,
+    *,
+    follow_up: UUID | None = None,
+    idempotency: Idempotency | None = None,
+    alone: Clerk | None = None,
 ) -> Payment:
-    """Send ``order`` down the corridor, with an audit entry before and after. ``follow_up``: the id it is to have; one
-    that was made with it before is returned as it is. Raises NotPossible and KeyTaken."""
+    """Send ``order`` down the corridor, with an audit entry in the statement that begins and one after. ``follow_up``:
+    the id it is to have; one that was made with it before is returned as it is. ``alone``: who sends it with nobody
+    agreeing. Raises NotPossible, KeyTaken, and OverLimit."""
     target = order.target
     merchant, channel = target.merchant, target.channel
     now = clock.now(merchant)
+    ident = follow_up or identifiers.row_id()
+    said = {"operation": order.code, "amount": money.amount_text(order.amount), "currency": target.currency}
+
+    def sent(chain: Chain) -> Callable[[Write], None]:
+        if alone is not None and needs_approval(alone, order, chain):
+            raise OverLimit
+        after = {**said, "payment": ident.hex, "alone": alone is not None}
+        before = {each.name: money.amount_text(each.amount) for each in sums_of(chain)}
+        return lambda write: audit.alongside(
+            write, by, f"{order.title.lower()} sent", target, before=before, after=after
+        )  # fmt: skip
+
     request = FollowUpRequest(
-        payment=follow_up or identifiers.row_id(), target=target.id, merchant=merchant, channel=channel, now=now,
-        parameters=_parameters(order), idempotency=idempotency,
+        payment=ident, target=target.id, merchant=merchant, channel=channel, now=now,
+        parameters=_parameters(order), idempotency=idempotency, alongside=sent,
         trace=Trace(
             request=identifiers.row_id(), method="POST", path=f"/admin/payment/{target.id.hex}", at=clock.real(),
             ip=by.ip, entity=channel.id,
         ),
     )  # fmt: skip
-    said = {"operation": order.code, "amount": money.amount_text(order.amount), "currency": target.currency}
-    audit.record(by, f"{order.title.lower()} sent", target, before=_sums(target), after=said)
     try:
         made = process_follow_up(request)
     except Refused as fault:

@@ -7,6 +7,7 @@ at once can never both pass a ceiling, and no lock is held while anybody thinks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -30,6 +31,7 @@ from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, PLATFORM_ON
 from gateway.payments.process import submit
 from gateway.payments.refusal import NOT_SUPPORTED, Refused
 from gateway.payments.request import Idempotency, Trace
+from gateway.rows import Write
 from gateway.vault import VaultError
 
 MAX_TRIES = 100
@@ -44,7 +46,8 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpRequest:
     """``payment``: the id the follow-up will have. ``target``: the payment it speaks of, None when the path cannot
-    name any. ``channel`` is None for an asker that speaks for the whole merchant."""
+    name any. ``channel`` is None for an asker that speaks for the whole merchant. ``alongside``: asked about the chain
+    as it was read, before anything is begun; it says what is written in the very statement that begins, or raises."""
 
     payment: UUID
     target: UUID | None
@@ -54,6 +57,7 @@ class FollowUpRequest:
     now: datetime
     trace: Trace
     idempotency: Idempotency | None = None
+    alongside: Callable[[Chain], Callable[[Write], None]] | None = None
 
 
 def process_follow_up(request: FollowUpRequest) -> Payment:
@@ -72,9 +76,11 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
             means = _opened_means(chain.first.id)
         row = new_follow_up(operation, target, decision, request)
         raising = None if decision.code else chain.first
+        alongside = request.alongside(chain) if request.alongside is not None else None
         if store.begin(
-            row, trace=request.trace, refusal=decision.code, raising=raising, idempotency=request.idempotency
-        ):
+            row, trace=request.trace, refusal=decision.code, raising=raising, idempotency=request.idempotency,
+            alongside=alongside,
+        ):  # fmt: skip
             break
     else:
         raise Refused(BUSY)

@@ -10,9 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from gateway import clock, identifiers
+from gateway import audit, clock, identifiers
 from gateway.models import Approval, AuditEntry, Payment
 from gateway.payments import approvals, desk
+from gateway.payments.chain import Chain
 from gateway.payments.desk import Clerk, NotPossible, Order
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -26,7 +27,7 @@ def clerk(name: str, limit: str | None = None) -> Clerk:
 def asked(shop: Shop, by: Clerk, amount: str = "50.00") -> Approval:
     target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
     order = Order(target=target, code="RF", amount=Decimal(amount))
-    assert desk.needs_approval(by, order)
+    assert desk.needs_approval(by, order, Chain([target]))
     row, made = approvals.ask(order, "the shopper sent it back", by=by, key=identifiers.row_id())
     assert made
     return row
@@ -51,6 +52,32 @@ def test_what_is_over_the_limit_is_asked_for_and_sent_when_somebody_else_approve
         ("refund sent", "max", "192.0.2.1"), ("refund made", "max", "192.0.2.1"),
         ("approval carried out", "max", "192.0.2.1"),
     ]  # fmt: skip
+
+
+def test_who_approves_has_a_limit_that_covers_what_both_move(shop: Shop) -> None:
+    """Found in use: somebody made a user, and that user approved. 20.00 alone and 50.00 together are 70.00."""
+    clara = clerk("clara", "20.00")
+    row = asked(shop, clara)
+    target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+    desk.send(Order(target=target, code="RF", amount=Decimal("20.00")), clara, identifiers.row_id())
+    for low in (clerk("sock", "50.00"), clerk("mia", "69.99")):
+        with pytest.raises(NotPossible, match="above your own limit"):
+            approvals.decide(row.pk, approve=True, note="", by=low)
+    assert len(refunds()) == 1
+    assert approvals.decide(row.pk, approve=True, note="", by=clerk("max", "70.00")).state == "DONE"
+    assert len(refunds()) == 2
+
+
+def test_who_was_made_or_changed_by_the_one_who_asked_does_not_approve(shop: Shop) -> None:
+    """Found in use: a new user, a new password or another limit made one person into two."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    user = User.objects.get(pk=max_.user)
+    audit.record(clara.actor, "password link", user)
+    with pytest.raises(NotPossible, match="made or changed your user"):
+        approvals.decide(row.pk, approve=True, note="", by=max_)
+    assert refunds() == []
+    assert approvals.decide(row.pk, approve=True, note="", by=clerk("mia")).state == "DONE"
 
 
 def test_nobody_approves_their_own_request(shop: Shop) -> None:

@@ -5,12 +5,15 @@ Source: design, J4, steps 5 to 9.
 
 from __future__ import annotations
 
+from decimal import Decimal
+from functools import partial
+
 import pytest
 from django.core import signing
 
 from gateway.models import AuditEntry, Payment, Status
 from gateway.payments import desk
-from gateway.payments.desk import Clerk, NotPossible, Order
+from gateway.payments.desk import Clerk, NotPossible, Order, OverLimit
 from gateway.payments.follow_up import read_chain
 from gateway.payments.story import offers_of
 from tests.support.fixtures import Shop
@@ -102,6 +105,58 @@ def test_a_double_click_at_the_same_moment_makes_one_refund(committed: Shop) -> 
     made = at_once(*[lambda: desk.send(order(target, "RF", "5.00"), CLERK, key)[0].pk] * 4)  # type: ignore[arg-type]
     assert len(set(made)) == 1
     assert Payment.objects.filter(payment_type="RF").count() == 1
+
+
+LIMITED = Clerk(user=7, name="clara", ip="192.0.2.7", limit=Decimal("20.00"))
+
+
+def test_a_limit_is_one_of_the_payment_and_not_of_the_form(shop: Shop) -> None:
+    """Found in use: five forms of 20.00 gave 100.00 back, and nobody was asked."""
+    target = read(shop.api.pay().id)
+    desk.send(order(target, "RF", "15.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    with pytest.raises(OverLimit):
+        desk.send(order(target, "RF", "5.01"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    desk.send(order(target, "RF", "5.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    somebody = Clerk(user=8, name="carl", ip=None, limit=Decimal("20.00"))
+    desk.send(order(target, "RF", "20.00"), somebody, key_of(target))  # type: ignore[arg-type]
+    other = read(shop.api.pay().id)
+    desk.send(order(other, "RF", "20.00"), LIMITED, key_of(other))  # type: ignore[arg-type]
+    assert AuditEntry.objects.filter(action="refund sent").count() == 4
+
+
+def test_what_was_declined_moved_nothing_and_does_not_count(shop: Shop) -> None:
+    """A limit is about money that moved."""
+    target = read(shop.api.pay().id)
+    made, _fresh = desk.send(order(target, "RF", "20.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    Payment.objects.filter(pk=made.pk).update(status=Status.DECLINED)
+    desk.send(order(target, "RF", "20.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+
+
+def test_of_many_forms_at_the_same_moment_the_limit_lets_one_through(committed: Shop) -> None:
+    """The limit is counted in the statement that begins: five tabs are not five limits."""
+    target = read(committed.api.pay().id)
+    forms = [key_of(target) for _ in range(5)]
+
+    def send(key: object) -> str:
+        try:
+            return desk.send(order(target, "RF", "15.00"), LIMITED, key)[0].pk.hex  # type: ignore[arg-type]
+        except OverLimit:
+            return ""
+
+    made = [each for each in at_once(*[partial(send, key) for key in forms]) if each]
+    assert [row.pk.hex for row in Payment.objects.filter(payment_type="RF")] == made
+    assert len(made) == 1
+
+
+def test_a_double_click_at_the_limit_is_one_refund_and_asks_nobody(committed: Shop) -> None:
+    """The same form at the same moment: what it made itself is not counted against it, and the trail has it once."""
+    target = read(committed.api.pay().id)
+    key = key_of(target)
+    made = at_once(*[lambda: desk.send(order(target, "RF", "20.00"), LIMITED, key)[0].pk] * 4)  # type: ignore[arg-type]
+    assert len(set(made)) == 1
+    assert sorted(AuditEntry.objects.filter(subject="payment").values_list("action", flat=True)) == [
+        "refund made", "refund sent",
+    ]  # fmt: skip
 
 
 def test_a_form_is_good_for_its_user_payment_and_operation_alone(shop: Shop) -> None:
