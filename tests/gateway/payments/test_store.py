@@ -19,6 +19,7 @@ from gateway.money import Money
 from gateway.payments import store
 from gateway.payments.request import Trace
 from gateway.payments.states import Event, ImpossibleMove
+from tests.conftest import APPEND_ONLY
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -125,6 +126,18 @@ def test_the_database_refuses_to_change_or_erase_what_happened(shop: Shop, table
     assert AuditEntry.objects.exists()
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.format(table))
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+def test_the_database_refuses_to_empty_what_happened(db: None, table: str) -> None:
+    """Found in use: row triggers say nothing of TRUNCATE, and the whole trail was gone."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER never_emptied")
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            cursor.execute(f"TRUNCATE {table}")
+        # Every table that refuses to change a row refuses to lose them all.
+        cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'append_only'")
+        assert {row[0] for row in cursor.fetchall()} == set(APPEND_ONLY)
 
 
 @pytest.mark.parametrize(
