@@ -44,9 +44,9 @@ def envelope(
     return {**fields, "result": result(code, errors, more, docs), **shared_part(ndc)}
 
 
-def plain_answer(status: int, code: str, more: str = "") -> HttpResponse:
-    """An envelope outside DRF: unknown paths, plain HTTP in live, a fault nobody foresaw."""
-    body = envelope(code, identifiers.ndc(identifiers.row_id()), more=more)
+def plain_answer(status: int, code: str, more: str = "", *, ndc: str = "") -> HttpResponse:
+    """An envelope outside DRF: unknown paths, plain HTTP in live, an unforeseen fault. ``ndc``: as the log has it."""
+    body = envelope(code, ndc or identifiers.ndc(identifiers.row_id()), more=more)
     answer = HttpResponse(to_json(body), status=status, content_type="application/json; charset=utf-8")
     answer["Cache-Control"] = "no-store"
     return answer

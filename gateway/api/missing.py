@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve
 
+from gateway import identifiers
 from gateway.api.envelope import plain_answer
 from gateway.api.errors import FAULT
 from gateway.api.middleware import is_api
+from gateway.masking import mask_text
+
+log = structlog.get_logger(__name__)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
@@ -31,9 +36,12 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
+    """Django calls this while the fault is being dealt with. The log has it with the ndc that the answer shows."""
+    ndc = identifiers.ndc(identifiers.row_id())
+    log.error("unforeseen fault", ndc=ndc, method=request.method, path=mask_text(request.path), exc_info=True)
     if _is_browser(request) and not is_api(request.path):
-        return render(request, "500.html", status=500)
-    return plain_answer(500, FAULT)
+        return render(request, "500.html", {"ndc": ndc}, status=500)
+    return plain_answer(500, FAULT, ndc=ndc)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
