@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import Q
+
 from checkout.models import Checkout, ResultCall
 from gateway import clock
 from gateway.catalogue.endpoints import CHECKOUT
@@ -68,6 +70,10 @@ def update(row: Checkout, parameters: Parameters) -> Write:
     return write
 
 
+WORKS: Final = Q(merchant__active=True, merchant__division__active=True, merchant__division__psp__active=True)
+"""Nothing above the channel is switched off."""
+
+
 def kind_of(values: Mapping[str, str]) -> str:
     """A checkout that only stores a card has createRegistration=true and no paymentType."""
     return Checkout.Kind.PAYMENT if "paymentType" in values else Checkout.Kind.REGISTRATION
@@ -79,7 +85,7 @@ def find(public_id: str, **where: Any) -> Checkout | None:
     if found is None:
         return None
     rows = Checkout.objects.select_related("merchant", "channel", "payment")
-    row = rows.filter(pk=UUID(found[1]), node=found[2], merchant__active=True, channel__active=True, **where).first()
+    row = rows.filter(WORKS, pk=UUID(found[1]), node=found[2], channel__active=True, **where).first()
     if row is not None:
         # One merchant object: its clock is asked through any of them.
         row.channel.merchant = row.merchant

@@ -53,6 +53,8 @@ def _columns(names: Iterable[str], alias: str) -> str:
 _FROM: Final = """
 FROM gateway_accesstoken t
 JOIN gateway_merchant m ON m.id = t.merchant_id AND m.active
+JOIN gateway_division d ON d.id = m.division_id AND d.active
+JOIN gateway_psp s ON s.id = d.psp_id AND s.active
 LEFT JOIN gateway_channel c ON c.id = %(entity)s::uuid AND c.merchant_id = m.id AND c.active
 """
 _WHERE: Final = """

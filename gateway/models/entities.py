@@ -60,6 +60,11 @@ class Merchant(Entity):
     time_zone = models.CharField(max_length=64, default="UTC")
     clock_offset = models.DurationField(default=timedelta(0), editable=False)
 
+    @property
+    def works(self) -> bool:
+        """Neither the merchant nor what it belongs to is switched off."""
+        return self.active and self.division.active and self.division.psp.active
+
 
 def _limits(value: Any) -> None:
     if not isinstance(value, dict):

@@ -104,7 +104,7 @@ def trace_of(job: Job) -> Trace:
 def run(ident: UUID, sequence: int) -> bool:
     """Do what is due for a job as it was claimed: charge, leave out what is too late, or end. False when somebody else
     has done it."""
-    job = Job.objects.select_related("merchant", "channel").get(pk=ident)
+    job = Job.objects.select_related("merchant__division__psp", "channel").get(pk=ident)
     now, due_at = clock.now(job.merchant), job.next_at
     if job.sequence != sequence or job.state not in LIVE or due_at is None or due_at > now:
         return False
@@ -117,7 +117,7 @@ def run(ident: UUID, sequence: int) -> bool:
         log.warning("runs_missed", job=job.id.hex, since=due_at.isoformat(), until=until.isoformat())
         missed = _row(job, due_at, JobRun.State.MISSED, now, missed_until=until)
         return _move_on(job, _next(plan, until), [missed])
-    if not (job.merchant.active and job.channel.active):
+    if not (job.merchant.works and job.channel.active):
         return _move_on(job, _next(plan, due_at), [_row(job, due_at, JobRun.State.SKIPPED, now)])
     try:
         return _charge(job, plan, due_at, now)
@@ -282,13 +282,13 @@ def _declined(job: Job, row: JobRun, payment: Payment, now: datetime) -> None:
 
 def retry(ident: UUID) -> bool:
     """Charge a declined run once more. False when somebody else has done so."""
-    row = JobRun.objects.select_related("job", "job__merchant", "job__channel").get(pk=ident)
+    row = JobRun.objects.select_related("job", "job__merchant__division__psp", "job__channel").get(pk=ident)
     job = row.job
     job.channel.merchant = job.merchant
     now = clock.now(job.merchant)
     if row.state != JobRun.State.RETRYING or row.next_at is None or row.next_at > now:
         return False
-    if job.state not in LIVE or not (job.merchant.active and job.channel.active):
+    if job.state not in LIVE or not (job.merchant.works and job.channel.active):
         return _give_up(row)
     try:
         registration, agreement = _means_of(job)

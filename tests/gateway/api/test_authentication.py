@@ -9,8 +9,10 @@ from datetime import timedelta
 
 import pytest
 
+from checkout import session
 from gateway import clock, tokens
 from gateway.models import AccessToken, Channel, Payment
+from tests.support import shopper
 from tests.support.client import Api, payment
 from tests.support.fixtures import BY, Shop
 
@@ -139,13 +141,17 @@ def test_a_foreign_merchant_looks_exactly_like_an_unknown_one(shop: Shop, strang
     assert _without_its_own(foreign.body) == _without_its_own(shop.api.as_entity(UNKNOWN_ENTITY).pay().body)
 
 
-@pytest.mark.parametrize("what", ["channel", "merchant"])
+@pytest.mark.parametrize("what", ["channel", "merchant", "division", "psp"])
 def test_an_inactive_entity_is_refused_like_an_unknown_one(shop: Shop, what: str) -> None:
-    """D11: Entity.active."""
-    row = getattr(shop, what)
+    """D11: Entity.active, on every node above the request: calls, reads, and what a shopper has open."""
+    paid, opened = shop.api.pay().id, shopper.create(shop.api).id
+    row = {"channel": shop.channel, "merchant": shop.merchant, "division": shop.merchant.division,
+           "psp": shop.merchant.division.psp}[what]  # fmt: skip
     row.active = False
     row.save()
-    assert shop.api.pay().status == 403
+    for answer in (shop.api.pay(), shop.api.read(paid), shopper.create(shop.api)):
+        assert (answer.status, answer.code) == (403, "800.900.300")
+    assert session.find(opened) is None
 
 
 def test_another_merchants_payment_looks_exactly_like_an_unknown_one(shop: Shop, stranger: Shop) -> None:

@@ -323,12 +323,14 @@ def test_a_deleted_registration_suspends_its_jobs_at_their_next_run(shop: Shop) 
 
 
 @pytest.mark.django_db
-def test_an_inactive_channel_skips_its_runs_and_a_brand_not_taken_any_more_suspends(shop: Shop) -> None:
+def test_an_inactive_channel_or_division_skips_its_runs_and_a_brand_not_taken_any_more_suspends(shop: Shop) -> None:
     job = started(shop.api, store_card(shop.api))
-    Channel.objects.filter(pk=shop.channel.pk).update(active=False)
-    step(shop.merchant)
-    assert (JobRun.objects.get().state, charges()) == ("SKIPPED", 0)
-    Channel.objects.filter(pk=shop.channel.pk).update(active=True, currencies=["USD"])
+    for row in (shop.channel, shop.merchant.division):
+        type(row).objects.filter(pk=row.pk).update(active=False)
+        step(shop.merchant)
+        type(row).objects.filter(pk=row.pk).update(active=True)
+    assert [(run.state, charges()) for run in JobRun.objects.all()] == [("SKIPPED", 0)] * 2
+    Channel.objects.filter(pk=shop.channel.pk).update(currencies=["USD"])
     step(shop.merchant)
     told = plan_of(shop.api, Job.objects.get(pk=job.id))
     assert (told["state"], told["reason"], charges()) == ("SUSPENDED", "NOT_SET_UP", 0)
