@@ -22,6 +22,7 @@ from gateway import clock, identifiers, results
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import curl_of_request, pill
 from gateway.catalogue.endpoints import FOLLOW_UP
+from gateway.masking import mask_text
 from gateway.models import Channel, Notification, Payment, Registration, RequestLog, RiskObservation
 from gateway.payments import finding, registrations
 from gateway.payments.refusal import Refused
@@ -51,7 +52,7 @@ class RegistrationAdmin(ReadOnly):
 
     @admin.display(description=gettext_lazy("holder"))
     def holder(self, row: Registration) -> str:
-        return str(row.details.get(row.means, {}).get("holder", ""))
+        return mask_text(str(row.details.get(row.means, {}).get("holder", "")))
 
     @admin.display(description=gettext_lazy("status"))
     def state(self, row: Registration) -> str:
@@ -80,7 +81,8 @@ class RegistrationAdmin(ReadOnly):
         if request.method != "GET":
             raise PermissionDenied
         row = self._one(request, object_id)
-        details = {name: value for name, value in row.details.get(row.means, {}).items() if isinstance(value, str)}
+        shown = row.details.get(row.means, {}).items()
+        details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
         context = {
             **self.admin_site.each_context(request), "title": f"{row.brand} {account_of(row)}", "opts": self.opts,
             "original": row, "registration": row, "pill": pill(row.status), "account": account_of(row),

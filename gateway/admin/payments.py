@@ -23,6 +23,7 @@ from gateway import brands, identifiers, rights
 from gateway.admin import exports, follow_ups, picture
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import curls_of, json_text, pill, tone_of
+from gateway.masking import mask_text
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status
 from gateway.payments import search
 from gateway.payments.answer import issuer_facts, payment_object
@@ -254,12 +255,12 @@ def _card(payment: Payment) -> dict[str, Any]:
             (_("Bank"), issuer.get("bank")), (_("Bank's phone"), issuer.get("phone")), (_("Kind"), facts.get("type")),
             (_("Level"), facts.get("level")),
         )  # fmt: skip
-        found["facts"] = [(name, value) for name, value in named if value]
+        found["facts"] = [(name, mask_text(str(value))) for name, value in named if value]
         if payment.means_fingerprint:
             found["fingerprint"] = f"{last}:{bytes(payment.means_fingerprint).hex()}"
     account = payment.request.get("bankAccount", {})
     if isinstance(account, dict) and account:
-        found["facts"] = [(name, str(value)) for name, value in account.items() if isinstance(value, str)]
+        found["facts"] = [(name, mask_text(value)) for name, value in account.items() if isinstance(value, str)]
     return found
 
 

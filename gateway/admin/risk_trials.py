@@ -22,6 +22,7 @@ from unfold.decorators import display
 from gateway import identifiers, rights, work
 from gateway.admin.kit import ReadOnly
 from gateway.admin.showing import json_text, pill
+from gateway.masking import mask_text
 from gateway.models import BackgroundWork, Payment, RiskTrial, RiskTrialPayment
 from gateway.money import amount_text
 from gateway.payments.kept_subjects import NO_ACCOUNT, NO_BIN, NOT_ASKED, NOT_ECHOED, OLD_KEY
@@ -100,7 +101,7 @@ class RiskTrialAdmin(ReadOnly):
         listed = [
             {
                 "row": one, "address": reverse("admin:gateway_payment_change", args=[one.payment]),
-                "order": orders.get(one.payment, ""), "money": f"{amount_text(one.amount)} {one.currency}",
+                "order": mask_text(orders.get(one.payment, "")), "money": f"{amount_text(one.amount)} {one.currency}",
                 "was": {"tone": TONES[one.was], "text": WORDS[one.was]}, "state": pill(one.status),
                 "would": {"tone": TONES[one.would], "text": WORDS[one.would]},
                 "rules": ", ".join(_name(place, names) for place in one.held),

@@ -7,10 +7,11 @@ Source: Part A, Customer … Shipping address; Part B, Cart items, Marketplace.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from gateway.masking import mask_text
 from gateway.models import Payment
 
 CENT: Final = Decimal("0.01")
@@ -78,10 +79,15 @@ def particulars_of(payment: Payment) -> Particulars:
     sent: Mapping[str, Any] = payment.request
     lines, more = _lines(sent)
     splits = _splits(sent)
-    cards = [card for card in _cards(payment, sent) if card.facts]
+    cards = [_masked(card) for card in _cards(payment, sent) if card.facts]
     return Particulars(
         cards=cards, lines=lines, more_lines=more, splits=splits, warnings=list(_warnings(payment, sent, splits))
     )
+
+
+def _masked(card: Card) -> Card:
+    """People write card numbers where none belong; nobody reads them here (decision 0009)."""
+    return replace(card, facts=[(mask_text(name), mask_text(value)) for name, value in card.facts])
 
 
 def _cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[Card]:
@@ -142,9 +148,11 @@ def _lines(sent: Mapping[str, Any]) -> tuple[list[Line], int]:
     items = _items(sent)
     found = [
         Line(
-            name=str(item.get("name", "")), reference=str(item.get("merchantItemId") or item.get("sku") or ""),
+            name=mask_text(str(item.get("name", ""))),
+            reference=mask_text(str(item.get("merchantItemId") or item.get("sku") or "")),
             quantity=str(item.get("quantity", "")), price=str(item.get("price", "")),
-            total=str(item.get("totalAmount", "")), seller=str(item.get("sellerId", "")), warnings=tuple(_item(item)),
+            total=str(item.get("totalAmount", "")), seller=mask_text(str(item.get("sellerId", ""))),
+            warnings=tuple(_item(item)),
         )
         for item in items[:ITEMS_AT_MOST]
     ]  # fmt: skip
@@ -192,5 +200,5 @@ def _splits(sent: Mapping[str, Any]) -> list[Split]:
         warning = ""
         if items is not None and (said := _number(amount)) is not None and said != items:
             warning = f"Seller {name} gets {amount}, but the seller's items come to {items}."
-        found.append(Split(seller=name, amount=amount, items=items, warning=warning))
+        found.append(Split(seller=mask_text(name), amount=amount, items=items, warning=mask_text(warning)))
     return found

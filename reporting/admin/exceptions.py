@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy as lazy
 from gateway import identifiers, rights
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import pill
+from gateway.masking import mask_text
 from gateway.models import Payment
 from gateway.payments import search
 from gateway.payments.filters import filters_of
@@ -244,7 +245,7 @@ def _facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Merchant"), str(record.merchant or "")),
         (_("Their ids"), ", ".join(filter(None, (record.tx_id1, record.tx_id2, record.tx_id3)))),
         (_("Our id, as they say"), record.our_id.hex if record.our_id else ""),
-        (_("Order"), record.merchant_transaction_id), (_("Invoice"), record.merchant_invoice_id),
+        (_("Order"), mask_text(record.merchant_transaction_id)), (_("Invoice"), mask_text(record.merchant_invoice_id)),
         (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
         (_("Paid out"), f"{record.settlement_amount} {record.settlement_currency}"),

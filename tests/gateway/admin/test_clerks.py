@@ -217,3 +217,29 @@ def test_a_failed_request_is_found_by_its_ndc_with_what_was_sent_masked(
     assert "92.1" in text
     assert PAN not in text
     assert outsider.get(f"/admin/gateway/requestlog/{row.pk}/change/").status_code == 404
+
+
+def test_a_card_number_that_a_merchant_wrote_into_free_text_is_read_by_nobody(
+    clara: Client, shop: Shop, tmp_path: Path
+) -> None:
+    """Found in use: it stood in the memo, the order number and a parameter, on the page, in the list and the export."""
+    other = "5454545454545454"
+    paid = shop.api.pay(
+        merchantTransactionId=f"order {other}", merchantMemo="memo 4111 1111 1111 1111", merchantInvoiceId=other,
+        customer__companyName=other, customer__givenName="J", customer__surname="J", customer__email="j@shop.example",
+        **{"customParameters[note]": other},
+    )  # fmt: skip
+    assert paid.status == 200, paid.body
+    for address in (LIST, page_of(paid.id), form_of(paid.id, "RF")):
+        text = clara.get(address, {"status": "APPROVED"}).content.decode()
+        assert "545454******5454" in text, address
+        for number in (other, "4111 1111 1111 1111", "4111111111111111"):
+            assert number not in text, address
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        clara.post(f"{LIST}export/", {"format": "csv"})
+        work.run(None)
+        base = f"/admin/gateway/backgroundwork/{BackgroundWork.objects.get().pk}"
+        file = b"".join(clara.get(f"{base}/file/").streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
+    assert "order 545454******5454" in file
+    assert "memo 4111 11** **** 1111" in file
+    assert other not in file

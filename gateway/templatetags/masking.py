@@ -1,0 +1,19 @@
+"""``{{ text|masked }}``: what a merchant wrote, with a card number in it masked before a person reads it.
+
+What is stored and told to the merchant stays as it was sent (docs/decisions/0009).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from gateway.masking import mask_text
+
+register = template.Library()
+
+
+@register.filter
+def masked(value: Any) -> str:
+    return "" if value is None else mask_text(str(value))
