@@ -23,6 +23,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 
 from gateway import clock, identifiers, results, rights, work
+from gateway.masking import mask_text
 from gateway.models import BackgroundWork, Payment
 from gateway.payments import search
 from gateway.payments.filters import filters_of
@@ -34,8 +35,8 @@ ROWS: Final = 2_000
 SHEET_ROWS: Final = 1_048_576
 """Rows of one sheet, its heading among them: the format's limit."""
 FORMATS: Final = ("csv", "xlsx")
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What makes a cell a formula when it stands first."""
+_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What makes a cell a formula when it stands first, also as East Asian keyboards write it."""
 
 Cell = str | Decimal | None
 COLUMNS: Final[tuple[tuple[str, Callable[[Payment], Cell]], ...]] = (
@@ -84,6 +85,11 @@ def _card(payment: Payment) -> str:
     return f"{card['bin']}******{card['last4Digits']}" if isinstance(card, Mapping) and "last4Digits" in card else ""
 
 
+def _cells(payment: Payment) -> list[Cell]:
+    """A row. People write card numbers where none belong; a file for a spreadsheet holds none (decision 0009)."""
+    return [mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in COLUMNS)]
+
+
 def safe(cell: str) -> str:
     """``cell`` as a spreadsheet takes it for text. Numbers are written as numbers and need no care."""
     return f"'{cell}" if cell.startswith(_RISKY) else cell
@@ -108,7 +114,7 @@ def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.S
     found = list(rows.order_by("pk")[:ROWS])
     if found:
         writer = _write_csv if as_ == "csv" else _write_xlsx
-        cursor["parts"] = writer(folder, cursor, [[read(payment) for _, read in COLUMNS] for payment in found])
+        cursor["parts"] = writer(folder, cursor, [_cells(payment) for payment in found])
         cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
     done = int(cursor["rows"])
     if len(found) == ROWS:
@@ -177,7 +183,10 @@ _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _HEAD: Final = f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>'
 _FOOT: Final = "</sheetData></worksheet>"
-_CONTROL: Final = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if code not in (9, 10, 13)}
+_CONTROL: Final = {
+    code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+    if code not in (9, 10, 13)
+}  # fmt: skip
 """Characters that XML cannot hold."""
 
 

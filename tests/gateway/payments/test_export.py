@@ -68,12 +68,22 @@ def test_a_cell_is_never_a_formula(shop: Shop, as_: str) -> None:
     """Decisions, section 8: formula characters at the start of a cell are escaped."""
     shop.api.pay(merchantTransactionId="=cmd|'/c calc'!A1", merchantMemo='@SUM(1+1)*cmd|" /C"')
     shop.api.pay(merchantTransactionId="+49 30 1234567", merchantMemo="-2+3+cmd|' /C'")
+    shop.api.pay(merchantTransactionId="＝1+2", merchantMemo="＠SUM(1)")
     for each in cells(exported(shop, as_)):
         for cell in each.values():
-            assert not str(cell or "").startswith(("=", "+", "-", "@", "\t", "\r")), cell
+            assert not str(cell or "").startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")), cell
     assert "'=cmd|'/c calc'!A1" in [
         each["merchantTransactionId"] for each in cells(exported(shop, as_, status="APPROVED"))
     ]
+
+
+@pytest.mark.parametrize("as_", export.FORMATS)
+def test_one_odd_character_spoils_nobodys_file(shop: Shop, as_: str) -> None:
+    """Found in use: one merchant's U+FFFE made the workbook of all merchants unreadable."""
+    shop.api.pay(merchantTransactionId="odd-\ufffe-\uffff-x")
+    (row,) = cells(exported(shop, as_))
+    assert row["merchantTransactionId"].startswith("odd-")
+    assert row["merchantTransactionId"].endswith("-x")
 
 
 @pytest.mark.parametrize("as_", export.FORMATS)
