@@ -125,6 +125,10 @@ GATEWAY_OUTBOUND_LOOPBACK: bool = env.bool("GATEWAY_OUTBOUND_LOOPBACK", default=
 GATEWAY_OUTBOUND_PORTS: list[str] = env.list("GATEWAY_OUTBOUND_PORTS", default=["80", "443", "8000-9999"])
 # Further ports of this machine that are never called, where it runs more than the gateway.
 GATEWAY_OUTBOUND_NEVER_PORTS: list[int] = env.list("GATEWAY_OUTBOUND_NEVER_PORTS", cast=int, default=[])
+# Ports of SFTP servers that are called, numbers and ranges.
+GATEWAY_SFTP_PORTS: list[str] = env.list("GATEWAY_SFTP_PORTS", default=["22", "1024-65535"])
+# Networks of our own, such as 10.1.2.0/24, in which SFTP servers are called beside the public internet.
+GATEWAY_SFTP_NETWORKS: list[str] = env.list("GATEWAY_SFTP_NETWORKS", default=[])
 # A PEM file of certificate authorities that are trusted beside the system's.
 GATEWAY_OUTBOUND_CA_FILE: str = env.str("GATEWAY_OUTBOUND_CA_FILE", default="")
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 import paramiko
 
+from gateway.outbound import guard
 from gateway.secret import Secret
 from gateway.vault import vault
 
@@ -21,6 +22,7 @@ CONNECT_S: Final = 10.0
 """For each step until files can move: connecting, greeting, keys, logging in."""
 SILENCE_S: Final = 60.0
 """Longest without an answer while a file moves."""
+NOBODY: Final = "connecting failed: nobody who speaks SSH answers there"
 KEY: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
 KEY_TYPES: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
@@ -60,13 +62,13 @@ def session(place: Place) -> Iterator[paramiko.SFTPClient]:
     """Log in at ``place`` for the time of the block. Raises Unreachable; nothing is told to a host of another key."""
     expected = key_of(place.host_key)
     with told("connecting"):
-        line = socket.create_connection((place.host, place.port), timeout=CONNECT_S)
-        transport = paramiko.Transport(line)
+        transport = paramiko.Transport(_line(str(place.host), int(place.port)))
     try:
-        with told("logging in"):
+        with _greeted():
             transport.banner_timeout = transport.auth_timeout = CONNECT_S
             transport.get_security_options().key_types = _RSA if expected[0] == "ssh-rsa" else (expected[0],)
             transport.start_client(timeout=CONNECT_S)
+        with told("logging in"):
             shown = transport.get_remote_server_key()
             if not hmac.compare_digest(shown.get_base64().encode(), expected[1].encode()):
                 raise Unreachable("the host shows another key than the one that is known: nothing was sent")
@@ -79,6 +81,37 @@ def session(place: Place) -> Iterator[paramiko.SFTPClient]:
         yield sftp
     finally:
         transport.close()
+
+
+def _line(host: str, port: int) -> socket.socket:
+    """A line to an address that may be called. Raises Unreachable: whatever is wrong below SSH is told in one way, so
+    that nobody learns from us which ports of a network are open."""
+    try:
+        addresses = guard.reach(host, port, CONNECT_S)
+    except guard.Forbidden as fault:
+        raise Unreachable(f"connecting failed: {fault}") from None
+    except (guard.Unreachable, OSError):
+        raise Unreachable(NOBODY) from None
+    for family, address in addresses:
+        line = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            line.settimeout(CONNECT_S)
+            line.connect(address)
+        except OSError:
+            line.close()
+        else:
+            return line
+    raise Unreachable(NOBODY)
+
+
+@contextmanager
+def _greeted() -> Iterator[None]:
+    try:
+        yield
+    except paramiko.ssh_exception.IncompatiblePeer:
+        raise Unreachable("the host has no key of the type that is known, or no cipher of ours") from None
+    except (paramiko.SSHException, EOFError, OSError):
+        raise Unreachable(NOBODY) from None
 
 
 def _log_in(transport: paramiko.Transport, place: Place) -> None:

@@ -93,8 +93,8 @@ def target_of(url: str) -> Target:
     literal = _literal(host)
     if literal is not None:
         check(literal, port)
-    elif not _port_allowed(port) and not settings.GATEWAY_OUTBOUND_LOOPBACK:
-        raise Forbidden(_ports_in_words(port))
+    elif not _port_allowed(port, settings.GATEWAY_OUTBOUND_PORTS) and not settings.GATEWAY_OUTBOUND_LOOPBACK:
+        raise Forbidden(_ports_in_words(port, settings.GATEWAY_OUTBOUND_PORTS))
     return target
 
 
@@ -140,8 +140,24 @@ def resolve(target: Target, timeout_s: float) -> list[tuple[int, Any]]:
     return found
 
 
-def check(address: IPAddress, port: int) -> None:
-    """Raises Forbidden for an address and port that nobody may send us to."""
+def reach(host: str, port: int, timeout_s: float) -> list[tuple[int, Any]]:
+    """(family, socket address) of each address of an SFTP server, all of them checked; the name is looked up once.
+
+    The ports are those for files; networks of our own that the settings name are let pass. Raises Forbidden and
+    Unreachable.
+    """
+    found = _looked_up(_ascii(host), port, timeout_s)
+    for _, address in found:
+        literal = ipaddress.ip_address(str(address[0]).partition("%")[0])
+        own = any(literal in ipaddress.ip_network(text) for text in settings.GATEWAY_SFTP_NETWORKS)
+        check(literal, port, ports=settings.GATEWAY_SFTP_PORTS, own=own)
+    return found
+
+
+def check(address: IPAddress, port: int, *, ports: Sequence[str] | None = None, own: bool = False) -> None:
+    """Raises Forbidden for an address and port that nobody may send us to. ``ports``: those that are called, numbers
+    and ranges; ``own``: whether the settings name the network as one of ours to be called."""
+    ports = settings.GATEWAY_OUTBOUND_PORTS if ports is None else ports
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise Forbidden("the address is an IPv4 address in disguise")
     if address.is_loopback or _is_this_machine(address):
@@ -152,10 +168,10 @@ def check(address: IPAddress, port: int) -> None:
         if port < LOWEST_LOOPBACK_PORT:
             raise Forbidden(f"on this machine itself only ports from {LOWEST_LOOPBACK_PORT} are called")
         return
-    if not is_public(address):
+    if not own and not is_public(address):
         raise Forbidden("the address is private, reserved, or leads to a local network")
-    if not _port_allowed(port):
-        raise Forbidden(_ports_in_words(port))
+    if not _port_allowed(port, ports):
+        raise Forbidden(_ports_in_words(port, ports))
 
 
 def is_public(address: IPAddress) -> bool:
@@ -191,8 +207,8 @@ def own_ports() -> frozenset[int]:
     return frozenset(ports | ({int(stub)} if stub.isdecimal() else set()) | set(settings.GATEWAY_OUTBOUND_NEVER_PORTS))
 
 
-def _port_allowed(port: int) -> bool:
-    return any(low <= port <= high for low, high in _ranges(settings.GATEWAY_OUTBOUND_PORTS))
+def _port_allowed(port: int, ports: Sequence[str]) -> bool:
+    return any(low <= port <= high for low, high in _ranges(ports))
 
 
 def _ranges(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -200,8 +216,8 @@ def _ranges(words: Sequence[str]) -> list[tuple[int, int]]:
     return [(int(low), int(high or low)) for low, _, high in (word.strip().partition("-") for word in words)]
 
 
-def _ports_in_words(port: int) -> str:
-    return f"port {port} is not called; allowed are {', '.join(settings.GATEWAY_OUTBOUND_PORTS)}"
+def _ports_in_words(port: int, ports: Sequence[str]) -> str:
+    return f"port {port} is not called; allowed are {', '.join(ports)}"
 
 
 _lookups: Final = threading.BoundedSemaphore(MAX_LOOKUPS)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from django.core.management import CommandError, call_command
 
 from gateway import clock, vault_rows
 from gateway.models import AuditEntry, Merchant
+from gateway.outbound import guard
 from gateway.secret import Secret
 from reporting import days, deliveries
 from reporting.outgoing import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
@@ -121,6 +123,41 @@ def test_what_went_wrong_is_kept_and_tried_again(shop: Shop, server: sshd.Server
     assert "sending failed" in missing
     assert sent == ""
     assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+
+
+def told(shop: Shop, server: sshd.Server, **changes: Any) -> str:
+    with pytest.raises(deliveries.Unreachable) as fault:
+        deliveries.try_out(point(shop, server, **changes))
+    return str(fault.value)
+
+
+def test_trying_a_target_tells_nothing_of_our_network(shop: Shop, server: sshd.Server, settings: Any) -> None:
+    """Found in use: the words told which ports of this machine and its network are open."""
+    with socket.socket() as mute, socket.socket() as closed:
+        for line in (mute, closed):
+            line.bind(("127.0.0.1", 0))
+        mute.listen()
+        Thread(target=lambda: mute.accept()[0].close(), daemon=True).start()
+        words = {told(shop, server, port=line.getsockname()[1]) for line in (mute, closed)}
+    assert words == {"connecting failed: nobody who speaks SSH answers there"}
+    database = int(settings.DATABASES["default"]["PORT"])
+    assert "gateway's own" in told(shop, server, port=database)
+    assert "from 1024" in told(shop, server, port=22)
+    for host in ("10.0.0.1", "192.168.1.1", "169.254.169.254", "::ffff:10.0.0.1", "100.64.0.1"):
+        assert "private" in (words := told(shop, server, host=host)) or "disguise" in words, host
+    settings.GATEWAY_OUTBOUND_LOOPBACK = False
+    assert "this machine itself" in told(shop, server)
+
+
+def test_a_network_of_ones_own_is_named_in_the_settings(settings: Any) -> None:
+    """A bank's server behind a private line is called where the operator says so, and on ports for files alone."""
+    with pytest.raises(guard.Forbidden, match="private"):
+        guard.reach("10.1.2.3", 22, 1.0)
+    settings.GATEWAY_SFTP_NETWORKS = ["10.1.2.0/24"]
+    assert guard.reach("10.1.2.3", 22, 1.0)[0][1][:2] == ("10.1.2.3", 22)
+    for host, port in (("10.1.3.3", 22), ("10.1.2.3", 25)):
+        with pytest.raises(guard.Forbidden):
+            guard.reach(host, port, 1.0)
 
 
 def test_it_is_given_up_at_last(shop: Shop, server: sshd.Server, monkeypatch: pytest.MonkeyPatch) -> None:
