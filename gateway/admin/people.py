@@ -43,6 +43,19 @@ def reaching(user: Any, right: str) -> Q:
     )  # fmt: skip
 
 
+class UserForm(forms.ModelForm):
+    class Meta:
+        model = User
+        fields = ("username", "first_name", "last_name", "email", "is_active")
+
+    def clean_username(self) -> str:
+        """Two names that differ in their case alone would be one in the audit trail's reader."""
+        name = str(self.cleaned_data["username"])
+        if User.objects.filter(username__iexact=name).exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError(_("A user of this name is there already, or was."))
+        return name
+
+
 class GrantForm(forms.ModelForm):
     giver: Any = None
 
@@ -76,9 +89,23 @@ class GrantForm(forms.ModelForm):
         return found
 
 
+class Grants(forms.BaseInlineFormSet):
+    """``without``: whether a user may be made without any."""
+
+    without = False
+
+    def clean(self) -> None:
+        super().clean()
+        kept = [form for form in self.forms if form.has_changed() and form not in self.deleted_forms]
+        if self.instance._state.adding and not kept and not self.without and not any(self.errors):
+            # Without a role the new user would be out of the sight of whoever made them.
+            raise forms.ValidationError(_("Give the new user a role: without one nobody here would see them again."))
+
+
 class GrantInline(TabularInline):
     model = Grant
     form = GrantForm
+    formset = Grants
     extra = 0
     fields = ("role", *NODES, "four_eyes_above")
 
@@ -103,6 +130,7 @@ class GrantInline(TabularInline):
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         kwargs["form"] = type("GrantFormOf", (GrantForm,), {"giver": request.user})
+        kwargs["formset"] = type("GrantsOf", (Grants,), {"without": request.user.is_superuser})
         return super().get_formset(request, obj, **kwargs)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -140,6 +168,7 @@ class UserAdmin(Page):
     """Nobody is deleted: they are switched off, and the trail keeps knowing them."""
 
     sensitive = True
+    form = UserForm
     list_display = ("username", "email", "roles", "second_factor_is_on", "last_login", "is_active")
     list_filter = ("is_active",)
     search_fields = ("username", "email", "first_name", "last_name")
@@ -149,6 +178,10 @@ class UserAdmin(Page):
     readonly_fields = ("last_login", "roles")
     inlines = (GrantInline,)
     change_form_outer_after_template = "admin/user_acts.html"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Somebody keeps their name: the audit trail knows them by it."""
+        return self.readonly_fields if obj is None else (*self.readonly_fields, "username")
 
     # --- who is seen ----------------------------------------------------------------------------------------------
 
@@ -227,10 +260,6 @@ class UserAdmin(Page):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        grants = list(Grant.objects.filter(user=form.instance.pk).select_related("channel"))
-        if not change and not grants and not request.user.is_superuser:
-            # Without a role the new user would be out of the sight of whoever made them.
-            raise PermissionDenied
         if not change:
             self.record(request, "create", form.instance, after=shown(form.instance))
 

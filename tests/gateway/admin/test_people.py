@@ -173,3 +173,30 @@ def test_a_merchants_auditor_sees_who_was_made_and_helped_in(shop: Shop, strange
     for entry in entries:
         path = f"/admin/gateway/auditentry/{entry.pk}/change/"
         assert (own.get(path).status_code, theirs.get(path).status_code) == (200, 404)
+
+
+def test_somebody_keeps_their_name_and_nobody_gets_one_like_it(shop: Shop) -> None:
+    """Found in use: a manager renamed themself to Clerk1, and the trail knew only that name."""
+    user, clerk = person("boss", Role.MANAGER, shop.merchant), person("clerk1", Role.CLERK, shop.merchant)
+    boss = signed_in(user)
+    for each in (user, clerk):
+        boss.post(f"{LIST}{each.pk}/change/", fields("Clerk2") | {"email": "new@shop.example"})
+        name = each.username
+        each.refresh_from_db()
+        assert (each.username, each.email) == (name, "new@shop.example")
+    page = boss.post(ADD, fields("CLERK1", clerk_of(shop)))
+    assert "is there already" in page.content.decode()
+    assert not User.objects.filter(username="CLERK1").exists()
+
+
+def test_a_user_without_a_role_is_a_word_beside_the_form(shop: Shop) -> None:
+    """Found in use: a bare 403, and all that was typed was lost."""
+    boss = signed_in(person("boss", Role.MANAGER, shop.merchant))
+    page = boss.post(ADD, fields("newcomer"))
+    assert page.status_code == 200
+    assert "Give the new user a role" in page.content.decode()
+    assert 'value="newcomer"' in page.content.decode()
+    assert not User.objects.filter(username="newcomer").exists()
+    root = signed_in(User.objects.create_superuser("root"))
+    root.post(ADD, fields("free"))
+    assert User.objects.filter(username="free").exists()
