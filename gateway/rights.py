@@ -285,6 +285,25 @@ def allowed(user: Any, right: str, row: models.Model | Place | None = None) -> b
     return found.covers(row if isinstance(row, Place) else place_of(row))
 
 
+def told(found: Scope) -> dict[str, Any]:
+    """A scope as JSON keeps it; :func:`still_has` reads it."""
+    return {
+        "everything": found.everything, "merchants": sorted(each.hex for each in found.merchants),
+        "channels": sorted(each.hex for each in found.channels),
+    }  # fmt: skip
+
+
+def still_has(user: Any, right: str, kept: Mapping[str, Any]) -> bool:
+    """Whether ``user`` has ``right`` on all that was kept of an earlier scope."""
+    now = scope(user, right)
+    if now.everything or kept["everything"]:
+        return now.everything
+    merchants, channels = (frozenset(UUID(each) for each in kept[name]) for name in ("merchants", "channels"))
+    own = Channel.objects.filter(pk__in=channels - now.channels, merchant__in=now.merchants)
+    reached = now.channels | set(own.values_list("pk", flat=True))
+    return merchants <= now.merchants and channels <= reached
+
+
 def merchants_of(user: Any, right: str = "gateway.view_merchant") -> models.QuerySet[Merchant]:
     """The merchants on which ``user`` has ``right`` as a whole."""
     return Merchant.objects.filter(scope(user, right).where("pk", None))

@@ -122,6 +122,9 @@ class BackgroundWorkAdmin(Page):
         kind = _kind(row)
         if kind is None or not rights.allowed(request.user, kind.right):
             raise PermissionDenied
+        if not all(rights.still_has(request.user, kind.right, kept) for kept in row.cursor.get("scopes", ())):
+            # It holds rows of a merchant that is not theirs any more.
+            raise PermissionDenied
         self.record(request, "export fetched", row, after={"file": row.file})
         answer = FileResponse(path.open("rb"), as_attachment=True, filename=f"{row.asked_at:%Y%m%d-%H%M}-{row.file}")
         answer["Cache-Control"] = "no-store"

@@ -102,13 +102,16 @@ def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.S
     """Write the next ROWS payments; at the end, put the file together."""
     as_ = row.parameters["format"]
     cursor: dict[str, Any] = dict(row.cursor)
-    rows = _meant(row)
+    scope, rows = _meant(row)
     if not cursor:
-        cursor = {"until": search.first_id(clock.real()).hex, "after": "", "parts": [0], "rows": 0}
+        cursor = {"until": search.first_id(clock.real()).hex, "after": "", "parts": [0], "rows": 0, "scopes": []}
         total = rows.filter(pk__lt=UUID(cursor["until"])).count()
     else:
         total = None
     rows = rows.filter(pk__lt=UUID(cursor["until"]))
+    if rights.told(scope) not in cursor.setdefault("scopes", []):
+        # What the file may hold: who fetches it has to have the right to all of it still.
+        cursor["scopes"] = [*cursor["scopes"], rights.told(scope)]
     if cursor["after"]:
         rows = rows.filter(pk__gt=UUID(cursor["after"]))
     found = list(rows.order_by("pk")[:ROWS])
@@ -123,8 +126,8 @@ def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.S
     return work.Slice(done=done, cursor=cursor, total=done, finished=True, file=name)
 
 
-def _meant(row: BackgroundWork) -> QuerySet[Payment]:
-    """What its owner asked for and may see now. Raises GivenUp."""
+def _meant(row: BackgroundWork) -> tuple[rights.Scope, QuerySet[Payment]]:
+    """What its owner may see now, and of that what they asked for. Raises GivenUp."""
     owner = get_user_model().objects.get(pk=row.owner_id)
     scope = rights.scope(owner, RIGHT)
     if not scope:
@@ -132,7 +135,7 @@ def _meant(row: BackgroundWork) -> QuerySet[Payment]:
     asked = row.parameters.get("asked", {})
     filters, _ = filters_of(row.parameters.get("filters", {}))
     where = search.meant(scope, search.Asked(**asked), filters)
-    return Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
+    return scope, Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
 
 
 def append(path: Path, length: int, written: bytes) -> int:

@@ -285,6 +285,8 @@ def meant(scope: Scope, asked: Asked, filters: Filters) -> Q:
     found = scope.where() & filters.where()
     if asked.shape:
         found &= _BY_NAME[asked.shape].where(asked.value, _merchants(scope, filters))
+        if _BY_NAME[asked.shape].over_time and filters.since is None:
+            found &= Q(created_at__gte=clock.real() - AMOUNT_WITHIN)
     return found
 
 
