@@ -199,7 +199,7 @@ class WalletKeyAdmin(OfMerchant):
     they are named and switched off. Key material is on no page."""
 
     merchant_path, channel_path = "channel__merchant", "channel"
-    sensitive = True
+    sensitive = proof = True
     list_display = ("__str__", "channel", "wallet", "key_hash", "kind", "created_at", "active")
     list_select_related = ("channel",)
     list_filter = ("wallet", "active")

@@ -124,6 +124,8 @@ class WebhookEndpointAdmin(OfMerchant):
         row = self._one(request, str(endpoint), "change")
         if row.mode == WebhookEndpoint.Mode.RETURN or row.is_inspector:
             raise Http404
+        if (ask := session.ask_again(request)) is not None:
+            return ask
         initial = {"url": row.url, "kinds": row.kinds, "mode": row.mode, "wrapper": row.wrapper}
         form = EndpointForm(request.POST or None, initial=initial)
         if request.method == "POST" and form.is_valid():

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway import audit, rights
+from gateway.admin import session
 from gateway.admin.kit import ReadOnly, actor
 from gateway.models import Merchant
 from gateway.rights import Place
@@ -145,6 +146,8 @@ class ReconciliationFileAdmin(ReadOnly):
                 raise PermissionDenied
             verb = request.POST.get("verb", "")
             if verb == "save":
+                if (ask := session.ask_again(request)) is not None:
+                    return ask
                 form = TargetForm(request.POST)
                 if form.is_valid() and _pointed(form, found, actor(request)):
                     messages.success(request, _("Saved. Try it now."))

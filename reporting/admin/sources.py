@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway import audit, clock, wake
+from gateway.admin import session
 from gateway.admin.kit import Page, actor
 from gateway.secret import Secret
 from reporting import fetching
@@ -80,6 +81,8 @@ def view(page: Page, request: HttpRequest, institute: ClearingInstitute, may_cha
             raise PermissionDenied
         verb = request.POST.get("verb", "")
         if verb == "save":
+            if (ask := session.ask_again(request)) is not None:
+                return ask
             form = SourceForm(request.POST)
             if form.is_valid() and _pointed(form, institute, actor(request)):
                 messages.success(request, _("Saved. Try it now."))
