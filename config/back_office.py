@@ -37,16 +37,23 @@ class BackOffice(UnfoldAdminSite):
         """Signing out ends the session's row too, so that lists of sessions are right."""
         from gateway.admin import session
 
-        session.sign_out(request)
+        if request.method == "POST":
+            session.sign_out(request)
         return super().logout(request, extra_context)
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Sessions elsewhere end with the old password."""
+        """Tries are counted like those of signing in. Sessions elsewhere end with the old password."""
         from gateway.admin import session
 
+        if request.method != "POST":
+            return super().password_change(request, extra_context)
+        if (locked := session.locked(request)) is not None:
+            return locked
         answer = super().password_change(request, extra_context)
-        if request.method == "POST" and answer.status_code == 302:
+        if answer.status_code == 302:
             session.password_changed(request)
+        elif "old_password" in getattr(answer, "context_data", {})["form"].errors:
+            session.refused(request)
         return answer
 
     def get_urls(self) -> list[URLPattern | URLResolver]:

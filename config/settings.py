@@ -245,6 +245,7 @@ MIDDLEWARE = [
     "gateway.admin.session.OfficeSession",
     "gateway.api.middleware.XFrameOptions",
 ]
+CSRF_FAILURE_VIEW = "gateway.api.missing.no_token"
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
 APPEND_SLASH = False

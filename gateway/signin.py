@@ -20,6 +20,7 @@ from django.db.models import Q
 
 from gateway import audit, clock, totp
 from gateway.audit import Actor
+from gateway.identifiers import row_id
 from gateway.models import RecoveryCode, SecondFactor, SignIn, ThrottleWindow
 from gateway.rows import execute
 from gateway.secret import Secret
@@ -30,6 +31,8 @@ WINDOW_S: Final = 900
 MOST_TRIES: Final = {"name and address": 6, "name": 30, "address": 100}
 """What is counted together → tries in one window. A name alone has more, so that nobody locks others out easily."""
 RECOVERY_CODES: Final = 10
+OFFERED_FOR: Final = timedelta(minutes=10)
+"""How long a factor can be set up with the secret that was shown."""
 AGENT_CHARS: Final = 200
 SEEN_EVERY: Final = timedelta(minutes=1)
 """How exact ``last_seen_at`` is; each page would otherwise write a row."""
@@ -90,33 +93,43 @@ def has_factor(user: Any) -> bool:
     return SecondFactor.objects.filter(user=user.pk, confirmed_at__isnull=False).exists()
 
 
-def offer_factor(user: Any) -> Secret:
-    """The secret of a factor that is being set up: the same one until a first code confirms it."""
-    row = SecondFactor.objects.filter(user=user.pk).first()
-    if row is not None and row.confirmed_at is None:
-        return vault().open(row.secret_sealed, row.pk)
-    if row is not None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A factor that is being set up in one session. ``sealed``: its secret, sealed for ``row``."""
+
+    row: UUID
+    sealed: bytes
+    at: datetime
+
+    @property
+    def secret(self) -> Secret:
+        return vault().open(self.sealed, self.row)
+
+    @property
+    def holds(self) -> bool:
+        return timedelta(0) <= clock.real() - self.at < OFFERED_FOR
+
+
+def offer_factor(user: Any) -> Offer:
+    """A new secret for each set-up: who reads one and waits, has nothing once the owner sets up an app themself."""
+    if has_factor(user):
         raise ValueError("the user has a second factor; remove it first")
-    secret = totp.new_secret()
-    row = SecondFactor(user_id=user.pk)
-    row.secret_sealed = vault().seal(secret, row.pk)
-    row, made = SecondFactor.objects.get_or_create(
-        user_id=user.pk, defaults={"id": row.pk, "secret_sealed": row.secret_sealed}
-    )
-    return secret if made else vault().open(row.secret_sealed, row.pk)
+    row = row_id()
+    return Offer(row=row, sealed=vault().seal(totp.new_secret(), row), at=clock.real())
 
 
 @transaction.atomic
-def confirm_factor(user: Any, text: str, *, by: Actor) -> list[str] | None:
-    """Take the first code of a factor. Returns the recovery codes, which are shown once; None: the code was wrong."""
-    row = SecondFactor.objects.select_for_update().filter(user=user.pk, confirmed_at__isnull=True).first()
-    if row is None:
-        return None
-    step = totp.match(vault().open(row.secret_sealed, row.pk), text, clock.real(), after=row.last_step)
+def confirm_factor(user: Any, offer: Offer, text: str, *, by: Actor) -> list[str] | None:
+    """Take the first code of a factor. Returns the recovery codes, which are shown once; None: the code was wrong, or
+    the offer too old, or there is a factor by now."""
+    step = totp.match(offer.secret, text, clock.real(), after=0) if offer.holds else None
     if step is None:
         return None
-    row.last_step, row.confirmed_at = step, clock.real()
-    row.save(update_fields=["last_step", "confirmed_at"])
+    SecondFactor.objects.filter(user=user.pk, confirmed_at__isnull=True).delete()
+    values = {"id": offer.row, "secret_sealed": offer.sealed, "last_step": step, "confirmed_at": clock.real()}
+    _row, made = SecondFactor.objects.get_or_create(user_id=user.pk, defaults=values)
+    if not made:
+        return None
     audit.record(by, "second factor", user, after={"second factor": "set up"})
     return new_recovery_codes(user, by=by)
 

@@ -29,6 +29,7 @@ from django.utils.translation import gettext as _
 from unfold.admin import ModelAdmin, TabularInline
 
 from gateway import audit, rights
+from gateway.admin import session
 from gateway.api.door import client_ip
 from gateway.models import AuditEntry
 from gateway.rights import Place, Scope
@@ -87,6 +88,8 @@ class Page(ModelAdmin):
     """
 
     sensitive: ClassVar[bool] = False
+    proof: ClassVar[bool] = False
+    """Whether whoever changes a row here shows once more who they are."""
     show_full_result_count = False
     paginator = Bounded
     list_per_page = 50
@@ -196,6 +199,8 @@ class Page(ModelAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        if self.proof and request.method == "POST" and (ask := session.ask_again(request)) is not None:
+            return ask
         answer = super().changeform_view(request, object_id, form_url, extra_context)
         looked = self.sensitive and object_id is not None and request.method == "GET" and answer.status_code == 200
         if looked and (row := self.get_object(request, unquote(str(object_id)))) is not None:
@@ -255,6 +260,10 @@ class OfMerchant(Page):
         """Whether the user may ``verb`` this row; or any at all."""
         found = self.scope(request, verb)
         return bool(found) if row is None else found.covers(self.place(row))
+
+    def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
+        merchant = self.place(row).merchant
+        audit.record(actor(request), action, row, merchant=merchant, **told)  # type: ignore[arg-type]
 
     # --- what Django's admin asks -----------------------------------------------------------------------------------
 

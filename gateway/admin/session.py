@@ -14,16 +14,22 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from gateway import audit, clock, signin
 from gateway.api.door import client_ip
+from gateway.masking import looks_like_pan
 from gateway.models import SignIn
 
 FRESH: Final = timedelta(minutes=10)
 """How long a proof of identity is good for tokens, keys and secrets."""
+FULL_NUMBER: Final = gettext_lazy(
+    "That is a whole card number, which is neither looked for nor kept. Search for its last four digits instead."
+)
 SIGN_IN: Final = "sign_in"
 FRESH_AT: Final = "fresh_at"
 HERE: Final = "/admin/"
@@ -41,6 +47,21 @@ class OfficeSession:
             messages.info(request, _("You were signed out. Sign in again to go on."))
         return self.get_response(request)
 
+    def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
+        """What no page can be asked, is asked of none: NUL, which no column holds, and whole card numbers."""
+        if not request.path.startswith(HERE):
+            return None
+        sent = [*request.GET.lists(), *request.POST.lists()]
+        if any("\0" in text for name, values in sent for text in (name, *values)) or "\0" in request.path:
+            raise BadRequest("a NUL character was sent")
+        numbers = [name for name, values in request.GET.lists() if any(map(_is_card_number, values))]
+        if request.method != "GET" or not numbers:
+            return None
+        # Nothing may repeat the number: not the page, and not its address.
+        messages.warning(request, FULL_NUMBER)
+        rest = [(name, value) for name, values in request.GET.lists() if name not in numbers for value in values]
+        return HttpResponseRedirect(f"{request.path}?{urlencode(rest)}" if rest else request.path)
+
     def _holds(self, request: HttpRequest) -> bool:
         row = SignIn.objects.filter(pk=request.session.get(SIGN_IN), user=request.user.pk).first()
         if row is None:
@@ -53,6 +74,10 @@ class OfficeSession:
         return signin.seen(row)
 
 
+def _is_card_number(text: str) -> bool:
+    return looks_like_pan("".join(text.split()).replace("-", ""))
+
+
 def remember(request: HttpRequest, *, second_factor: bool) -> SignIn:
     """Tie the session to a row of its own."""
     agent = request.headers.get("User-Agent", "")
@@ -62,8 +87,10 @@ def remember(request: HttpRequest, *, second_factor: bool) -> SignIn:
 
 
 def factor_set_up(request: HttpRequest) -> None:
-    """The session's user has typed a first code of an app."""
+    """The session's user has typed a first code of an app. Sessions that a password alone began end."""
     SignIn.objects.filter(pk=request.session.get(SIGN_IN)).update(second_factor=True)
+    others = SignIn.objects.filter(user=request.user.pk, second_factor=False)
+    signin.end(others.exclude(pk=request.session.get(SIGN_IN)), by=request.user.get_username())
 
 
 def current(request: HttpRequest) -> SignIn | None:
@@ -76,10 +103,26 @@ def sign_out(request: HttpRequest) -> None:
         signin.end(SignIn.objects.filter(pk=row.pk), by=request.user.get_username())
 
 
+def locked(request: HttpRequest) -> HttpResponse | None:
+    """Count a try to show who one is; the same page with the time of the next try when there were too many."""
+    try:
+        signin.count_try(request.user.get_username(), client_ip(request))
+    except signin.LockedOut as found:
+        messages.error(request, _("Too many tries. The next may be made at %s.") % f"{found.until:%H:%M} UTC")
+        return HttpResponseRedirect(request.path)
+    return None
+
+
+def refused(request: HttpRequest) -> None:
+    """A password that was none, for the trail."""
+    audit.record(audit.Actor(name=request.user.get_username(), ip=client_ip(request)), "refused", request.user)
+
+
 def password_changed(request: HttpRequest) -> None:
     """The password was changed: sessions elsewhere end, and the trail has it."""
     others = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(SIGN_IN))
     signin.end(others, by=request.user.get_username())
+    signin.forgive(request.user.get_username(), client_ip(request))
     by = audit.Actor(name=request.user.get_username(), ip=client_ip(request))
     audit.record(by, "set password", request.user)
 

@@ -5,10 +5,12 @@ Between password and code nobody is signed in: the session holds who is on their
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 import qrcode
 import qrcode.image.svg
@@ -34,6 +36,7 @@ from gateway.api.door import client_ip
 from gateway.secret import Secret
 
 PENDING: Final = "signing_in"
+OFFERED: Final = "offered_factor"
 PENDING_FOR: Final = timedelta(minutes=10)
 BACKEND: Final = "gateway.rights.ByGrant"
 ISSUER: Final = "Tollhouse"
@@ -205,12 +208,12 @@ def set_up_factor(site: Any, request: HttpRequest) -> HttpResponse:
     form = CodeForm(request.POST or None)
     if request.method == "POST" and form.is_valid() and (codes := _confirmed(request, user, form)) is not None:
         signin.forgive(user.get_username(), client_ip(request))
-        if signed_in:
-            session.factor_set_up(request)
-        else:
+        request.session.pop(OFFERED, None)
+        if not signed_in:
             _sign_in(request, user, onward, factor="code")
+        session.factor_set_up(request)
         return show_codes(site, request, codes, onward)
-    secret = signin.offer_factor(user)
+    secret = _offered(request, user).secret
     answer = _asking(
         site, request, form, title=_("Set up your authenticator app"),
         text=_("Scan the picture with an authenticator app, or type the key into it. Then type the code it shows."),
@@ -218,6 +221,21 @@ def set_up_factor(site: Any, request: HttpRequest) -> HttpResponse:
     )  # fmt: skip
     answer["Cache-Control"] = "no-store"
     return answer
+
+
+def _offered(request: HttpRequest, user: User) -> signin.Offer:
+    """The factor that this session sets up: the one that was shown here a moment ago, or a new one."""
+    kept = request.session.get(OFFERED)
+    if kept and kept["user"] == user.pk:
+        sealed, at = b64decode(kept["sealed"]), datetime.fromtimestamp(kept["at"], tz=UTC)
+        found = signin.Offer(row=UUID(kept["row"]), sealed=sealed, at=at)
+        if found.holds:
+            return found
+    made = signin.offer_factor(user)
+    request.session[OFFERED] = {
+        "user": user.pk, "row": made.row.hex, "sealed": b64encode(made.sealed).decode(), "at": made.at.timestamp(),
+    }  # fmt: skip
+    return made
 
 
 def _confirmed(request: HttpRequest, user: User, form: forms.Form) -> list[str] | None:
@@ -228,8 +246,8 @@ def _confirmed(request: HttpRequest, user: User, form: forms.Form) -> list[str] 
         form.add_error("code", _locked(locked))
         return None
     codes = signin.confirm_factor(
-        user, form.cleaned_data["code"], by=audit.Actor(name=user.get_username(), ip=ip)
-    )  # fmt: skip
+        user, _offered(request, user), form.cleaned_data["code"], by=audit.Actor(name=user.get_username(), ip=ip)
+    )
     if codes is None:
         form.add_error("code", _("This is not the code that the app shows now. Is the clock of your phone right?"))
     return codes

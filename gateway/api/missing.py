@@ -45,6 +45,8 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    if _is_browser(request) and not is_api(request.path):
+        return render(request, "400.html", status=400)
     return plain_answer(400, "200.300.404", "the request could not be read")
 
 
@@ -52,6 +54,11 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
     if _is_browser(request) and not is_api(request.path):
         return render(request, "403.html", status=403)
     return plain_answer(403, "800.900.300")
+
+
+def no_token(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """A form without the token that every form of ours has."""
+    return forbidden(request)
 
 
 def _is_browser(request: HttpRequest) -> bool:

@@ -53,9 +53,9 @@ def clerk(shop: Shop) -> User:
 def secret(clerk: User) -> Secret:
     """The secret of an app that ``clerk`` has set up, some time ago."""
     found = signin.offer_factor(clerk)
-    assert signin.confirm_factor(clerk, now(found), by=BY)
+    assert signin.confirm_factor(clerk, found, now(found.secret), by=BY)
     SecondFactor.objects.update(last_step=0)
-    return found
+    return found.secret
 
 
 @pytest.fixture
@@ -273,8 +273,9 @@ def test_tries_at_once_are_all_counted(time: Moving) -> None:
 def test_of_two_that_send_one_code_at_once_one_is_in(committed: Shop) -> None:
     """RFC 6238, 5.2: a code is taken once."""
     user = person("clara", Role.CLERK, committed.merchant)
-    secret = signin.offer_factor(user)
-    signin.confirm_factor(user, now(secret), by=BY)
+    offer = signin.offer_factor(user)
+    secret = offer.secret
+    signin.confirm_factor(user, offer, now(secret), by=BY)
     SecondFactor.objects.update(last_step=0)
     code = now(secret)
     found = at_once(*times(4, lambda: signin.check_factor(user, code)))
@@ -389,3 +390,97 @@ def test_a_link_that_nobody_made_opens_nothing(client: Client, db: None, address
     """Goals: no 500."""
     assert client.get(address).status_code == 404
     assert client.post(address, {"password1": PASSWORD, "password2": PASSWORD}).status_code == 404
+
+
+# --- what was found in use --------------------------------------------------------------------------------------------
+
+
+def key_shown(page: HttpResponse) -> Secret:
+    """The key of the app, as the page writes it in groups of four."""
+    found = re.search(r"(?:[A-Z2-7]{4} ){4,}[A-Z2-7]{1,4}", page.content.decode())
+    assert found
+    return Secret(found[0].replace(" ", ""))
+
+
+def test_a_factor_is_set_up_with_a_secret_of_its_own_session(clerk: User, time: Moving) -> None:
+    """Found in use: who once knew the password read the same secret as the owner, and waited."""
+    thief, owner = signed_in(clerk), signed_in(clerk)
+    stolen, own = key_shown(thief.get(SET_UP)), key_shown(owner.get(SET_UP))
+    assert stolen.reveal() != own.reveal()
+    assert key_shown(owner.get(SET_UP)).reveal() == own.reveal()
+    assert owner.post(SET_UP, {"code": now(stolen)}).status_code == 422
+    assert "recovery codes" in owner.post(SET_UP, {"code": now(own)}).content.decode()
+    assert is_in(owner)
+    assert not is_in(thief)
+    assert signin.check_factor(clerk, now(stolen)) is None
+
+
+def test_a_secret_that_was_shown_is_good_for_ten_minutes(clerk: User, time: Moving) -> None:
+    """A page that was left open is no key for later."""
+    client = signed_in(clerk)
+    shown = key_shown(client.get(SET_UP))
+    time.shift(timedelta(minutes=11))
+    session = client.session
+    session["fresh_at"] = clock.real().timestamp()
+    session.save()
+    assert client.post(SET_UP, {"code": now(shown)}).status_code == 422
+    assert not SecondFactor.objects.exists()
+    assert key_shown(client.get(SET_UP)).reveal() != shown.reveal()
+
+
+def test_a_password_is_not_guessed_inside_a_session(clerk: User, time: Moving) -> None:
+    """Found in use: forty tries of the old password, no lock and no trace."""
+    client = signed_in(clerk)
+    form = {"old_password": "wrong", "new_password1": "Tollhouse-4711-x", "new_password2": "Tollhouse-4711-x"}
+    for _ in range(8):
+        client.post("/admin/password_change/", form)
+    assert AuditEntry.objects.filter(action="refused", subject_id=str(clerk.pk)).count() == 6
+    page = client.post("/admin/password_change/", {**form, "old_password": PASSWORD}, follow=True)
+    assert "Too many tries" in page.content.decode()
+    clerk.refresh_from_db()
+    assert clerk.check_password(PASSWORD)
+    time.shift(timedelta(minutes=15))
+    session = signed_in(clerk)
+    assert session.post("/admin/password_change/", {**form, "old_password": PASSWORD}).status_code == 302
+
+
+def test_an_address_signs_nobody_out(clerk: User) -> None:
+    """Found in use: GET answered 405 and had ended the session: an image on any page would do."""
+    client = signed_in(clerk)
+    assert is_in(client)
+    assert client.get("/admin/logout/").status_code == 405
+    assert is_in(client)
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("path", [
+    "/admin/gateway/authentication/", "/admin/gateway/auditentry/", "/admin/gateway/registration/",
+    "/admin/gateway/requestlog/", "/admin/gateway/notification/", "/admin/checkout/checkout/", "/admin/autocomplete/",
+    "/admin/gateway/payment/",
+])  # fmt: skip
+def test_a_nul_is_a_clear_no_on_every_page(clerk: User, path: str, method: str) -> None:
+    """Found in use: a 500 on nearly every list."""
+    client = signed_in(clerk)
+    names = ("q", "after", "step__exact", "status", "kind__exact", "term")
+    answer = getattr(client, method)(path, dict.fromkeys(names, "a\x00b"), headers={"accept": "text/html"})
+    assert answer.status_code == 400
+    assert "could not be read" in answer.content.decode()
+
+
+def test_a_whole_card_number_stays_in_no_address(clerk: User) -> None:
+    """Found in use: the search of registrations and of the request log repeated it."""
+    client = signed_in(clerk)
+    for path in ("/admin/gateway/registration/", "/admin/gateway/requestlog/", "/admin/gateway/webhookdelivery/"):
+        for number in ("4200000000000000", "4200 0000 0000 0000"):
+            answer = client.get(path, {"q": number, "status": "x", "payment": number})
+            assert answer["Location"] == f"{path}?status=x"
+            assert "last four" in client.get(path).content.decode()
+
+
+def test_a_form_without_its_token_gets_a_page_of_ours(clerk: User) -> None:
+    """Found in use: Django's own page."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(clerk)
+    answer = client.post("/admin/again/", {"proof": "x"}, headers={"accept": "text/html"})
+    assert answer.status_code == 403
+    assert "This page is not for you" in answer.content.decode()
