@@ -36,11 +36,13 @@ def record(
     *,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
+    merchant: UUID | None = None,
 ) -> None:
-    """Write one entry, in the transaction of the change it tells of. Whose it is, the subject tells."""
+    """Write one entry, in the transaction of the change it tells of. Whose it is, the subject tells; or ``merchant``,
+    where the subject knows its own in another way."""
     record_of(
         by, action, subject._meta.model_name or "", str(subject.pk), before=before, after=after,
-        merchant=place_of(subject).merchant,
+        merchant=merchant or place_of(subject).merchant,
     )  # fmt: skip
 
 

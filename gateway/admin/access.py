@@ -95,6 +95,7 @@ class AccessTokenAdmin(OfMerchant):
     writes = (RIGHT,)
     list_display = ("name", "hint", "merchant", "channel", "rights_of", "state", "last_used_at", "last_used_ip")
     list_select_related = ("merchant", "channel")
+    sensitive = True
     list_filter = ("merchant",)
     search_fields = ("name", "hint")
     search_help_text = gettext_lazy("Name, or the last four characters")

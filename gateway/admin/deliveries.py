@@ -114,6 +114,7 @@ class WebhookDeliveryAdmin(ReadOnly):
         row = self._one(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
+        self.record(request, "view", row)
         attempts = list(WebhookAttempt.objects.filter(delivery=row.pk).order_by("id")[:SIZE])
         context = {
             **self.admin_site.each_context(request), "title": f"{row.kind} {row.action}", "opts": self.opts,

@@ -81,6 +81,7 @@ class RegistrationAdmin(ReadOnly):
         if request.method != "GET":
             raise PermissionDenied
         row = self._one(request, object_id)
+        self.record(request, "view", row)
         shown = row.details.get(row.means, {}).items()
         details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
         context = {
@@ -192,6 +193,7 @@ class RequestLogAdmin(ReadOnly):
         row = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404
+        self.record(request, "view", row)
         payment = Payment.objects.filter(pk=row.payment).first() if row.payment else None
         sent = [(str(name), str(value)) for name, value in row.parameters or []]
         context = {

@@ -19,7 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from gateway import brands, identifiers, rights
+from gateway import brands, clock, identifiers, rights
 from gateway.admin import exports, follow_ups, picture
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import curls_of, json_text, pill, tone_of
@@ -134,6 +134,7 @@ class PaymentAdmin(ReadOnly):
         payment = self._payment(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
+        self.record(request, "view", payment)
         story = story_of(payment)
         told = payment_object(payment)
         told.pop("redirect", None)
@@ -216,7 +217,8 @@ def _waiting(request: HttpRequest) -> int:
     scope = rights.scope(request.user, "gateway.approve_payment")
     if not scope:
         return 0
-    rows = Approval.objects.filter(state=Approval.State.ASKED).exclude(asked_by=request.user.pk)
+    open_ = Approval.objects.filter(state=Approval.State.ASKED, expires_at__gt=clock.real())
+    rows = open_.exclude(asked_by=request.user.pk)
     return rows.filter(scope.where("merchant", "payment__channel"))[:100].count()
 
 

@@ -134,7 +134,7 @@ def moved_alone(name: str, chain: Chain) -> Decimal:
     rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
     subjects = [str(member.id) for member in chain.members]
     sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor=name, after__alone=True)
-    ids = {str(after["payment"]) for after in sent.values_list("after", flat=True)}
+    ids = {(after or {}).get("payment") for after in sent.values_list("after", flat=True)}
     moved = (member.amount for member in chain.members
              if member.id.hex in ids and member.status != Status.DECLINED)  # fmt: skip
     return sum(moved, Decimal(0))

@@ -13,8 +13,8 @@ import pytest
 from django.test import Client
 from django.test.utils import override_settings
 
-from gateway import work
-from gateway.models import Approval, AuditEntry, BackgroundWork, Payment, Registration, RequestLog
+from gateway import clock, work
+from gateway.models import Approval, AuditEntry, BackgroundWork, Grant, Payment, Registration, RequestLog
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
@@ -243,3 +243,48 @@ def test_a_card_number_that_a_merchant_wrote_into_free_text_is_read_by_nobody(
     assert "order 545454******5454" in file
     assert "memo 4111 11** **** 1111" in file
     assert other not in file
+
+
+def test_looking_at_what_is_sensitive_leaves_an_entry(clara: Client, shop: Shop) -> None:
+    """Found in use: docs/back-office.md promised every look, and most left none."""
+    paid = shop.api.pay(createRegistration="true")
+    logged = RequestLog.objects.get(payment=paid.id)
+    pages = {
+        "payment": page_of(paid.id), "requestlog": f"/admin/gateway/requestlog/{logged.pk}/change/",
+        "registration": f"/admin/gateway/registration/{paid.body['registrationId']}/change/",
+    }  # fmt: skip
+    for address in pages.values():
+        assert clara.get(address).status_code == 200, address
+    developer = signed_in(person("dora", "developer", shop.merchant))
+    assert developer.get(f"/admin/gateway/accesstoken/{shop.token.pk}/change/").status_code == 200
+    seen = AuditEntry.objects.filter(action="view").values_list("subject", "actor")
+    assert set(seen) == {(subject, "clara") for subject in pages} | {("accesstoken", "dora")}
+    assert not AuditEntry.objects.filter(action="view", merchant=None).exists()
+
+
+def test_a_file_is_not_fetched_once_the_right_to_its_rows_is_gone(shop: Shop, stranger: Shop, tmp_path: Path) -> None:
+    """Found in use: who had lost a merchant still fetched that merchant's payments."""
+    user = person("both", "clerk", shop.merchant, stranger.merchant)
+    both = signed_in(user)
+    shop.api.pay()
+    stranger.api.pay()
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        both.post(f"{LIST}export/", {"format": "csv"})
+        work.run(None)
+        file = f"/admin/gateway/backgroundwork/{BackgroundWork.objects.get().pk}/file/"
+        assert both.get(file).status_code == 200
+        lost = Grant.objects.get(user=user, merchant=stranger.merchant)
+        lost.delete()
+        assert both.get(file).status_code == 403
+        Grant.objects.create(user=user, role="manager", division=shop.merchant.division)
+        assert both.get(file).status_code == 200
+
+
+def test_a_request_that_nobody_decided_in_time_waits_no_more(clara: Client, max_: Client, shop: Shop) -> None:
+    """Found in use: the banner counted it for ever, and the list was empty."""
+    form = form_of(shop.api.pay().id, "RF")
+    clara.post(form, {"key": key_in(clara.get(form)), "amount": "92.00"})
+    waits = "1 request waits for your decision"
+    assert waits in max_.get(LIST).content.decode()
+    Approval.objects.update(expires_at=clock.real())
+    assert waits not in max_.get(LIST).content.decode()
