@@ -19,7 +19,7 @@ from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db import models
+from django.db import models, transaction
 from django.forms import BaseModelFormSet, ModelForm
 from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
@@ -29,7 +29,7 @@ from django.utils.translation import gettext as _
 from unfold.admin import ModelAdmin, TabularInline
 
 from gateway import audit, rights
-from gateway.admin import session
+from gateway.admin import session, stale
 from gateway.api.door import client_ip
 from gateway.models import AuditEntry
 from gateway.rights import Place, Scope
@@ -95,6 +95,7 @@ class Page(ModelAdmin):
     list_per_page = 50
     list_max_show_all = 200
     compressed_fields = True
+    change_form_before_template = "admin/seen.html"
     warn_unsaved_form = True
 
     def right(self, verb: str) -> str:
@@ -102,6 +103,9 @@ class Page(ModelAdmin):
         return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
 
     # --- rows -------------------------------------------------------------------------------------------------------
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return stale.guarded(super().get_form(request, obj, change, **kwargs), request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Only what the list's own filters ask. Django allows every column of the row itself, and so the address of a
@@ -201,7 +205,12 @@ class Page(ModelAdmin):
     ) -> HttpResponse:
         if self.proof and request.method == "POST" and (ask := session.ask_again(request)) is not None:
             return ask
-        answer = super().changeform_view(request, object_id, form_url, extra_context)
+        with transaction.atomic():
+            seen = stale.mark(self, request, object_id)
+            if request.method == "POST" and request.POST.get("seen", seen) != seen:
+                stale.refuse(self, request, object_id)
+            context = {"seen": seen, **(extra_context or {})}
+            answer = super().changeform_view(request, object_id, form_url, context)
         looked = self.sensitive and object_id is not None and request.method == "GET" and answer.status_code == 200
         if looked and (row := self.get_object(request, unquote(str(object_id)))) is not None:
             self.record(request, "view", row)

@@ -9,6 +9,7 @@ import html
 import re
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,6 +45,7 @@ from tests.support import settlement
 from tests.support.database import statements
 from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
 SET = {"key": "EVERYDAY", "declineFrom": 50, "rules": [
@@ -483,3 +485,42 @@ def test_whoever_asked_is_told_of_the_decision(boss: Client, shop: Shop) -> None
     assert f"/admin/gateway/approval/{asked.pk}/change/" in page
     assert "Rejected" in page
     assert f"/admin/gateway/approval/{asked.pk}/change/" not in boss.get("/admin/").content.decode()
+
+
+# --- two at once ------------------------------------------------------------------------------------------------------
+
+
+def seen_in(page: Any) -> str:
+    found = re.search(r'name="seen" value="([0-9a-f]+)"', page.content.decode())
+    assert found
+    return found[1]
+
+
+def test_a_form_that_was_opened_earlier_overwrites_nothing_unasked(shop: Shop) -> None:
+    """Found in use: two tabs of one channel; what the first had saved was gone with the second, without a word."""
+    one = signed_in(person("anna", Role.MANAGER, shop.merchant))
+    two = signed_in(person("bert", Role.MANAGER, shop.merchant))
+    path = f"/admin/gateway/channel/{shop.channel.pk}/change/"
+    form = channel_form(shop)
+    marks = [seen_in(client.get(path)) for client in (one, two)]
+    assert one.post(path, form | {"refuse_duplicates": "on", "seen": marks[0]}).status_code == 302
+    late = two.post(path, form | {"brands": "VISA", "seen": marks[1]})
+    shop.channel.refresh_from_db()
+    assert (late.status_code, shop.channel.refuse_duplicates, shop.channel.brands) == (200, True, [])
+    assert "Changed meanwhile (anna, " in late.content.decode()
+    assert two.post(path, form | {"brands": "VISA", "seen": seen_in(late)}).status_code == 302
+    shop.channel.refresh_from_db()
+    assert (shop.channel.refuse_duplicates, shop.channel.brands) == (False, ["VISA"])
+
+
+def test_of_two_forms_at_the_same_moment_one_is_asked_again(committed: Shop) -> None:
+    """As a race: the row is locked from the comparison to the end."""
+    clients = [signed_in(person(name, Role.MANAGER, committed.merchant)) for name in ("anna", "bert")]
+    path = f"/admin/gateway/channel/{committed.channel.pk}/change/"
+    form = channel_form(committed)
+    marks = [seen_in(client.get(path)) for client in clients]
+
+    def send(which: int) -> int:
+        return int(clients[which].post(path, form | {"name": f"by {which}", "seen": marks[which]}).status_code)
+
+    assert sorted(at_once(partial(send, 0), partial(send, 1))) == [200, 302]
