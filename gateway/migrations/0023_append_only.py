@@ -8,7 +8,7 @@ _TABLES = ("gateway_paymentevent", "gateway_auditentry")
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0019_risk_trials")]
+    dependencies: ClassVar = [("gateway", "0022_processor_events")]
 
     operations: ClassVar = [
         migrations.RunSQL(
