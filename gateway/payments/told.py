@@ -21,7 +21,6 @@ from gateway.connectors.port import AcquirerReply
 from gateway.models import Merchant, Payment
 from gateway.money import amount_text
 from gateway.payments import store
-from gateway.payments.chain import Chain
 from gateway.payments.follow_up import BUSY, MAX_TRIES, FollowUpRequest, decided, new_follow_up, read_chain
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.refusal import Refused
@@ -29,7 +28,6 @@ from gateway.payments.request import Trace
 from gateway.rows import Write
 
 Alongside = Callable[[Write, Payment], None]
-Look = Callable[[Chain], None]
 
 _ENTERED: Final = Catalogue(FOLLOW_UP.structures[1:], FOLLOW_UP.rules, elsewhere=structures.KNOWN_STRUCTURES)
 """What a follow-up by API takes, without the entity: whoever enters one has found the payment already."""
@@ -51,16 +49,13 @@ def enter(
     reason: str = "",
     at: datetime | None = None,
     seen: int | None = None,
-    look: Look | None = None,
     alongside: Alongside | None = None,
 ) -> Payment:
     """Enter a ``kind`` (CB, CR) that follows ``target`` and return its payment, approved by ``reply``.
 
-    ``origin``: where it comes from, for the request log. ``look``: is shown the chain that the decision is made on, and
-    may raise; whatever begins in that chain afterwards makes it be read, and shown, again. ``seen``: the first
-    payment's count of follow-ups when the asker looked at the chain. ``alongside``: what the door writes in the same
-    statement. ``at``: the merchant's clock. Raises Refused with the code of the table, Invalid and Overtaken; then
-    nothing was written.
+    ``origin``: where it comes from, for the request log. ``alongside``: what the door writes in the same statement.
+    ``at``: the merchant's clock. ``seen``: the first payment's count of follow-ups when the asker looked at the chain.
+    Raises Refused with the code of the table, Invalid and Overtaken; then nothing was written.
     """
     now = at or clock.now(merchant)
     pairs = [("paymentType", kind), ("amount", amount_text(amount)), ("currency", currency)]
@@ -79,8 +74,6 @@ def enter(
             raise Refused(operation.unknown, status=404)
         if seen is not None and chain.first.follow_ups != seen:
             raise Overtaken
-        if look is not None:
-            look(chain)
         decision = decided(operation, chain, found, parameters)
         if decision.code:
             raise Refused(decision.code)

@@ -211,6 +211,17 @@ def chargeback(payment: Payment, **changes: str) -> dict[str, str]:
     return line(payment, **{**usual, **changes})
 
 
+@pytest.mark.parametrize("ident", ["D-1", ""])
+def test_a_chargeback_that_two_lines_tell_of_is_entered_once_and_found(shop: Shop, ident: str) -> None:
+    """In one file, and in the next one; with the institute's id of the line and without any."""
+    payment, of = payment_of(shop.api.pay().id), institute()
+    take_in(csv([chargeback(payment, SettlementTxId=ident)] * 2), of)
+    take_in(csv([chargeback(payment, SettlementTxId=ident)], end="# sent again\r\n"), of)
+    case = Chargeback.objects.get()
+    assert set(SettlementRecord.objects.values_list("chargeback", flat=True)) == {case.pk}
+    assert list(Finding.objects.values_list("kind", flat=True)) == ["TWICE", "TWICE"]
+
+
 def test_two_chargebacks_of_one_payment_are_told_apart_by_the_ids_of_their_lines(shop: Shop) -> None:
     payment = payment_of(shop.api.pay().id)
     take_in(csv([chargeback(payment), chargeback(payment, SettlementTxId="D-2")]), institute())
@@ -222,8 +233,9 @@ def test_two_chargebacks_of_one_payment_are_told_apart_by_the_ids_of_their_lines
     "changes, why",
     [
         ({"Currency": "USD", "SettlementFxRate": "1", "SettlementCurrency": "EUR"}, "it is in USD, the payment in EUR"),
-        ({"SettlementStatus": "FAILED"}, "the institute says that it failed"),
-        ({"Cashflow": "POS"}, "it flows POS, such a line flows NEG"),
+        ({"SettlementStatus": "FAILED"}, "its status is FAILED"),
+        ({"Cashflow": "POS"}, "it flows POS, such a line NEG"),
+        ({"ReasonCode": "000.100.211"}, "000.100.211 is no reason of a chargeback"),
         ({"Amount": "99999999999.00"}, "amount"),
     ],
 )
@@ -236,6 +248,14 @@ def test_a_chargeback_that_cannot_be_entered_as_it_stands_is_a_finding(
     assert take_in(csv([chargeback(payment, **changes), chargeback(other)]), institute()).state == "DONE"
     assert why in Finding.objects.get(kind="NOT_BOOKED").found
     assert [case.disputed for case in Chargeback.objects.all()] == [other.pk]
+
+
+def test_a_chargeback_of_no_reason_that_a_clerk_links_is_a_finding_too(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    take_in(csv([chargeback(payment, ConnectorTxId1="UNKNOWN", ReasonCode="000.100.212")]), institute())
+    exceptions.link(SettlementRecord.objects.select_related("file").get(), payment, BY)
+    assert Finding.objects.get().kind == "NOT_BOOKED"
+    assert not Chargeback.objects.exists()
 
 
 def test_a_payment_that_a_later_line_has_settled_is_found_when_an_earlier_one_is_linked(shop: Shop) -> None:
