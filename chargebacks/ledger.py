@@ -24,7 +24,7 @@ from gateway.connectors.port import AcquirerReply
 from gateway.models import AuditEntry, Payment, Status
 from gateway.money import Money
 from gateway.payments.refusal import Refused
-from gateway.payments.told import Overtaken, enter
+from gateway.payments.told import enter
 from gateway.rows import Write
 
 SUCCESS_TEST: Final = "000.100.110"
@@ -53,15 +53,12 @@ def charge_back(
     respond_by: date | None = None,
     reference: str = "",
     line: UUID | None = None,
-    seen: int | None = None,
     alongside: Alongside | None = None,
 ) -> Chargeback:
     """Enter a chargeback of ``disputed`` and return its case. What a representment won is charged back a second time.
 
-    ``line``: what the acquirer told, once. ``seen``: the chain's count of follow-ups when the asker looked at it; it is
-    compared and raised in one statement, so of two who looked at the same the second is Overtaken. ``alongside``: what
-    the asker writes in the same statement. Raises Refused (a code of the table of operations), ToldBefore, Invalid for
-    an amount that no payment has, Overtaken, and ValueError for a reason that is none.
+    ``line``: what the acquirer told, once. ``alongside``: what the asker writes in the same statement. Raises Refused
+    (a code of the table of operations), ToldBefore, and ValueError for a reason that is none.
     """
     reason = reason or NO_REASON
     if not is_reason(reason):
@@ -79,7 +76,7 @@ def charge_back(
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {words(reason)}"}
         _with(write, row, row.id, "chargeback", after, by, line, alongside)
 
-    payment = _entered("CB", target, disputed, amount, reply, source, line, reason=reason, seen=seen, write=write_more)
+    payment = _entered("CB", target, disputed, amount, reply, source, line, reason=reason, write=write_more)
     return Chargeback.objects.select_related("merchant").get(pk=payment.id)
 
 
@@ -137,14 +134,14 @@ def standing_case(disputed: Payment, amount: Decimal | None = None) -> Chargebac
 
 def _entered(
     kind: str, target: Payment, disputed: Payment, amount: Decimal, reply: AcquirerReply, source: Chargeback.Source,
-    line: UUID | None, *, reason: str = "", seen: int | None = None, write: Alongside,
+    line: UUID | None, *, reason: str = "", write: Alongside,
 ) -> Payment:  # fmt: skip
     if line is not None and (known := Told.objects.filter(pk=line).first()) is not None:
         raise ToldBefore(known.payment)
     try:
         return enter(
             kind, target.id, disputed.merchant, amount, disputed.currency, reply, origin=f"chargeback by {source}",
-            reason=reason, seen=seen, alongside=write,
+            reason=reason, alongside=write,
         )  # fmt: skip
     except IntegrityError:
         known = Told.objects.filter(pk=line).first() if line is not None else None
@@ -192,6 +189,5 @@ def _success(payment: Payment) -> str:
 
 
 __all__ = [
-    "NOTHING_TO_REVERSE", "Overtaken", "Refused", "ToldBefore", "charge_back", "reverse", "simulate_outcome",
-    "standing_case",
+    "NOTHING_TO_REVERSE", "Refused", "ToldBefore", "charge_back", "reverse", "simulate_outcome", "standing_case",
 ]  # fmt: skip

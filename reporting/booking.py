@@ -10,18 +10,16 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 
 from chargebacks import ledger
-from chargebacks.checklist import is_reason
 from chargebacks.models import Chargeback, Told
 from gateway import audit, clock, results
-from gateway.catalogue.errors import Invalid
 from gateway.models import Payment
 from gateway.payments.refusal import Refused
 from gateway.rows import Write
-from reporting.layout import CHARGEBACKS, usual_cashflow
-from reporting.models import ACTIVE, Finding, Match, Matching, RecordType, SettlementFile, SettlementRecord
+from reporting.layout import CHARGEBACKS
+from reporting.models import Finding, Match, Matching, RecordType, SettlementFile, SettlementRecord
 
 RENEW_EVERY: Final = 20
 """Lines between two renewals of the file's lease."""
@@ -47,13 +45,6 @@ def enter(record: SettlementRecord, by: audit.Actor) -> UUID | None:
     """Enter one matched record; the payment it became, or None with a finding that says why not."""
     match = Match.objects.get(record=record, chosen=True, undone_at=None)
     disputed = Payment.objects.select_related("merchant").get(pk=match.payment)
-    if why := _wrong(record, disputed):
-        _find(record, match, "NOT_BOOKED", why)
-        return None
-    if (before := _told_twice(record, disputed)) is not None:
-        _join(record, before)
-        _find(record, match, "TWICE", "another line", "one line")
-        return before
     made: UUID | None
     try:
         if record.record_type == RecordType.CHARGEBACK:
@@ -64,43 +55,11 @@ def enter(record: SettlementRecord, by: audit.Actor) -> UUID | None:
         _join(record, known.payment)
         return known.payment
     except Refused as refused:
-        _find(record, match, "NOT_BOOKED", f"{refused.code} {results.result(refused.code).description}")
-        return None
-    except Invalid as invalid:
-        _find(record, match, "NOT_BOOKED", "; ".join(f"{one.name} {one.message}" for one in invalid.errors))
+        _explain(record, match, f"{refused.code} {results.result(refused.code).description}")
         return None
     if made is None:
-        _find(record, match, "NOT_BOOKED", "there is no chargeback to reverse")
+        _explain(record, match, "there is no chargeback to reverse")
     return made
-
-
-def _wrong(record: SettlementRecord, disputed: Payment) -> str:
-    """What of the line keeps it from being entered as it stands, in words; ''."""
-    usual = usual_cashflow(record.record_type, record.transaction_type)
-    if record.settlement_status == "FAILED":
-        return "its status is FAILED"
-    if record.cashflow != usual:
-        return f"it flows {record.cashflow}, such a line {usual}"
-    if record.currency != disputed.currency:
-        return f"it is in {record.currency}, the payment in {disputed.currency}"
-    if record.reason_code and not is_reason(record.reason_code):
-        return f"{record.reason_code} is no reason of a chargeback"
-    return ""
-
-
-def _told_twice(record: SettlementRecord, disputed: Payment) -> UUID | None:
-    """What an earlier line of the institute was entered as that tells of the same: by its id of the line; where it
-    gives none, by date and reason."""
-    about = Match.objects.filter(ACTIVE, payment=disputed.id, record_type=record.record_type, chosen=True)
-    same = SettlementRecord.objects.filter(
-        pk__in=about.values("record"), institute=record.institute_id, record_type=record.record_type,
-        amount=record.amount, settlement_tx_id=record.settlement_tx_id, chargeback__isnull=False,
-    ).exclude(pk=record.pk)  # fmt: skip
-    # What the ledger itself told of (reporting.entered) has the payment's id, and waits for the institute's line.
-    same = same.exclude(pk=F("chargeback"))
-    if not record.settlement_tx_id:
-        same = same.filter(settlement_date=record.settlement_date, reason_code=record.reason_code)
-    return same.order_by("id").values_list("chargeback", flat=True).first()
 
 
 def _charge_back(record: SettlementRecord, disputed: Payment, by: audit.Actor) -> UUID:
@@ -165,9 +124,8 @@ def _join(record: SettlementRecord, payment: UUID) -> None:
     write.run()
 
 
-def _find(record: SettlementRecord, match: Match, kind: str, found: str, expected: str = "") -> None:
+def _explain(record: SettlementRecord, match: Match, why: str) -> None:
     Finding.objects.get_or_create(
-        record=record, kind=kind, closed_at=None,
-        defaults={"merchant_id": record.merchant_id, "payment": match.payment, "expected": expected,
-                  "found": found[:128], "made_at": clock.real()},
+        record=record, kind="NOT_BOOKED", closed_at=None,
+        defaults={"merchant": record.merchant, "payment": match.payment, "found": why[:128], "made_at": clock.real()},
     )  # fmt: skip

@@ -14,7 +14,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from gateway import audit, clock
-from gateway.masking import kept_note
 from gateway.models import Merchant, Payment, Status
 from reporting import booking, findings
 from reporting.layout import CHARGEBACKS
@@ -108,7 +107,6 @@ def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str 
 
     Raises NotPossible: another merchant's, matched already, or changed by somebody else.
     """
-    note = kept_note(note, NOTE_CHARS)
     if record.state not in OPEN_STATES:
         raise NotPossible(f"the line is {record.state or 'a fee, which no payment is behind'}; undo that first")
     if record.merchant_id not in (None, payment.merchant_id):
@@ -117,14 +115,10 @@ def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str 
         raise NotPossible(f"a chargeback is about a {', '.join(DISPUTABLE)}, not a {payment.payment_type}")
     now = clock.real()
     with transaction.atomic():
-        told: dict[str, Any] = {"merchant_id": payment.merchant_id}
-        if record.merchant_id is None:
-            # The files of days that are over stay what they were: the line stands in that of today.
-            told["assigned_at"] = now
-        _change(record, state=Matching.MATCHED, marked=False, **told)
+        _change(record, state=Matching.MATCHED, marked=False, merchant_id=payment.merchant_id)
         Match.objects.create(
             record=record, payment=payment.id, record_type=record.record_type, chosen=True, rule="clerk",
-            by=by.name[:150], note=note, made_at=now,
+            by=by.name[:150], note=note[:NOTE_CHARS], made_at=now,
         )  # fmt: skip
         findings.of_records([record.id], record.institute_id, now)
         _count(record)
@@ -137,25 +131,24 @@ def mark(record: SettlementRecord, by: audit.Actor, note: str) -> None:
     """No payment is to be looked for; ``note`` says why. Raises NotPossible."""
     if record.state not in OPEN_STATES or record.marked:
         raise NotPossible("only a line that waits can be marked")
-    note = kept_note(note, NOTE_CHARS)
-    if not note:
+    if not note.strip():
         raise NotPossible("note: say why no payment is to be looked for")
     with transaction.atomic():
         _change(record, marked=True)
-        audit.record(by, "mark", record, after={"note": note})
+        audit.record(by, "mark", record, after={"note": note[:NOTE_CHARS]})
 
 
 def undo(record: SettlementRecord, by: audit.Actor) -> None:
-    """Take back a mark, or what the line was matched with, by a clerk or by itself; then it waits again. Raises
-    NotPossible: nothing to undo, or the chargeback is in the ledger, where only a reversal takes it back."""
+    """Take back what a clerk did to this line: a link or a mark. Raises NotPossible: nothing to undo, or the
+    chargeback is in the ledger, where only a reversal takes it back."""
     if record.marked:
         with transaction.atomic():
             _change(record, marked=False)
             audit.record(by, "undo", record, before={"marked": True})
         return
-    linked = Match.objects.filter(ACTIVE, record=record, chosen=True).first()
+    linked = Match.objects.filter(ACTIVE, record=record, chosen=True, rule="clerk").first()
     if linked is None:
-        raise NotPossible("there is nothing to undo")
+        raise NotPossible("there is nothing of a clerk's to undo")
     if record.chargeback is not None:
         raise NotPossible("its chargeback is in the ledger; a reversal takes it back")
     now = clock.real()
@@ -173,16 +166,15 @@ def undo(record: SettlementRecord, by: audit.Actor) -> None:
 
 def close(finding: Finding, by: audit.Actor, note: str) -> None:
     """A finding is dealt with; ``note`` says how. Raises NotPossible."""
-    note = kept_note(note, NOTE_CHARS)
-    if not note:
+    if not note.strip():
         raise NotPossible("note: say how this was dealt with")
     with transaction.atomic():
         done = Finding.objects.filter(pk=finding.pk, closed_at=None).update(
-            closed_at=clock.real(), closed_by=by.name[:150], note=note
+            closed_at=clock.real(), closed_by=by.name[:150], note=note[:NOTE_CHARS]
         )
         if not done:
             raise NotPossible("somebody else has closed it already")
-        audit.record(by, "close", finding, after={"kind": finding.kind, "note": note})
+        audit.record(by, "close", finding, after={"kind": finding.kind, "note": note[:NOTE_CHARS]})
 
 
 def _change(record: SettlementRecord, **changes: Any) -> None:

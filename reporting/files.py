@@ -107,7 +107,7 @@ def _names() -> Sequence[str]:
 def receive(
     stream: BinaryIO, *, name: str, institute: ClearingInstitute, by: audit.Actor, source: SettlementFile.Source
 ) -> SettlementFile:
-    """Take in a file, which reporting.intake will read. ``stream`` can be sought. One that failed before is read on.
+    """Take in a file, which reporting.intake will read. ``stream`` can be sought.
 
     Raises NotReadable for one that is no settlement file (then nothing is kept of it) and SeenBefore.
     """
@@ -115,7 +115,7 @@ def receive(
     _look_through(stream, adapter)
     size, digest = _digest(stream)
     if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
-        return _gone_on_with(known, stream, adapter, by)
+        raise SeenBefore(known)
     file = SettlementFile(
         institute=institute, name=plain(name), sha256=digest, size=size, format=adapter.name,
         time_zone=institute.time_zone, source=source, received_by=by.name[:150], received_at=clock.real(),
@@ -123,38 +123,15 @@ def receive(
     try:
         with transaction.atomic():
             file.save(force_insert=True)
-            _keep(file, stream)
+            stream.seek(0)
+            for number, octets in enumerate(iter(lambda: stream.read(PIECE_BYTES), b"")):
+                piece = FilePiece(file=file, number=number)
+                piece.sealed = seal(octets, piece.id)
+                piece.save(force_insert=True)
             audit.record(by, "receive", file, after={"name": file.name, "institute": institute.name, "size": size})
     except IntegrityError:
         raise SeenBefore(SettlementFile.objects.get(institute=institute, sha256=digest)) from None
     return file
-
-
-def _gone_on_with(file: SettlementFile, stream: BinaryIO, adapter: Format, by: audit.Actor) -> SettlementFile:
-    """A file that failed is read on where it was left, once somebody sends it again; in another format if it is told so
-    by now and nothing of it was read yet. Raises SeenBefore for any other."""
-    state = SettlementFile.State.READING if file.lines else SettlementFile.State.RECEIVED
-    failed = SettlementFile.objects.filter(pk=file.pk, state=SettlementFile.State.FAILED)
-    with transaction.atomic():
-        if (file.lines and adapter.name != file.format) or not failed.update(
-            state=state, format=adapter.name, why="", lease_until=None, finished_at=None,
-            totals={name: value for name, value in file.totals.items() if name != "tries"},
-        ):  # fmt: skip
-            raise SeenBefore(file)
-        FilePiece.objects.filter(file=file).delete()
-        _keep(file, stream)
-        audit.record(by, "receive again", file, before={"why": file.why}, after={"lines": file.lines})
-    file.refresh_from_db()
-    return file
-
-
-def _keep(file: SettlementFile, stream: BinaryIO) -> None:
-    """The bytes, sealed, in the caller's transaction."""
-    stream.seek(0)
-    for number, octets in enumerate(iter(lambda: stream.read(PIECE_BYTES), b"")):
-        piece = FilePiece(file=file, number=number)
-        piece.sealed = seal(octets, piece.id)
-        piece.save(force_insert=True)
 
 
 def _format_of(stream: BinaryIO, institute: ClearingInstitute) -> Format:

@@ -14,7 +14,6 @@ from typing import Final
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError
 
 from gateway import audit, clock, wake
 from gateway.models import Merchant
@@ -75,11 +74,6 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
     except OSError as fault:
         log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
         return False
-    except DatabaseError:
-        raise
-    except Exception:  # a fault of ours with one file must not keep all others waiting
-        log.exception("settlement_file_not_received", file=path.name)
-        return _away(path, "failed", "an internal error; the log has it")
     wake.wake(INTAKE)
     return _away(path, "done")
 

@@ -139,10 +139,7 @@ def summaries(scope: Scope, wanted: Wanted, settlement: UUID | None = None) -> t
     with connection.cursor() as cursor:
         cursor.execute(text, values)
         rows = cursor.fetchall()
-        total = rows[0][0] if rows else 0
-        if not rows and values["offset"]:  # a page behind the last one: how many there are is still told
-            cursor.execute(text, {**values, "offset": 0})
-            total = (cursor.fetchone() or (0,))[0]
+    total = rows[0][0] if rows else 0
     if wanted.page is None and total > MOST_SETTLEMENTS:
         message = f"ends a period with more than {MOST_SETTLEMENTS:,} settlements: ask for pages, or a shorter one"
         raise Invalid([ParameterError(name="date.to", message=message)])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
@@ -21,10 +20,8 @@ from django.utils.translation import gettext as _
 from chargebacks import ledger
 from chargebacks.checklist import NO_REASON, is_reason, words
 from chargebacks.models import Chargeback, Contact
-from gateway import audit, clock, results
+from gateway import audit, results
 from gateway.admin.kit import actor
-from gateway.catalogue.errors import Invalid
-from gateway.masking import kept_note
 from gateway.models import Merchant, Payment
 from gateway.money import amount_text
 from gateway.payments.refusal import Refused
@@ -36,10 +33,6 @@ REASONS: Final = tuple(
 )  # fmt: skip
 
 
-LONGEST: Final = timedelta(days=730)
-"""Until when somebody may answer, at most."""
-
-
 class NotEntered(Exception):
     """A field says what cannot be entered; the text may be shown."""
 
@@ -47,15 +40,12 @@ class NotEntered(Exception):
 def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
     """The form; the right was asked for."""
     fault = ""
+    before = Chargeback.objects.filter(chain=payment.chain).count()
     if request.method == "POST":
         try:
-            case = _entered(request, payment)
+            case = _entered(request, payment, before)
         except NotEntered as refused:
             fault = str(refused)
-        except ledger.Overtaken:
-            fault = _("Something of this payment was changed meanwhile. Look at it before you enter another.")
-        except Invalid as invalid:
-            fault = "; ".join(f"{one.name} {one.message}" for one in invalid.errors)
         except Refused as refused:
             fault = f"{results.result(refused.code).description} ({refused.code})"
         else:
@@ -63,8 +53,7 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[case.pk]))
     context = {
         **page.admin_site.each_context(request), "title": _("Enter a chargeback"), "opts": page.opts,
-        "payment": payment, "fault": fault, "seen": Payment.objects.get(pk=payment.chain).follow_ups,
-        "reasons": [(code, words(code)) for code in REASONS],
+        "payment": payment, "fault": fault, "seen": before, "reasons": [(code, words(code)) for code in REASONS],
         "amount": request.POST.get("amount", amount_text(payment.approved or payment.amount)),
         "reason": request.POST.get("reason", NO_REASON), "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),
@@ -72,11 +61,10 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
     return TemplateResponse(request, "admin/books/by_hand.html", context, status=400 if fault else 200)
 
 
-def _entered(request: HttpRequest, payment: Payment) -> Chargeback:
-    """Raises NotEntered, Overtaken, Invalid and Refused."""
-    seen = request.POST.get("seen", "")
-    if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
-        raise NotEntered(_("The form is not whole. Open it again."))
+def _entered(request: HttpRequest, payment: Payment, before: int) -> Chargeback:
+    """Raises NotEntered and Refused."""
+    if request.POST.get("seen") != str(before):
+        raise NotEntered(_("A chargeback of this payment was entered meanwhile. Look at it before you enter another."))
     text = request.POST.get("amount", "").strip().replace(",", ".")
     whole, dot, cents = text.partition(".")
     if not (whole.isascii() and whole.isdigit() and len(whole) <= 12 and (not dot or (cents.isascii() and
@@ -91,12 +79,9 @@ def _entered(request: HttpRequest, payment: Payment) -> Chargeback:
             respond_by = date.fromisoformat(given)
         except ValueError:
             raise NotEntered(_("Answer by: a day, such as 2030-01-31, or empty.")) from None
-        today = clock.now(payment.merchant).astimezone(ZoneInfo(payment.merchant.time_zone)).date()
-        if not today <= respond_by <= today + LONGEST:
-            raise NotEntered(_("Answer by: a day from today on, within %d days.") % LONGEST.days)
     return ledger.charge_back(
         payment, Decimal(text).quantize(Decimal("0.01")), reason=reason, by=actor(request), respond_by=respond_by,
-        reference=kept_note(request.POST.get("reference", ""), 64), seen=int(seen),
+        reference=request.POST.get("reference", "").strip()[:64],
     )  # fmt: skip
 
 

@@ -33,10 +33,6 @@ _ENTERED: Final = Catalogue(FOLLOW_UP.structures[1:], FOLLOW_UP.rules, elsewhere
 """What a follow-up by API takes, without the entity: whoever enters one has found the payment already."""
 
 
-class Overtaken(Exception):
-    """Another follow-up of the chain began since the asker looked at it; nothing was written."""
-
-
 def enter(
     kind: str,
     target: UUID,
@@ -48,14 +44,12 @@ def enter(
     origin: str,
     reason: str = "",
     at: datetime | None = None,
-    seen: int | None = None,
     alongside: Alongside | None = None,
 ) -> Payment:
     """Enter a ``kind`` (CB, CR) that follows ``target`` and return its payment, approved by ``reply``.
 
     ``origin``: where it comes from, for the request log. ``alongside``: what the door writes in the same statement.
-    ``at``: the merchant's clock. ``seen``: the first payment's count of follow-ups when the asker looked at the chain.
-    Raises Refused with the code of the table, Invalid and Overtaken; then nothing was written.
+    ``at``: the merchant's clock. Raises Refused with the code of the table, and Invalid; then nothing was written.
     """
     now = at or clock.now(merchant)
     pairs = [("paymentType", kind), ("amount", amount_text(amount)), ("currency", currency)]
@@ -72,8 +66,6 @@ def enter(
         found = chain.find(target) if chain is not None else None
         if chain is None or found is None:
             raise Refused(operation.unknown, status=404)
-        if seen is not None and chain.first.follow_ups != seen:
-            raise Overtaken
         decision = decided(operation, chain, found, parameters)
         if decision.code:
             raise Refused(decision.code)

@@ -20,13 +20,13 @@ from django.core.management import CommandError, call_command
 from config.timers import TIMERS
 from gateway import clock
 from gateway.models import Merchant
-from reporting import days, exceptions
+from reporting import days
 from reporting.models import ClearingInstitute, Match, Settlement, SettlementRecord
 from reporting.outgoing import ReconciliationFile
 from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, decimal, markdown
 from tests.support import books
 from tests.support.database import statements
-from tests.support.fixtures import BY, Shop
+from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -298,27 +298,6 @@ def test_a_file_is_made_again_byte_for_byte_whatever_came_later(shop: Shop, wher
     assert target.read_bytes() == before
 
 
-def test_a_line_that_becomes_the_merchants_later_stands_in_the_file_of_that_day(
-    shop: Shop, institute: ClearingInstitute
-) -> None:
-    """The file of the day that is over stays what it was, and can be made again."""
-    payment = books.payment_of(shop.api.pay().id)
-    own = books.settlement(shop, institute)
-    nobodys = books.settlement(shop, institute, institute_merchant_id="unknown", merchant=None, account=None)
-    file = books.file_of(institute)
-    books.record(own, file, settlement_tx_id="TX-1")
-    late = books.record(nobodys, file, settlement_tx_id="TX-2")
-    first = only_file(shop)
-    assert [row["SettlementTxId"] for row in rows_of(first)] == ["TX-1"]
-    exceptions.link(SettlementRecord.objects.select_related("file").get(pk=late.pk), payment, BY)
-    assert days.again(first) == days.path_of(first)
-    merchant = forward(shop, days=1)
-    assert days.run(merchant) == 1
-    second = written(merchant)[-1]
-    assert [(row["SettlementTxId"], row["MatchingStatus"]) for row in rows_of(second)] == [("TX-2", "MATCHED")]
-    assert days.again(second) == days.path_of(second)
-
-
 def test_a_file_that_would_differ_is_not_put_in_its_place(shop: Shop, where: Settlement) -> None:
     record = books.record(where, books.file_of(ClearingInstitute.objects.get()))
     made = only_file(shop)
@@ -378,8 +357,7 @@ def test_many_lines_are_asked_for_a_few_at_a_time(shop: Shop, where: Settlement,
     with statements() as seen:
         blocks = list(days.content(outgoing))
     assert len(blocks) == 4
-    # Three times two at most, and once the lines that became the merchant's later.
-    assert len([sql for sql in seen if "reporting_settlementrecord" in sql]) == 4
+    assert len([sql for sql in seen if "reporting_settlementrecord" in sql]) == 3
     assert [row["SettlementTxId"] for row in rows_of(outgoing)] == [record.settlement_tx_id for record in made]
 
 

@@ -19,7 +19,6 @@ from tests.support.settlement import BY, csv, institute, line, payment_of, take_
 from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
-PAN = "4200000000000000"
 
 
 def states() -> list[str]:
@@ -199,84 +198,6 @@ def test_more_than_can_be_charged_back_is_a_finding_with_the_reason(shop: Shop) 
     take_in(csv([line(payment, ReconciliationType="CHARGEBACK")]), institute())
     found = Finding.objects.get()
     assert (found.kind, found.found[:11]) == ("NOT_BOOKED", "700.400.400")
-
-
-def chargeback(payment: Payment, **changes: str) -> dict[str, str]:
-    usual = {
-        "ReconciliationType": "CHARGEBACK",
-        "Amount": "10.00",
-        "SettlementTxId": "D-1",
-        "ReasonCode": "000.100.222",
-    }
-    return line(payment, **{**usual, **changes})
-
-
-@pytest.mark.parametrize("ident", ["D-1", ""])
-def test_a_chargeback_that_two_lines_tell_of_is_entered_once_and_found(shop: Shop, ident: str) -> None:
-    """In one file, and in the next one; with the institute's id of the line and without any."""
-    payment, of = payment_of(shop.api.pay().id), institute()
-    take_in(csv([chargeback(payment, SettlementTxId=ident)] * 2), of)
-    take_in(csv([chargeback(payment, SettlementTxId=ident)], end="# sent again\r\n"), of)
-    case = Chargeback.objects.get()
-    assert set(SettlementRecord.objects.values_list("chargeback", flat=True)) == {case.pk}
-    assert list(Finding.objects.values_list("kind", flat=True)) == ["TWICE", "TWICE"]
-
-
-def test_two_chargebacks_of_one_payment_are_told_apart_by_the_ids_of_their_lines(shop: Shop) -> None:
-    payment = payment_of(shop.api.pay().id)
-    take_in(csv([chargeback(payment), chargeback(payment, SettlementTxId="D-2")]), institute())
-    assert Chargeback.objects.count() == 2
-    assert not Finding.objects.exists()
-
-
-@pytest.mark.parametrize(
-    "changes, why",
-    [
-        ({"Currency": "USD", "SettlementFxRate": "1", "SettlementCurrency": "EUR"}, "it is in USD, the payment in EUR"),
-        ({"SettlementStatus": "FAILED"}, "its status is FAILED"),
-        ({"Cashflow": "POS"}, "it flows POS, such a line NEG"),
-        ({"ReasonCode": "000.100.211"}, "000.100.211 is no reason of a chargeback"),
-        ({"Amount": "99999999999.00"}, "amount"),
-    ],
-)
-def test_a_chargeback_that_cannot_be_entered_as_it_stands_is_a_finding(
-    shop: Shop, changes: dict[str, str], why: str
-) -> None:
-    """And its file comes to its end: what else is in it is told of."""
-    payment = payment_of(shop.api.pay().id)
-    other = payment_of(shop.api.pay().id)
-    assert take_in(csv([chargeback(payment, **changes), chargeback(other)]), institute()).state == "DONE"
-    assert why in Finding.objects.get(kind="NOT_BOOKED").found
-    assert [case.disputed for case in Chargeback.objects.all()] == [other.pk]
-
-
-def test_a_chargeback_of_no_reason_that_a_clerk_links_is_a_finding_too(shop: Shop) -> None:
-    payment = payment_of(shop.api.pay().id)
-    take_in(csv([chargeback(payment, ConnectorTxId1="UNKNOWN", ReasonCode="000.100.212")]), institute())
-    exceptions.link(SettlementRecord.objects.select_related("file").get(), payment, BY)
-    assert Finding.objects.get().kind == "NOT_BOOKED"
-    assert not Chargeback.objects.exists()
-
-
-def test_a_payment_that_a_later_line_has_settled_is_found_when_an_earlier_one_is_linked(shop: Shop) -> None:
-    payment, of = payment_of(shop.api.pay().id), institute()
-    take_in(csv([line(payment, ConnectorTxId1="UNKNOWN")]), of)
-    take_in(csv([line(payment)]), of)
-    assert not Finding.objects.exists()
-    earlier = SettlementRecord.objects.select_related("file").get(state="NOT_MATCHED")
-    exceptions.link(earlier, payment, BY)
-    assert [(found.kind, found.record_id) for found in Finding.objects.all()] == [("TWICE", earlier.pk)]
-
-
-def test_what_was_matched_by_itself_can_be_taken_back_and_linked_elsewhere(shop: Shop) -> None:
-    wrong, right = payment_of(shop.api.pay().id), payment_of(shop.api.pay().id)
-    take_in(csv([line(wrong)]), institute())
-    record = SettlementRecord.objects.select_related("file").get()
-    exceptions.undo(record, BY)
-    assert (record.state, record.file.matched) == ("NOT_MATCHED", 1)
-    exceptions.link(record, right, BY, f"it is this one, {PAN}\0")
-    linked = Match.objects.get(undone_at=None)
-    assert (linked.payment, PAN in linked.note, "\0" in linked.note) == (right.pk, False, False)
 
 
 def test_chargebacks_by_file_work_in_live(shop: Shop) -> None:
