@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 
 from chargebacks.models import CaseEvent, Chargeback, Reminder
 from chargebacks.states import CLOSED, START, Event, ImpossibleMove, State, after
@@ -186,6 +187,14 @@ def _adopt(merchant: Merchant | None, since: datetime | None) -> int:
     values = {"floor": floor, "limit": AT_ONCE, "merchant": merchant.pk if merchant is not None else None}
     return sum(adopt(Payment.objects.select_related("merchant").get(pk=ident)) for (ident,) in execute(
         _WITHOUT_A_CASE, values))  # fmt: skip
+
+
+def adopt_chain(chain: UUID) -> None:
+    """Cases and moves of one chain that the tick has not come to yet."""
+    told = CaseEvent.objects.filter(payment=OuterRef("pk"))
+    found = Payment.objects.filter(chain=chain, payment_type__in=("CB", "CR"), status=Status.APPROVED)
+    for payment in found.filter(~Exists(told)).select_related("merchant").order_by("id"):
+        adopt(payment)
 
 
 def adopt(payment: Payment, by: str = "") -> bool:

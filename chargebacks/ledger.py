@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -23,8 +24,9 @@ from gateway import audit, clock
 from gateway.connectors.port import AcquirerReply
 from gateway.models import AuditEntry, Payment, Status
 from gateway.money import Money
+from gateway.payments.chain import COUNTED, Chain, worth
 from gateway.payments.refusal import Refused
-from gateway.payments.told import enter
+from gateway.payments.told import Look, enter
 from gateway.rows import Write
 
 SUCCESS_TEST: Final = "000.100.110"
@@ -33,6 +35,8 @@ SUCCESS_LIVE: Final = "000.000.000"
 NOTHING_TO_REVERSE: Final = "700.400.420"
 
 Alongside = Callable[[Write, Payment], None]
+Marks = tuple[UUID | None, UUID | None]
+"""A line, and what it has in common with others that tell of the same."""
 
 
 class ToldBefore(Exception):
@@ -41,6 +45,18 @@ class ToldBefore(Exception):
     def __init__(self, payment: UUID) -> None:
         super().__init__(f"entered before as {payment.hex}")
         self.payment = payment
+
+
+class ToldTwice(ToldBefore):
+    """Another line told of the very same before."""
+
+
+class Known(ToldBefore):
+    """It is in the ledger already, by hand or by API, and no line has told of it yet: the line is joined to it."""
+
+
+class OnItsWay(Exception):
+    """What may be the same has begun by API and has no answer yet."""
 
 
 def charge_back(
@@ -53,12 +69,15 @@ def charge_back(
     respond_by: date | None = None,
     reference: str = "",
     line: UUID | None = None,
+    same: UUID | None = None,
     alongside: Alongside | None = None,
 ) -> Chargeback:
     """Enter a chargeback of ``disputed`` and return its case. What a representment won is charged back a second time.
 
-    ``line``: what the acquirer told, once. ``alongside``: what the asker writes in the same statement. Raises Refused
-    (a code of the table of operations), ToldBefore, and ValueError for a reason that is none.
+    ``line``: what the acquirer told, once; ``same``: what two lines have in common that tell of the same.
+    ``alongside``: what the asker writes in the same statement. Raises Refused (a code of the table of operations),
+    Invalid (an amount that no payment has), ValueError for a reason that is none, and for a line ToldBefore, ToldTwice,
+    Known and OnItsWay.
     """
     reason = reason or NO_REASON
     if not is_reason(reason):
@@ -74,9 +93,9 @@ def charge_back(
             respond_by=respond_by, reference=reference[:64],
         )  # fmt: skip
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {words(reason)}"}
-        _with(write, row, row.id, "chargeback", after, by, line, alongside)
+        _with(write, row, row.id, "chargeback", after, by, (line, same), alongside)
 
-    payment = _entered("CB", target, disputed, amount, reply, source, line, reason=reason, write=write_more)
+    payment = _entered("CB", target, disputed, amount, reply, source, (line, same), reason=reason, write=write_more)
     return Chargeback.objects.select_related("merchant").get(pk=payment.id)
 
 
@@ -87,11 +106,12 @@ def reverse(
     source: Chargeback.Source = Chargeback.Source.HAND,
     by: audit.Actor,
     line: UUID | None = None,
+    same: UUID | None = None,
     alongside: Alongside | None = None,
 ) -> Payment:
     """The money of ``case`` came back, all of it or ``amount``: a CR payment, and the case is won.
 
-    Raises Refused and ToldBefore.
+    ``line``, ``same``, ``alongside``, and what is raised: as of charge_back.
     """
     dispute = Payment.objects.select_related("merchant").get(pk=case.pk)
     came = amount if amount is not None else case.amount - case.recovered
@@ -99,9 +119,9 @@ def reverse(
 
     def write_more(write: Write, row: Payment) -> None:
         after = {"amount": str(came), "currency": row.currency}
-        _with(write, row, case.pk, "reversal", after, by, line, alongside)
+        _with(write, row, case.pk, "reversal", after, by, (line, same), alongside)
 
-    payment = _entered("CR", dispute, dispute, came, reply, source, line, write=write_more)
+    payment = _entered("CR", dispute, dispute, came, reply, source, (line, same), write=write_more)
     payment.merchant = dispute.merchant
     cases.adopt(payment, by.name)
     case.refresh_from_db()
@@ -132,35 +152,87 @@ def standing_case(disputed: Payment, amount: Decimal | None = None) -> Chargebac
     return next((case for case in waiting if case.amount - case.recovered == amount), waiting[0] if waiting else None)
 
 
+def look_for_known(kind: str, disputed: UUID, amount: Decimal, chain: Chain) -> None:
+    """Raise Known for the oldest CB or CR (``kind``) of this amount that no line has told of, about what is
+    ``disputed``; OnItsWay for one that is not answered yet."""
+    alike = [one for one in chain.members if one.payment_type == kind and _about(chain, one) == disputed
+             and one.status in COUNTED and worth(one) == amount]  # fmt: skip
+    told = set(Told.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True))
+    for one in alike:
+        if one.id in told:
+            continue
+        if one.status != Status.APPROVED:
+            raise OnItsWay(f"a {kind} of the same amount has no answer yet")
+        raise Known(one.id)
+
+
+def _about(chain: Chain, payment: Payment) -> UUID | None:
+    """What a CB or CR is about in the end: representments and second chargebacks follow each other."""
+    behind: Payment | None = payment
+    while behind is not None and behind.payment_type in ("CB", "CR") and behind.referenced is not None:
+        behind = chain.find(behind.referenced)
+    return behind.id if behind is not None else None
+
+
+def join(write: Write, payment: UUID, line: UUID, same: UUID | None) -> bool:
+    """Run ``write``, which joins ``line`` to a ``payment`` that is in the ledger; False when the line has changed, or
+    another one was joined to it meanwhile. Raises ToldBefore and ToldTwice."""
+    not_told((line, same))
+    _mark(write, payment, (line, same))
+    try:
+        return write.run()
+    except IntegrityError:
+        not_told((line, same))
+        return False
+
+
+def not_told(marks: Marks) -> None:
+    """Raises ToldBefore and ToldTwice."""
+    line, same = marks
+    told = dict(Told.objects.filter(pk__in=[one for one in marks if one]).values_list("reference", "payment"))
+    if line in told:
+        raise ToldBefore(told[line])
+    if same in told:
+        raise ToldTwice(told[same])
+
+
+def _mark(write: Write, payment: UUID, marks: Marks) -> None:
+    """A line, what it has in common with others, and the payment itself are told of once: unique, all three."""
+    line, same = marks
+    for reference in (line, same, payment):
+        if line is not None and reference is not None:
+            write.insert(Told, reference=reference, payment=payment)
+
+
 def _entered(
     kind: str, target: Payment, disputed: Payment, amount: Decimal, reply: AcquirerReply, source: Chargeback.Source,
-    line: UUID | None, *, reason: str = "", write: Alongside,
+    marks: Marks, *, reason: str = "", write: Alongside,
 ) -> Payment:  # fmt: skip
-    if line is not None and (known := Told.objects.filter(pk=line).first()) is not None:
-        raise ToldBefore(known.payment)
+    not_told(marks)
+    look: Look | None = None
+    if marks[0] is not None:
+        about = disputed.id if kind == "CB" else Chargeback.objects.values_list("disputed", flat=True).get(pk=target.id)
+        look = partial(look_for_known, kind, about, amount)
     try:
         return enter(
             kind, target.id, disputed.merchant, amount, disputed.currency, reply, origin=f"chargeback by {source}",
-            reason=reason, alongside=write,
+            reason=reason, look=look, alongside=write,
         )  # fmt: skip
     except IntegrityError:
-        known = Told.objects.filter(pk=line).first() if line is not None else None
-        if known is None:
-            raise
-        raise ToldBefore(known.payment) from None
+        not_told(marks)
+        raise
 
 
 def _with(
-    write: Write, row: Payment, case: UUID, action: str, after: Mapping[str, str], by: audit.Actor, line: UUID | None,
+    write: Write, row: Payment, case: UUID, action: str, after: Mapping[str, str], by: audit.Actor, marks: Marks,
     alongside: Alongside | None,
 ) -> None:  # fmt: skip
-    """What goes with the payment: the audit entry, the mark that this line was told, what the asker writes."""
+    """What goes with the payment: the audit entry, the marks that this was told, what the asker writes."""
     write.insert(
         AuditEntry, at=clock.real(), actor=by.name[:150], ip=by.ip, action=action, subject="chargeback",
         subject_id=str(case), after=dict(after),
     )  # fmt: skip
-    if line is not None:
-        write.insert(Told, reference=line, payment=row.id)
+    _mark(write, row.id, marks)
     if alongside is not None:
         alongside(write, row)
 
@@ -189,5 +261,6 @@ def _success(payment: Payment) -> str:
 
 
 __all__ = [
-    "NOTHING_TO_REVERSE", "Refused", "ToldBefore", "charge_back", "reverse", "simulate_outcome", "standing_case",
+    "NOTHING_TO_REVERSE", "Known", "OnItsWay", "Refused", "ToldBefore", "ToldTwice", "charge_back", "join",
+    "look_for_known", "not_told", "reverse", "simulate_outcome", "standing_case",
 ]  # fmt: skip

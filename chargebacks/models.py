@@ -101,8 +101,10 @@ class CaseEvent(models.Model):
 
 
 class Told(models.Model):
-    """Something an acquirer told once, by its ``reference`` (a line of a settlement file), and the payment that was
-    entered for it: whoever reads the line again enters nothing."""
+    """Something an acquirer told once, by its ``reference``, and the payment that was entered for it. A line of a
+    settlement file leaves three: its own id, what it has in common with any line that tells of the same, and the
+    payment. So the same line, the same again in another file, and two lines for one payment meet their equals, however
+    many read at once."""
 
     reference = models.UUIDField(primary_key=True)
     payment = models.UUIDField(db_index=True)

@@ -127,6 +127,19 @@ def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str 
         booking.enter(record, by)
 
 
+def book(record: SettlementRecord, by: audit.Actor) -> None:
+    """Try again to enter a matched chargeback or reversal; also one that tells of what another line told of, since
+    somebody has looked now. Raises NotPossible: it is entered already, or cannot be."""
+    if record.record_type not in CHARGEBACKS or record.state != Matching.MATCHED:
+        raise NotPossible("only a chargeback or a reversal with its payment can be entered")
+    if record.chargeback is not None:
+        raise NotPossible("it is in the ledger already")
+    if booking.enter(record, by, anyway=True) is None:
+        finding = Finding.objects.filter(record=record, kind="NOT_BOOKED", closed_at=None).first()
+        raise NotPossible(finding.found if finding is not None else "it cannot be entered")
+    audit.record(by, "book", record)
+
+
 def mark(record: SettlementRecord, by: audit.Actor, note: str) -> None:
     """No payment is to be looked for; ``note`` says why. Raises NotPossible."""
     if record.state not in OPEN_STATES or record.marked:

@@ -94,7 +94,7 @@ KINDS: Final = (
               f" abs(j.presented_on - j.p_day) > {DAYS_APART})",
          expected="j.p_day::text",
          found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
-    Kind(name="TWICE", about="An earlier line settled this payment already.",
+    Kind(name="TWICE", about="Another line told of the same already.",
          when=f"{_SETTLED} AND j.others IS NOT NULL AND EXISTS (SELECT 1 FROM reporting_settlementrecord e"
               " WHERE e.id = ANY(j.others) AND (e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
               " OR e.file_id = j.file AND e.line < j.line))",

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from chargebacks.checklist import is_reason
 from gateway import identifiers
 from gateway.masking import mask_text
 from gateway.money import CURRENCIES
@@ -133,8 +134,9 @@ COLUMNS: Final = (
            expects="must be the last four characters of the account, no more"),
     Column(name="BankCode", test=_matches(r"[0-9A-Za-z]{1,12}"), expects="must be up to 12 letters and digits"),
     Column(name="AccountHolder", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters"),
-    Column(name="ReasonCode", test=_matches(r"000\.100\.2[0-9]{2}"),
-           expects="must be 000.100.2 and two digits, e.g. 000.100.206", about="Chargebacks only."),
+    Column(name="ReasonCode", test=is_reason,
+           expects="must be the reason of a chargeback, 000.100.2 and two digits, e.g. 000.100.206",
+           about="Chargebacks only."),
     Column(name="ReasonDesc", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters",
            about="Chargebacks only."),
     Column(name="RespondBy", test=_is_date, expects="must be a date yyyy-MM-dd, e.g. 2026-05-14",

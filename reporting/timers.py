@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.due import Timer
-from reporting import days, deliveries, fetching, folders, intake
+from reporting import booking, days, deliveries, fetching, folders, intake
 
 TIMERS: Final = (
     Timer(name="settlement folder", about="Take in files that lie in the watched folder.", run=folders.look,
@@ -14,6 +14,8 @@ TIMERS: Final = (
           every_s=5.0),
     Timer(name="settlement files", about="Read, match and book files that wait.", run=intake.run_due,
           every_s=2.0),
+    Timer(name="settlement lines", about="Enter chargebacks and reversals that could not be entered when they came.",
+          run=booking.try_again, every_s=30.0),
     Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,
           next_at=days.next_at, every_s=60.0),
     Timer(name="reconciliation deliveries", about="Send written files by SFTP, again where it failed.",

@@ -21,6 +21,7 @@ from gateway.connectors.port import AcquirerReply
 from gateway.models import Merchant, Payment
 from gateway.money import amount_text
 from gateway.payments import store
+from gateway.payments.chain import Chain
 from gateway.payments.follow_up import BUSY, MAX_TRIES, FollowUpRequest, decided, new_follow_up, read_chain
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.refusal import Refused
@@ -28,6 +29,7 @@ from gateway.payments.request import Trace
 from gateway.rows import Write
 
 Alongside = Callable[[Write, Payment], None]
+Look = Callable[[Chain], None]
 
 _ENTERED: Final = Catalogue(FOLLOW_UP.structures[1:], FOLLOW_UP.rules, elsewhere=structures.KNOWN_STRUCTURES)
 """What a follow-up by API takes, without the entity: whoever enters one has found the payment already."""
@@ -44,12 +46,15 @@ def enter(
     origin: str,
     reason: str = "",
     at: datetime | None = None,
+    look: Look | None = None,
     alongside: Alongside | None = None,
 ) -> Payment:
     """Enter a ``kind`` (CB, CR) that follows ``target`` and return its payment, approved by ``reply``.
 
-    ``origin``: where it comes from, for the request log. ``alongside``: what the door writes in the same statement.
-    ``at``: the merchant's clock. Raises Refused with the code of the table, and Invalid; then nothing was written.
+    ``origin``: where it comes from, for the request log. ``look``: is shown the chain that the decision is made on, and
+    may raise; whatever begins in that chain afterwards makes it be read, and shown, again. ``alongside``: what the door
+    writes in the same statement. ``at``: the merchant's clock. Raises Refused with the code of the table, and Invalid;
+    then nothing was written.
     """
     now = at or clock.now(merchant)
     pairs = [("paymentType", kind), ("amount", amount_text(amount)), ("currency", currency)]
@@ -66,6 +71,8 @@ def enter(
         found = chain.find(target) if chain is not None else None
         if chain is None or found is None:
             raise Refused(operation.unknown, status=404)
+        if look is not None:
+            look(chain)
         decision = decided(operation, chain, found, parameters)
         if decision.code:
             raise Refused(decision.code)

@@ -32,6 +32,7 @@ from gateway.payments.search import FullNumber, TooMuch, asked_for
 from reporting import exceptions
 from reporting.exceptions import NotPossible
 from reporting.findings import BY_NAME
+from reporting.layout import CHARGEBACKS
 from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
 
 SHOWN_AT_MOST: Final = 100
@@ -113,6 +114,7 @@ class SettlementRecordAdmin(ReadOnly):
             "matched": matched, "payment": Payment.objects.filter(pk=matched.payment).first() if matched else None,
             "may_change": self.may(request, "change", record), "undoable": _undoable(record),
             "findings": [(one, _(BY_NAME[one.kind].about)) for one in record.findings.order_by("id")],
+            "bookable": record.record_type in CHARGEBACKS and bool(matched) and record.chargeback is None,
             "note_max": exceptions.NOTE_CHARS, **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/exception.html", context)
@@ -156,6 +158,9 @@ class SettlementRecordAdmin(ReadOnly):
             elif verb == "mark":
                 exceptions.mark(row, by, note)
                 said = _("Marked: no payment is looked for.")
+            elif verb == "book":
+                exceptions.book(row, by)
+                said = _("Entered into the ledger.")
             elif verb == "undo":
                 exceptions.undo(row, by)
                 said = _("Taken back. The line waits again.")
@@ -165,7 +170,7 @@ class SettlementRecordAdmin(ReadOnly):
             messages.error(request, str(fault))
             return redirect(page)
         messages.success(request, said)
-        if verb == "undo":
+        if verb in ("undo", "book"):
             return redirect(page)
         return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?last={row.pk.hex}")
 
