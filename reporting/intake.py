@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, BinaryIO, Final
 from uuid import UUID
 
+import psycopg
 import structlog
 from django.db import connection, transaction
 from django.db.models import Q
@@ -25,7 +26,7 @@ from reporting import booking, files, findings
 from reporting.ahead import Ahead
 from reporting.formats import FORMATS
 from reporting.formats.port import Line, NotReadable, Opened
-from reporting.layout import Fault, Reading
+from reporting.layout import COLUMN_OF, Fault, Reading
 from reporting.matching import Run
 from reporting.models import LineError, Match, SettlementFile
 
@@ -182,14 +183,36 @@ def _errors(file: SettlementFile, line: int, faults: list[Fault]) -> list[LineEr
 
 
 def _write(file: SettlementFile, batch: _Batch, work: Run) -> None:
-    """One batch, whole or not at all."""
+    """One batch, whole or not at all. A line that the database does not take is a faulty one like any other."""
+    try:
+        _kept(file, batch, work)
+    except psycopg.DataError:
+        if not _put_aside(file, batch, work):
+            raise
+        _kept(file, batch, work)
+
+
+def _put_aside(file: SettlementFile, batch: _Batch, work: Run) -> bool:
+    """Make errors of the lines that the database does not take; whether there were any."""
+    with transaction.atomic(durable=True):
+        bad = work.unkept(batch.rows)
+    log.error("settlement_lines_not_kept", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
+    for place, column in bad[: MOST_ERRORS_KEPT - min(MOST_ERRORS_KEPT, file.faults + batch.faults)]:
+        fault = Fault(column=COLUMN_OF.get(column, ""), value="", message="has a value that cannot be kept")
+        batch.errors += _errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
+    batch.faults += len(bad)
+    for place, _ in reversed(bad):
+        del batch.rows[place]
+    return bool(bad)
+
+
+def _kept(file: SettlementFile, batch: _Batch, work: Run) -> None:
     assert batch.last is not None
     now = clock.real()
     with transaction.atomic(durable=True):
         counted: tuple[Any, ...] = (0, 0, 0, 0, None, None)
         if batch.rows:
-            batch.rows.append("")
-            counted = work.batch("\n".join(batch.rows), now)
+            counted = work.batch("\n".join((*batch.rows, "")), now)
             findings.of_batch(work, now)
         LineError.objects.bulk_create(batch.errors, batch_size=1_000)
         records, matched, multiple, unmatched, first, last = counted

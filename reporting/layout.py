@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -68,14 +68,18 @@ def _is_date(text: str) -> bool:
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:?[0-9]{2})?")
 
 
+_FARTHEST: Final = timedelta(hours=14)
+"""From UTC: no clock on earth is farther, and PostgreSQL takes no offset above 15:59."""
+
+
 def _is_time(text: str) -> bool:
     if _TIME.fullmatch(text) is None or not "1970" <= text < "2100":
         return False
     try:
-        datetime.fromisoformat(text)
+        offset = datetime.fromisoformat(text).utcoffset()
     except ValueError:
         return False
-    return True
+    return offset is None or abs(offset) <= _FARTHEST
 
 
 PAYMENTS: Final = frozenset({TransactionType.DEBIT.value, TransactionType.CREDIT.value, TransactionType.REFUND.value})
@@ -158,6 +162,10 @@ STAGED: Final = (
 )  # fmt: skip
 """What a good line becomes: the columns above in their order, after a line number and an id."""
 _FIRST: Final = 2
+COLUMN_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {staged: name for (staged, _), name in zip(STAGED[_FIRST:], NAMES, strict=True)}
+)
+"""Name of a staged column → the file's."""
 
 _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
     {

@@ -12,12 +12,14 @@ its candidates (reporting.exceptions), and a clerk decides. docs/decisions/0027.
 # ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
+import psycopg
+from django.db import connection, transaction
 
 from reporting.layout import STAGED
 from reporting.models import SettlementFile
@@ -28,6 +30,7 @@ MOST_CANDIDATES: Final = 20
 DAYS_APART: Final = 1
 """Between a payment's day and its presentment, both in the institute's time zone."""
 
+_COLUMN_NAMED: Final = re.compile(r", column ([a-z0-9_]+)")
 INWARD: Final = ("DB", "CP", "RB", "RC")
 OUTWARD: Final = ("CD", "RF")
 DISPUTABLE: Final = ("DB", "CP", "RB")
@@ -207,6 +210,22 @@ class Run:
             cursor.execute(_COUNTS)
             counted: tuple[Any, ...] = cursor.fetchone()
             return counted
+
+    def unkept(self, rows: Sequence[str]) -> list[tuple[int, str]]:
+        """Which of ``rows`` (lines of COPY) the database does not take, and the staged column that it names. In the
+        caller's transaction."""
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("TRUNCATE staged")
+                with cursor.copy("COPY staged FROM STDIN") as copy:
+                    copy.write("\n".join(rows) + "\n")
+        except psycopg.DataError as fault:  # Django does not make it one of its own in a COPY
+            if len(rows) == 1:
+                named = _COLUMN_NAMED.search(fault.diag.context or "")
+                return [(0, named[1] if named else "")]
+            half = len(rows) // 2
+            return self.unkept(rows[:half]) + [(half + at, column) for at, column in self.unkept(rows[half:])]
+        return []
 
     def loose(self, now: datetime) -> int:
         """The second pass, over what the file left without a match; how many lines it matched, wholly or in part. In

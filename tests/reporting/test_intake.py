@@ -67,6 +67,7 @@ def test_a_time_that_is_not_said_is_that_of_the_file(shop: Shop) -> None:
         ("ClearingInstituteMerchantId", "1234"), ("UniqueID", "ABC"), ("Amount", "-1.00"), ("Amount", "1e3"),
         ("Amount", "1.005"), ("Amount", "١"), ("Amount", ""), ("Currency", "EURO"), ("Currency", "XXX"),
         ("TxRequestTime", "2030-02-30 00:00:00"), ("TxRequestTime", "01.02.2030"), ("SettlementDate", "2030-13-01"),
+        ("TxRequestTime", "2026-11-21 10:00:00+23:00"),
         ("SettlementDate", ""), ("SettlementFee", "1,20"), ("SettlementFxRate", "0"), ("SettlementFxRate", "NaN"),
         ("SettlementStatus", "OK"), ("AccountNumberLast4", "4200000000000000"), ("ReasonCode", "000.100.206"),
         ("RespondBy", "2030-01-01"), ("Descriptor", "a\x07b"), ("SettlementCurrency", "USD"), ("Brand", "VI SA"),
@@ -98,6 +99,17 @@ def test_a_broken_line_spoils_only_itself(shop: Shop, raw: bytes, why: str) -> N
     file = take_in(content, institute())
     assert (file.lines, file.records, file.faults) == (3, 2, 1)
     assert why in LineError.objects.get().message
+
+
+def test_a_line_that_the_database_does_not_take_spoils_only_itself(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layout is as strict as the database; if it ever is not, the others of the file come in all the same."""
+    monkeypatch.setattr(layout, "_FARTHEST", timedelta(hours=23))
+    good = line(payment_of(shop.api.pay().id))
+    bad = {**good, "TxRequestTime": "2026-11-21 10:00:00+22:00"}
+    file = take_in(csv([bad, good, {**good, "SettlementTxId": "2"}, bad]), institute())
+    assert (file.state, file.lines, file.records, file.faults) == ("DONE", 4, 2, 2)
+    told = LineError.objects.order_by("line").values_list("line", "column", "message")
+    assert list(told) == [(at, "TxRequestTime", "has a value that cannot be kept") for at in (1, 4)]
 
 
 @pytest.mark.parametrize(
