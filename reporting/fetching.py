@@ -21,7 +21,7 @@ from uuid import UUID
 import paramiko
 import structlog
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from gateway import audit, clock, wake
 from gateway.models import Merchant
@@ -249,6 +249,11 @@ class _Look:
             row.file = seen.file
         except NotReadable as fault:
             return self._refused(row, str(fault))
+        except (DatabaseError, OSError):
+            raise
+        except Exception:  # a fault of ours with one file must not keep all others waiting
+            log.exception("settlement_file_not_received", file=row.name)
+            return self._refused(row, "an internal error; the log has it")
         row.state, row.why = State.TAKEN, ""
         row.save()
         wake.wake(INTAKE)

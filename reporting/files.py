@@ -25,7 +25,7 @@ from gateway.masking import mask_text
 from gateway.secret import Secret
 from gateway.vault import vault
 from reporting.formats import FORMATS, HEAD_BYTES, told_from
-from reporting.formats.port import Format, NotReadable
+from reporting.formats.port import Format, NotReadable, understood
 from reporting.layout import Fault, Reading
 from reporting.models import ClearingInstitute, FilePiece, SettlementFile
 
@@ -72,6 +72,11 @@ class Preview:
 
 def preview(stream: BinaryIO, institute: ClearingInstitute, most: int | None = None) -> Preview:
     """Read ``stream`` to its end, or ``most`` lines, and say what is in it. Raises NotReadable."""
+    with understood():
+        return _previewed(stream, institute, most)
+
+
+def _previewed(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> Preview:
     adapter = _format_of(stream, institute)
     opened = adapter.open(stream, 0, 0)
     reading = Reading(opened.present, institute.zone)
@@ -111,8 +116,9 @@ def receive(
 
     Raises NotReadable for one that is no settlement file (then nothing is kept of it) and SeenBefore.
     """
-    adapter = _format_of(stream, institute)
-    _look_through(stream, adapter)
+    with understood():
+        adapter = _format_of(stream, institute)
+        _look_through(stream, adapter)
     size, digest = _digest(stream)
     if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
         raise SeenBefore(known)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import structlog
 from django.conf import settings
+from django.db import DatabaseError
 
 from gateway import audit, clock, wake
 from gateway.models import Merchant
@@ -42,9 +44,12 @@ def look(merchant: Merchant | None = None) -> int:
         folder = root / institute.key
         if not folder.is_dir():
             continue
-        for path in sorted(folder.iterdir())[:AT_ONCE]:
-            if _is_whole(path):
+        whole = (path for path in sorted(folder.iterdir()) if _is_whole(path))
+        for path in islice(whole, AT_ONCE):
+            try:
                 moved += _take(path, institute)
+            except OSError as fault:  # it cannot be moved away; the others can
+                log.warning("settlement_file_not_moved", file=path.name, why=fault.strerror)
     return moved
 
 
@@ -74,6 +79,11 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
     except OSError as fault:
         log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
         return False
+    except DatabaseError:
+        raise
+    except Exception:  # a fault of ours with one file must not keep all others waiting
+        log.exception("settlement_file_not_received", file=path.name)
+        return _away(path, "failed", "an internal error; the log has it")
     wake.wake(INTAKE)
     return _away(path, "done")
 

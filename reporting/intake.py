@@ -25,7 +25,7 @@ from gateway.models import Merchant
 from reporting import booking, files, findings
 from reporting.ahead import Ahead
 from reporting.formats import FORMATS
-from reporting.formats.port import Line, NotReadable, Opened
+from reporting.formats.port import Line, NotReadable, Opened, understood
 from reporting.layout import COLUMN_OF, Fault, Reading
 from reporting.matching import Run
 from reporting.models import LineError, Match, SettlementFile
@@ -142,8 +142,9 @@ def _read(file: SettlementFile) -> None:
     opened: list[Opened] = []
 
     def read(stream: BinaryIO) -> Iterator[_Batch]:
-        opened.append(FORMATS[file.format].open(stream, *begun))
-        return _batches(opened[0].lines, Reading(opened[0].present, file.institute.zone), file, kept)
+        with understood():
+            opened.append(FORMATS[file.format].open(stream, *begun))
+            yield from _batches(opened[0].lines, Reading(opened[0].present, file.institute.zone), file, kept)
 
     begun, kept = (file.lines, file.position), file.faults
     if file.state == State.RECEIVED:

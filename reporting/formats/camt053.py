@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 from xml.parsers import expat
@@ -97,6 +97,8 @@ class _Statement:
         except expat.ExpatError as fault:
             words = expat.ErrorString(fault.code)
             raise NotReadable(f"the XML is broken at line {fault.lineno:,}: {words}") from None
+        except (LookupError, ValueError):
+            raise NotReadable("the XML has an encoding that is not read; write UTF-8") from None
 
     def taken(self) -> list[list[str]]:
         found, self._found = self._found, []
@@ -247,7 +249,7 @@ def _money(entry: Mapping[str, list[str]], details: Mapping[str, list[str]], put
             put("SettlementFee", str(sum(map(Decimal, charges), Decimal(0))))
         if currency and currency != booked_in and not rate:
             rate = str((Decimal(booked) / Decimal(amount)).quantize(Decimal("1e-10")))
-    except (InvalidOperation, ZeroDivisionError):
+    except (ArithmeticError, ValueError):
         # The layout says what is wrong with these numbers.
         put("SettlementFee", charges[0] if charges else "")
     put("SettlementFxRate", rate)

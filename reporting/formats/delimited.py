@@ -38,7 +38,10 @@ def _open(stream: BinaryIO, after: int, at: int) -> Opened:
     except UnicodeDecodeError:
         raise NotReadable("the header is not UTF-8") from None
     delimiter = max(DELIMITERS, key=text.count)
-    names = [name.strip() for name in _fields(text, delimiter)]
+    try:
+        names = [name.strip() for name in _fields(text, delimiter)]
+    except csv.Error:
+        raise NotReadable("the header has a quote that is not closed, or text beside a closed one") from None
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise NotReadable(f"the header names {', '.join(twice)[:200]} twice")
     if lacking := [name for name in REQUIRED if name not in names]:

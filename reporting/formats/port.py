@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
+
+import structlog
 
 from reporting.layout import Fault
+
+log = structlog.get_logger(__name__)
 
 
 class NotReadable(Exception):
     """The file as a whole cannot be read; the text says why and is shown."""
+
+
+FAULTS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError, csv.Error)
+"""What an adapter may raise over bytes that nobody thought of."""
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """An adapter that stumbles has a file that cannot be read: it is told so, and nothing else waits for it."""
+    try:
+        yield
+    except FAULTS as fault:
+        log.exception("settlement_file_not_understood")
+        raise NotReadable(f"the file cannot be read ({type(fault).__name__}); the log has more") from None
 
 
 @dataclass(slots=True)

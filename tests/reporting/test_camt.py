@@ -143,3 +143,11 @@ def test_a_line_of_a_statement_without_an_amount_is_faulty_and_the_others_are_re
     content = statement(entry("x", details("order-0001", "x")), entry("1.00", details("order-0002", "1.00")))
     file = take_in(content, institute(), "x.xml")
     assert (file.lines, file.records, file.faults) == (2, 1, 1)
+
+
+def test_numbers_that_nobody_can_reckon_with_are_errors_of_their_line(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    more = '<AmtDtls><InstdAmt><Amt Ccy="USD">1E-999999</Amt></InstdAmt></AmtDtls>'
+    file = take_in(statement(entry("1.00", details("NOTPROVIDED", "1E999999", more)),
+                             entry("92.00", details(payment.id.hex))), institute())  # fmt: skip
+    assert (file.state, file.records, file.faults) == ("DONE", 1, 1)

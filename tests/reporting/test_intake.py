@@ -26,6 +26,12 @@ from tests.support.settlement import BY, HEADER, csv, institute, line, payment_o
 pytestmark = pytest.mark.django_db
 
 
+CAMT = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.02">'
+    b"<BkToCstmrStmt><Stmt><Id>S1</Id></Stmt></BkToCstmrStmt></Document>"
+)
+
+
 def receive(content: bytes, of: ClearingInstitute, name: str = "a.csv") -> SettlementFile:
     return files.receive(io.BytesIO(content), name=name, institute=of, by=BY, source=SettlementFile.Source.UPLOAD)
 
@@ -120,6 +126,9 @@ def test_a_line_that_the_database_does_not_take_spoils_only_itself(shop: Shop, m
         (b"ReconciliationType;PaymentType\r\nSETTLED;DEBIT\r\n", "the header lacks ClearingInstituteMerchantId"),
         (b"ReconciliationType;Amount;Amount\r\n", "the header names Amount twice"),
         (b"\xff\xfeR\0e\0", "UTF-16"),
+        (b'"ReconciliationType;PaymentType\r\nSETTLED;DEBIT\r\n', "the header has a quote"),
+        (CAMT.replace(b"UTF-8", b"foo"), "encoding"),
+        (CAMT.replace(b"UTF-8", b"shift_jis"), "encoding"),
         ((";".join(HEADER) + "\r\n").encode(), "has no lines"),
     ],
 )
@@ -268,6 +277,30 @@ def test_the_command_says_what_it_did_and_refuses_in_words(shop: Shop, tmp_path:
         call_command("clearing_institute", "--key", "x", "--connector", "y")
     with pytest.raises(CommandError, match="No such file"):
         call_command("settlement_file", str(tmp_path / "none.csv"))
+
+
+def test_no_file_and_no_leftovers_keep_the_other_files_of_a_folder_waiting(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    institute(key="another", name="Another")
+    institute()
+    monkeypatch.setattr(folders, "AT_ONCE", 3)
+    good = csv([line(payment_of(shop.api.pay().id))])
+    for key in ("another", "simulated"):
+        (tmp_path / key).mkdir()
+        for number in range(4):
+            (tmp_path / key / f".{number}.part").write_bytes(b"x")
+        (tmp_path / key / "0.csv").write_bytes(b'"ReconciliationType;PaymentType\r\nSETTLED;DEBIT\r\n')
+        (tmp_path / key / "1.xml").write_bytes(CAMT.replace(b"UTF-8", b"foo"))
+        (tmp_path / key / "2.csv").write_bytes(good)
+        for path in (tmp_path / key).iterdir():
+            os.utime(path, (time.time() - 60, time.time() - 60))
+    with override_settings(GATEWAY_SETTLEMENT_FOLDER=str(tmp_path)):
+        assert folders.look() == 6
+    for key in ("another", "simulated"):
+        assert [path.name for path in (tmp_path / key / "done").iterdir()] == ["2.csv"]
+        assert "quote" in (tmp_path / key / "failed" / "0.csv.txt").read_text()
+        assert "encoding" in (tmp_path / key / "failed" / "1.xml.txt").read_text()
 
 
 def test_files_of_the_watched_folder_are_taken_in_and_moved_away(shop: Shop, tmp_path: Path) -> None:
