@@ -112,7 +112,7 @@ def _names() -> Sequence[str]:
 def receive(
     stream: BinaryIO, *, name: str, institute: ClearingInstitute, by: audit.Actor, source: SettlementFile.Source
 ) -> SettlementFile:
-    """Take in a file, which reporting.intake will read. ``stream`` can be sought.
+    """Take in a file, which reporting.intake will read. ``stream`` can be sought. One that failed before is read on.
 
     Raises NotReadable for one that is no settlement file (then nothing is kept of it) and SeenBefore.
     """
@@ -121,7 +121,7 @@ def receive(
         _look_through(stream, adapter)
     size, digest = _digest(stream)
     if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
-        raise SeenBefore(known)
+        return _gone_on_with(known, stream, adapter, by)
     file = SettlementFile(
         institute=institute, name=plain(name), sha256=digest, size=size, format=adapter.name,
         time_zone=institute.time_zone, source=source, received_by=by.name[:150], received_at=clock.real(),
@@ -129,15 +129,54 @@ def receive(
     try:
         with transaction.atomic():
             file.save(force_insert=True)
-            stream.seek(0)
-            for number, octets in enumerate(iter(lambda: stream.read(PIECE_BYTES), b"")):
-                piece = FilePiece(file=file, number=number)
-                piece.sealed = seal(octets, piece.id)
-                piece.save(force_insert=True)
+            _keep(file, stream)
             audit.record(by, "receive", file, after={"name": file.name, "institute": institute.name, "size": size})
     except IntegrityError:
         raise SeenBefore(SettlementFile.objects.get(institute=institute, sha256=digest)) from None
     return file
+
+
+def _gone_on_with(file: SettlementFile, stream: BinaryIO, adapter: Format, by: audit.Actor) -> SettlementFile:
+    """A file that failed is read on where it was left, once somebody sends it again; in another format if it is told so
+    by now and nothing of it was read yet. Raises SeenBefore for any other."""
+    with transaction.atomic():
+        if (file.lines and adapter.name != file.format) or not _reopened(file, format=adapter.name):
+            raise SeenBefore(file)
+        FilePiece.objects.filter(file=file).delete()
+        _keep(file, stream)
+        audit.record(by, "receive again", file, before={"why": file.why}, after={"lines": file.lines})
+    file.refresh_from_db()
+    return file
+
+
+def read_again(file: SettlementFile, by: audit.Actor) -> bool:
+    """A file that failed while its bytes are still here is read on where it was left; False when it is no such one."""
+    with transaction.atomic():
+        if not has_content(file) or not _reopened(file):
+            return False
+        audit.record(by, "read again", file, before={"why": file.why}, after={"lines": file.lines})
+    file.refresh_from_db()
+    return True
+
+
+def has_content(file: SettlementFile) -> bool:
+    return FilePiece.objects.filter(file=file).exists()
+
+
+def _reopened(file: SettlementFile, **changes: str) -> bool:
+    state = SettlementFile.State.READING if file.lines else SettlementFile.State.RECEIVED
+    totals = {name: value for name, value in file.totals.items() if name != "tries"}
+    failed = SettlementFile.objects.filter(pk=file.pk, state=SettlementFile.State.FAILED)
+    return bool(failed.update(state=state, why="", lease_until=None, finished_at=None, totals=totals, **changes))
+
+
+def _keep(file: SettlementFile, stream: BinaryIO) -> None:
+    """The bytes, sealed, in the caller's transaction."""
+    stream.seek(0)
+    for number, octets in enumerate(iter(lambda: stream.read(PIECE_BYTES), b"")):
+        piece = FilePiece(file=file, number=number)
+        piece.sealed = seal(octets, piece.id)
+        piece.save(force_insert=True)
 
 
 def _format_of(stream: BinaryIO, institute: ClearingInstitute) -> Format:

@@ -111,6 +111,7 @@ SELECT (SELECT count(*) FROM chosen), s.id, s.reference, s.date, s.currency, i.n
 FROM page s
 JOIN reporting_clearinginstitute i ON i.id = s.institute_id
 JOIN reporting_settlementrecord r ON r.settlement_id = s.id AND r.merchant_id = %(merchant)s
+JOIN reporting_settlementfile f ON f.id = r.file_id AND f.state = 'DONE'
 GROUP BY s.id, s.reference, s.date, s.currency, i.name, s.institute_merchant_id, s.account, r.record_type,
     r.transaction_type, r.cashflow, r.settlement_status, r.state
 ORDER BY s.date, s.id, r.record_type, r.transaction_type, r.cashflow, r.settlement_status, r.state
@@ -129,7 +130,7 @@ def summaries(scope: Scope, wanted: Wanted, settlement: UUID | None = None) -> t
         *(["(s.merchant_id = %(merchant)s OR s.merchant_id IS NULL)"] if settlement else []),
         *(["s.date >= %(start)s"] if wanted.start else []),
         *(["s.date <= %(end)s"] if wanted.end else []),
-        *([_HAS_TYPE] if wanted.record_type else []),
+        _HAS_TYPE if wanted.record_type else f"{_HAS_ANY})",
     ]
     values = _values(scope, wanted) | {
         "id": settlement, "limit": MOST_SETTLEMENTS + 1 if wanted.page is None else PAGE,
@@ -139,7 +140,10 @@ def summaries(scope: Scope, wanted: Wanted, settlement: UUID | None = None) -> t
     with connection.cursor() as cursor:
         cursor.execute(text, values)
         rows = cursor.fetchall()
-    total = rows[0][0] if rows else 0
+        total = rows[0][0] if rows else 0
+        if not rows and values["offset"]:  # a page behind the last one: how many there are is still told
+            cursor.execute(text, {**values, "offset": 0})
+            total = (cursor.fetchone() or (0,))[0]
     if wanted.page is None and total > MOST_SETTLEMENTS:
         message = f"ends a period with more than {MOST_SETTLEMENTS:,} settlements: ask for pages, or a shorter one"
         raise Invalid([ParameterError(name="date.to", message=message)])
@@ -162,10 +166,12 @@ def refuse_a_long_period(wanted: Wanted) -> None:
         raise Invalid([ParameterError(name="date.to", value=wanted.end.isoformat(), message=message)])
 
 
-_HAS_TYPE: Final = (
-    "EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.settlement_id = s.id AND r.merchant_id = %(merchant)s"
-    " AND r.record_type = %(record_type)s)"
+# A file that is being read, or failed in the middle, is told of when it is read to its end, like in the CSV files.
+_HAS_ANY: Final = (
+    "EXISTS (SELECT 1 FROM reporting_settlementrecord r JOIN reporting_settlementfile f ON f.id = r.file_id"
+    " AND f.state = 'DONE' WHERE r.settlement_id = s.id AND r.merchant_id = %(merchant)s"
 )
+_HAS_TYPE: Final = f"{_HAS_ANY} AND r.record_type = %(record_type)s)"
 
 
 def _values(scope: Scope, wanted: Wanted) -> dict[str, Any]:
@@ -231,7 +237,10 @@ def _counted(parts: Sequence[Part]) -> dict[str, int]:
 
 # --- records ------------------------------------------------------------------------------------------------------
 
-_RECORDS: Final = "r.settlement_id = %(id)s AND r.merchant_id = %(merchant)s"
+_RECORDS: Final = (
+    "r.settlement_id = %(id)s AND r.merchant_id = %(merchant)s"
+    " AND r.file_id IN (SELECT f.id FROM reporting_settlementfile f WHERE f.state = 'DONE')"
+)
 _ORDERS: Final = {
     "": "r.line, r.id", "ASC": "r.presented_at, r.line, r.id", "DESC": "r.presented_at DESC, r.line, r.id",
 }  # fmt: skip

@@ -56,6 +56,7 @@ class SettlementFileAdmin(Page):
             path("upload/", wrap(self.upload_view), name=f"{name}upload"),
             path("upload/<uuid:upload>/", wrap(self.confirm_view), name=f"{name}confirm"),
             path("source/<uuid:institute>/", wrap(self.source_view), name=f"{name}source"),
+            path("<uuid:file>/again/", wrap(self.again_view), name=f"{name}again"),
             path("<uuid:file>/state/", wrap(self.state_view), name=f"{name}state"),
         ]
         return own + super().get_urls()
@@ -172,12 +173,26 @@ class SettlementFileAdmin(Page):
             "file": file, "work": _told(file), "pill": _pill(file),
             "sums": sums_by_currency(records) if file.state not in OPEN else [],
             "errors": list(files.errors_of(file)), "findings": findings_of(file) if file.state not in OPEN else [],
+            "again": file.state == State.FAILED and _may_upload(request) and files.has_content(file),
             "said": file.totals.get("said"), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/file.html", context)
 
     def state_view(self, request: HttpRequest, file: Any) -> HttpResponse:
         return JsonResponse(_told(self._file(request, str(file))))
+
+    def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
+        """A file that failed by a fault of ours is read on."""
+        row = self._file(request, str(file))
+        if not _may_upload(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            if files.read_again(row, actor(request)):
+                wake.wake(TIMER)
+                messages.success(request, _("It is read on where it was left."))
+            else:
+                messages.error(request, _("There is nothing to read on; send the file again."))
+        return redirect(reverse("admin:reporting_settlementfile_change", args=[row.pk]))
 
     def _file(self, request: HttpRequest, ident: str) -> SettlementFile:
         if not self.has_view_permission(request):

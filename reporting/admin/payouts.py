@@ -26,7 +26,7 @@ from gateway.admin import plots
 from gateway.admin.kit import ReadOnly
 from reporting.admin.exceptions import state_pill
 from reporting.admin.files import sums_by_currency
-from reporting.models import Matching, Settlement, SettlementRecord
+from reporting.models import Matching, Settlement, SettlementFile, SettlementRecord
 
 DAYS: Final = 31
 PAYOUTS_AT_MOST: Final = 200
@@ -71,7 +71,7 @@ class SettlementAdmin(ReadOnly):
         row = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404
-        records = SettlementRecord.objects.filter(settlement=row)
+        records = whole().filter(settlement=row)
         context = {
             **self.admin_site.each_context(request), "title": f"{_('Payout')} {row}", "opts": self.opts,
             "original": row, "row": row, "sums": sums_by_currency(records), "most": LINES_AT_MOST,
@@ -82,6 +82,11 @@ class SettlementAdmin(ReadOnly):
             ], **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/payout.html", context)
+
+
+def whole() -> QuerySet[SettlementRecord]:
+    """Lines of files that were read to their end: what reports and reconciliation files tell of."""
+    return SettlementRecord.objects.filter(file__state=SettlementFile.State.DONE)
 
 
 def _day(text: str) -> date | None:
@@ -99,7 +104,7 @@ def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
     counted = {name: Count("id", filter=Q(state=state)) for name, state in (
         ("matched", Matching.MATCHED), ("multiple", Matching.MULTIPLE_MATCHES), ("unmatched", Matching.NOT_MATCHED),
     )}  # fmt: skip
-    rows = SettlementRecord.objects.filter(settlement__in=payouts).values("settlement__date", "settlement_currency")
+    rows = whole().filter(settlement__in=payouts).values("settlement__date", "settlement_currency")
     found = rows.annotate(
         pos=Sum("settlement_amount", filter=good & Q(cashflow="POS")),
         neg=Sum("settlement_amount", filter=good & Q(cashflow="NEG")),
@@ -155,7 +160,7 @@ def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
     good = Q(settlement_status="SUCCESS")
     sums = {
         each["settlement"]: each
-        for each in SettlementRecord.objects.filter(settlement__in=rows).values("settlement").annotate(
+        for each in whole().filter(settlement__in=rows).values("settlement").annotate(
             lines=Count("id"), pos=Sum("settlement_amount", filter=good & Q(cashflow="POS")),
             neg=Sum("settlement_amount", filter=good & Q(cashflow="NEG")), fees=Sum("settlement_fee", filter=good),
             open=Count("id", filter=Q(state__in=("NOT_MATCHED", "MULTIPLE_MATCHES"), marked=False)),

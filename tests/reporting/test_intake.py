@@ -21,6 +21,7 @@ from reporting.formats.port import NotReadable
 from reporting.models import ClearingInstitute, FilePiece, LineError, Settlement, SettlementFile, SettlementRecord
 from tests.support.database import every_cell, places_of
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.settlement import BY, HEADER, csv, institute, line, payment_of, take_in
 
 pytestmark = pytest.mark.django_db
@@ -277,6 +278,31 @@ def test_the_command_says_what_it_did_and_refuses_in_words(shop: Shop, tmp_path:
         call_command("clearing_institute", "--key", "x", "--connector", "y")
     with pytest.raises(CommandError, match="No such file"):
         call_command("settlement_file", str(tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize("by, read", [("sent again", 0), ("sent again", 2), ("button", 0)])
+def test_a_file_that_failed_is_read_on_and_nobody_sees_it_before_it_is_whole(shop: Shop, by: str, read: int) -> None:
+    """The API's sums are those of the CSV, always: neither tells of a file that is not read to its end."""
+    of, content = institute(), csv([line(payment_of(shop.api.pay().id)), line(payment_of(shop.api.pay().id))])
+    file = receive(content, of)
+    if read:
+        assert intake.run(file.pk)
+    SettlementFile.objects.filter(pk=file.pk).update(state="FAILED", why="an internal error; the log has it")
+    paid_on = f"{payment_of(shop.api.pay().id).created_at:%Y-%m-%d}"
+    day = {"date.from": paid_on, "date.to": paid_on}
+    assert shop.api.get("/v1/reports/reconciliations", day).body["aggregations"] == []
+    client = signed_in(person("max", "manager", shop.merchant))
+    page = f"/admin/reporting/settlementfile/{file.pk}/"
+    if by == "button":
+        assert "Read it again" in client.get(f"{page}change/").content.decode()
+        client.post(f"{page}again/")
+    else:
+        assert receive(content, of).pk == file.pk
+    assert intake.run(file.pk)
+    with pytest.raises(files.SeenBefore):
+        receive(content, of)
+    [told] = shop.api.get("/v1/reports/reconciliations", day).body["aggregations"]
+    assert (told["count"], SettlementRecord.objects.count()) == (2, 2)
 
 
 def test_no_file_and_no_leftovers_keep_the_other_files_of_a_folder_waiting(

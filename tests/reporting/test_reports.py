@@ -233,6 +233,8 @@ def test_pages_hold_a_hundred(shop: Shop) -> None:
     assert "pages" not in shop.api.get(f"{V1}/{where.id.hex}").body
     sums = shop.api.get(V2, MAY)
     assert (len(listed(sums)), sums.body["pages"]) == (1, 1)
+    behind = shop.api.get(V2, MAY | {"pageNo": "2"})
+    assert (listed(behind), behind.body["pages"]) == ([], 1)
     assert listed(shop.api.get(V2, MAY | {"reconciliationType": "CHARGEBACK"})) == []
 
 
