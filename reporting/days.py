@@ -76,10 +76,12 @@ def next_day(merchant: Merchant) -> date | None:
     """The first day of the merchant that has no file yet; None as long as nothing was ever settled for them."""
     last: date | None = ReconciliationFile.objects.filter(merchant=merchant).aggregate(day=Max("day"))["day"]
     if last is None:
-        first = SettlementRecord.objects.filter(merchant=merchant).order_by("recorded_at").first()
-        if first is None:
+        own = SettlementRecord.objects.filter(merchant=merchant)
+        first = own.filter(assigned_at=None).order_by("recorded_at").values_list("recorded_at", flat=True).first()
+        later = own.exclude(assigned_at=None).order_by("assigned_at").values_list("assigned_at", flat=True).first()
+        if first is None and later is None:
             return None
-        day = first.recorded_at.astimezone(ZoneInfo(merchant.time_zone)).date()
+        day = min(at for at in (first, later) if at is not None).astimezone(ZoneInfo(merchant.time_zone)).date()
     else:
         day = last + timedelta(days=1)
     today = clock.now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date()
@@ -190,6 +192,16 @@ def store(path: Path, blocks: Iterable[bytes]) -> Written:
 def _rows_in(block: bytes) -> int:
     # Line breaks inside a value are a line feed alone at most: control characters never reach a record.
     return block.count(b"\r\n")
+
+
+def checked(file: ReconciliationFile) -> Path:
+    """Where the written file lies, with the bytes it had when it was written: made again if it is not there, or was
+    changed there. Raises Changed."""
+    path = path_of(file)
+    with suppress(FileNotFoundError), path.open("rb") as opened:
+        if hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256:
+            return path
+    return again(file)
 
 
 def again(file: ReconciliationFile, path: Path | None = None) -> Path:

@@ -86,8 +86,7 @@ def attempt(delivery: Delivery) -> str:
     if target is not None:
         why = ""
         try:
-            source = days.path_of(file)
-            send(target, source if source.exists() else days.again(file), file.name)
+            send(target, days.checked(file), file.name)
         except (Unreachable, days.Changed, OSError) as fault:
             why = str(fault)[:255] or type(fault).__name__
     number = delivery.attempts + 1

@@ -19,6 +19,7 @@ from reporting import booking, findings
 from reporting.layout import CHARGEBACKS
 from reporting.matching import DISPUTABLE, INWARD, OUTWARD
 from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
+from reporting.outgoing import ReconciliationFile
 
 MOST_CANDIDATES: Final = 20
 NEAR: Final = timedelta(days=4)
@@ -115,7 +116,11 @@ def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str 
         raise NotPossible(f"a chargeback is about a {', '.join(DISPUTABLE)}, not a {payment.payment_type}")
     now = clock.real()
     with transaction.atomic():
-        _change(record, state=Matching.MATCHED, marked=False, merchant_id=payment.merchant_id)
+        told: dict[str, Any] = {"merchant_id": payment.merchant_id}
+        if record.merchant_id is None:
+            # The files of days that are over stay what they were: the line stands in that of today.
+            told["assigned_at"] = now
+        _change(record, state=Matching.MATCHED, marked=False, **told)
         Match.objects.create(
             record=record, payment=payment.id, record_type=record.record_type, chosen=True, rule="clerk",
             by=by.name[:150], note=note[:NOTE_CHARS], made_at=now,
@@ -167,7 +172,9 @@ def undo(record: SettlementRecord, by: audit.Actor) -> None:
     now = clock.real()
     with transaction.atomic():
         left = Match.objects.filter(ACTIVE, record=record, chosen=False).exists()
-        _change(record, state=Matching.MULTIPLE_MATCHES if left else Matching.NOT_MATCHED)
+        _change(
+            record, state=Matching.MULTIPLE_MATCHES if left else Matching.NOT_MATCHED, **_nobodys_again(record, linked)
+        )
         Match.objects.filter(pk=linked.pk, undone_at=None).update(undone_at=now, undone_by=by.name[:150])
         of_payment = [kind.name for kind in findings.KINDS if not kind.alone]
         Finding.objects.filter(record=record, kind__in=of_payment, closed_at=None).update(
@@ -175,6 +182,14 @@ def undo(record: SettlementRecord, by: audit.Actor) -> None:
         )
         _count(record)
         audit.record(by, "undo", record, before={"payment": linked.payment.hex}, after={"state": record.state})
+
+
+def _nobodys_again(record: SettlementRecord, linked: Match) -> dict[str, Any]:
+    """Whose the line is was told by this link alone: it is nobody's again, unless a file has told of it already."""
+    if record.assigned_at is None or record.assigned_at != linked.made_at:
+        return {}
+    told = ReconciliationFile.objects.filter(merchant=record.merchant_id, ends_at__gt=record.assigned_at)
+    return {} if told.exists() else {"merchant_id": None, "assigned_at": None}
 
 
 def close(finding: Finding, by: audit.Actor, note: str) -> None:

@@ -152,7 +152,15 @@ ORDER BY {order}
 _RECORDED: Final = (
     "r.merchant_id = %(merchant)s AND r.recorded_at >= %(earliest)s AND r.recorded_at < %(until)s"
     " AND r.file_id = ANY(%(files)s) AND (r.recorded_at, r.id) > (%(at)s, %(after)s)"
+    " AND (r.assigned_at IS NULL OR r.assigned_at < %(until)s)"
     " ORDER BY r.recorded_at, r.id LIMIT %(fetched)s"
+)
+# Lines of files that were done before, whose merchant nobody knew until a clerk said whose they are.
+_ASSIGNED: Final = (
+    "r.merchant_id = %(merchant)s AND r.assigned_at >= %(begin)s AND r.assigned_at < %(until)s"
+    " AND r.file_id IN (SELECT f.id FROM reporting_settlementfile f WHERE f.state = 'DONE'"
+    " AND f.finished_at < %(begin)s)"
+    " AND (r.recorded_at, r.id) > (%(at)s, %(after)s) ORDER BY r.recorded_at, r.id LIMIT %(fetched)s"
 )
 _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -181,22 +189,25 @@ def ask(chosen: str, order: str, values: Mapping[str, Any], *, as_of: datetime, 
 
 def recorded(merchant: Merchant, begin: datetime, end: datetime, names: Names) -> Iterator[Line]:
     """The merchant's lines of the files that were done from ``begin`` to before ``end`` (real times), as it was at
-    ``end``. FETCHED are held at a time."""
+    ``end``; and those of older files that became the merchant's in that time. FETCHED are held at a time."""
     done = SettlementFile.objects.filter(
         state=SettlementFile.State.DONE, finished_at__gte=begin, finished_at__lt=end
     ).values_list("id", "received_at")
-    if not done:
-        return
-    values: dict[str, Any] = {
-        "merchant": merchant.pk, "files": [key for key, _ in done], "earliest": min(at for _, at in done),
-        "until": end, "fetched": FETCHED, "at": _BEFORE_ALL, "after": UUID(int=0),
-    }  # fmt: skip
+    values: dict[str, Any] = {"merchant": merchant.pk, "begin": begin, "until": end}
+    if done:
+        of_files = {"files": [key for key, _ in done], "earliest": min(at for _, at in done)}
+        yield from _fetched(_RECORDED, values | of_files, end, names)
+    yield from _fetched(_ASSIGNED, values, end, names)
+
+
+def _fetched(chosen: str, values: dict[str, Any], end: datetime, names: Names) -> Iterator[Line]:
+    place: dict[str, Any] = {"fetched": FETCHED, "at": _BEFORE_ALL, "after": UUID(int=0)}
     while True:
-        found = ask(_RECORDED, "r.recorded_at, r.id", values, as_of=end, names=names)
+        found = ask(chosen, "r.recorded_at, r.id", values | place, as_of=end, names=names)
         yield from found
         if len(found) < FETCHED:
             return
-        values |= {"at": found[-1].recorded_at, "after": found[-1].id}
+        place |= {"at": found[-1].recorded_at, "after": found[-1].id}
 
 
 def _line(row: tuple[Any, ...], names: Names) -> Line:

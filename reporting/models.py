@@ -222,6 +222,7 @@ class SettlementRecord(models.Model):
     ``presented_at``: TxRequestTime; without one in the file, when the file was received (``presented`` false).
     ``respond_by``: the institute's own deadline of a chargeback. ``state``: '' for fees, which no payment is behind.
     ``marked``: a clerk has said that no payment is to be looked for. ``chargeback``: the CB or CR payment it led to.
+    ``assigned_at``: real time, when a clerk's link told whose it is; null where that was known from the beginning.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -268,9 +269,14 @@ class SettlementRecord(models.Model):
     chargeback = models.UUIDField(null=True)
     chargeback_at = models.DateTimeField(null=True)
     recorded_at = models.DateTimeField()
+    assigned_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [
+            models.Index(
+                fields=["merchant", "assigned_at"], name="record_assigned",
+                condition=models.Q(assigned_at__isnull=False),
+            ),
             models.Index(fields=["settlement", "line"], name="record_settlement"),
             models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
             models.Index(

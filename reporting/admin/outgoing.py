@@ -108,13 +108,11 @@ class ReconciliationFileAdmin(ReadOnly):
             raise PermissionDenied
         if row.written_at is None:
             raise Http404
-        source = days.path_of(row)
-        if not source.is_file():
-            try:
-                source = days.again(row)
-            except days.Changed as fault:
-                messages.error(request, str(fault))
-                return redirect(reverse("admin:reporting_reconciliationfile_change", args=[row.pk]))
+        try:
+            source = days.checked(row)
+        except days.Changed as fault:
+            messages.error(request, str(fault))
+            return redirect(reverse("admin:reporting_reconciliationfile_change", args=[row.pk]))
         self.record(request, "export fetched", row, after={"file": row.name})
         answer = FileResponse(source.open("rb"), as_attachment=True, filename=row.name, content_type="text/csv")
         answer["Cache-Control"] = "no-store"

@@ -20,13 +20,14 @@ from django.core.management import CommandError, call_command
 from config.timers import TIMERS
 from gateway import clock
 from gateway.models import Merchant
-from reporting import days
+from reporting import days, exceptions
 from reporting.models import ClearingInstitute, Match, Settlement, SettlementRecord
 from reporting.outgoing import ReconciliationFile
 from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, decimal, markdown
-from tests.support import books
+from tests.support import books, settlement
 from tests.support.database import statements
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -357,7 +358,7 @@ def test_many_lines_are_asked_for_a_few_at_a_time(shop: Shop, where: Settlement,
     with statements() as seen:
         blocks = list(days.content(outgoing))
     assert len(blocks) == 4
-    assert len([sql for sql in seen if "reporting_settlementrecord" in sql]) == 3
+    assert len([sql for sql in seen if "reporting_settlementrecord" in sql]) == 4  # and once for lines linked late
     assert [row["SettlementTxId"] for row in rows_of(outgoing)] == [record.settlement_tx_id for record in made]
 
 
@@ -370,3 +371,42 @@ def test_two_that_write_at_once_write_one_file(committed: Shop) -> None:
     [file] = written(merchant)
     assert [path.name for path in days.path_of(file).parent.iterdir()] == [file.name]
     assert len(rows_of(file)) == 1
+
+
+def test_a_line_that_is_linked_after_its_day_stands_in_the_file_of_the_day_of_its_link(shop: Shop) -> None:
+    """Decision 0038: the files of days that are over stay what they were."""
+    of, paid = settlement.institute(), books.payment_of(shop.api.pay().id)
+    nobodys = settlement.line(ClearingInstituteMerchantId="UNKNOWNACC", ConnectorTxId1="unknown", SettlementTxId="LATE")
+    settlement.take_in(settlement.csv([settlement.line(paid, SettlementTxId="GOOD"), nobodys]), of)
+    made = only_file(shop)
+    record = SettlementRecord.objects.select_related("file").get(settlement_tx_id="LATE")
+    exceptions.link(record, paid, settlement.BY)
+    again = SettlementRecord.objects.select_related("file").get(pk=record.pk)
+    exceptions.undo(again, settlement.BY)
+    assert again.merchant_id is None
+    exceptions.link(again, paid, settlement.BY)
+    assert days.again(made).read_bytes() == days.path_of(made).read_bytes()
+    merchant = forward(shop, days=1)
+    assert days.run(merchant) == 1
+    _, following = written(merchant)
+    assert [row["SettlementTxId"] for row in rows_of(made)] == ["GOOD"]
+    assert [row["SettlementTxId"] for row in rows_of(following)] == ["LATE"]
+    exceptions.undo(SettlementRecord.objects.select_related("file").get(pk=record.pk), settlement.BY)
+    assert days.again(following).read_bytes() == days.path_of(following).read_bytes()
+
+
+def test_a_file_that_was_changed_in_the_outbox_is_made_again_before_anybody_gets_it(
+    shop: Shop, where: Settlement
+) -> None:
+    books.record(where, books.file_of(ClearingInstitute.objects.get()))
+    made = only_file(shop)
+    before = days.path_of(made).read_bytes()
+    days.path_of(made).write_bytes(b"something else")
+    answer = signed_in(person("max", "manager", shop.merchant)).get(
+        f"/admin/reporting/reconciliationfile/{made.pk}/download/"
+    )
+    assert b"".join(answer.streaming_content) == before
+    SettlementRecord.objects.update(descriptor="changed by hand")
+    days.path_of(made).write_bytes(b"something else")
+    with pytest.raises(CommandError, match="would not be what it was"):
+        call_command("reconciliation_file", merchant=shop.merchant.entity_id, date=f"{made.day}", output="-")

@@ -32,11 +32,12 @@ class Command(BaseCommand):
             file = days.of_day(found, day)
         except days.NotYet as fault:
             raise CommandError(f"There is no file: {fault}.") from None
-        if output == "-":
-            for block in days.content(file):
-                self.stdout.write(block.decode(), ending="")
-            return
         try:
+            if output == "-":
+                with days.checked(file).open(encoding="utf-8", newline="") as opened:
+                    for line in opened:
+                        self.stdout.write(line, ending="")
+                return
             path = days.again(file, Path(output) if output else None)
         except days.Changed as fault:
             raise CommandError(f"The file would not be what it was: {fault}.") from None
