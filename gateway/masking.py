@@ -91,6 +91,11 @@ def looks_like_pan(digits: str) -> bool:
     return luhn_ok(digits)
 
 
+def kept_note(text: str, most: int) -> str:
+    """Somebody's words as they may be kept: masked, on one line, up to ``most`` characters."""
+    return mask_text("".join(char if char.isprintable() else " " for char in text).strip())[:most]
+
+
 def mask_text(text: str) -> str:
     """`text` with every card number, security code, PIN, IBAN under its key and bearer token masked.
 

@@ -7,18 +7,20 @@ with its audit entry; the last one can be undone. Source: Part B, Reconciliation
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from gateway import audit, clock
+from gateway.masking import kept_note
 from gateway.models import Merchant, Payment, Status
+from gateway.rows import execute
 from reporting import booking, findings
 from reporting.layout import CHARGEBACKS
 from reporting.matching import DISPUTABLE, INWARD, OUTWARD
-from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
+from reporting.models import ACTIVE, Finding, Match, Matching, RecordType, SettlementRecord
 from reporting.outgoing import ReconciliationFile
 
 MOST_CANDIDATES: Final = 20
@@ -34,10 +36,12 @@ class NotPossible(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A payment that a line may be about. ``same``: what speaks for it, in words."""
+    """A payment that a line may be about. ``same``: what speaks for it, in words; ``settled``: another line has
+    settled it already."""
 
     payment: Payment
     same: tuple[str, ...]
+    settled: bool
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -75,8 +79,12 @@ def candidates(record: SettlementRecord) -> list[Candidate]:
         )  # fmt: skip
     else:
         return []
-    weighed = [Candidate(payment=payment, same=_same(record, payment)) for payment in found]
-    return sorted(weighed, key=lambda one: (-len(one.same), one.payment.id))[:MOST_CANDIDATES]
+    settled = set(
+        Match.objects.filter(ACTIVE, payment__in=[one.id for one in found], chosen=True, record_type=RecordType.SETTLED)
+        .exclude(record=record).values_list("payment", flat=True)
+    )  # fmt: skip
+    weighed = [Candidate(payment=one, same=_same(record, one), settled=one.id in settled) for one in found]
+    return sorted(weighed, key=lambda one: (one.settled, -len(one.same), one.payment.id))[:MOST_CANDIDATES]
 
 
 def _same(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
@@ -94,7 +102,6 @@ def _same(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
             ("account", held_at == record.institute_merchant_id),
             ("day", payment.created_at.astimezone(zone).date() == record.presented_at.astimezone(zone).date()),
             ("card", last4 == record.last4 != ""),
-            ("not settled yet", not Match.objects.filter(ACTIVE, payment=payment.id, chosen=True).exists()),
         )
         if same
     )
@@ -114,8 +121,11 @@ def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str 
         raise NotPossible("the payment is another merchant's")
     if record.record_type in CHARGEBACKS and payment.payment_type not in DISPUTABLE:
         raise NotPossible(f"a chargeback is about a {', '.join(DISPUTABLE)}, not a {payment.payment_type}")
+    note = kept_note(note, NOTE_CHARS)
     now = clock.real()
     with transaction.atomic():
+        # Of two who link a line each to the same payment, the second one sees the first one's.
+        execute("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
         told: dict[str, Any] = {"merchant_id": payment.merchant_id}
         if record.merchant_id is None:
             # The files of days that are over stay what they were: the line stands in that of today.
@@ -123,7 +133,7 @@ def link(record: SettlementRecord, payment: Payment, by: audit.Actor, note: str 
         _change(record, state=Matching.MATCHED, marked=False, **told)
         Match.objects.create(
             record=record, payment=payment.id, record_type=record.record_type, chosen=True, rule="clerk",
-            by=by.name[:150], note=note[:NOTE_CHARS], made_at=now,
+            by=by.name[:150], note=note, made_at=now,
         )  # fmt: skip
         findings.of_records([record.id], record.institute_id, now)
         _count(record)
@@ -149,24 +159,25 @@ def mark(record: SettlementRecord, by: audit.Actor, note: str) -> None:
     """No payment is to be looked for; ``note`` says why. Raises NotPossible."""
     if record.state not in OPEN_STATES or record.marked:
         raise NotPossible("only a line that waits can be marked")
-    if not note.strip():
+    note = kept_note(note, NOTE_CHARS)
+    if not note:
         raise NotPossible("note: say why no payment is to be looked for")
     with transaction.atomic():
         _change(record, marked=True)
-        audit.record(by, "mark", record, after={"note": note[:NOTE_CHARS]})
+        audit.record(by, "mark", record, after={"note": note})
 
 
 def undo(record: SettlementRecord, by: audit.Actor) -> None:
-    """Take back what a clerk did to this line: a link or a mark. Raises NotPossible: nothing to undo, or the
-    chargeback is in the ledger, where only a reversal takes it back."""
+    """Take back a mark, or what the line was matched with, by a clerk or by itself; then it waits again. Raises
+    NotPossible: nothing to undo, or the chargeback is in the ledger, where only a reversal takes it back."""
     if record.marked:
         with transaction.atomic():
             _change(record, marked=False)
             audit.record(by, "undo", record, before={"marked": True})
         return
-    linked = Match.objects.filter(ACTIVE, record=record, chosen=True, rule="clerk").first()
+    linked = Match.objects.filter(ACTIVE, record=record, chosen=True).first()
     if linked is None:
-        raise NotPossible("there is nothing of a clerk's to undo")
+        raise NotPossible("there is nothing to undo")
     if record.chargeback is not None:
         raise NotPossible("its chargeback is in the ledger; a reversal takes it back")
     now = clock.real()
@@ -180,8 +191,18 @@ def undo(record: SettlementRecord, by: audit.Actor) -> None:
         Finding.objects.filter(record=record, kind__in=of_payment, closed_at=None).update(
             closed_at=now, closed_by=by.name[:150], note="the link was undone"
         )
+        _alone_again(linked, by, now)
         _count(record)
         audit.record(by, "undo", record, before={"payment": linked.payment.hex}, after={"state": record.state})
+
+
+def _alone_again(undone: Match, by: audit.Actor, now: datetime) -> None:
+    """The one line that is left of those that settled a payment settles it once."""
+    left = Match.objects.filter(ACTIVE, payment=undone.payment, chosen=True, record_type=RecordType.SETTLED)
+    if undone.record_type == RecordType.SETTLED and left.count() == 1:
+        Finding.objects.filter(record__in=left.values("record"), kind="TWICE", closed_at=None).update(
+            closed_at=now, closed_by=by.name[:150], note="the other line is not linked any more"
+        )
 
 
 def _nobodys_again(record: SettlementRecord, linked: Match) -> dict[str, Any]:
@@ -194,15 +215,16 @@ def _nobodys_again(record: SettlementRecord, linked: Match) -> dict[str, Any]:
 
 def close(finding: Finding, by: audit.Actor, note: str) -> None:
     """A finding is dealt with; ``note`` says how. Raises NotPossible."""
-    if not note.strip():
+    note = kept_note(note, NOTE_CHARS)
+    if not note:
         raise NotPossible("note: say how this was dealt with")
     with transaction.atomic():
         done = Finding.objects.filter(pk=finding.pk, closed_at=None).update(
-            closed_at=clock.real(), closed_by=by.name[:150], note=note[:NOTE_CHARS]
+            closed_at=clock.real(), closed_by=by.name[:150], note=note
         )
         if not done:
             raise NotPossible("somebody else has closed it already")
-        audit.record(by, "close", finding, after={"kind": finding.kind, "note": note[:NOTE_CHARS]})
+        audit.record(by, "close", finding, after={"kind": finding.kind, "note": note})
 
 
 def _change(record: SettlementRecord, **changes: Any) -> None:

@@ -96,7 +96,7 @@ KINDS: Final = (
          found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
     Kind(name="TWICE", about="Another line told of the same already.",
          when=f"{_SETTLED} AND j.others IS NOT NULL AND EXISTS (SELECT 1 FROM reporting_settlementrecord e"
-              " WHERE e.id = ANY(j.others) AND (e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
+              " WHERE e.id = ANY(j.others) AND (j.by_hand OR e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
               " OR e.file_id = j.file AND e.line < j.line))",
          expected="'one line'", found="'another line'"),
     Kind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
@@ -119,7 +119,7 @@ def _others(payment: str, record: str) -> str:
 
 _FROM_BATCH: Final = f"""
 SELECT s.id AS record, %(file)s AS file, s.line, %(now)s AS recorded_at, coalesce(h.merchant, f.merchant) AS merchant,
-    f.payment, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
+    f.payment, false AS by_hand, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
     h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
     s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
@@ -129,7 +129,8 @@ FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 LEFT JOIN found f ON f.record = s.id AND f.many = 1"""
 
 _FROM_RECORDS: Final = f"""
-SELECT r.id AS record, r.file_id AS file, r.line, r.recorded_at, r.merchant_id AS merchant, m.payment, r.record_type,
+SELECT r.id AS record, r.file_id AS file, r.line, r.recorded_at, r.merchant_id AS merchant, m.payment,
+    m.rule = 'clerk' AS by_hand, r.record_type,
     r.transaction_type, r.cashflow, r.institute_merchant_id AS held_at, true AS account_known, r.amount, r.currency,
     r.presented, (r.presented_at AT TIME ZONE s.time_zone)::date AS presented_on, r.settlement_amount,
     r.settlement_currency, r.settlement_fee, r.fx_rate, r.settlement_date, r.settlement_status, p.status AS p_status,

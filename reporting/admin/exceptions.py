@@ -214,11 +214,14 @@ def state_pill(record: SettlementRecord) -> dict[str, str]:
     return {"tone": "plain", "text": _("Marked")} if record.marked else {"tone": tone, "text": str(text)}
 
 
-def _undoable(record: SettlementRecord) -> bool:
+def _undoable(record: SettlementRecord) -> str:
+    """What can be taken back: "hand", what a clerk did; "match", what matching did; or ''."""
     if record.marked:
-        return True
-    linked = Match.objects.filter(ACTIVE, record=record, chosen=True, rule="clerk")
-    return record.chargeback is None and linked.exists()
+        return "hand"
+    linked = Match.objects.filter(ACTIVE, record=record, chosen=True).first()
+    if linked is None or record.chargeback is not None:
+        return ""
+    return "hand" if linked.rule == "clerk" else "match"
 
 
 def _line(record: SettlementRecord) -> dict[str, Any]:

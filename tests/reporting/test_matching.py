@@ -29,6 +29,10 @@ def kinds() -> list[str]:
     return sorted(Finding.objects.values_list("kind", flat=True))
 
 
+def to_do() -> list[str]:
+    return [finding.kind for finding in exceptions.open_findings()]
+
+
 @pytest.mark.parametrize("name", ["ConnectorTxId1", "ConnectorTxId2", "ConnectorTxId3"])
 def test_a_line_that_names_an_id_of_the_institute_is_matched_to_its_payment(shop: Shop, name: str) -> None:
     payment = payment_of(shop.api.pay().id)
@@ -221,3 +225,40 @@ def test_two_who_enter_the_same_line_at_once_enter_it_once(committed: Shop) -> N
     made = at_once(enter, enter, enter)
     assert len(set(made)) == 1
     assert Payment.objects.filter(payment_type="CB").count() == 1
+
+
+def test_a_line_that_is_linked_to_a_payment_which_another_line_has_settled_is_found(shop: Shop) -> None:
+    """Whichever of the two came first; once one is taken back there is nothing wrong any more."""
+    payment, of = payment_of(shop.api.pay().id), institute()
+    take_in(csv([line(payment, ConnectorTxId1="UNKNOWN")]), of)
+    take_in(csv([line(payment)]), of, "later.csv")
+    first, second = SettlementRecord.objects.select_related("file").order_by("id")
+    [best] = exceptions.candidates(first)
+    assert (best.payment.id, best.settled) == (payment.id, True)
+    exceptions.link(first, payment, BY)
+    assert to_do() == ["TWICE"]
+    exceptions.undo(second, BY)
+    assert (to_do(), states()) == ([], ["MATCHED", "NOT_MATCHED"])
+    exceptions.link(second, payment, BY)
+    assert to_do() == ["TWICE"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_clerks_who_link_a_line_each_to_one_payment_at_once_are_told(committed: Shop) -> None:
+    payment = payment_of(committed.api.pay().id)
+    take_in(csv([line(payment, ConnectorTxId1="ONE"), line(payment, ConnectorTxId1="TWO")]), institute())
+    one, two = SettlementRecord.objects.select_related("file").order_by("id")
+    at_once(lambda: exceptions.link(one, payment, BY), lambda: exceptions.link(two, payment, BY))
+    assert to_do() == ["TWICE"]
+
+
+def test_notes_keep_no_card_number_and_nothing_that_the_database_refuses(shop: Shop) -> None:
+    take_in(csv([line(ClearingInstituteMerchantId=shop.channel.id.hex, ConnectorTxId1="UNKNOWN")]), institute())
+    record = SettlementRecord.objects.select_related("file").get()
+    exceptions.mark(record, BY, "paid with 4200000000000000\x00 in cash")
+    told = AuditEntry.objects.get(action="mark").after["note"]
+    assert "4200000000000000" not in told
+    assert told.startswith("paid with 420000")
+    exceptions.undo(record, BY)
+    exceptions.link(record, payment_of(shop.api.pay().id), BY, "card 4200000000000000")
+    assert "4200000000000000" not in Match.objects.get().note
