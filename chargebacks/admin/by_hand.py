@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
@@ -18,10 +19,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks import ledger
+from chargebacks.cases import deadline
 from chargebacks.checklist import NO_REASON, is_reason, words
 from chargebacks.models import Chargeback, Contact
-from gateway import audit, results
+from gateway import audit, clock, results
 from gateway.admin.kit import actor
+from gateway.catalogue.errors import Invalid
+from gateway.masking import kept_note
 from gateway.models import Merchant, Payment
 from gateway.money import amount_text
 from gateway.payments.refusal import Refused
@@ -31,6 +35,10 @@ REASONS: Final = tuple(
     sorted((code for code in results.RESULT_CODES if code.startswith("000.100.2") and is_reason(code)),
            key=lambda code: (code != NO_REASON, code))
 )  # fmt: skip
+
+
+LONGEST: Final = timedelta(days=730)
+"""Until when somebody may answer, at most."""
 
 
 class NotEntered(Exception):
@@ -46,6 +54,8 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
             case = _entered(request, payment, before)
         except NotEntered as refused:
             fault = str(refused)
+        except Invalid as invalid:
+            fault = "; ".join(f"{one.name} {one.message}" for one in invalid.errors)
         except Refused as refused:
             fault = f"{results.result(refused.code).description} ({refused.code})"
         else:
@@ -62,7 +72,7 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
 
 
 def _entered(request: HttpRequest, payment: Payment, before: int) -> Chargeback:
-    """Raises NotEntered and Refused."""
+    """Raises NotEntered, Invalid and Refused."""
     if request.POST.get("seen") != str(before):
         raise NotEntered(_("A chargeback of this payment was entered meanwhile. Look at it before you enter another."))
     text = request.POST.get("amount", "").strip().replace(",", ".")
@@ -79,9 +89,13 @@ def _entered(request: HttpRequest, payment: Payment, before: int) -> Chargeback:
             respond_by = date.fromisoformat(given)
         except ValueError:
             raise NotEntered(_("Answer by: a day, such as 2030-01-31, or empty.")) from None
+        now = clock.now(payment.merchant)
+        today = now.astimezone(ZoneInfo(payment.merchant.time_zone)).date()
+        if not today <= respond_by <= today + LONGEST or deadline(payment.merchant, now, respond_by) <= now:
+            raise NotEntered(_("Answer by: a day whose deadline is still to come, within %d days.") % LONGEST.days)
     return ledger.charge_back(
         payment, Decimal(text).quantize(Decimal("0.01")), reason=reason, by=actor(request), respond_by=respond_by,
-        reference=request.POST.get("reference", "").strip()[:64],
+        reference=kept_note(request.POST.get("reference", ""), 64),
     )  # fmt: skip
 
 

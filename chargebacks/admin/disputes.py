@@ -34,6 +34,7 @@ from chargebacks.states import CLOSED, ImpossibleMove, State
 from gateway import clock, identifiers, rights
 from gateway.admin import plots
 from gateway.admin.kit import ReadOnly, actor
+from gateway.masking import kept_note
 from gateway.models import Authentication, Payment
 from gateway.payments.refusal import Refused
 
@@ -72,7 +73,7 @@ class ChargebackAdmin(ReadOnly):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        own, reason = self.get_queryset(request), request.GET.get("reason", "")
+        own, reason = self.get_queryset(request), request.GET.get("reason", "").replace("\0", "")
         chosen = request.GET.get("list", "all" if reason else "open")
         chosen = chosen if chosen in LISTS else "open"
         rows = own.select_related("merchant").filter(state__in=LISTS[chosen][1])
@@ -133,7 +134,7 @@ class ChargebackAdmin(ReadOnly):
 
     def _did(self, request: HttpRequest, case: Chargeback) -> str:
         """Do what the form says, and say it. Raises ImpossibleMove, NotEvidence and Refused."""
-        verb, by, note = request.POST.get("verb", ""), actor(request), request.POST.get("note", "")[:500]
+        verb, by, note = request.POST.get("verb", ""), actor(request), kept_note(request.POST.get("note", ""), 500)
         if verb == "add":
             sent = request.FILES.get("file")
             if sent is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -148,3 +149,32 @@ def test_contacts_are_added_and_removed(max_: Client, clara: Client, shop: Shop)
     assert not Contact.objects.exists()
     actions = AuditEntry.objects.filter(subject="contact", actor="max").order_by("id").values_list("action", flat=True)
     assert list(actions) == ["create", "delete"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"respond_by": "2020-01-01"}, {"respond_by": "0001-01-01"}, {"amount": "999999999999"}]
+)
+def test_what_no_chargeback_can_be_by_hand_is_told_and_nothing_is_entered(
+    max_: Client, shop: Shop, change: dict[str, str]
+) -> None:
+    payment = payment_of(shop.api.pay().id)
+    page = f"{LIST}by-hand/{payment.pk}/"
+    form = {"seen": _seen(max_, page), "amount": "40.00", "reason": "000.100.221", "reference": "A-1"}
+    assert max_.post(page, {**form, **change}).status_code == 400
+    assert not Chargeback.objects.exists()
+
+
+def test_a_reference_by_hand_keeps_no_card_number(max_: Client, shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    page = f"{LIST}by-hand/{payment.pk}/"
+    form = {"seen": _seen(max_, page), "amount": "40.00", "reason": "000.100.221", "reference": "4200000000000000\x00"}
+    assert max_.post(page, form).status_code == 302
+    assert "4200000000000000" not in Chargeback.objects.get().reference
+    assert "4200000000000000" not in str(shop.api.read(Chargeback.objects.get().id.hex).body)
+    assert max_.get(LIST, {"reason": "\x00"}).status_code == 200
+
+
+def _seen(client: Client, page: str) -> str:
+    found = re.search(r'name="seen" value="(\d+)"', text(client.get(page)))
+    assert found is not None
+    return found[1]
