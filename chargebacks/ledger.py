@@ -20,7 +20,7 @@ from chargebacks import cases
 from chargebacks.checklist import NO_REASON, is_reason, words
 from chargebacks.models import Chargeback, Told
 from chargebacks.states import ImpossibleMove, State
-from gateway import audit, clock
+from gateway import audit, clock, wake
 from gateway.connectors.port import AcquirerReply
 from gateway.models import AuditEntry, Payment, Status
 from gateway.money import Money
@@ -32,6 +32,8 @@ from gateway.rows import Write
 SUCCESS_TEST: Final = "000.100.110"
 SUCCESS_EXTERNAL: Final = "000.100.112"
 SUCCESS_LIVE: Final = "000.000.000"
+BOOKS: Final = "chargebacks entered"
+"""The timer that writes what no file has told of into the books."""
 NOTHING_TO_REVERSE: Final = "700.400.420"
 
 Alongside = Callable[[Write, Payment], None]
@@ -55,6 +57,10 @@ class Known(ToldBefore):
     """It is in the ledger already, by hand or by API, and no line has told of it yet: the line is joined to it."""
 
 
+class Overtaken(Exception):
+    """Another follow-up of the chain began since the asker looked at it; nothing was written."""
+
+
 class OnItsWay(Exception):
     """What may be the same has begun by API and has no answer yet."""
 
@@ -70,11 +76,14 @@ def charge_back(
     reference: str = "",
     line: UUID | None = None,
     same: UUID | None = None,
+    seen: int | None = None,
     alongside: Alongside | None = None,
 ) -> Chargeback:
     """Enter a chargeback of ``disputed`` and return its case. What a representment won is charged back a second time.
 
-    ``line``: what the acquirer told, once; ``same``: what two lines have in common that tell of the same.
+    ``line``: what the acquirer told, once; ``same``: what two lines have in common that tell of the same. ``seen``: the
+    chain's count of follow-ups when the asker looked at it, compared and raised in one statement: of two who looked at
+    the same the second is Overtaken.
     ``alongside``: what the asker writes in the same statement. Raises Refused (a code of the table of operations),
     Invalid (an amount that no payment has), ValueError for a reason that is none, and for a line ToldBefore, ToldTwice,
     Known and OnItsWay.
@@ -95,7 +104,9 @@ def charge_back(
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {words(reason)}"}
         _with(write, row, row.id, "chargeback", after, by, (line, same), alongside)
 
-    payment = _entered("CB", target, disputed, amount, reply, source, (line, same), reason=reason, write=write_more)
+    payment = _entered(
+        "CB", target, disputed, amount, reply, source, (line, same), reason=reason, seen=seen, write=write_more
+    )
     return Chargeback.objects.select_related("merchant").get(pk=payment.id)
 
 
@@ -206,21 +217,31 @@ def _mark(write: Write, payment: UUID, marks: Marks) -> None:
 
 def _entered(
     kind: str, target: Payment, disputed: Payment, amount: Decimal, reply: AcquirerReply, source: Chargeback.Source,
-    marks: Marks, *, reason: str = "", write: Alongside,
+    marks: Marks, *, reason: str = "", seen: int | None = None, write: Alongside,
 ) -> Payment:  # fmt: skip
     not_told(marks)
     look: Look | None = None
     if marks[0] is not None:
         about = disputed.id if kind == "CB" else Chargeback.objects.values_list("disputed", flat=True).get(pk=target.id)
         look = partial(look_for_known, kind, about, amount)
+    elif seen is not None:
+        look = partial(_not_overtaken, seen)
     try:
-        return enter(
+        entered = enter(
             kind, target.id, disputed.merchant, amount, disputed.currency, reply, origin=f"chargeback by {source}",
             reason=reason, look=look, alongside=write,
         )  # fmt: skip
     except IntegrityError:
         not_told(marks)
         raise
+    if marks[0] is None:
+        wake.wake(BOOKS)
+    return entered
+
+
+def _not_overtaken(seen: int, chain: Chain) -> None:
+    if chain.first.follow_ups != seen:
+        raise Overtaken
 
 
 def _with(
@@ -261,6 +282,6 @@ def _success(payment: Payment) -> str:
 
 
 __all__ = [
-    "NOTHING_TO_REVERSE", "Known", "OnItsWay", "Refused", "ToldBefore", "ToldTwice", "charge_back", "join",
+    "NOTHING_TO_REVERSE", "Known", "OnItsWay", "Overtaken", "Refused", "ToldBefore", "ToldTwice", "charge_back", "join",
     "look_for_known", "not_told", "reverse", "simulate_outcome", "standing_case",
 ]  # fmt: skip

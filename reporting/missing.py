@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
 
 from gateway.models import Merchant, Payment
 from reporting.matching import OUTWARD
@@ -57,7 +58,8 @@ def files(institute: ClearingInstitute, first: date, last: date) -> list[date]:
         for at in SettlementFile.objects.filter(
             institute=institute, received_at__gte=datetime.combine(first, time(), zone),
             received_at__lt=datetime.combine(last + timedelta(days=1), time(), zone),
-        ).exclude(state=SettlementFile.State.FAILED).values_list("received_at", flat=True)
+        ).exclude(Q(state=SettlementFile.State.FAILED) | Q(source=SettlementFile.Source.LEDGER))
+        .values_list("received_at", flat=True)
     }  # fmt: skip
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     return [day for day in days if day.isoweekday() in institute.expects_files_on and day not in came]

@@ -124,6 +124,7 @@ class SettlementFile(models.Model):
         COMMAND = "command"
         FOLDER = "folder"
         SFTP = "sftp"
+        LEDGER = "ledger", "chargebacks that no file has told of"
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     institute = models.ForeignKey(ClearingInstitute, on_delete=models.PROTECT, related_name="files", db_index=False)

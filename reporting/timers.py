@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.due import Timer
-from reporting import booking, days, deliveries, fetching, folders, intake
+from reporting import booking, days, deliveries, entered, fetching, folders, intake
 
 TIMERS: Final = (
     Timer(name="settlement folder", about="Take in files that lie in the watched folder.", run=folders.look,
@@ -16,6 +16,10 @@ TIMERS: Final = (
           every_s=2.0),
     Timer(name="settlement lines", about="Enter chargebacks and reversals that could not be entered when they came.",
           run=booking.try_again, every_s=30.0),
+    Timer(name="chargebacks entered", about="Write what no file has told of into the books.", run=entered.run,
+          every_s=2.0),
+    Timer(name="chargebacks entered, all", about="The same, of institutes that came later.", run=entered.run_all,
+          every_s=3600.0),
     Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,
           next_at=days.next_at, every_s=60.0),
     Timer(name="reconciliation deliveries", about="Send written files by SFTP, again where it failed.",

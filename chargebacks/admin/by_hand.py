@@ -48,12 +48,13 @@ class NotEntered(Exception):
 def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
     """The form; the right was asked for."""
     fault = ""
-    before = Chargeback.objects.filter(chain=payment.chain).count()
     if request.method == "POST":
         try:
-            case = _entered(request, payment, before)
+            case = _entered(request, payment)
         except NotEntered as refused:
             fault = str(refused)
+        except ledger.Overtaken:
+            fault = _("Something of this payment was changed meanwhile. Look at it before you enter another.")
         except Invalid as invalid:
             fault = "; ".join(f"{one.name} {one.message}" for one in invalid.errors)
         except Refused as refused:
@@ -63,7 +64,8 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[case.pk]))
     context = {
         **page.admin_site.each_context(request), "title": _("Enter a chargeback"), "opts": page.opts,
-        "payment": payment, "fault": fault, "seen": before, "reasons": [(code, words(code)) for code in REASONS],
+        "payment": payment, "fault": fault, "seen": Payment.objects.get(pk=payment.chain).follow_ups,
+        "reasons": [(code, words(code)) for code in REASONS],
         "amount": request.POST.get("amount", amount_text(payment.approved or payment.amount)),
         "reason": request.POST.get("reason", NO_REASON), "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),
@@ -71,10 +73,11 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
     return TemplateResponse(request, "admin/books/by_hand.html", context, status=400 if fault else 200)
 
 
-def _entered(request: HttpRequest, payment: Payment, before: int) -> Chargeback:
-    """Raises NotEntered, Invalid and Refused."""
-    if request.POST.get("seen") != str(before):
-        raise NotEntered(_("A chargeback of this payment was entered meanwhile. Look at it before you enter another."))
+def _entered(request: HttpRequest, payment: Payment) -> Chargeback:
+    """Raises NotEntered, Overtaken, Invalid and Refused."""
+    seen = request.POST.get("seen", "")
+    if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
+        raise NotEntered(_("The form is not whole. Open it again."))
     text = request.POST.get("amount", "").strip().replace(",", ".")
     whole, dot, cents = text.partition(".")
     if not (whole.isascii() and whole.isdigit() and len(whole) <= 12 and (not dot or (cents.isascii() and
@@ -95,7 +98,7 @@ def _entered(request: HttpRequest, payment: Payment, before: int) -> Chargeback:
             raise NotEntered(_("Answer by: a day whose deadline is still to come, within %d days.") % LONGEST.days)
     return ledger.charge_back(
         payment, Decimal(text).quantize(Decimal("0.01")), reason=reason, by=actor(request), respond_by=respond_by,
-        reference=kept_note(request.POST.get("reference", ""), 64),
+        reference=kept_note(request.POST.get("reference", ""), 64), seen=int(seen),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from django.test import Client, override_settings
 from chargebacks import ledger
 from chargebacks.models import Chargeback, Contact
 from chargebacks.states import State
+from gateway import clock
 from gateway.models import AuditEntry, Payment
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import BY, payment_of
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/chargebacks/chargeback/"
@@ -122,7 +125,8 @@ def test_a_chargeback_is_entered_by_hand_from_its_payment(max_: Client, clara: C
     assert page in text(max_.get(own))
     assert page not in text(clara.get(own))
     assert clara.get(page).status_code == 403
-    form = {"seen": "0", "amount": "40,00", "reason": "000.100.221", "respond_by": "2099-01-31", "reference": "A-1"}
+    day = f"{clock.real() + timedelta(days=30):%Y-%m-%d}"
+    form = {"seen": "0", "amount": "40,00", "reason": "000.100.221", "respond_by": day, "reference": "A-1"}
     wrong = ({"amount": "0"}, {"amount": "-1"}, {"amount": "1e3"}, {"amount": "٣"}, {"amount": "12.345"},
              {"amount": "93.00"}, {"reason": "000.100.110"}, {"respond_by": "soon"}, {"seen": "1"},
              {"amount": ""})  # fmt: skip
@@ -133,8 +137,24 @@ def test_a_chargeback_is_entered_by_hand_from_its_payment(max_: Client, clara: C
     # The same form once more, by the back button: it was entered, and nothing is entered twice.
     assert max_.post(page, form).status_code == 400
     case = Chargeback.objects.get()
-    assert (case.amount, case.reference, f"{case.due_at:%Y-%m-%d}") == (Decimal("40.00"), "A-1", "2099-01-31")
+    assert (case.amount, case.reference, f"{case.due_at:%Y-%m-%d}") == (Decimal("40.00"), "A-1", day)
     assert AuditEntry.objects.filter(action="chargeback", actor="max").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_send_the_same_form_at_once_one_enters_it(committed: Shop) -> None:
+    """Partly: the ceiling alone would let both pass."""
+    payment = payment_of(committed.api.pay().id)
+    page = f"{LIST}by-hand/{payment.pk}/"
+    clients = [signed_in(person(f"max {number}", "manager", committed.merchant)) for number in range(4)]
+    form = {"seen": "0", "amount": "10.00", "reason": "000.100.221", "respond_by": "", "reference": ""}
+    answers = at_once(*(partial(client.post, page, form) for client in clients))
+    assert sorted(answer.status_code for answer in answers) == [302, 400, 400, 400]
+    assert [case.amount for case in Chargeback.objects.all()] == [Decimal("10.00")]
+    # Whoever looks again may enter another one.
+    seen = re.findall(r'name="seen" value="([0-9]+)"', text(clients[0].get(page)))[0]
+    assert clients[0].post(page, {**form, "seen": seen}).status_code == 302
+    assert Chargeback.objects.count() == 2
 
 
 def test_contacts_are_added_and_removed(max_: Client, clara: Client, shop: Shop) -> None:
