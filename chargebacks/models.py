@@ -131,6 +131,10 @@ class Evidence(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_picture(self) -> bool:
+        return self.content_type.startswith("image/")
+
 
 class EvidencePiece(models.Model):
     """A sealed piece of a file's bytes."""

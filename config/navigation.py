@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from gateway import rights
@@ -17,12 +18,14 @@ from gateway import rights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A line of the navigation. ``page``: the model's label, or the name of an address; ``right``: who sees it."""
+    """A line of the navigation. ``page``: the model's label, or the name of an address; ``right``: who sees it.
+    ``count``: the dotted name of what says how many things of this page press for a user; red beside the title."""
 
     title: str | Promise
     icon: str
     page: str
     right: str
+    count: str = ""
 
     @property
     def address(self) -> str | None:
@@ -52,7 +55,7 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
         Item(title=_("Settlement files"), icon="upload_file", page="reporting.SettlementFile",
              right="reporting.view_settlementfile"),
         Item(title=_("Exceptions"), icon="rule_folder", page="reporting.SettlementRecord",
-             right="reporting.view_settlementrecord"),
+             right="reporting.view_settlementrecord", count="reporting.admin.exceptions.waiting"),
         Item(title=_("Reconciliation files"), icon="table_view", page="reporting.ReconciliationFile",
              right="reporting.view_reconciliationfile"),
         Item(title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder",
@@ -60,7 +63,8 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
         Item(title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"),
         Item(title=_("Bank messages"), icon="mark_email_read", page="gateway.BankMessage",
              right="gateway.view_bankmessage"),
-        Item(title=_("Disputes"), icon="gavel", page="chargebacks.Chargeback", right="chargebacks.view_chargeback"),
+        Item(title=_("Disputes"), icon="gavel", page="chargebacks.Chargeback", right="chargebacks.view_chargeback",
+             count="chargebacks.admin.disputes.pressing"),
     )),
     (_("Requests and events"), (
         Item(title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"),
@@ -118,13 +122,18 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = [{"items": [home]}]
     for title, items in NAVIGATION:
         mine = [
-            {"title": item.title, "icon": item.icon, "link": address}
+            {"title": item.title, "icon": item.icon, "link": address, **_badge(item, request)}
             for item in items
             if rights.allowed(request.user, item.right) and (address := item.address) is not None
         ]
         if mine:
             groups.append({"title": title, "items": mine})
     return groups
+
+
+def _badge(item: Item, request: HttpRequest) -> dict[str, Any]:
+    pressing = import_string(item.count)(request.user) if item.count else 0
+    return {"badge": pressing, "badge_variant": "danger", "badge_style": "solid"} if pressing else {}
 
 
 def environment(request: HttpRequest) -> list[str]:

@@ -142,6 +142,8 @@ GATEWAY_SETTLEMENT_FOLDER: str = env.str("GATEWAY_SETTLEMENT_FOLDER", default=""
 GATEWAY_SETTLEMENT_MAX_BYTES: int = env.int("GATEWAY_SETTLEMENT_MAX_BYTES", default=2 * 1024 * 1024 * 1024)
 # Days a merchant has to answer a chargeback, where the acquirer's file names no date.
 GATEWAY_CHARGEBACK_ANSWER_DAYS: int = env.int("GATEWAY_CHARGEBACK_ANSWER_DAYS", default=14)
+# A TrueType font for the packets of disputes; empty: the usual places are looked at.
+GATEWAY_PDF_FONT: str = env.str("GATEWAY_PDF_FONT", default="")
 # From whom mails come, and the server that sends them: smtp://user:password@host:587, smtps://…, consolemail://
 # (written to the log; the default).
 GATEWAY_MAIL_FROM: str = env.str("GATEWAY_MAIL_FROM", default="tollhouse@localhost")

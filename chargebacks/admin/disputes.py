@@ -15,7 +15,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, QuerySet
+from django.db.models import Count, DateTimeField, ExpressionWrapper, F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -25,22 +25,26 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
-from chargebacks import cases, evidence, ledger
+from chargebacks import cases, evidence, ledger, packet, pictures
 from chargebacks.admin import by_hand
 from chargebacks.checklist import ITEMS, wanted, words
 from chargebacks.evidence import NotEvidence
+from chargebacks.facts import facts_of
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.states import CLOSED, ImpossibleMove, State
 from gateway import clock, identifiers, rights
 from gateway.admin import plots
 from gateway.admin.kit import ReadOnly, actor
 from gateway.masking import kept_note
-from gateway.models import Authentication, Payment
+from gateway.models import Payment
 from gateway.payments.refusal import Refused
 
 SHOWN_AT_MOST: Final = 200
 PICTURED: Final = timedelta(days=90)
 MERCHANTS_AT_MOST: Final = 50
+PRESSING: Final = timedelta(days=3)
+"""A dispute with no more time left is red, on its page and in the navigation."""
+MOST_COUNTED: Final = 99
 LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingProxyType(
     {
         "open": (lazy("To answer"), (State.OPEN,)), "submitted": (lazy("Submitted"), (State.SUBMITTED,)),
@@ -65,6 +69,8 @@ class ChargebackAdmin(ReadOnly):
         own = [
             path("<uuid:case>/do/", wrap(self.do_view), name=f"{name}do"),
             path("<uuid:case>/evidence/<uuid:evidence>/", wrap(self.evidence_view), name=f"{name}evidence"),
+            path("<uuid:case>/evidence/<uuid:evidence>/small/", wrap(self.small_view), name=f"{name}small"),
+            path("<uuid:case>/packet/", wrap(self.packet_view), name=f"{name}packet"),
             path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
             path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
         ]
@@ -107,7 +113,7 @@ class ChargebackAdmin(ReadOnly):
         context = {
             **self.admin_site.each_context(request), "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
             "opts": self.opts, "original": case, "case": _listed(case), "row": case, "disputed": disputed,
-            "proofs": _proofs(disputed), "events": list(case.events.order_by("sequence")), "limits": evidence.limits(),
+            "proofs": facts_of(disputed), "events": list(case.events.order_by("sequence")), "limits": evidence.limits(),
             "checklist": [(item, [file for file in files if file.item == item.key])
                           for item in wanted(case.reason_code)],
             "others": [file for file in files if file.item not in asked], "items": [*wanted(case.reason_code), *more],
@@ -172,6 +178,25 @@ class ChargebackAdmin(ReadOnly):
         self.record(request, "evidence fetched", row, after={"name": file.name})
         return _file(file)
 
+    def small_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse:
+        """A small picture of a file of evidence, made anew; who looks at the case sees it, too."""
+        file = self._case(request, str(case)).evidence.filter(pk=evidence).first()
+        octets = pictures.small(file) if file is not None else None
+        if octets is None:
+            raise Http404
+        answer = HttpResponse(octets, content_type="image/jpeg")
+        answer["X-Content-Type-Options"], answer["Cache-Control"] = "nosniff", "no-store"
+        return answer
+
+    def packet_view(self, request: HttpRequest, case: Any) -> HttpResponse:
+        """Everything that speaks for the merchant, as one PDF."""
+        row = self._case(request, str(case))
+        self.record(request, "packet fetched", row)
+        answer = HttpResponse(packet.of(row), content_type="application/pdf")
+        answer["Content-Disposition"] = f'inline; filename="dispute-{row.pk.hex}.pdf"'
+        answer["X-Content-Type-Options"], answer["Cache-Control"] = "nosniff", "no-store"
+        return answer
+
     def by_hand_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         row = Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
         if row is None or not rights.allowed(request.user, "gateway.view_payment", row):
@@ -229,27 +254,6 @@ def _left(case: Chargeback) -> dict[str, str] | None:
     return {"tone": "bad" if days <= 3 else "wait" if days <= 7 else "plain", "text": text}
 
 
-def _proofs(payment: Payment) -> list[tuple[str, str]]:
-    """What was known of the shopper when the payment was made."""
-    found: list[tuple[str, str]] = []
-    proof = Authentication.objects.filter(payment=payment.chain).first()
-    if proof is not None:
-        named = ((_("3-D Secure"), proof.version), (_("Result"), proof.trans_status), (_("Flow"), proof.flow),
-                 ("ECI", proof.eci), (_("Directory's id"), proof.ds_transaction))  # fmt: skip
-        found += [(name, value) for name, value in named if value]
-    elif sent := payment.request.get("threeDSecure"):
-        found.append((_("3-D Secure"), _("by another provider, ECI %s") % sent.get("eci", "–")))
-    else:
-        found.append((_("3-D Secure"), _("not asked for this payment")))
-    found.append((_("Address check (AVS)"), payment.answer.get("avs") or _("not told")))
-    found.append((_("Security code (CVV)"), payment.answer.get("cvv") or _("not told")))
-    customer = payment.request.get("customer")
-    if isinstance(customer, dict):
-        found += [(name, str(customer[key])) for name, key in ((_("E-mail"), "email"), (_("IP address"), "ip"))
-                  if customer.get(key)]  # fmt: skip
-    return found
-
-
 def _picture(own: QuerySet[Chargeback]) -> Any:
     """The last 90 days by reason and outcome; each column leads to its disputes."""
     since: datetime = clock.real() - PICTURED
@@ -263,3 +267,14 @@ def _picture(own: QuerySet[Chargeback]) -> Any:
     kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost or accepted")))
     shown = [(code[-3:] + " " + words(code)[:28], figures, f"?reason={code}") for code, figures in counted.items()]
     return plots.stacked(shown, kinds, title=_("Disputes by reason and outcome, 90 days"))
+
+
+def pressing(user: Any) -> int:
+    """Disputes of the user's merchants that must be answered within PRESSING, up to MOST_COUNTED."""
+    own = rights.scope(user, "chargebacks.view_chargeback").where("merchant", "channel")
+    # Their merchants' clocks may be ahead of real time: in the test environment they are moved.
+    left = ExpressionWrapper(F("due_at") - F("merchant__clock_offset"), output_field=DateTimeField())
+    found = (
+        Chargeback.objects.filter(own, state=State.OPEN).annotate(real=left).filter(real__lte=clock.real() + PRESSING)
+    )
+    return int(found.order_by()[:MOST_COUNTED].count())

@@ -35,6 +35,7 @@ from reporting.findings import BY_NAME
 from reporting.layout import CHARGEBACKS
 from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
 
+MOST_COUNTED: Final = 99
 SHOWN_AT_MOST: Final = 100
 FOUND_AT_MOST: Final = 20
 LISTS: Final = {
@@ -212,6 +213,14 @@ class SettlementRecordAdmin(ReadOnly):
 def state_pill(record: SettlementRecord) -> dict[str, str]:
     tone, text = PILLS[record.state]
     return {"tone": "plain", "text": _("Marked")} if record.marked else {"tone": tone, "text": str(text)}
+
+
+def waiting(user: Any) -> int:
+    """Lines and findings of the user's merchants that wait for somebody, up to MOST_COUNTED."""
+    own = rights.scope(user, "reporting.view_settlementrecord").where("merchant", None)
+    lines = exceptions.unmatched().filter(own).order_by()[:MOST_COUNTED].count()
+    found = exceptions.open_findings().filter(own).order_by()[:MOST_COUNTED].count()
+    return min(MOST_COUNTED, lines + found)
 
 
 def _undoable(record: SettlementRecord) -> str:

@@ -44,6 +44,22 @@ _HEADER: Final = (
 )
 
 
+_WRITE: Final = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+import django
+django.setup()
+from gateway import clock
+from reporting import days, lines, reconciliation
+from reporting.models import SettlementRecord
+merchant = SettlementRecord.objects.select_related("merchant__division")[0].merchant
+names, now = lines.names_of(merchant), clock.real()
+days.store(Path(sys.argv[1]), reconciliation.csv_blocks(lines.recorded(merchant, now - timedelta(days=1), now, names)))
+"""
+"""A day's file of one merchant, as reporting.days writes it."""
+
+
 def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[str, Any]]:
     """The figures of P10, of one file: it is too large for rounds."""
     lines = LINES_QUICK if options is QUICK or options.rounds <= QUICK.rounds else LINES
@@ -55,31 +71,56 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         path = _write(ground.var / "settlement.csv", database, shop.entity)
     ground.run(DATABASE, "manage.py", "clearing_institute", "--key", "sim", "--connector", "simulator", **settings)
     say(f"  {lines:,} lines, {path.stat().st_size / 1e6:.0f} MB")
-    cpu, began = meter.cpu_seconds(ground.postgres_pid), time.perf_counter()
-    pid = os.posix_spawn(
-        sys.executable, [sys.executable, str(ROOT / "manage.py"), "settlement_file", str(path)],
-        ground.environment(DATABASE, PYTHONPATH=str(ROOT), **settings),
-    )  # fmt: skip
-    _, status, used = os.wait4(pid, 0)
-    took = time.perf_counter() - began
-    if status:
+    came = _ran(ground, str(ROOT / "manage.py"), "settlement_file", str(path))
+    if came is None:
         return [Gap(target="P10", why="the command failed")], {}
-    own = used.ru_utime + used.ru_stime
-    server = meter.cpu_seconds(ground.postgres_pid) - cpu
+    took, own, server, memory = came
     with ground.connect(DATABASE) as database:
         row = database.execute("SELECT records, matched, faults FROM reporting_settlementfile").fetchone()
         odd = database.execute("SELECT count(*) FROM reporting_finding").fetchone()
     assert row == (lines, lines, 0), row
     assert odd == (0,), odd
     remark = f"{lines:,} lines; CPU {own:.0f} s of the reader, {server:.0f} s of PostgreSQL"
-    memory = used.ru_maxrss / 1024
     found: list[Figure | Gap] = [
         Figure(target="P10", measured=round(took * LINES / lines, 1),
                remark=remark if lines == LINES else f"extrapolated from {remark}"),
         Figure(target="P10.memory", measured=round(memory)),
     ]  # fmt: skip
-    raw = {"lines": lines, "seconds": took, "cpu_reader_s": own, "cpu_postgres_s": server, "max_rss_mb": memory}
+    written = ground.var / "reconciliation.csv"
+    went = _ran(ground, "-c", _WRITE, str(written))
+    if went is None or written.read_bytes().count(b"\r\n") != lines + 1:
+        return [*found, Gap(target="P10.out", why="the file was not written, or not whole")], {}
+    about = (
+        f"{lines:,} lines, {written.stat().st_size / 1e6:.0f} MB; CPU {went[1]:.0f} s of the writer, {went[2]:.0f} s of"
+    )
+    about += " PostgreSQL"
+    found += [
+        Figure(target="P10.out", measured=round(went[0] * LINES / lines, 1),
+               remark=about if lines == LINES else f"extrapolated from {about}"),
+        Figure(target="P10.out.memory", measured=round(went[3])),
+    ]  # fmt: skip
+    raw = {
+        "out": went,
+        "lines": lines,
+        "seconds": took,
+        "cpu_reader_s": own,
+        "cpu_postgres_s": server,
+        "max_rss_mb": memory,
+    }
     return found, {"settlement": raw}
+
+
+def _ran(ground: Ground, *arguments: str) -> tuple[float, float, float, float] | None:
+    """Run Python with ``arguments``: seconds, CPU seconds of its own and of PostgreSQL, most memory in MB; None when it
+    failed."""
+    cpu, began = meter.cpu_seconds(ground.postgres_pid), time.perf_counter()
+    environment = ground.environment(DATABASE, PYTHONPATH=str(ROOT), DJANGO_SETTINGS_MODULE="config.settings")
+    pid = os.posix_spawn(sys.executable, [sys.executable, *arguments], environment)
+    _, status, used = os.wait4(pid, 0)
+    took = time.perf_counter() - began
+    if status:
+        return None
+    return took, used.ru_utime + used.ru_stime, meter.cpu_seconds(ground.postgres_pid) - cpu, used.ru_maxrss / 1024
 
 
 def _write(path: Path, database: Any, channel: str) -> Path:

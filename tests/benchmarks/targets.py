@@ -100,6 +100,8 @@ TARGETS: Final = _rows(
     ("P9.runs",    "runs with their payments, one worker",                       "/s"),
     ("P10",        "settlement file of 10^6 lines, from its receipt to its last match", "s", 60.0, 20.0),
     ("P10.memory", "most memory of the process that reads it",                    "MB", 300.0),
+    ("P10.out",    "reconciliation file of 10^6 lines, written and synced",      "s"),
+    ("P10.out.memory", "most memory of the process that writes it",              "MB"),
     ("P12.bytes",  "bodies until a card form is usable, gzip",                   "KB",  35.0,  18.0),
     ("P12.requests", "requests until a card form is usable",                     "",     3.0,   3.0),
     ("P12.others", "third parties asked by the form",                            "",     0.0,   0.0),

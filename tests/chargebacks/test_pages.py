@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, override_settings
 
 from chargebacks import ledger
+from chargebacks.admin.disputes import pressing
 from chargebacks.models import Chargeback, Contact
 from chargebacks.states import State
 from gateway import clock
@@ -198,3 +200,21 @@ def _seen(client: Client, page: str) -> str:
     found = re.search(r'name="seen" value="(\d+)"', text(client.get(page)))
     assert found is not None
     return found[1]
+
+
+def test_a_red_badge_tells_of_disputes_that_must_be_answered_soon(
+    clara: Client, case: Chargeback, shop: Shop, stranger: Shop
+) -> None:
+    """J6, step 1."""
+    ledger.charge_back(payment_of(stranger.api.pay().id), Decimal("92.00"), by=BY)
+    user = User.objects.get(username="clara")
+    assert pressing(user) == 0
+    badge = r"gavel.{0,900}?Disputes.{0,900}?>\s*1\s*<"
+    assert re.search(badge, text(clara.get("/admin/")), re.S) is None
+    for moved in (shop.merchant, stranger.merchant):
+        moved.clock_offset += timedelta(days=12)
+        moved.save(update_fields=["clock_offset"])
+    assert pressing(user) == 1
+    assert re.search(badge, text(clara.get("/admin/")), re.S)
+    assert "2 days left" in text(clara.get(LIST)) or "3 days left" in text(clara.get(LIST))
+    assert pressing(person("root", "psp", shop.merchant.division.psp)) == 2

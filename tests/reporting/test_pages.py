@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from gateway.models import AuditEntry, Payment
 from reporting import days, intake
+from reporting.admin import exceptions as exceptions_page
 from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile, SftpTarget
 from tests.support.books import merchant_of
@@ -265,3 +267,14 @@ def test_a_target_is_set_up_and_tried_and_its_secret_never_shown(
     max_.post(page, {"verb": "off"})
     assert SftpTarget.objects.get().active is False
     assert "correct-horse" not in str(list(AuditEntry.objects.values_list("before", "after")))
+
+
+def test_the_navigation_counts_what_waits_for_somebody(clara: Client, shop: Shop, of: ClearingInstitute) -> None:
+    """J6, step 1, of exceptions: lines and findings, and nobody else's."""
+    user = User.objects.get(username="clara")
+    assert exceptions_page.waiting(user) == 0
+    waiting(shop, of)
+    waiting(shop, of, ConnectorTxId1="unknown-2", Cashflow="NEG")
+    waiting(shop, of, ConnectorTxId1="unknown-3", ClearingInstituteMerchantId="nobody")
+    assert exceptions_page.waiting(user) == 3
+    assert re.search(r"rule_folder.{0,900}?Exceptions.{0,900}?>\s*3\s*<", text(clara.get("/admin/")), re.S)

@@ -1,0 +1,69 @@
+"""What was known of the shopper and the order when a disputed payment was made: for its page and its packet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from gateway.masking import mask_text
+from gateway.models import Authentication, Payment
+
+TRACKED_AT_MOST: Final = 10
+"""Tracking numbers of cart items that are told."""
+_ADDRESS: Final = ("street1", "street2", "postcode", "city", "state", "country")
+
+
+def facts_of(disputed: Payment) -> list[tuple[str, str]]:
+    """Name and value, for whoever reads. What was asked and answered stands with the chain's first payment: a capture
+    has neither."""
+    first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
+    return [*_authenticated(first), *_checked(first), *_shopper(first.request), *_delivered(first.request)]
+
+
+def _authenticated(first: Payment) -> list[tuple[str, str]]:
+    proof = Authentication.objects.filter(payment=first.id).first()
+    if proof is not None:
+        named = ((_("3-D Secure"), proof.version), (_("Result"), proof.trans_status), (_("Flow"), proof.flow),
+                 ("ECI", proof.eci), (_("Directory's id"), proof.ds_transaction))  # fmt: skip
+        return [(name, value) for name, value in named if value]
+    if sent := first.request.get("threeDSecure"):
+        return [(_("3-D Secure"), _("by another provider, ECI %s") % sent.get("eci", "–"))]
+    return [(_("3-D Secure"), _("not asked for this payment"))]
+
+
+def _checked(first: Payment) -> list[tuple[str, str]]:
+    return [
+        (_("Address check (AVS)"), first.answer.get("avs") or _("not told")),
+        (_("Security code (CVV)"), first.answer.get("cvv") or _("not told")),
+    ]
+
+
+def _shopper(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    customer = _group(request, "customer")
+    name = " ".join(str(customer[key]) for key in ("givenName", "surname") if customer.get(key))
+    named = ((_("Shopper"), name), (_("E-mail"), customer.get("email")), (_("IP address"), customer.get("ip")),
+             (_("Billing address"), _address(_group(request, "billing"))))  # fmt: skip
+    return [(what, mask_text(str(value))) for what, value in named if value]
+
+
+def _delivered(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    shipping = _group(request, "shipping")
+    items = _group(request, "cart").get("items") or []
+    numbers = [str(shipping.get("trackingNumber") or "")]
+    numbers += [str(item.get("shippingTrackingNumber") or "") for item in items if isinstance(item, dict)]
+    named = ((_("Delivery address"), _address(shipping)), (_("Delivery"), shipping.get("method")),
+             (_("Carrier"), shipping.get("logisticsProvider")),
+             (_("Expected on"), shipping.get("expectedDate")),
+             (_("Tracking numbers"), ", ".join(filter(None, numbers[:TRACKED_AT_MOST]))))  # fmt: skip
+    return [(what, mask_text(str(value))) for what, value in named if value]
+
+
+def _group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = request.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _address(group: Mapping[str, Any]) -> str:
+    return ", ".join(str(group[name]) for name in _ADDRESS if group.get(name))

@@ -1,0 +1,165 @@
+"""The packet of a dispute as one PDF, and evidence as pictures. Source: design journey J6, 2, 4, 5."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+from fpdf import FPDF
+from PIL import Image
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import DictionaryObject, NameObject, TextStringObject
+
+from chargebacks import evidence, ledger, packet, pictures
+from chargebacks.models import Chargeback, Evidence
+from gateway.models import AuditEntry, Authentication
+from tests.support import threeds
+from tests.support.fixtures import BY, Shop
+from tests.support.office import person, signed_in
+from tests.support.settlement import payment_of
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/chargebacks/chargeback/"
+BROKEN_PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"
+
+
+@pytest.fixture
+def clara(shop: Shop) -> Client:
+    return signed_in(person("clara", "clerk", shop.merchant))
+
+
+@pytest.fixture
+def case(shop: Shop) -> Chargeback:
+    answer = shop.api.pay(merchantTransactionId="order-4711", **{
+        "customer.givenName": "Łucja", "customer.surname": "Żak", "customer.email": "lucja@example.org",
+        "shipping.street1": "Main Street 1", "shipping.city": "Kraków", "shipping.country": "PL",
+        "shipping.trackingNumber": "TRACK-77", "shipping.logisticsProvider": "Example Parcel",
+    })  # fmt: skip
+    return ledger.charge_back(payment_of(answer.id), Decimal("40.00"), reason="000.100.221", by=BY, reference="L-7")
+
+
+def picture(kind: str = "PNG", size: tuple[int, int] = (400, 200), **more: Any) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGBA" if kind == "PNG" else "RGB", size, (200, 30, 30)).save(out, kind, **more)
+    return out.getvalue()
+
+
+def pdf(pages: int = 2, text: str = "Delivery note", script: bool = False, password: str = "") -> bytes:
+    paper = FPDF()
+    for number in range(1, pages + 1):
+        paper.add_page()
+        paper.set_font("helvetica", size=20)
+        paper.cell(text=f"{text} {number}", link="https://shop.example/")
+    written = PdfWriter(clone_from=io.BytesIO(bytes(paper.output())))
+    if script:
+        action = {NameObject("/S"): NameObject("/JavaScript"), NameObject("/JS"): TextStringObject("app.alert(1)")}
+        written.pages[0][NameObject("/AA")] = DictionaryObject({NameObject("/O"): DictionaryObject(action)})
+    if password:
+        written.encrypt(password)
+    out = io.BytesIO()
+    written.write(out)
+    return out.getvalue() + b"\n"
+
+
+def added(case: Chargeback, item: str, name: str, octets: bytes) -> Evidence:
+    return evidence.add(case, item, name, io.BytesIO(octets), BY)
+
+
+def pages_of(octets: bytes) -> list[str]:
+    return [page.extract_text() for page in PdfReader(io.BytesIO(octets)).pages]
+
+
+def test_the_packet_has_the_facts_the_checklist_and_every_file(case: Chargeback, clara: Client) -> None:
+    """J6, step 5: preview of the packet as PDF."""
+    scripted = pdf(script=True)
+    assert b"/JavaScript" in scripted
+    assert b"/URI" in scripted
+    added(case, "delivery", "note.pdf", scripted)
+    added(case, "messages", "mail.png", picture())
+    added(case, "other", "photo.jpg", picture("JPEG"))
+    answer = clara.get(f"{LIST}{case.pk}/packet/")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/pdf")
+    pages = pages_of(answer.content)
+    first, *rest = pages
+    for words in ("40.00 EUR", "000.100.221", "order-4711", "Łucja Żak", "Kraków", "TRACK-77", "L-7", "missing",
+                  "note.pdf", "not asked for this payment"):  # fmt: skip
+        assert words in "\n".join(pages), words
+    assert "Answer to a chargeback" in first
+    assert [text.split("\n")[0] for text in rest if "Delivery note" in text] == ["Delivery note 1", "Delivery note 2"]
+    assert sum("Evidence " in text for text in rest) >= 3
+    for acting in (b"/JavaScript", b"/URI", b"/Annots"):
+        assert acting not in answer.content
+    assert AuditEntry.objects.filter(action="packet fetched", actor="clara").count() == 1
+    assert f"{LIST}{case.pk}/packet/" in clara.get(f"{LIST}{case.pk}/change/").content.decode()
+
+
+@pytest.mark.parametrize(
+    "name, octets, why",
+    [
+        ("broken.pdf", BROKEN_PDF, "The PDF cannot be opened"),
+        ("locked.pdf", pdf(password="secret"), "The PDF is encrypted"),
+        ("broken.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\0IEND\xaeB`\x82", "The picture cannot be opened"),
+        ("long.pdf", pdf(packet.MOST_PAGES + 1), f"The first {packet.MOST_PAGES} pages"),
+    ],
+)
+def test_what_cannot_be_shown_is_told_and_the_packet_is_made(
+    case: Chargeback, name: str, octets: bytes, why: str
+) -> None:
+    added(case, "delivery", name, octets)
+    made = pages_of(packet.of(case))
+    assert why in "\n".join(made).replace("\n", " ")
+    assert len(made) <= packet.MOST_PAGES + 4
+
+
+def test_without_a_font_the_packet_is_made_with_what_latin_1_has(
+    case: Chargeback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packet, "FONTS", ())
+    with override_settings(GATEWAY_PDF_FONT="/nowhere.ttf"):
+        assert "?ucja ?ak" in "\n".join(pages_of(packet.of(case)))
+
+
+def test_pictures_are_shown_small_and_made_anew(case: Chargeback, clara: Client, shop: Shop) -> None:
+    """J6, step 4: thumbnails."""
+    photo = added(case, "delivery", "photo.jpg", picture("JPEG", comment=b"4200000000000000"))
+    note = added(case, "delivery", "note.pdf", pdf())
+    large = added(case, "messages", "large.png", picture(size=(8_000, 7_000)))
+    page = clara.get(f"{LIST}{case.pk}/change/").content.decode()
+    small = f"{LIST}{case.pk}/evidence/{photo.pk}/small/"
+    assert small in page
+    answer = clara.get(small)
+    assert (answer["Content-Type"], answer["X-Content-Type-Options"]) == ("image/jpeg", "nosniff")
+    assert Image.open(io.BytesIO(answer.content)).size == (160, 80)
+    assert b"4200000000000000" not in answer.content
+    for file in (note, large):
+        assert clara.get(f"{LIST}{case.pk}/evidence/{file.pk}/small/").status_code == 404
+    assert pictures.small(large) is None
+    stranger = signed_in(person("dora", "developer", shop.merchant))
+    assert stranger.get(small).status_code == stranger.get(f"{LIST}{case.pk}/packet/").status_code == 403
+
+
+def test_the_proof_of_3_d_secure_stands_on_the_page_and_in_the_packet(shop: Shop, clara: Client) -> None:
+    """J6, step 2, of a payment that was authenticated, and of the capture of one."""
+    api = shop.api_of(shop.open_channel("authenticating", three_d_secure=True))
+    paid = threeds.buy(api, threeds.FRICTIONLESS)
+    held = threeds.buy(api, threeds.FRICTIONLESS, paymentType="PA")
+    captured = api.follow(held.id, "CP", "92.00")
+    for ident in (paid.id, captured.id):
+        case = ledger.charge_back(payment_of(ident), Decimal("5.00"), reason="000.100.220", by=BY)
+        page = clara.get(f"{LIST}{case.pk}/change/").content.decode()
+        made = "\n".join(pages_of(packet.of(case)))
+        proof = payment_of(ident).chain
+        eci, directory = threeds_of(proof)
+        for told in (page, made):
+            assert "3-D Secure" in told
+            assert f"ECI {eci}" in told.replace('</dt><dd class="ck-break">', " ").replace("\n", " ")
+            assert directory in told.replace("\n", "")
+            assert "not asked for this payment" not in told
+
+
+def threeds_of(chain: Any) -> tuple[str, str]:
+    proof = Authentication.objects.get(payment=chain)
+    return proof.eci, proof.ds_transaction
