@@ -23,7 +23,7 @@ from gateway import clock, rights, wake
 from gateway.admin.kit import Page, actor
 from gateway.models import Merchant
 from reporting import files, stash
-from reporting.admin import sources
+from reporting.admin import lacking, sources
 from reporting.findings import BY_NAME
 from reporting.formats.port import NotReadable
 from reporting.intake import OPEN
@@ -57,6 +57,7 @@ class SettlementFileAdmin(Page):
             path("upload/<uuid:upload>/", wrap(self.confirm_view), name=f"{name}confirm"),
             path("source/<uuid:institute>/", wrap(self.source_view), name=f"{name}source"),
             path("<uuid:file>/again/", wrap(self.again_view), name=f"{name}again"),
+            path("missing/<uuid:institute>/", wrap(self.missing_view), name=f"{name}missing"),
             path("<uuid:file>/state/", wrap(self.state_view), name=f"{name}state"),
         ]
         return own + super().get_urls()
@@ -86,6 +87,7 @@ class SettlementFileAdmin(Page):
         context = {
             **self.admin_site.each_context(request), "title": _("Settlement files"), "opts": self.opts,
             "rows": [{"row": row, "pill": _pill(row)} for row in rows], "may_upload": _may_upload(request),
+            "lacking": lacking.listed(),
             "sources": sources.listed() if reaches_all(request, sources.VIEW) else [], **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/files.html", context)
@@ -154,10 +156,13 @@ class SettlementFileAdmin(Page):
         """Where one institute's files are fetched."""
         if not reaches_all(request, sources.VIEW):
             raise PermissionDenied
-        found = ClearingInstitute.objects.filter(pk=institute).select_related("sftp_source").first()
-        if found is None:
-            raise Http404
-        return sources.view(self, request, found, reaches_all(request, sources.CHANGE))
+        return sources.view(self, request, _institute(institute), reaches_all(request, sources.CHANGE))
+
+    def missing_view(self, request: HttpRequest, institute: Any) -> HttpResponse:
+        """What one institute should have sent and did not."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return lacking.view(self, request, _institute(institute))
 
     # --- one file ---------------------------------------------------------------------------------------------------
 
@@ -201,6 +206,13 @@ class SettlementFileAdmin(Page):
         if found is None:
             raise Http404
         return found
+
+
+def _institute(ident: Any) -> ClearingInstitute:
+    found = ClearingInstitute.objects.filter(pk=ident).select_related("sftp_source").first()
+    if found is None:
+        raise Http404
+    return found
 
 
 def _may_upload(request: HttpRequest) -> bool:

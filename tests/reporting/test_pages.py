@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from gateway.models import AuditEntry, Payment
-from reporting import days, intake
+from reporting import days, intake, stash
 from reporting.admin import exceptions as exceptions_page
 from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile, SftpTarget
@@ -278,3 +279,26 @@ def test_the_navigation_counts_what_waits_for_somebody(clara: Client, shop: Shop
     waiting(shop, of, ConnectorTxId1="unknown-3", ClearingInstituteMerchantId="nobody")
     assert exceptions_page.waiting(user) == 3
     assert re.search(r"rule_folder.{0,900}?Exceptions.{0,900}?>\s*3\s*<", text(clara.get("/admin/")), re.S)
+
+
+def test_a_large_upload_lies_in_a_private_file_for_its_request_alone(
+    max_: Client, shop: Shop, of: ClearingInstitute, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes may have card numbers in it."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    settings.FILE_UPLOAD_TEMP_DIR = str(temporary)
+    seen: list[int] = []
+    keep = stash.keep
+
+    def watched(*told: Any, **named: Any) -> stash.Upload:
+        seen.extend(stat.S_IMODE(path.stat().st_mode) for path in temporary.iterdir())
+        return keep(*told, **named)
+
+    monkeypatch.setattr(stash, "keep", watched)
+    _payment, good = paid_line(shop, Descriptor="x" * 100)
+    content = csv([good] * 12_000)
+    assert len(content) > settings.FILE_UPLOAD_MAX_MEMORY_SIZE
+    assert upload(max_, content).status_code == 302
+    assert seen == [0o600]
+    assert list(temporary.iterdir()) == []
