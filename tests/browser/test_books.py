@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from chargebacks import ledger
@@ -33,7 +34,7 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     shop: Shop, site: str, open_page: Open, tmp_path: Path, width: int, height: int
 ) -> None:
     somebody("max", "manager", shop)
-    institute()
+    of = institute()
     twins = [payment_of(shop.api.pay(merchantTransactionId="twin-4711").id) for _ in range(2)]
     paid = payment_of(shop.api.pay(merchantTransactionId="order-4711").id)
     good = line(paid, SettlementAmount="90.50", SettlementFee="1.50")
@@ -61,6 +62,12 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     assert intake.run(SettlementFile.objects.get().pk)
     expect(page.locator("[data-state]")).to_have_text("Done")
     look("file")
+    page.goto(f"{site}/admin/reporting/settlementfile/")
+    look("files")
+    page.goto(f"{site}/admin/reporting/settlementfile/source/{of.pk}/")
+    look("source")
+    page.goto(f"{site}/admin/reporting/settlementfile/missing/{of.pk}/?to=2099-12-31")
+    look("missing")
     page.goto(f"{site}/admin/reporting/settlementrecord/?list=multiple")
     page.locator("tbody a").first.click()
     look("candidates")
@@ -81,6 +88,11 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     page.goto(f"{site}/admin/chargebacks/chargeback/{case.pk}/change/")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "delivery.pdf")
     page.get_by_role("button", name="Add it").click()
+    Image.new("RGB", (600, 400), "teal").save(tmp_path / "photo.png")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "photo.png")
+    page.get_by_role("button", name="Add it").click()
+    expect(page.locator("img.ck-small")).to_be_visible()
+    assert page.locator("img.ck-small").evaluate("image => image.naturalWidth") == 160
     look("dispute")
     page.get_by_label("I have looked at every file").check()
     page.get_by_role("button", name="Submit the evidence").click()
