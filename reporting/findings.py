@@ -57,6 +57,18 @@ _TOLERANCE: Final = (
     "0.01 + CASE WHEN j.currency = j.settlement_currency THEN 0"
     " ELSE j.amount * power(10::numeric, -scale(j.fx_rate)) END"
 )
+# The first such fee of the institute: by its own id of the line; without one, of the same payout in another file.
+_FEE_BEFORE: Final = """CASE WHEN j.record_type <> 'FEE' THEN false WHEN j.settlement_tx_id <> '' THEN (
+    SELECT e.id FROM reporting_settlementrecord e
+    WHERE e.record_type = 'FEE' AND e.settlement_tx_id <> '' AND e.institute_id = %(institute)s
+        AND e.settlement_tx_id = j.settlement_tx_id AND e.transaction_type = j.transaction_type AND e.amount = j.amount
+        AND e.institute_merchant_id = j.held_at AND e.currency = j.currency
+    ORDER BY e.recorded_at, e.line LIMIT 1) <> j.record
+ELSE (
+    SELECT e.file_id FROM reporting_settlementrecord e
+    WHERE e.record_type = 'FEE' AND e.settlement_tx_id = '' AND e.settlement_id = j.settlement
+        AND e.transaction_type = j.transaction_type AND e.amount = j.amount
+    ORDER BY e.recorded_at, e.line LIMIT 1) <> j.file END"""
 _FEE: Final = "round(j.amount * j.fx_rate * coalesce(i.fee_percent, 0) / 100 + coalesce(i.fee_fixed, 0), 4)"
 
 KINDS: Final = (
@@ -95,8 +107,8 @@ KINDS: Final = (
          expected="j.p_day::text",
          found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
     Kind(name="TWICE", about="Another line told of the same already.",
-         when=f"{_SETTLED} AND j.others IS NOT NULL AND EXISTS (SELECT 1 FROM reporting_settlementrecord e"
-              " WHERE e.id = ANY(j.others) AND (j.by_hand OR e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
+         when=f"{_FEE_BEFORE} OR {_SETTLED} AND j.others IS NOT NULL"
+              " AND EXISTS (SELECT 1 FROM reporting_settlementrecord e WHERE e.id = ANY(j.others) AND (j.by_hand OR e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
               " OR e.file_id = j.file AND e.line < j.line))",
          expected="'one line'", found="'another line'"),
     Kind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
@@ -118,7 +130,11 @@ def _others(payment: str, record: str) -> str:
 
 
 _FROM_BATCH: Final = f"""
-SELECT s.id AS record, %(file)s AS file, s.line, %(now)s AS recorded_at, coalesce(h.merchant, f.merchant) AS merchant,
+SELECT s.id AS record, %(file)s AS file, s.settlement_tx_id,
+    CASE WHEN s.record_type = 'FEE' AND s.settlement_tx_id = '' THEN (SELECT t.id FROM reporting_settlement t
+        WHERE t.institute_id = %(institute)s AND t.institute_merchant_id = s.institute_merchant_id
+        AND t.reference = s.reference AND t.date = s.settlement_date AND t.currency = s.settlement_currency
+    ) END AS settlement, s.line, %(now)s AS recorded_at, coalesce(h.merchant, f.merchant) AS merchant,
     f.payment, false AS by_hand, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
     h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
@@ -129,7 +145,8 @@ FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 LEFT JOIN found f ON f.record = s.id AND f.many = 1"""
 
 _FROM_RECORDS: Final = f"""
-SELECT r.id AS record, r.file_id AS file, r.line, r.recorded_at, r.merchant_id AS merchant, m.payment,
+SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS settlement,
+    r.line, r.recorded_at, r.merchant_id AS merchant, m.payment,
     m.rule = 'clerk' AS by_hand, r.record_type,
     r.transaction_type, r.cashflow, r.institute_merchant_id AS held_at, true AS account_known, r.amount, r.currency,
     r.presented, (r.presented_at AT TIME ZONE s.time_zone)::date AS presented_on, r.settlement_amount,

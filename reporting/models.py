@@ -279,6 +279,14 @@ class SettlementRecord(models.Model):
                 condition=models.Q(assigned_at__isnull=False),
             ),
             models.Index(fields=["settlement", "line"], name="record_settlement"),
+            models.Index(
+                fields=["institute", "settlement_tx_id", "transaction_type", "amount", "recorded_at", "line"],
+                name="record_fee_id", condition=models.Q(record_type="FEE") & ~models.Q(settlement_tx_id=""),
+            ),
+            models.Index(
+                fields=["settlement", "transaction_type", "amount", "recorded_at", "line"], name="record_fee_plain",
+                condition=models.Q(record_type="FEE", settlement_tx_id=""),
+            ),
             models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
             models.Index(
                 fields=["merchant", "id"], name="record_open",

@@ -23,4 +23,20 @@ class Migration(migrations.Migration):
                 name="record_assigned",
             ),
         ),
+        migrations.AddIndex(
+            model_name="settlementrecord",
+            index=models.Index(
+                condition=models.Q(("record_type", "FEE"), models.Q(("settlement_tx_id", ""), _negated=True)),
+                fields=["institute", "settlement_tx_id", "transaction_type", "amount", "recorded_at", "line"],
+                name="record_fee_id",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="settlementrecord",
+            index=models.Index(
+                condition=models.Q(("record_type", "FEE"), ("settlement_tx_id", "")),
+                fields=["settlement", "transaction_type", "amount", "recorded_at", "line"],
+                name="record_fee_plain",
+            ),
+        ),
     ]

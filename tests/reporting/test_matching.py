@@ -262,3 +262,18 @@ def test_notes_keep_no_card_number_and_nothing_that_the_database_refuses(shop: S
     exceptions.undo(record, BY)
     exceptions.link(record, payment_of(shop.api.pay().id), BY, "card 4200000000000000")
     assert "4200000000000000" not in Match.objects.get().note
+
+
+@pytest.mark.parametrize("ident", ["FEE-1", ""])
+def test_a_fee_that_a_later_file_tells_of_again_is_found(shop: Shop, ident: str) -> None:
+    """Fees are no payment's, and count in every sum."""
+    of = institute()
+    fee = line(ReconciliationType="FEE", PaymentType="MONTHLY", ClearingInstituteMerchantId=shop.channel.id.hex,
+               SettlementTxId=ident, Amount="9.90")  # fmt: skip
+    other = {**fee, "SettlementTxId": ident and "FEE-2", "SettlementReference": "payout-2"}
+    take_in(csv([fee, other]), of)
+    assert kinds() == []
+    take_in(csv([fee], end="# sent again\r\n"), of)
+    assert kinds() == ["TWICE"]
+    take_in(csv([{**fee, "SettlementReference": "payout-3", "SettlementTxId": ident and "FEE-3"}]), of)
+    assert kinds() == ["TWICE"]
