@@ -10,12 +10,14 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q
 
+from gateway import clock
 from gateway.models import Merchant, Payment
 from reporting.matching import OUTWARD
 from reporting.models import ClearingInstitute, SettlementFile
 
 MOST: Final = 10_000
 """Payments of one answer; whoever misses more asks for shorter times."""
+LOOKED_BACK: Final = timedelta(days=14)
 SETTLED_KINDS: Final = ("DB", "CP", "RB", *OUTWARD)
 """What an institute settles. A receipt (RC) tells of money that came in by itself."""
 
@@ -48,6 +50,22 @@ def payments(institute: ClearingInstitute, first: date, last: date, merchant: Me
         found: Sequence[UUID] = [row[0] for row in cursor.fetchall()]
     by_id = Payment.objects.in_bulk(list(found))
     return [by_id[ident] for ident in found]
+
+
+def overdue(institute: ClearingInstitute, merchant: Merchant) -> list[Payment]:
+    """The merchant's payments of the last two weeks that were due by now: made longer ago than the institute takes, by
+    the merchant's clock, and since it was set up."""
+    zone = institute.zone
+    last = clock.now(merchant).astimezone(zone).date() - timedelta(days=institute.settles_within_days + 1)
+    first = max(last - LOOKED_BACK, institute.created_at.astimezone(zone).date())
+    return payments(institute, first, last, merchant) if first <= last else []
+
+
+def lately(institute: ClearingInstitute) -> list[date]:
+    """Days of the last two weeks without their file, oldest first; none before the institute was set up."""
+    today = clock.real().astimezone(institute.zone).date()
+    first = max(today - LOOKED_BACK, institute.created_at.astimezone(institute.zone).date())
+    return files(institute, first, today - timedelta(days=1)) if first < today else []
 
 
 def files(institute: ClearingInstitute, first: date, last: date) -> list[date]:

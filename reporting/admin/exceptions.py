@@ -29,18 +29,19 @@ from gateway.payments import search
 from gateway.payments.filters import filters_of
 from gateway.payments.refusal import Refused
 from gateway.payments.search import FullNumber, TooMuch, asked_for
-from reporting import exceptions
+from reporting import exceptions, missing
 from reporting.exceptions import NotPossible
 from reporting.findings import BY_NAME
 from reporting.layout import CHARGEBACKS
-from reporting.models import ACTIVE, Finding, Match, Matching, SettlementRecord
+from reporting.models import ACTIVE, ClearingInstitute, Finding, Match, Matching, SettlementRecord
 
 MOST_COUNTED: Final = 99
 SHOWN_AT_MOST: Final = 100
 FOUND_AT_MOST: Final = 20
+MERCHANTS_AT_MOST: Final = 50
 LISTS: Final = {
     "open": lazy("All to do"), "multiple": lazy("Several candidates"), "unmatched": lazy("Not matched"),
-    "findings": lazy("Findings"), "marked": lazy("Marked"),
+    "findings": lazy("Findings"), "missing": lazy("Missing payments"), "marked": lazy("Marked"),
 }  # fmt: skip
 PILLS: Final = {
     Matching.MATCHED: ("good", lazy("✓ Matched")), Matching.MULTIPLE_MATCHES: ("wait", lazy("≟ Several candidates")),
@@ -71,7 +72,9 @@ class SettlementRecordAdmin(ReadOnly):
             **self.admin_site.each_context(request), "title": _("Exceptions"), "opts": self.opts, "chosen": chosen,
             "lists": [(f"?{urlencode({'list': name, **kept})}", title, name == chosen)
                       for name, title in LISTS.items()],
-            "rows": self._listed(request, chosen, file, kind), "most": SHOWN_AT_MOST, "narrowed": bool(kept),
+            "missing": self._missing(request) if chosen == "missing" else None,
+            "rows": self._listed(request, chosen, file, kind) if chosen != "missing" else [],
+            "most": SHOWN_AT_MOST, "narrowed": bool(kept),
             "last": self._last(request), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/exceptions.html", context)
@@ -91,6 +94,18 @@ class SettlementRecordAdmin(ReadOnly):
             states = (Matching.MULTIPLE_MATCHES if chosen == "multiple" else Matching.NOT_MATCHED,)
         rows = rows.filter(state__in=states, marked=chosen == "marked")
         return [_line(row) for row in rows.order_by("id")[:SHOWN_AT_MOST]]
+
+    def _missing(self, request: HttpRequest) -> list[dict[str, Any]]:
+        """Payments of the user's merchants that their institute should have settled by now."""
+        merchants = rights.merchants_of(request.user, "reporting.view_settlementrecord").order_by("name")
+        institutes = list(ClearingInstitute.objects.filter(active=True))
+        found: list[dict[str, Any]] = []
+        for merchant in merchants[:MERCHANTS_AT_MOST]:
+            for institute in institutes:
+                left = SHOWN_AT_MOST - len(found)
+                found += [{**_paid(one), "institute": institute, "merchant": merchant}
+                          for one in missing.overdue(institute, merchant)[:left]]  # fmt: skip
+        return found
 
     def _last(self, request: HttpRequest) -> SettlementRecord | None:
         """The line that this user has just worked on, while that can be taken back."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import stat
+from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
 from django.test import Client
 
+from gateway import clock
 from gateway.models import AuditEntry, Payment
 from reporting import days, intake, stash
 from reporting.admin import exceptions as exceptions_page
 from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile, SftpTarget
 from tests.support.books import merchant_of
+from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import csv, institute, line, payment_of, take_in
@@ -302,3 +307,38 @@ def test_a_large_upload_lies_in_a_private_file_for_its_request_alone(
     assert upload(max_, content).status_code == 302
     assert seen == [0o600]
     assert list(temporary.iterdir()) == []
+
+
+def test_payments_that_are_overdue_are_shown_to_their_merchant_and_told_by_the_command(
+    clara: Client, shop: Shop, stranger: Shop
+) -> None:
+    """settles_within_days: by the merchant's clock; what was settled meanwhile is missing no more."""
+    of = institute(settles_within_days=2, created_at=clock.real())
+    late, settled = payment_of(shop.api.pay(merchantTransactionId="order-late").id), payment_of(shop.api.pay().id)
+    take_in(csv([line(settled)]), of)
+    assert "order-late" not in text(clara.get(LINES, {"list": "missing"}))
+    out = StringIO()
+    call_command("settlement_missing", stdout=out)
+    assert out.getvalue() == "nothing is missing\n"
+    jump(4 * 86_400)
+    shown = text(clara.get(LINES, {"list": "missing"}))
+    assert "order-late" in shown
+    assert settled.connector_tx_id not in shown
+    assert late.connector_tx_id not in text(
+        signed_in(person("otto", "clerk", stranger.merchant)).get(LINES, {"list": "missing"})
+    )
+    with pytest.raises(CommandError, match="1 missing"):
+        call_command("settlement_missing", "--institute", of.key, stdout=out)
+    assert f"{late.id.hex} DB 92.00 EUR" in out.getvalue()
+    take_in(csv([line(late)]), of, "late.csv")
+    assert "order-late" not in text(clara.get(LINES, {"list": "missing"}))
+
+
+def test_a_day_without_its_file_is_told_by_the_command(db: None) -> None:
+    of = institute(expects_files_on=[1, 2, 3, 4, 5, 6, 7])
+    ClearingInstitute.objects.update(created_at=clock.real() - timedelta(days=3))
+    out = StringIO()
+    with pytest.raises(CommandError, match="3 missing"):
+        call_command("settlement_missing", stdout=out)
+    yesterday = clock.real().date() - timedelta(days=1)
+    assert f"{of.key}: no file came on {yesterday:%A, %Y-%m-%d}" in out.getvalue()

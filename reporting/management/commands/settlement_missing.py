@@ -1,0 +1,40 @@
+"""What did not come: days without a file, and payments that no line has settled."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway.models import Merchant
+from reporting import institutes, missing
+from reporting.models import ClearingInstitute
+
+
+class Command(BaseCommand):
+    help = "List what institutes owe: expected files, and lines of payments that are overdue. Exits 1 if there is any."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--institute", help="its key; without it all active ones")
+
+    def handle(self, *args: Any, institute: str | None, **options: Any) -> None:
+        try:
+            asked = [institutes.find(institute)] if institute else list(ClearingInstitute.objects.filter(active=True))
+        except institutes.UnknownInstitute as fault:
+            raise CommandError(str(fault)) from None
+        found = 0
+        for one in asked:
+            for day in missing.lately(one):
+                found += 1
+                self.stdout.write(f"{one.key}: no file came on {day:%A, %Y-%m-%d}")
+            for merchant in Merchant.objects.order_by("name", "id").iterator():
+                for payment in missing.overdue(one, merchant):
+                    found += 1
+                    self.stdout.write(
+                        f"{one.key}: {payment.id.hex} {payment.payment_type} {payment.approved} {payment.currency} of"
+                        f" {payment.created_at:%Y-%m-%d %H:%M} UTC, {merchant.name}, is not settled"
+                    )
+        if found:
+            raise CommandError(f"{found:,} missing", returncode=1)
+        self.stdout.write("nothing is missing")
