@@ -297,7 +297,6 @@ WITH found AS (
 _BY_AMOUNT: Final = f"""
 WITH pairs AS (
     SELECT r.id AS record, r.line, k.payment, count(*) OVER (PARTITION BY r.id) AS many,
-        row_number() OVER (PARTITION BY k.payment ORDER BY r.line) AS claim,
         row_number() OVER (PARTITION BY r.id ORDER BY k.payment) AS number
     FROM reporting_settlementrecord r JOIN known k ON k.net = r.amount
     WHERE {_LEFT} AND {_NO_ID} AND r.record_type = 'SETTLED' AND {_FITTING}
@@ -305,7 +304,9 @@ WITH pairs AS (
             THEN abs(k.day - (r.presented_at AT TIME ZONE %(zone)s)::date) <= {DAYS_APART}
             ELSE k.day BETWEEN r.settlement_date - {RECENT.days} AND r.settlement_date END
 ), found AS (
-    SELECT record, payment, 'amount' AS rule, many, number FROM pairs WHERE many > 1 OR claim = 1
+    SELECT record, payment, 'amount' AS rule, many, number FROM (
+        SELECT *, row_number() OVER (PARTITION BY payment, many = 1 ORDER BY line) AS claim FROM pairs
+    ) claimed WHERE many > 1 OR claim = 1
 ), {_END}"""
 
 

@@ -77,7 +77,8 @@ class _Statement:
         self._account: dict[str, list[str]] = {}
         self._entry: dict[str, list[str]] | None = None
         self._details: dict[str, list[str]] | None = None
-        self._detailed = False
+        self._detailed = 0
+        self._without_amount: list[dict[str, list[str]]] = []
         self._found: list[list[str]] = []
         parser = expat.ParserCreate(namespace_separator="|")
         parser.buffer_text = True
@@ -115,9 +116,9 @@ class _Statement:
         if local == "Stmt":
             self._account = {}
         elif local == "Ntry":
-            self._entry, self._detailed = {}, False
+            self._entry, self._detailed, self._without_amount = {}, 0, []
         elif local == "TxDtls" and self._entry is not None:
-            self._details, self._detailed = {}, True
+            self._details, self._detailed = {}, self._detailed + 1
         if (currency := attributes.get("Ccy")) is not None:
             self._keep(f"{self._key()}@", currency)
 
@@ -134,12 +135,18 @@ class _Statement:
         self._text, self._kept = [], 0
         self._path.pop()
         if local == "TxDtls" and self._entry is not None and self._details is not None:
-            self._emit(self._details)
+            if "Amt" in self._details or "AmtDtls/TxAmt/Amt" in self._details:
+                self._emit(self._details)
+            else:
+                self._without_amount.append(self._details)
             self._details = None
         elif local == "Ntry" and self._entry is not None:
             self._totals["entries"] = self._totals.get("entries", 0) + 1
-            if not self._detailed:
-                self._emit({})
+            # The entry's amount is a transaction's only where there is no other: of several, none is guessed.
+            if self._detailed > 1:
+                self._entry = {path: found for path, found in self._entry.items() if path not in ("Amt", "Amt@")}
+            for details in self._without_amount if self._detailed else [{}]:
+                self._emit(details)
             self._entry = None
         elif local == "NbOfNtries" and text.isdecimal() and self._path[-1:] == ["TtlNtries"]:
             self._totals["said"] = self._totals.get("said", 0) + int(text[:9])
@@ -189,7 +196,8 @@ def _values(account: Mapping[str, list[str]], entry: Mapping[str, list[str]], de
         values[PLACE[column]] = text[:most]
 
     away = (_first(details, "CdtDbtInd") or _first(entry, "CdtDbtInd")) == "DBIT"
-    returned = any(path.startswith("RtrInf") for path in details)
+    reversed_ = (_first(details, "RvslInd") or _first(entry, "RvslInd")) in ("true", "1")
+    returned = reversed_ or any(path.startswith("RtrInf") for path in details)
     sub_family = _first(details, "BkTxCd/Domn/Fmly/SubFmlyCd") or _first(entry, "BkTxCd/Domn/Fmly/SubFmlyCd")
     kind, transaction = "SETTLED", "REFUND" if away else "DEBIT"
     if sub_family in FEE_KINDS:

@@ -151,3 +151,18 @@ def test_numbers_that_nobody_can_reckon_with_are_errors_of_their_line(shop: Shop
     file = take_in(statement(entry("1.00", details("NOTPROVIDED", "1E999999", more)),
                              entry("92.00", details(payment.id.hex))), institute())  # fmt: skip
     assert (file.state, file.records, file.faults) == ("DONE", 1, 1)
+
+
+def test_a_batch_whose_transactions_have_no_amounts_is_not_counted_for_each_of_them(shop: Shop) -> None:
+    one = "<TxDtls><Refs><EndToEndId>NOTPROVIDED</EndToEndId></Refs></TxDtls>"
+    file = take_in(statement(entry("30.00", one, one, one), entry("12.00", one)), institute())
+    assert (file.state, file.records, file.faults) == ("DONE", 1, 3)
+    assert SettlementRecord.objects.get().settlement_amount == Decimal("12.00")
+
+
+def test_a_collection_that_is_booked_back_without_a_reason_is_a_chargeback(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    back = entry("92.00", details(payment.id.hex), flow="DBIT").replace("<Sts>", "<RvslInd>true</RvslInd><Sts>")
+    take_in(statement(back), institute())
+    assert SettlementRecord.objects.get().record_type == "CHARGEBACK"
+    assert Chargeback.objects.get().reason_code == "000.100.200"

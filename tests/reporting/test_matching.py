@@ -277,3 +277,13 @@ def test_a_fee_that_a_later_file_tells_of_again_is_found(shop: Shop, ident: str)
     assert kinds() == ["TWICE"]
     take_in(csv([{**fee, "SettlementReference": "payout-3", "SettlementTxId": ident and "FEE-3"}]), of)
     assert kinds() == ["TWICE"]
+
+
+def test_a_line_that_several_payments_fit_takes_none_from_a_line_that_fits_one(shop: Shop) -> None:
+    """The second line names the one day that the first one leaves open."""
+    first, second = payment_of(shop.api.pay().id), payment_of(shop.api.pay().id)
+    Payment.objects.filter(pk=first.pk).update(created_at=first.created_at - timedelta(days=10))
+    row = {**line(second), "ConnectorTxId1": ""}
+    dated = {**row, "TxRequestTime": f"{second.created_at:%Y-%m-%d %H:%M:%S}"}
+    take_in(csv([row, dated]), institute())
+    assert states() == ["MULTIPLE_MATCHES", "MATCHED"]
