@@ -108,7 +108,8 @@ KINDS: Final = (
          found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
     Kind(name="TWICE", about="Another line told of the same already.",
          when=f"{_FEE_BEFORE} OR {_SETTLED} AND j.others IS NOT NULL"
-              " AND EXISTS (SELECT 1 FROM reporting_settlementrecord e WHERE e.id = ANY(j.others) AND (j.by_hand OR e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
+              " AND EXISTS (SELECT 1 FROM reporting_settlementrecord e WHERE e.id = ANY(j.others)"
+              " AND (j.by_hand OR e.file_id <> j.file AND e.recorded_at <= j.recorded_at"
               " OR e.file_id = j.file AND e.line < j.line))",
          expected="'one line'", found="'another line'"),
     Kind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
