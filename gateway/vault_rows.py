@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, models
+from django.utils import translation
 
 from gateway.models import (
     AcquirerAccount,
@@ -85,7 +86,8 @@ def held_by_kind() -> dict[int | None, Counter[str]]:
     """Key id → of what it holds how many sealed values: payments, wallet keys, second factors …"""
     found: dict[int | None, Counter[str]] = {}
     for column in SEALED:
-        kind = str(column.model._meta.verbose_name_plural)
+        with translation.override(None):
+            kind = str(column.model._meta.verbose_name_plural)
         rows = execute(
             f"SELECT substring({column.sealed} FROM 1 FOR {PREFIX_BYTES}), count(*) FROM {_table(column)}"
             f" WHERE {column.sealed} IS NOT NULL GROUP BY 1",

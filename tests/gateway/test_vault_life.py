@@ -259,7 +259,7 @@ def test_a_key_is_retired_only_when_no_card_needs_it(shop: Shop) -> None:
     command("--rotate")
     with pytest.raises(CommandError, match=f"Key {old} still holds 1 value"):
         command("--retire", str(old))
-    assert command("--retire", str(old), "--force").endswith("1 value are lost.\n")
+    assert command("--retire", str(old), "--force").endswith("Lost with it: 1 value.\n")
     assert old not in ids()
 
 

@@ -145,7 +145,7 @@ class Command(BaseCommand):
                 )
         before = vault_keys.keys_of(document)
         document = vault_keys.change(place(), lambda now: vault_keys.without(now, key))
-        self.stdout.write(f"Key {key} is retired." + (f" {_values(cards)} are lost." if cards else ""))
+        self.stdout.write(f"Key {key} is retired." + (f" Lost with it: {_values(cards)}." if cards else ""))
         _tell("retire", key, before, document, forced=force, lost=cards)
 
 

@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.utils import translation
 
 from chargebacks.models import Chargeback
 from gateway import results
@@ -120,4 +121,6 @@ def test_no_english_of_our_own_stays_on_a_page_in_german(shop: Shop) -> None:
                 continue
             if text in german or ENGLISH.search(text):
                 forgotten.setdefault(text, path)
+    # A request's language stays with the thread, and the next test is in English.
+    translation.activate("en")
     assert forgotten == {}
