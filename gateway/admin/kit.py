@@ -116,6 +116,8 @@ class Page(ModelAdmin):
                     return True
                 continue
             name = str(each[0] if isinstance(each, tuple | list) else each)
+            if isinstance(each, tuple | list) and lookup in (f"{name}_from", f"{name}_to"):
+                return True  # the theme's filters by range
             asked, compared = lookup.rpartition("__")[::2] if "__" in lookup else (lookup, "exact")
             asked = lookup if lookup == name else asked
             if compared in _COMPARED and asked in (name, f"{name}__id", f"{name}__pk"):
