@@ -70,6 +70,7 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
         "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
         "amount": asked or amount_text(most if most is not None else target.amount),
         "key": desk.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
+        "above": asked,
         "back": reverse("admin:gateway_payment_change", args=[target.pk]), "note_max": NOTE_MAX_CHARS,
     }  # fmt: skip
     return TemplateResponse(request, "admin/clerk/follow_up.html", context, status=400 if fault else 200)
@@ -88,6 +89,12 @@ def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> Htt
         _asked(request, before)
         return back
     order = desk.read_order(_chain(target), target, code, request.POST.get("amount", ""))
+    if code == "RB" and order.amount > target.amount and request.POST.get("above") != request.POST.get("amount"):
+        told = {"amount": order.text, "was": f"{amount_text(target.amount)} {target.currency}"}
+        words = _(
+            "%(amount)s is more than the payment itself, of %(was)s. Send it once more if that is meant."
+        )
+        raise NotPossible(words % told)
     try:
         payment, fresh = desk.send(order, clerk, key)
     except OverLimit:

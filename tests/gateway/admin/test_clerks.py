@@ -6,6 +6,7 @@ Source: issue "back office"; design, J4.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +289,18 @@ def test_a_request_that_nobody_decided_in_time_waits_no_more(clara: Client, max_
     assert waits in max_.get(LIST).content.decode()
     Approval.objects.update(expires_at=clock.real())
     assert waits not in max_.get(LIST).content.decode()
+
+
+def test_a_rebill_above_the_payment_itself_is_sent_twice_or_not_at_all(clara: Client, shop: Shop) -> None:
+    """Found in use: 99,999.00 on a payment of 40.00 asked nothing. What is meant is sent once more."""
+    paid = shop.api.pay(amount="10.00")
+    form = form_of(paid.id, "RB")
+    page = clara.post(form, {"key": key_in(clara.get(form)), "amount": "10.01"})
+    assert page.status_code == 400
+    assert "is more than the payment itself" in page.content.decode()
+    assert Payment.objects.filter(payment_type="RB").count() == 0
+    assert 'name="above" value="10.01"' in page.content.decode()
+    other = clara.post(form, {"key": key_in(page), "amount": "10.02", "above": "10.01"})
+    assert other.status_code == 400
+    assert clara.post(form, {"key": key_in(page), "amount": "10.01", "above": "10.01"}).status_code == 302
+    assert Payment.objects.get(payment_type="RB").amount == Decimal("10.01")
