@@ -211,8 +211,8 @@ def still_open(now: datetime) -> Q:
     )
 
 
-def seen(sign_in: SignIn) -> bool:
-    """Note that the session is in use; False when it has ended, or has had its time."""
+def seen(sign_in: SignIn, *, used: bool = True) -> bool:
+    """Note that the session is in use, where somebody uses it; False when it has ended, or has had its time."""
     now = clock.real()
     old = now - sign_in.at > timedelta(hours=settings.GATEWAY_SESSION_HOURS)
     idle = now - sign_in.last_seen_at > timedelta(minutes=settings.GATEWAY_SESSION_IDLE_MINUTES)
@@ -221,7 +221,7 @@ def seen(sign_in: SignIn) -> bool:
     if old or idle:
         end(SignIn.objects.filter(pk=sign_in.pk), by="age")
         return False
-    if now - sign_in.last_seen_at > SEEN_EVERY:
+    if used and now - sign_in.last_seen_at > SEEN_EVERY:
         SignIn.objects.filter(pk=sign_in.pk).update(last_seen_at=now)
     return True
 

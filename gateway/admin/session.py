@@ -71,7 +71,8 @@ class OfficeSession:
             row = remember(request, second_factor=False)
         if settings.GATEWAY_TOTP == "required" and not row.second_factor:
             return False
-        return signin.seen(row)
+        # A page that asks by itself whether there is news is no sign of a person in front of it.
+        return signin.seen(row, used=request.headers.get("Sec-Fetch-Dest") != "empty")
 
 
 def _is_card_number(text: str) -> bool:

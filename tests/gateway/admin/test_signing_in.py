@@ -484,3 +484,13 @@ def test_a_form_without_its_token_gets_a_page_of_ours(clerk: User) -> None:
     answer = client.post("/admin/again/", {"proof": "x"}, headers={"accept": "text/html"})
     assert answer.status_code == 403
     assert "This page is not for you" in answer.content.decode()
+
+
+def test_a_page_that_asks_by_itself_keeps_no_session_alive(clerk: User, time: Moving, settings: Any) -> None:
+    """Found in use: the inspector, left open, looked every two seconds, and nobody was ever signed out."""
+    client = signed_in(clerk)
+    assert is_in(client)
+    for _ in range(3):
+        time.shift(timedelta(minutes=settings.GATEWAY_SESSION_IDLE_MINUTES // 2))
+        client.get("/admin/gateway/backgroundwork/", headers={"sec-fetch-dest": "empty"})
+    assert not is_in(client)
