@@ -91,9 +91,7 @@ def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> Htt
     order = desk.read_order(_chain(target), target, code, request.POST.get("amount", ""))
     if code == "RB" and order.amount > target.amount and request.POST.get("above") != request.POST.get("amount"):
         told = {"amount": order.text, "was": f"{amount_text(target.amount)} {target.currency}"}
-        words = _(
-            "%(amount)s is more than the payment itself, of %(was)s. Send it once more if that is meant."
-        )
+        words = _("%(amount)s is more than the payment itself, of %(was)s. Send it once more if that is meant.")
         raise NotPossible(words % told)
     try:
         payment, fresh = desk.send(order, clerk, key)
