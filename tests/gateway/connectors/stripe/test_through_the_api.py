@@ -203,7 +203,7 @@ def test_a_wrong_code_is_told(card_shop: Shop, processor: CardApi) -> None:
 
 def test_what_the_processor_does_not_offer_is_refused_before_it_is_asked(card_shop: Shop, processor: CardApi) -> None:
     """docs/connectors/card-api.md, What is not possible."""
-    assert pay(card_shop, "CD").code == "600.200.400"
+    assert pay(card_shop, "CD").status == 400
     paid, held = pay(card_shop), pay(card_shop, "PA")
     calls = len(processor.calls)
     assert follow(card_shop, paid.id, "CB", "92.00").code == "700.400.402"
