@@ -47,7 +47,7 @@ class Events(Shown):
 @admin.register(BankOrder)
 class BankOrderAdmin(ReadOnly):
     sensitive = True
-    list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account", "file")
+    list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account")
     list_display_links = ("created_at",)
     list_select_related = ("merchant", "file")
     list_filter = ("state", "kind")

@@ -10,9 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
-import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +17,6 @@ from datetime import date, datetime, timedelta
 from datetime import time as daytime
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import pytest
 from django.test import override_settings
@@ -28,18 +24,17 @@ from django.test import override_settings
 from gateway import clock, due
 from gateway.connectors import accounts
 from gateway.models import BankFile, BankOrder, Merchant, Payment
+from tests.external.peers import free_port, program, running
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 
-PEERS = os.environ.get("TOLLHOUSE_PEERS", "")
-pytestmark = [pytest.mark.django_db, pytest.mark.skipif(not PEERS, reason="TOLLHOUSE_PEERS names no peers")]
+pytestmark = pytest.mark.django_db
 
 ACME = "NL41MOCK0000000001"
 POOR = "NL14MOCK0000000002"
 CLOSED = "NL84MOCK0000000003"
 ELSEWHERE = "NL30MOCK0000000005"
-PATIENCE_S = 20.0
 USER, WORD = "tollhouse", "only-for-tests"
 SUCCESS, OUTSTANDING = "000.100.112", "800.400.501"
 DAY = timedelta(days=1)
@@ -76,12 +71,6 @@ class Bank:
         return f"http://127.0.0.1:{self.port}/payments"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def bank(tmp_path: Path, shop: Shop) -> Iterator[Bank]:
     """mock-bank on a Monday at 07:00 UTC, and the merchant's clock at the same moment."""
@@ -92,35 +81,17 @@ def bank(tmp_path: Path, shop: Shop) -> Iterator[Bank]:
     Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=began - clock.real())
     port = free_port()
     command = [
-        str(Path(PEERS) / "mock-bank"), "--port", str(port), "--clock", f"{began:%Y-%m-%dT%H:%M}", "--auth",
-        f"{USER}:{WORD}", "--drop-dir", str(tmp_path / "drop"), "--pickup-dir", str(tmp_path / "pickup"),
-        "--drop-settle-ms", "0", "--drop-interval-ms", "3600000",
+        program("mock-bank"), "--port", str(port), "--clock", f"{began:%Y-%m-%dT%H:%M}", "--auth", f"{USER}:{WORD}",
+        "--drop-dir", str(tmp_path / "drop"), "--pickup-dir", str(tmp_path / "pickup"), "--drop-settle-ms", "0",
+        "--drop-interval-ms", "3600000",
     ]  # fmt: skip
-    with (tmp_path / "bank.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            bank = Bank(port, today)
-            _wait(bank, process)
-            accounts.forget()
-            with override_settings(GATEWAY_SEPA_OUTBOX=str(tmp_path / "out"), GATEWAY_SEPA_INBOX=""):
-                yield bank
-        finally:
-            accounts.forget()
-            process.terminate()
-            process.wait(PATIENCE_S)
-
-
-def _wait(bank: Bank, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            bank.ask("GET", "/_mock/health")
-        except (URLError, ConnectionError):
-            assert process.poll() is None, "mock-bank ended"
-            assert time.monotonic() < deadline, "mock-bank does not answer"
-            time.sleep(0.05)
-        else:
-            return
+    accounts.forget()
+    with (
+        running(command, port=port, folder=tmp_path),
+        override_settings(GATEWAY_SEPA_OUTBOX=str(tmp_path / "out"), GATEWAY_SEPA_INBOX=""),
+    ):
+        yield Bank(port, today)
+    accounts.forget()
 
 
 def open_account(shop: Shop, bank: Bank, **more: str) -> None:

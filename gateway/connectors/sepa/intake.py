@@ -168,7 +168,7 @@ def _apply_to_file(one: Said, taken: _Taken) -> None:
         # It was sent again because the first try had no answer: this is about the second one.
         taken.find(f"file {file.message_id}: the bank has had it before, which counts for nothing")
         return
-    BankFile.objects.filter(pk=file.pk).update(bank_status="RJCT" if one.word is Word.REJECTED else "ACCP")
+    BankFile.objects.filter(pk=file.pk).update(bank_status=one.status)
     if one.word is Word.REJECTED:
         _move_all(file.orders.filter(state=State.FILED), one, taken)
 

@@ -38,7 +38,8 @@ class Word(enum.StrEnum):
 class Said:
     """One statement. It speaks of one order (``order``), of a batch (``batch``, our PmtInfId), or of a whole file
     (``file``, our MsgId). IN and OUT: money that came to the account or left it; BACK_IN, BACK_OUT: what was booked
-    before, given back. ``account``: the IBAN it was booked on. ``reason``: an ISO external code."""
+    before, given back. ``account``: the IBAN it was booked on. ``reason``: an ISO external code. ``status``: a
+    whole file's, as the bank has it."""
 
     word: Word
     file: str = ""
@@ -49,6 +50,7 @@ class Said:
     currency: str = ""
     on: date | None = None
     account: str = ""
+    status: str = ""
     where: str = ""
 
 
@@ -66,8 +68,12 @@ def message_id(record: Record) -> str:
 
 def _status(record: Record) -> Iterator[Said]:
     if record.level == "OrgnlGrpInfAndSts":
-        if (word := _word(record.first("GrpSts"))) is not None:
-            yield Said(word=word, file=record.first("OrgnlMsgId"), reason=_reason(record), where="the file")
+        if group := record.first("GrpSts")[:4]:
+            # Of a file that is refused in part, the orders have words of their own.
+            yield Said(
+                word=_word(group) or Word.ACCEPTED, file=record.first("OrgnlMsgId"), reason=_reason(record),
+                status=group, where="the file",
+            )  # fmt: skip
     elif record.level == "OrgnlPmtInfAndSts":
         word = _word(record.first("PmtInfSts"))
         # Where transactions are named, each has its own word.

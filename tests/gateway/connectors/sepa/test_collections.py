@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway import clock, due
-from gateway.models import BankOrder, Notification, Payment
+from gateway.models import BankFile, BankOrder, Notification, Payment
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
@@ -57,6 +57,7 @@ def test_a_rejected_debit_is_declined_with_the_banks_reason(banked: Shop, outbox
     file = filed(banked, outbox)
     sepa.take(sepa.status(file.message, orders={paid.id: ("RJCT", "AC04"), other.id: ("ACCP", "")}))
     assert (code(banked, paid.id), code(banked, other.id)) == ("800.100.202", OUTSTANDING)
+    assert BankFile.objects.get().bank_status == "PART"
     assert banked.api.read(paid.id).body["resultDetails"]["AcquirerResponse"] == "AC04"
 
 

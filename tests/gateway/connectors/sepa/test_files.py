@@ -200,7 +200,7 @@ def test_no_account_stands_in_clear_in_the_books(banked: Shop) -> None:
 @pytest.mark.django_db
 def test_an_account_that_is_not_set_up_any_more_leaves_its_orders_waiting(banked: Shop) -> None:
     sepa.debit(banked.api)
-    banked.channel.acquirer_accounts.update(settings={})
+    banked.channel.acquirer_accounts.update(settings=sepa.SETTINGS | {"creditorIban": "DE00"})
     accounts.forget()
     jump(4 * DAYS)
     assert files.decide_due(SEPA, banked.merchant) == 0

@@ -218,7 +218,7 @@ def test_long_texts_and_many_values_are_cut_and_many_findings_counted() -> None:
     lines = {f"{number:032x}": ("RJCT", "A" * 5_000) for number in range(300)}
     taken = sepa.take(sepa.status("X" * 5_000, orders=lines))
     assert len(taken.findings) == 101
-    assert taken.findings[-1] == "and 200 more"
+    assert taken.findings[-1] == "and 201 more"
     assert all(len(one) < 200 for one in taken.findings)
 
 

@@ -105,7 +105,7 @@ def test_a_refund_that_the_bank_rejects_is_declined_and_may_be_made_again(banked
         ({"bankAccount__iban": None, "bankAccount__number": "1234567890", "bankAccount__bankCode": "37040044",
           "bankAccount__bic": None}, "100.200.104"),
         ({"bankAccount__iban": "TR330006100519786457841326", "bankAccount__country": "TR"}, "800.100.208"),
-        ({"paymentType": "PA"}, "600.200.310"),
+        ({"paymentType": "PA"}, "600.200.700"),
     ],
 )  # fmt: skip
 def test_what_the_scheme_does_not_do_is_declined_at_once(
