@@ -1,6 +1,6 @@
 """Trying changed rules or lists over past payments, from the form where they are changed: asked, not saved.
 
-Source: issue "back office", rules with a trial run over past payments; docs/decisions/0032.
+Source: issue "back office", rules with a trial run over past payments; docs/decisions/0039.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A trial is background work. It walks the merchant's first payments in the order 
 as its velocities look back, and judges each by the function that judges real ones (gateway.risk.screening), with lists
 as they are now, or as they were tried, and velocities counted among the payments it walked. What a payment does not
 tell any more is said, rule by rule (gateway.payments.kept_subjects).
-Source: issue "back office"; docs/decisions/0032.
+Source: issue "back office"; docs/decisions/0039.
 """
 
 from __future__ import annotations
