@@ -6,6 +6,7 @@ shown a moment ago who they are. Source: issue 9; docs/routing.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -21,7 +22,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from gateway import document as d
 from gateway.admin import agreeing, health, session
@@ -32,6 +38,8 @@ from gateway.connectors.routing import acquirers
 from gateway.models import AcquirerAccount
 
 SETTING, SECRET = "setting_", "secret_"
+_WORDS: Final = re.compile(r"[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+")
+"""A pattern that lists what is allowed."""
 _DOCUMENT: Final = {
     "connector": "connector", "merchant": "acquirer_merchant_id", "name": "name", "brands": "brands",
     "currencies": "currencies", "active": "active",
@@ -71,7 +79,8 @@ class AcquirerForm(forms.ModelForm):
     def given(self, *, secret: bool) -> dict[str, str]:
         """What was typed into the connector's own fields, by the settings' names."""
         own = [one for one in (self.at.settings if self.at is not None else ()) if one.secret == secret]
-        return {one.name: text for one in own if (text := self.cleaned_data.get(name_of(one)) or "")}
+        typed = {one.name: (self.cleaned_data.get(name_of(one)) or "").replace("\r\n", "\n") for one in own}
+        return {name: text for name, text in typed.items() if text}
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
@@ -106,16 +115,28 @@ def form_of(connector: Connector | None) -> type[AcquirerForm]:
     """The form of accounts at one connector."""
     fields: dict[str, Any] = {"at": connector}
     for one in connector.settings if connector is not None else ():
-        label = one.name + (" *" if one.required and not one.default else "")
-        widget = (
-            UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}) if one.secret
-            else UnfoldAdminTextInputWidget()
-        )  # fmt: skip
-        says = f"{one.about} {_('Allowed: %s.') % one.allowed}" if one.allowed else one.about
-        fields[name_of(one)] = forms.CharField(
-            label=label, required=False, widget=widget, help_text=says, strip=not one.secret
-        )
+        fields[name_of(one)] = _field(one)
     return type("AcquirerFormOfConnector", (AcquirerForm,), fields)
+
+
+def _field(setting: Setting) -> forms.Field:
+    """How a setting is asked for: by choices where its pattern is a list of words, in many lines where it is PEM."""
+    label = setting.name + (" *" if setting.required and not setting.default else "")
+    says = f"{setting.about} {_('Allowed: %s.') % setting.allowed}" if setting.allowed else setting.about
+    if setting.secret:
+        widget: Any = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
+        return forms.CharField(label=label, required=False, widget=widget, help_text=says, strip=False)
+    if _WORDS.fullmatch(setting.pattern):
+        words = [word.replace("\\", "") for word in setting.pattern.split("|")]
+        nothing = [] if setting.default else [("", _("not set"))]
+        return forms.ChoiceField(
+            label=label, required=False, choices=[*nothing, *((word, word) for word in words)],
+            widget=UnfoldAdminSelectWidget(), help_text=setting.about,
+        )  # fmt: skip
+    widget = UnfoldAdminTextInputWidget()
+    if "PEM" in setting.allowed:
+        widget = UnfoldAdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"})
+    return forms.CharField(label=label, required=False, widget=widget, help_text=says)
 
 
 def _kept_since(secrets: Mapping[str, str], name: str) -> str:

@@ -22,8 +22,8 @@ from gateway.connectors.routing import acquirers
 from gateway.models import AcquirerAccount
 
 MOST_ACCOUNTS: Final = 200
-MOST_CHARS: Final = 4_096
-"""Of one setting."""
+MOST_CHARS: Final = 65_536
+"""Of one setting: certificates in PEM are."""
 MOST_SECRET_BYTES: Final = 65_536
 _NAMED: Final = {"brands", "currencies", "name", "settings"}
 """What stays as it is where the document does not name it."""

@@ -6,6 +6,7 @@ Source: issue 9 (routing; health and statistics per connector); docs/routing.md.
 from __future__ import annotations
 
 import csv
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,9 @@ from django.core.cache import cache
 from django.test import Client, override_settings
 
 from gateway import clock, work
+from gateway.connectors.iso8583.link_state import LinkState
 from gateway.connectors.port import Setting
+from gateway.connectors.routing import acquirers
 from gateway.models import (
     AcquirerAccount,
     AuditEntry,
@@ -73,6 +76,17 @@ def test_the_processor_is_chosen_first_and_its_settings_are_the_fields(staff: Cl
     assert 'name="setting_host"' in page
     assert 'type="password" name="secret_key"' in page
     assert "Where it listens." in page
+
+
+def test_every_connectors_settings_can_be_typed(staff: Client) -> None:
+    """Issue 9: fields made from Connector.settings; words to choose from are chosen."""
+    for name, connector in acquirers().items():
+        page = staff.get(f"{ACCOUNTS}add/?connector={name}").content.decode()
+        for one in connector.settings:
+            assert f'name="{"secret_" if one.secret else "setting_"}{one.name}"' in page, (name, one.name)
+    page = staff.get(f"{ACCOUNTS}add/?connector=iso8583").content.decode()
+    assert re.search(r'<select name="setting_sign_on".*?<option value="on" selected', page, re.DOTALL)
+    assert re.search('<textarea name="setting_tls_ca"', page)
 
 
 def test_an_account_is_made_and_its_secret_is_sealed_and_never_shown(
@@ -285,7 +299,12 @@ def test_the_health_page_counts_own_accounts_and_tells_of_breakers_and_faults(
 ) -> None:
     """Issue 9: approval rate, latency, in doubt, breaker and last faults."""
     cache.clear()
-    known(monkeypatch, down := Acquirer("down", "down"), Acquirer("up"), guard=True)
+    known(monkeypatch, down := Acquirer("down", "down"), up := Acquirer("up"), guard=True)
+    link = LinkState(
+        label="host.example:4711", merchant="at up", state="up", since=clock.real(), why="signed on", in_flight=0,
+        strays={},
+    )  # fmt: skip
+    up.link_states = lambda: (link,)  # type: ignore[attr-defined]
     account(shop.channel, "down", name="Down there")
     account(shop.channel, "up", name="Up there")
     account(stranger.channel, "up", name="Not ours")
@@ -300,6 +319,8 @@ def test_the_health_page_counts_own_accounts_and_tells_of_breakers_and_faults(
     assert "open: left alone" in page
     assert "2 of 2 questions found nobody" in page
     assert "no line" in page
+    assert "host.example:4711" in page
+    assert "signed on" in page
     assert signed_in(person("clerk", Role.CLERK, shop.merchant)).get(f"{ACCOUNTS}health/").status_code == 403
 
 
