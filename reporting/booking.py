@@ -15,6 +15,7 @@ import structlog
 from django.db import DatabaseError
 
 from chargebacks import cases, ledger
+from chargebacks.checklist import is_reason
 from chargebacks.models import Chargeback
 from gateway import audit, clock, results
 from gateway.catalogue.errors import Invalid
@@ -121,6 +122,8 @@ def _refuse(record: SettlementRecord, disputed: Payment) -> None:
         raise NotBooked(f"it flows {record.cashflow}, such a line flows {usual}")
     if record.currency != disputed.currency:
         raise NotBooked(f"it is in {record.currency}, the payment in {disputed.currency}")
+    if record.reason_code and not is_reason(record.reason_code):
+        raise NotBooked(f"{record.reason_code} is no reason of a chargeback")
 
 
 def _same(record: SettlementRecord, disputed: Payment) -> UUID:

@@ -152,7 +152,12 @@ def _read(file: SettlementFile) -> None:
     with Run(file) as work:
         for batch in Ahead(partial(files.piece_of, file), files.bytes_of, file.size, read):
             _write(file, batch, work)
-    _move(file, state=State.MATCHING, totals={**file.totals, **opened[0].totals, "read": file.lines})
+    totals = {**file.totals, **opened[0].totals, "read": file.lines}
+    said, why = totals.get("said"), ""
+    if said is not None and said != totals.get("entries", file.lines):
+        why = f"the file says that it has {said:,} lines; {totals.get('entries', file.lines):,} were there"
+        log.warning("settlement_file_not_whole", file=file.id.hex, said=said, read=file.lines)
+    _move(file, state=State.MATCHING, totals=totals, why=why)
 
 
 def _batches(lines: Iterator[Line], reading: Reading, file: SettlementFile, kept: int) -> Iterator[_Batch]:

@@ -305,6 +305,19 @@ def test_a_file_that_failed_is_read_on_and_nobody_sees_it_before_it_is_whole(sho
     assert (told["count"], SettlementRecord.objects.count()) == (2, 2)
 
 
+def test_a_file_that_has_fewer_lines_than_it_says_is_told_of(shop: Shop, tmp_path: Path) -> None:
+    """What was cut on its way must not pass for the whole."""
+    of, path = institute(), tmp_path / "cut.csv"
+    path.write_bytes(csv([line(payment_of(shop.api.pay().id))], end="#END;99\r\n"))
+    out = io.StringIO()
+    call_command("settlement_file", str(path), stdout=out)
+    file = SettlementFile.objects.get(institute=of)
+    assert (file.state, file.why) == ("DONE", "the file says that it has 99 lines; 1 were there")
+    assert file.why in out.getvalue()
+    page = signed_in(person("max", "manager", shop.merchant)).get("/admin/reporting/settlementfile/")
+    assert file.why in page.content.decode()
+
+
 def test_no_file_and_no_leftovers_keep_the_other_files_of_a_folder_waiting(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

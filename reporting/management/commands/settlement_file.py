@@ -48,6 +48,8 @@ class Command(BaseCommand):
             f"{file.name}: {file.state}, {file.lines:,} lines, {file.records:,} records, {file.faults:,} faulty lines;"
             f" {file.matched:,} matched, {file.multiple:,} ambiguous, {file.unmatched:,} not matched; id {file.id.hex}"
         )
+        if file.why:
+            self.stdout.write(f"{file.name}: {file.why}")
 
     def _show(self, found: files.Preview) -> None:
         self.stdout.write(f"{found.format}, {found.lines:,} lines, {found.faults:,} of them faulty; nothing is written")
