@@ -22,7 +22,15 @@ from django.conf import settings
 
 from gateway import clock, metrics
 from gateway.connectors.breaker import LEVEL, Breaker, Limits, Moved, State
-from gateway.connectors.port import Account, AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
+from gateway.connectors.port import (
+    Account,
+    AcquirerReply,
+    AcquirerRequest,
+    Connector,
+    NeverArrived,
+    NotTakenBack,
+    Silence,
+)
 from gateway.masking import mask_text
 from gateway.models import BreakerChange
 
@@ -131,6 +139,9 @@ class Guarded:
         own = gate(self.name, request.account)
         try:
             found = ask(request)
+        except NotTakenBack:
+            own.breaker.answered(payment=False)
+            raise
         except Silence as silence:
             self._moved(own.breaker.failed(str(silence), payment=False), request.account)
             raise

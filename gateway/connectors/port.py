@@ -154,6 +154,11 @@ class Silence(Exception):
         self.connector_tx_id = connector_tx_id
 
 
+class NotTakenBack(Silence):
+    """Of a void alone: whoever holds the question answered, and does not give it back. What becomes of it is still to
+    be asked, as after any silence; but nobody is out of reach."""
+
+
 class Connector(Protocol):
     """A way money moves. ``operations``: the payment types it can do; ``takes``: the kinds of means it can do them
     with (gateway.connectors.means, '' for none at all). ``required``: parameters it cannot do without. ``redirects``:

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.message import masked_message, success_code
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, NotTakenBack
 from gateway.connectors.sepa import books
 from gateway.connectors.sepa.creditor import SETTINGS, Creditor, NotSetUp, creditor_of, is_iban, is_reachable
 from gateway.connectors.sepa.reasons import reason_of
@@ -80,14 +80,14 @@ class Sepa:
         return answer_of(order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Takes an order out that is not filed yet. Raises Silence for one that is: the bank alone decides then."""
+        """Takes an order out that is not filed yet. Raises NotTakenBack for one that is: its bank alone decides."""
         sent = {"void": request.payment.hex}
         if books.withdraw(request.payment, reason="", told=True):
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
         order = books.refuse_late(request)
         if order.state in (State.WITHDRAWN, State.REJECTED):
             return AcquirerReply(code=REVERSED, sent=sent, received=books.evidence(order))
-        raise Silence("the order is with the bank and is not taken back", sent)
+        raise NotTakenBack("the order is with the bank and is not taken back", sent)
 
 
 SEPA: Final = Sepa()

@@ -114,8 +114,9 @@ def keep_books(shop: Shop) -> None:
 
 def bank_books(shop: Shop) -> None:
     """A collection in a file."""
-    sepa.account_at_bank(shop.channel)
-    sepa.debit(shop.api)
+    channel = shop.open_channel("direct debits")
+    sepa.account_at_bank(channel)
+    sepa.debit(shop.api_of(channel))
     jump(4 * 24 * 3600)
     assert files.decide_due(SEPA, shop.merchant) == 1
     Merchant.objects.update(clock_offset=timedelta())
