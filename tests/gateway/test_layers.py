@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("gateway.payments", "gateway.configuration"),
     (
-        "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
+        "gateway.api", "gateway.admin", "gateway.templatetags", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
         "gateway.timers",
         "gateway.management", "gateway.scheduling.tasks",
         "gateway.processor_events",
