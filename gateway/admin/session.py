@@ -51,15 +51,18 @@ class OfficeSession:
         """What no page can be asked, is asked of none: NUL, which no column holds, and whole card numbers."""
         if not request.path.startswith(HERE):
             return None
-        sent = [*request.GET.lists(), *request.POST.lists()]
-        if any("\0" in text for name, values in sent for text in (name, *values)) or "\0" in request.path:
+        asked = list(request.GET.lists())
+        nul = [name for name, values in asked if any("\0" in text for text in (name, *values))]
+        typed = (text for name, values in request.POST.lists() for text in (name, *values))
+        if "\0" in request.path or any("\0" in text for text in typed):
             raise BadRequest("a NUL character was sent")
-        numbers = [name for name, values in request.GET.lists() if any(map(_is_card_number, values))]
-        if request.method != "GET" or not numbers:
+        numbers = [name for name, values in asked if any(map(_is_card_number, values))]
+        if not (nul and request.user.is_authenticated) and not numbers:
             return None
         # Nothing may repeat the number: not the page, and not its address.
-        messages.warning(request, FULL_NUMBER)
-        rest = [(name, value) for name, values in request.GET.lists() if name not in numbers for value in values]
+        messages.warning(request, FULL_NUMBER if numbers else _("No field holds what was asked for: it was left out."))
+        left_out = {*nul, *numbers}
+        rest = [(name, value) for name, values in asked if name not in left_out for value in values]
         return HttpResponseRedirect(f"{request.path}?{urlencode(rest)}" if rest else request.path)
 
     def _holds(self, request: HttpRequest) -> bool:

@@ -31,8 +31,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("gateway.payments", "gateway.configuration"),
     (
-        "gateway.api", "gateway.admin", "gateway.templatetags", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
-        "gateway.timers",
+        "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
+        "gateway.templatetags", "gateway.timers",
         "gateway.management", "gateway.scheduling.tasks",
         "gateway.processor_events",
     ),
