@@ -90,6 +90,8 @@ class Page(ModelAdmin):
     sensitive: ClassVar[bool] = False
     proof: ClassVar[bool] = False
     """Whether whoever changes a row here shows once more who they are."""
+    links_ask: ClassVar[tuple[str, ...]] = ()
+    """Columns without a filter of their own that links of other pages narrow the list by."""
     show_full_result_count = False
     paginator = Bounded
     list_per_page = 50
@@ -122,7 +124,8 @@ class Page(ModelAdmin):
             asked = lookup if lookup == name else asked
             if compared in _COMPARED and asked in (name, f"{name}__id", f"{name}__pk"):
                 return True
-        return False
+        asked, _, compared = lookup.rpartition("__")
+        return asked in self.links_ask and compared in _COMPARED
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         raise Http404

@@ -16,6 +16,7 @@ class AuthenticationAdmin(ReadOnly):
     list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment")
     list_select_related = ("merchant",)
     list_filter = ("step", "flow", "trans_status", "network")
+    links_ask = ("created_at",)
     search_fields = ("id",)
     search_help_text = "Payment id, or the authentication's own"
     ordering = ("-id",)

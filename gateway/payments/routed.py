@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 
 def sent_to(route: Mapping[str, Any]) -> str:
     """The account it was sent to first."""
@@ -15,18 +17,22 @@ def sent_to(route: Mapping[str, Any]) -> str:
 def reasons(route: Mapping[str, Any]) -> list[str]:
     """Rule, draw, who was passed over and why, and who would have been next; one a line."""
     rule = route.get("rule")
-    found = [f"By the routing rule “{rule}”" if rule else "No routing rule fits: the accounts in their order"]
+    by = _("By the routing rule “%s”") % rule if rule else _("No routing rule fits: the accounts in their order")
+    found = [by]
     if (draw := route.get("draw")) is not None:
         weights = ", ".join(f"{name} {weight}" for name, weight in route.get("weights", {}).items())
-        found.append(f"Drawn by the payment's id: {draw:.4f} of the weights {weights}")
-    found += [f"Passed over {name}: {why}" for name, why in route.get("over", ())]
+        told = {"draw": f"{draw:.4f}", "weights": weights}
+        found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % told)
+    found += [_("Passed over %(name)s: %(why)s") % {"name": name, "why": why} for name, why in route.get("over", ())]
     if later := [way[-1] for way in route.get("next", ())]:
-        found.append(f"Next, if nobody can be reached there: {', '.join(later)}")
+        found.append(_("Next, if nobody can be reached there: %s") % ", ".join(later))
     return found
 
 
 def tried(route: Mapping[str, Any]) -> list[str]:
     """Where it was before, and why it did not stay; one a line."""
     return [
-        f"{one['name']} certainly did not accept it ({one['code']}, {one['why']})" for one in route.get("tried", ())
+        _("%(name)s certainly did not accept it (%(code)s, %(why)s)")
+        % {"name": one["name"], "code": one["code"], "why": one["why"]}
+        for one in route.get("tried", ())
     ]

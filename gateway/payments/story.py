@@ -295,7 +295,7 @@ def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment
 def _routed(payment: Payment) -> Moment:
     route = payment.route or {}
     return Moment(
-        at=payment.created_at, kind="route", title=f"Goes to {routed.sent_to(route)}", payment=payment, order=11,
+        at=payment.created_at, kind="route", title=_("Goes to %s") % routed.sent_to(route), payment=payment, order=11,
         lines=tuple(routed.reasons(route)),
     )  # fmt: skip
 

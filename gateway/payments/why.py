@@ -131,7 +131,7 @@ def why(
         who = Who.GATEWAY
         happened = "It was refused before the acquirer was asked."
     if payment.route:
-        more += [*routed.tried(payment.route), f"Acquirer account: {payment.route.get('name', payment.account)}"]
+        more += [*routed.tried(payment.route), _("Acquirer account: %s") % payment.route.get("name", payment.account)]
     more += _said(payment)
     return Why(
         who=who, happened=_(happened), todo=_(advice(code)), shopper=_spoken(shopper_text(code)),
