@@ -1,0 +1,85 @@
+"""docs/adding-a-connector.md, followed to the letter: its files are written, its changes made, and the connector that
+comes of it passes every test of the kit, and its own. Source: issue 9, Done when."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import pytest
+
+from tests.connectors import guide, test_conformance
+from tests.connectors.guide import CHANGED
+from tests.connectors.rig import Rig
+from tests.gateway.test_layers import imports_of, layer_of
+
+_BLOCKS: Final = guide.blocks()
+_FOLDER: Final = tempfile.TemporaryDirectory(prefix="guide-")
+"""Gone when the interpreter is."""
+
+
+def _followed() -> Mapping[str, ModuleType]:
+    folder = Path(_FOLDER.name)
+    guide.write(folder, _BLOCKS)
+    with guide.importable(folder):
+        return {name: importlib.import_module(name) for name in map(guide.module_of, _BLOCKS)}
+
+
+MODULES: Final = _followed()
+ROUTING: Final = MODULES[f"gateway.connectors.routing{CHANGED}"]
+RIGS: Final[tuple[Rig, ...]] = MODULES[f"tests.connectors.conftest{CHANGED}"].RIGS
+EXTERNAL: Final = MODULES["tests.external.test_acme"]
+
+
+def _tests_of(module: ModuleType) -> dict[str, Callable[..., None]]:
+    return {name: test for name, test in vars(module).items() if name.startswith("test_")}
+
+
+# Every sentence of the kit, and of the guide's own tests, is collected here once more.
+OF_THE_KIT: Final = _tests_of(test_conformance)
+OF_THE_GUIDE: Final = _tests_of(MODULES["tests.gateway.connectors.acme.test_mapping"])
+globals().update(OF_THE_KIT | OF_THE_GUIDE)
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """The guide's rig, last of all; registered as the guide says."""
+    monkeypatch.setattr(test_conformance, "CONNECTORS", ROUTING.CONNECTORS)
+    return RIGS[-1]
+
+
+def test_the_guide_was_followed_whole() -> None:
+    assert OF_THE_KIT
+    assert OF_THE_GUIDE
+    assert _tests_of(EXTERNAL)
+    assert not set(OF_THE_KIT) & set(OF_THE_GUIDE)
+    assert RIGS[-1].connector.name == "acme"
+    assert ROUTING.acquirers()["acme"].inner is RIGS[-1].connector
+
+
+def test_our_own_modules_know_nothing_of_it() -> None:
+    assert not any("acme" in name for name in sys.modules)
+
+
+def test_it_imports_downwards_only() -> None:
+    for block in _BLOCKS:
+        if block.path.parts[0] == "gateway":
+            own = layer_of(guide.module_of(block))
+            assert not [name for name in imports_of(Path(_FOLDER.name) / _written(block)) if layer_of(name) > own]
+
+
+def test_a_change_that_fits_nowhere_or_twice_is_refused() -> None:
+    """So that the page is changed when routing is."""
+    assert guide.changed("a\nb\n", " a\n+c\n@@\n-b\n+d\n") == "a\nc\nd\n"
+    for text in ("b\n", "a\na\n"):
+        with pytest.raises(AssertionError):
+            guide.changed(text, "-a\n+c\n")
+
+
+def _written(block: guide.Block) -> Any:
+    return block.path.with_stem(block.path.stem + CHANGED) if block.is_change else block.path
