@@ -24,7 +24,7 @@ from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived
 from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.money import Money
-from gateway.payments.operations import OPERATIONS
+from gateway.payments.operations import FOLLOW_UPS, OPERATIONS
 from tests.connectors.rig import FAULTS, Processor, Rig
 from tests.support.database import leaves
 from tests.support.threads import at_once
@@ -152,6 +152,19 @@ def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -
     sound(rig, request, reply)
     assert (reply.code, reply.approved, reply.elsewhere) == (code, None, False)
     assert processor.stands(request.payment) == Decimal(0)
+
+
+def test_a_follow_up_that_it_cannot_do_is_declined(rig: Rig, processor: Processor) -> None:
+    """Follow-ups go where the money is, whatever is done there: routing passes nobody over for them."""
+    others = sorted(FOLLOW_UPS - rig.connector.operations)
+    if not others:
+        pytest.skip(f"{rig.connector.name} does them all")
+    for operation in others:
+        request = asked(rig, processor, operation, reference="1", means=without_cvv(rig))
+        reply = rig.connector.submit(request)
+        sound(rig, request, reply)
+        assert (reply.approved, results.is_pending(reply.code)) == (None, False)
+        assert processor.stands(request.payment) == Decimal(0)
 
 
 def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processor) -> None:

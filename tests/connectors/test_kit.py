@@ -160,6 +160,15 @@ class CancelsRepetitions(Stub):
         return super().submit(request)
 
 
+class DoesAnything(Stub):
+    """Takes what it has no word for as something that it knows."""
+
+    operations = Stub.operations - {"CB"}
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        return super().submit(replace(request, operation="DB", reference=""))
+
+
 class DoesNotTakeBack(Stub):
     """Says that it did."""
 
@@ -230,6 +239,7 @@ BROKEN: Final[tuple[tuple[type[Stub], Check, type[BaseException], str], ...]] = 
     (MixesUp, kit.test_many_at_once_are_not_mixed_up, AssertionError, "request.money"),
     (SendsIdsOfItsOwn, kit.test_a_processor_grants_what_it_booked, AssertionError, BOOKS),
     (CancelsRepetitions, kit.test_the_same_question_twice_is_booked_once, AssertionError, BOOKS),
+    (DoesAnything, kit.test_a_follow_up_that_it_cannot_do_is_declined, AssertionError, "== (None, False)"),
     (DoesNotTakeBack, taken_back, AssertionError, BOOKS),
     (AsksNobody, silent_after, AssertionError, BOOKS),
     (FindsWhatNeverCame, silent_before, AssertionError, BOOKS),
@@ -269,7 +279,9 @@ def test_a_broken_connector_is_found_out(
     assert line in (of_the_kit[-1].line or "")
 
 
-CHECKS: Final = tuple(dict.fromkeys(row[1] for row in BROKEN))
+NOTHING_TO_SAY: Final = kit.test_a_follow_up_that_it_cannot_do_is_declined
+"""The stub can do everything."""
+CHECKS: Final = tuple(dict.fromkeys(row[1] for row in BROKEN if row[1] is not NOTHING_TO_SAY))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
