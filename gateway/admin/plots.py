@@ -32,18 +32,25 @@ def stacked(
     rows: Sequence[tuple[str, Sequence[int | Decimal], str]], kinds: Sequence[tuple[str, str]], *, title: str
 ) -> SafeString:
     """Columns of several parts. ``rows``: label, figures, address of the list behind it ('' for none); ``kinds``: class
-    and name of each part. A table with the same figures goes along, folded."""
-    top = max((sum(figures) for _, figures, _ in rows), default=0)
+    and name of each part. What is above zero stands on the line, what is below hangs from it. A table with the same
+    figures goes along, folded."""
+    top = max((sum(figure for figure in figures if figure > 0) for _, figures, _ in rows), default=0)
+    low = min((sum(figure for figure in figures if figure < 0) for _, figures, _ in rows), default=0)
     step = WIDTH / max(1, len(rows))
     every = max(1, -(-len(rows) // MOST_LABELS))
-    scale = (HEIGHT - FOOT - HEAD) / float(top) if top else 0.0
+    # The lowest figure is written below the columns, as the highest one is above them.
+    base = HEIGHT - FOOT - (HEAD if low else 0)
+    scale = (base - HEAD) / float(top - low) if top > low else 0.0
+    zero = round(HEAD + float(top) * scale, 2) if low else float(base)
     columns = []
     for place, (label, figures, link) in enumerate(rows):
-        floor, parts = float(HEIGHT - FOOT), []
+        above, below, parts = zero, zero, []
         for (kind, name), figure in zip(kinds, figures, strict=True):
-            high = float(figure) * scale
-            floor -= high
-            box = (round(place * step + step * 0.12, 2), round(floor, 2), round(step * 0.76, 2), round(high, 2))
+            high = abs(float(figure)) * scale
+            above -= high if figure > 0 else 0.0
+            begins = above if figure > 0 else below
+            below += high if figure < 0 else 0.0
+            box = (round(place * step + step * 0.12, 2), round(begins, 2), round(step * 0.76, 2), round(high, 2))
             parts.append((kind, *box, f"{label}: {name} {figure:,}"))
         columns.append(
             Bar(
@@ -53,7 +60,7 @@ def stacked(
         )  # fmt: skip
     context = {
         "columns": columns, "rows": rows, "kinds": kinds, "title": title, "top": top, "width": WIDTH, "height": HEIGHT,
-        "floor": HEIGHT - FOOT, "label_at": HEIGHT - 4, "empty": top == 0,
+        "floor": zero, "label_at": HEIGHT - 4, "low": low, "low_at": HEIGHT - FOOT - 2, "empty": top == low,
     }  # fmt: skip
     return SafeString(render_to_string("admin/plot.html", context))
 

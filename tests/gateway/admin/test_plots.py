@@ -1,0 +1,48 @@
+"""Small pictures of figures: what is above zero stands on the line, what is below hangs from it."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from gateway.admin import plots
+
+KINDS = (("good", "paid out"), ("note", "fees"), ("bad", "taken back"))
+PART = re.compile(r'<rect class="(\w+)" x="[\d.-]+" y="([\d.-]+)" width="[\d.-]+" height="([\d.-]+)">')
+
+
+def drawn(*figures: tuple[str, str, str]) -> tuple[list[tuple[str, float, float]], float, str]:
+    """(class, top, height) of every part, where the line of zero is, and the picture."""
+    rows = [("01.01.", [Decimal(one) for one in row], "") for row in figures]
+    picture = plots.stacked(rows, KINDS, title="Payouts")
+    parts = [(kind, float(y), float(high)) for kind, y, high in PART.findall(picture)]
+    line = re.search(r'class="axis"[^>]* y1="([\d.]+)"', picture)
+    assert line
+    return parts, float(line[1]), picture
+
+
+def test_what_is_below_zero_hangs_from_the_line_in_its_own_colour() -> None:
+    parts, zero, picture = drawn(("100.00", "10.00", "0.00"), ("0.00", "5.00", "-55.00"))
+    assert [kind for kind, _y, _high in parts] == ["good", "note", "bad"] * 2
+    (_, paid_at, paid), (_, fee_at, fee), _none, _nothing, (_, second_at, _), (_, back_at, back) = parts
+    assert paid_at + paid == zero == back_at
+    assert round(fee_at + fee, 2) == paid_at
+    assert second_at < zero
+    assert round(paid / back, 2) == round(100 / 55, 2)
+    assert back_at + back <= plots.HEIGHT - plots.FOOT
+    assert '<td class="th-num">-55.00</td>' in picture
+    assert ">-55.00</text>" in picture
+
+
+def test_a_picture_of_nothing_but_what_was_taken_back_is_not_empty() -> None:
+    parts, zero, picture = drawn(("0.00", "0.00", "-91.50"))
+    assert "Nothing in this time." not in picture
+    assert parts[-1][1] == zero
+    assert parts[-1][2] > 0
+    assert "Nothing in this time." in drawn(("0.00", "0.00", "0.00"))[2]
+
+
+def test_without_anything_below_zero_the_line_is_at_the_foot() -> None:
+    parts, zero, _picture = drawn(("100.00", "10.00", "0.00"))
+    assert zero == plots.HEIGHT - plots.FOOT
+    assert all(high >= 0 and y + high <= zero for _kind, y, high in parts)
