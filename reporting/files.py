@@ -10,9 +10,8 @@ import base64
 import hashlib
 import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import PurePath
 from typing import Any, BinaryIO, Final
 from uuid import UUID
@@ -270,8 +269,3 @@ def bytes_of(piece: FilePiece | None) -> bytes:
 def forget_content(file: SettlementFile) -> None:
     """A file that was read to its end needs its bytes no more."""
     FilePiece.objects.filter(file=file).delete()
-
-
-def errors_of(file: SettlementFile, most: int = MOST_FAULTS_SHOWN) -> Iterator[Any]:
-    """The first faulty lines of a file that was read."""
-    return islice(file.errors.order_by("line", "id").iterator(), most)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -33,13 +34,14 @@ from chargebacks.facts import facts_of
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.states import CLOSED, ImpossibleMove, State
 from gateway import clock, identifiers, rights
-from gateway.admin import plots
+from gateway.admin import paging, plots
 from gateway.admin.kit import ReadOnly, actor
 from gateway.masking import kept_note
 from gateway.models import Payment
 from gateway.payments.refusal import Refused
 
-SHOWN_AT_MOST: Final = 200
+MOST_URGENT_FIRST: Final = paging.Order(columns=(("due_at", datetime), ("id", UUID)))
+NEWEST_FIRST: Final = paging.Order(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
 PICTURED: Final = timedelta(days=90)
 MERCHANTS_AT_MOST: Final = 50
 PRESSING: Final = timedelta(days=3)
@@ -85,12 +87,14 @@ class ChargebackAdmin(ReadOnly):
         rows = own.select_related("merchant").filter(state__in=LISTS[chosen][1])
         rows = rows.filter(reason_code=reason) if reason else rows
         # What has to be answered stands in the order of deadlines, the rest newest first.
-        rows = rows.order_by("due_at") if chosen == "open" else rows.order_by("-opened_at")
+        order = MOST_URGENT_FIRST if chosen == "open" else NEWEST_FIRST
+        kept = [("list", chosen), *([("reason", reason)] if reason else [])]
+        pages = paging.page(rows, order, request.GET, kept)
         merchants = rights.merchants_of(request.user, "chargebacks.view_chargeback").order_by("name")
         context = {
             **self.admin_site.each_context(request), "title": _("Disputes"), "opts": self.opts, "chosen": chosen,
             "lists": [(name, title, name == chosen) for name, (title, _states) in LISTS.items()], "reason": reason,
-            "rows": [_listed(row) for row in rows[:SHOWN_AT_MOST]], "picture": _picture(own),
+            "rows": [_listed(row) for row in pages.rows], "pages": pages, "picture": _picture(own),
             "contacts": [(one, list(one.dispute_contacts.order_by("email")),
                           rights.allowed(request.user, "chargebacks.change_contact", rights.Place(merchant=one.pk)))
                          for one in merchants.prefetch_related("dispute_contacts")[:MERCHANTS_AT_MOST]],

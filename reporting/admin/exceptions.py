@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -21,6 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway import identifiers, rights
+from gateway.admin import paging
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import pill
 from gateway.masking import mask_text
@@ -29,7 +31,7 @@ from gateway.payments import search
 from gateway.payments.filters import filters_of
 from gateway.payments.refusal import Refused
 from gateway.payments.search import FullNumber, TooMuch, asked_for
-from reporting import exceptions, missing
+from reporting import exceptions, missing, reconciliation
 from reporting.exceptions import NotPossible
 from reporting.findings import BY_NAME
 from reporting.layout import CHARGEBACKS
@@ -42,7 +44,11 @@ MERCHANTS_AT_MOST: Final = 50
 LISTS: Final = {
     "open": lazy("All to do"), "multiple": lazy("Several candidates"), "unmatched": lazy("Not matched"),
     "findings": lazy("Findings"), "missing": lazy("Missing payments"), "marked": lazy("Marked"),
+    "lines": lazy("All lines"),
 }  # fmt: skip
+OLDEST_FIRST: Final = paging.Order(columns=(("id", UUID),))
+FINDINGS: Final = paging.Order(columns=(("id", int),))
+AS_IN_THE_FILE: Final = paging.Order(columns=(("line", int), ("id", UUID)))
 PILLS: Final = {
     Matching.MATCHED: ("good", lazy("✓ Matched")), Matching.MULTIPLE_MATCHES: ("wait", lazy("≟ Several candidates")),
     Matching.NOT_MATCHED: ("bad", lazy("? Not matched")), "": ("plain", lazy("Fee")),
@@ -64,22 +70,29 @@ class SettlementRecordAdmin(ReadOnly):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        chosen = request.GET.get("list", "open")
-        chosen = chosen if chosen in LISTS else "open"
         file, kind = identifiers.parse_id(request.GET.get("file", "").replace("-", "")), request.GET.get("kind", "")
+        kind = kind if kind in BY_NAME else ""
+        # All lines there are, of every file, are no list of something to do.
+        lists = {name: title for name, title in LISTS.items() if file is not None or name != "lines"}
+        chosen = request.GET.get("list", "open")
+        chosen = chosen if chosen in lists else "open"
         kept = {name: value for name, value in (("file", file.hex if file else ""), ("kind", kind)) if value}
+        missed = self._missing(request) if chosen == "missing" else None
+        rows, pages = self._listed(request, chosen, file, kind, kept) if missed is None else ([], None)
         context = {
             **self.admin_site.each_context(request), "title": _("Exceptions"), "opts": self.opts, "chosen": chosen,
             "lists": [(f"?{urlencode({'list': name, **kept})}", title, name == chosen)
-                      for name, title in LISTS.items()],
-            "missing": self._missing(request) if chosen == "missing" else None,
-            "rows": self._listed(request, chosen, file, kind) if chosen != "missing" else [],
-            "most": SHOWN_AT_MOST, "narrowed": bool(kept),
+                      for name, title in lists.items()],
+            "missing": missed, "rows": rows, "pages": pages, "most": SHOWN_AT_MOST, "narrowed": bool(kept),
             "last": self._last(request), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/exceptions.html", context)
 
-    def _listed(self, request: HttpRequest, chosen: str, file: Any, kind: str) -> list[dict[str, Any]]:
+    def _listed(
+        self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
+    ) -> tuple[list[dict[str, Any]], paging.Page[Any]]:
+        """A page of one of the lists, of one file or all, as rows and where to go from here."""
+        own = [("list", chosen), *kept.items()]
         rows = self.get_queryset(request).select_related("institute", "merchant")
         if file is not None:
             rows = rows.filter(file=file)
@@ -87,13 +100,15 @@ class SettlementRecordAdmin(ReadOnly):
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
                 "record__institute", "record__merchant"
             )
-            found = found.filter(kind=kind) if kind in BY_NAME else found
-            return [{**_line(one.record), "finding": one} for one in found.order_by("id")[:SHOWN_AT_MOST]]
+            told = paging.page(found.filter(kind=kind) if kind else found, FINDINGS, request.GET, own)
+            return [{**_line(one.record), "finding": one} for one in told.rows], told
         states: Sequence[str] = exceptions.OPEN_STATES
         if chosen in ("multiple", "unmatched"):
             states = (Matching.MULTIPLE_MATCHES if chosen == "multiple" else Matching.NOT_MATCHED,)
-        rows = rows.filter(state__in=states, marked=chosen == "marked")
-        return [_line(row) for row in rows.order_by("id")[:SHOWN_AT_MOST]]
+        if chosen != "lines":
+            rows = rows.filter(state__in=states, marked=chosen == "marked")
+        page = paging.page(rows, AS_IN_THE_FILE if chosen == "lines" else OLDEST_FIRST, request.GET, own)
+        return [_line(row) for row in page.rows], page
 
     def _missing(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Payments of the user's merchants that their institute should have settled by now."""
@@ -273,7 +288,8 @@ def _facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
         (_("Paid out"), f"{record.settlement_amount} {record.settlement_currency}"),
-        (_("Fee"), f"{record.settlement_fee} {record.settlement_currency}" if record.settlement_fee else ""),
+        (_("Fee"), f"{reconciliation.decimal(record.settlement_fee)} {record.settlement_currency}"
+         if record.settlement_fee else ""),
         (_("Card"), f"{record.brand} {'•••• ' + record.last4 if record.last4 else ''}".strip()),
         (_("Reason"), f"{record.reason_code} {record.reason_text}".strip()),
         (_("File"), f"{record.file.name}, {_('line')} {record.line}"),

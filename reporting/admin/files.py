@@ -6,7 +6,10 @@ Exceptions and Payouts.
 
 from __future__ import annotations
 
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -20,9 +23,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway import clock, rights, wake
+from gateway.admin import paging
 from gateway.admin.kit import Page, actor
 from gateway.models import Merchant
-from reporting import files, stash
+from reporting import files, reconciliation, stash
 from reporting.admin import lacking, sources
 from reporting.findings import BY_NAME
 from reporting.formats.port import NotReadable
@@ -30,8 +34,10 @@ from reporting.intake import OPEN
 from reporting.layout import COLUMNS
 from reporting.models import ClearingInstitute, Finding, SettlementFile, SettlementRecord
 
-SHOWN_AT_MOST: Final = 100
+NEWEST_FIRST: Final = paging.Order(columns=(("received_at", datetime), ("id", UUID)), newest_first=True)
+ERRORS: Final = paging.Order(columns=(("line", int), ("id", int)))
 TIMER: Final = "settlement files"
+ZERO: Final = Decimal("0.00")
 State = SettlementFile.State
 _STATES: Final = {
     State.RECEIVED: ("wait", lazy("Waits to be read")), State.READING: ("wait", lazy("Being read")),
@@ -83,10 +89,11 @@ class SettlementFileAdmin(Page):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).order_by("-received_at")[:SHOWN_AT_MOST]
+        pages = paging.page(self.get_queryset(request), NEWEST_FIRST, request.GET)
         context = {
             **self.admin_site.each_context(request), "title": _("Settlement files"), "opts": self.opts,
-            "rows": [{"row": row, "pill": _pill(row)} for row in rows], "may_upload": _may_upload(request),
+            "rows": [{"row": row, "pill": _pill(row)} for row in pages.rows], "pages": pages,
+            "may_upload": _may_upload(request),
             "lacking": lacking.listed(),
             "sources": sources.listed() if reaches_all(request, sources.VIEW) else [], **(extra_context or {}),
         }  # fmt: skip
@@ -173,11 +180,12 @@ class SettlementFileAdmin(Page):
             raise PermissionDenied
         file = self._file(request, unquote(object_id))
         records = SettlementRecord.objects.filter(file=file)
+        errors = paging.page(file.errors.all(), ERRORS, request.GET, at="#errors")
         context = {
             **self.admin_site.each_context(request), "title": file.name, "opts": self.opts, "original": file,
             "file": file, "work": _told(file), "pill": _pill(file),
             "sums": sums_by_currency(records) if file.state not in OPEN else [],
-            "errors": list(files.errors_of(file)), "findings": findings_of(file) if file.state not in OPEN else [],
+            "errors": errors.rows, "pages": errors, "findings": findings_of(file) if file.state not in OPEN else [],
             "again": file.state == State.FAILED and _may_upload(request) and files.has_content(file),
             "said": file.totals.get("said"), **(extra_context or {}),
         }  # fmt: skip
@@ -265,17 +273,23 @@ def sums_by_currency(records: QuerySet[SettlementRecord]) -> list[dict[str, Any]
         n=Count("id"), amount=Sum("settlement_amount"), fees=Sum("settlement_fee")
     )
     for row in rows.order_by("settlement_currency"):
-        one = found.setdefault(row["settlement_currency"], {"currency": row["settlement_currency"], "lines": 0,
-                                                             "pos": 0, "neg": 0, "fees": 0, "failed": 0})  # fmt: skip
+        currency = row["settlement_currency"]
+        none = {"currency": currency, "lines": 0, "pos": ZERO, "neg": ZERO, "fees": ZERO, "failed": 0}
+        one = found.setdefault(currency, none)
         one["lines"] += row["n"]
         if row["settlement_status"] == "FAILED":
             one["failed"] += row["n"]
             continue
         one["pos" if row["cashflow"] == "POS" else "neg"] += row["amount"]
-        one["fees"] += row["fees"] or 0
+        one["fees"] += row["fees"] or ZERO
     for one in found.values():
-        one["paid"] = one["pos"] - one["neg"]
+        one["paid"], one["fees"] = one["pos"] - one["neg"], shortest(one["fees"])
     return list(found.values())
+
+
+def shortest(amount: Decimal) -> Decimal:
+    """Two decimals, and more only where they say something: fees are kept with four."""
+    return Decimal(reconciliation.decimal(amount))
 
 
 def findings_of(file: SettlementFile) -> list[dict[str, Any]]:

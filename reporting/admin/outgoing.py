@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, Final
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -16,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway import audit, rights
-from gateway.admin import session
+from gateway.admin import paging, session
 from gateway.admin.kit import ReadOnly, actor
 from gateway.models import Merchant
 from gateway.rights import Place
@@ -24,7 +26,7 @@ from gateway.secret import Secret
 from reporting import days, deliveries
 from reporting.outgoing import Delivery, ReconciliationFile, SftpTarget
 
-SHOWN_AT_MOST: Final = 100
+NEWEST_FIRST: Final = paging.Order(columns=(("day", date), ("id", UUID)), newest_first=True)
 MERCHANTS_AT_MOST: Final = 50
 EXPORT: Final = "reporting.export_reconciliationfile"
 _STATES: Final = {
@@ -68,11 +70,12 @@ class ReconciliationFileAdmin(ReadOnly):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).select_related("merchant", "delivery").order_by("-day", "-id")
+        rows = self.get_queryset(request).select_related("merchant", "delivery")
+        pages = paging.page(rows, NEWEST_FIRST, request.GET)
         merchants = rights.merchants_of(request.user, "reporting.view_reconciliationfile").order_by("name")
         context = {
             **self.admin_site.each_context(request), "title": _("Reconciliation files"), "opts": self.opts,
-            "rows": [{"row": row, "sent": _sent(row)} for row in rows[:SHOWN_AT_MOST]],
+            "rows": [{"row": row, "sent": _sent(row)} for row in pages.rows], "pages": pages,
             "schedules": [self._schedule(request, one) for one in merchants[:MERCHANTS_AT_MOST]],
             "may_export": self.may(request, EXPORT), **(extra_context or {}),
         }  # fmt: skip

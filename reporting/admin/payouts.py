@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -22,16 +23,17 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from gateway import clock
-from gateway.admin import plots
+from gateway.admin import paging, plots
 from gateway.admin.kit import ReadOnly
 from reporting.admin.exceptions import state_pill
-from reporting.admin.files import sums_by_currency
+from reporting.admin.files import shortest, sums_by_currency
 from reporting.models import Matching, Settlement, SettlementFile, SettlementRecord
 
 DAYS: Final = 31
-PAYOUTS_AT_MOST: Final = 200
-LINES_AT_MOST: Final = 500
+NEWEST_FIRST: Final = paging.Order(columns=(("date", date), ("id", UUID)), newest_first=True)
+AS_IN_THE_FILE: Final = paging.Order(columns=(("line", int), ("id", UUID)))
 YEARS: Final = (2000, 2100)
+ZERO: Final = Decimal("0.00")
 CURRENCIES_AT_MOST: Final = 6
 """Pictures of one page; further currencies stand in the table."""
 
@@ -51,11 +53,16 @@ class SettlementAdmin(ReadOnly):
         within = own.filter(date__range=(first, last))
         figures = _figures(within)
         listed = own.filter(date=day) if day else within
-        rows = listed.select_related("institute", "merchant").order_by("-date", "-id")[:PAYOUTS_AT_MOST]
+        kept = [("day", f"{day:%Y-%m-%d}")] if day else []
+        pages = paging.page(
+            listed.select_related("institute", "merchant"), NEWEST_FIRST, request.GET,
+            [*kept, ("to", f"{last:%Y-%m-%d}")],
+        )  # fmt: skip
         context = {
             **self.admin_site.each_context(request), "title": _("Payouts"), "opts": self.opts, "day": day,
             "first": first, "last": last, "earlier": first - timedelta(days=1), "currencies": _by_currency(figures),
-            "matching": _matching(figures, first), "rows": _with_sums(list(rows)), "most": PAYOUTS_AT_MOST,
+            "matching": _matching(figures, first), "rows": _with_sums(pages.rows), "pages": pages,
+            "settled": newest is not None,
             "later": last + timedelta(days=DAYS) if newest and last < newest else None,
             **(extra_context or {}),
         }  # fmt: skip
@@ -72,13 +79,14 @@ class SettlementAdmin(ReadOnly):
         if row is None:
             raise Http404
         records = whole().filter(settlement=row)
+        pages = paging.page(records, AS_IN_THE_FILE, request.GET)
         context = {
             **self.admin_site.each_context(request), "title": f"{_('Payout')} {row}", "opts": self.opts,
-            "original": row, "row": row, "sums": sums_by_currency(records), "most": LINES_AT_MOST,
+            "original": row, "row": row, "sums": sums_by_currency(records), "pages": pages,
             "lines": [
                 {"row": one, "pill": state_pill(one),
                  "address": reverse("admin:reporting_settlementrecord_change", args=[one.pk])}
-                for one in records.order_by("line")[:LINES_AT_MOST]
+                for one in pages.rows
             ], **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/payout.html", context)
@@ -112,7 +120,7 @@ def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
     ).order_by("settlement__date", "settlement_currency")  # fmt: skip
     return [
         {"day": row["settlement__date"], "currency": row["settlement_currency"],
-         "paid": (row["pos"] or Decimal(0)) - (row["neg"] or Decimal(0)), "fees": row["fees"] or Decimal(0),
+         "paid": (row["pos"] or ZERO) - (row["neg"] or ZERO), "fees": shortest(row["fees"] or ZERO),
          **{name: row[name] for name in counted}}
         for row in found
     ]  # fmt: skip
@@ -129,12 +137,17 @@ def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         of.setdefault(row["currency"], []).append(row)
     found = []
     for number, (currency, rows) in enumerate(sorted(of.items(), key=lambda each: -len(each[1]))):
-        kinds = (("good", _("paid out")), ("bad", _("fees")))
-        shown = [(f"{row['day']:%d.%m.}", (max(row["paid"], Decimal(0)), max(row["fees"], Decimal(0))),
-                  _link(row["day"])) for row in rows]  # fmt: skip
+        # What the institute takes back has its own colour below the line, and its own column in the table.
+        parts = [("good", _("paid out"), lambda row: max(row["paid"], ZERO)),
+                 ("note", _("fees"), lambda row: row["fees"]),
+                 ("bad", _("taken back"), lambda row: min(row["paid"], ZERO))]  # fmt: skip
+        parts = parts if any(row["paid"] < 0 for row in rows) else parts[:2]
+        kinds = [(kind, name) for kind, name, _of in parts]
+        shown = [(f"{row['day']:%d.%m.}", [of(row) for _kind, _name, of in parts], _link(row["day"])) for row in rows]
         title = _("Paid out and fees by day in %s") % currency
         found.append({
-            "currency": currency, "paid": sum(row["paid"] for row in rows), "fees": sum(row["fees"] for row in rows),
+            "currency": currency, "paid": sum(row["paid"] for row in rows),
+            "fees": shortest(sum((row["fees"] for row in rows), ZERO)),
             "picture": plots.stacked(shown, kinds, title=title) if number < CURRENCIES_AT_MOST else "",
         })  # fmt: skip
     return found
@@ -169,8 +182,8 @@ def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         one = sums.get(row.pk, {})
-        paid = (one.get("pos") or Decimal(0)) - (one.get("neg") or Decimal(0))
-        found.append({"row": row, "paid": paid, "fees": one.get("fees") or Decimal(0), "lines": one.get("lines", 0),
+        paid = (one.get("pos") or ZERO) - (one.get("neg") or ZERO)
+        found.append({"row": row, "paid": paid, "fees": shortest(one.get("fees") or ZERO), "lines": one.get("lines", 0),
                       "open": one.get("open", 0),
                       "address": reverse("admin:reporting_settlement_change", args=[row.pk])})  # fmt: skip
     return found

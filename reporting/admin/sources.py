@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
@@ -15,7 +17,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway import audit, clock, wake
-from gateway.admin import session
+from gateway.admin import paging, session
 from gateway.admin.kit import Page, actor
 from gateway.secret import Secret
 from reporting import fetching
@@ -25,7 +27,7 @@ from reporting.incoming import RemoteFile, SftpSource
 from reporting.models import ClearingInstitute
 from reporting.sftp import Unreachable
 
-FILES_SHOWN: Final = 50
+SEEN: Final = paging.Order(columns=(("seen_at", datetime), ("id", UUID)), newest_first=True)
 TIMER: Final = "settlement sources"
 VIEW: Final = "reporting.view_sftpsource"
 CHANGE: Final = "reporting.change_sftpsource"
@@ -93,11 +95,12 @@ def view(page: Page, request: HttpRequest, institute: ClearingInstitute, may_cha
         else:
             _done(page, request, source, verb)
             return redirect(request.path)
-    files = source.files.select_related("file").order_by("-seen_at")[:FILES_SHOWN] if source else ()
+    files = paging.page(source.files.select_related("file"), SEEN, request.GET, at="#seen") if source else None
     context = {
         **page.admin_site.each_context(request), "title": _("Files by SFTP"), "opts": page.opts, "source": source,
         "institute": institute, "form": form, "may_change": may_change, "pill": pill(source),
-        "files": [(row, {"tone": _STATES[row.state][0], "text": str(_STATES[row.state][1])}) for row in files],
+        "files": [(row, {"tone": _STATES[row.state][0], "text": str(_STATES[row.state][1])})
+                  for row in (files.rows if files else ())], "pages": files,
     }  # fmt: skip
     return TemplateResponse(request, "admin/books/source.html", context, status=400 if form.errors else 200)
 

@@ -222,7 +222,7 @@ def test_payouts_show_the_sums_of_their_lines(clara: Client, shop: Shop, of: Cle
     take_in(csv([first, second]), of)
     page = text(clara.get("/admin/reporting/settlement/"))
     assert "<dd>180.75</dd>" in page
-    assert "<dd>3.2500</dd>" in page
+    assert "<dd>3.25</dd>" in page
     assert "As a table" in page
     address = re.search(r"/admin/reporting/settlement/[0-9a-f-]{36}/change/", page)
     assert address
@@ -231,6 +231,32 @@ def test_payouts_show_the_sums_of_their_lines(clara: Client, shop: Shop, of: Cle
     assert inside.count("/admin/reporting/settlementrecord/") >= 2
     for odd in ("?day=x", "?to=9999-99-99", "?to=0001-01-01", "?day=2030-01-01", "?to=9999-12-31"):
         assert clara.get(f"/admin/reporting/settlement/{odd}").status_code == 200, odd
+
+
+def test_a_payout_below_zero_is_pictured_and_fees_have_no_idle_decimals(
+    clara: Client, shop: Shop, of: ClearingInstitute
+) -> None:
+    """What an institute takes back is no empty picture; a finer fee keeps what says something."""
+    _payment, paid = paid_line(shop, SettlementAmount="90.4945", SettlementFee="1.5055")
+    paid["SettlementAmount"] = "90.49"
+    taken = line(
+        ClearingInstituteMerchantId=shop.channel.pk.hex, ConnectorTxId1="unknown-1", PaymentType="REFUND",
+        Amount="91.50", Currency="USD", SettlementCurrency="USD", SettlementDate=paid["SettlementDate"],
+    )  # fmt: skip
+    file = take_in(csv([paid, taken]), of, "f1.csv")
+    page = text(clara.get("/admin/reporting/settlement/"))
+    assert "Nothing in this time." not in page
+    assert "<dd>-91.50</dd>" in page
+    assert '<td class="th-num">-91.50</td>' in page
+    assert "taken back" in page
+    assert "<dd>1.5055</dd>" in page
+    assert "<dd>0.00</dd>" in page
+    earlier = text(clara.get("/admin/reporting/settlement/?to=2020-01-01"))
+    assert "Nothing was settled in these days." in earlier
+    assert "Later" in earlier
+    title = text(signed_in(person("mona", "manager", shop.merchant)).get(f"{FILES}{file.pk}/change/"))
+    assert "f1.csv" in title
+    assert "F1.csv" not in title
 
 
 def test_a_days_file_is_fetched_and_made_again(
