@@ -1,10 +1,12 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as lazy
 
 
 class ChargebacksConfig(AppConfig):
     """Disputes: the case file of a chargeback."""
 
     name = "chargebacks"
+    verbose_name = lazy("Books")
 
     def ready(self) -> None:
         """The columns that the vault seals."""

@@ -1,10 +1,12 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as lazy
 
 
 class ReportingConfig(AppConfig):
     """Settlement intake, matching, reports and the reconciliation file."""
 
     name = "reporting"
+    verbose_name = lazy("Books")
 
     def ready(self) -> None:
         """The columns that the vault seals."""
