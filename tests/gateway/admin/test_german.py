@@ -20,7 +20,7 @@ from chargebacks.models import Chargeback
 from gateway import results
 from gateway.models import Payment, RequestLog, RiskSet, Role, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import KINDS
-from reporting.models import Settlement, SettlementFile, SettlementRecord
+from reporting.models import ClearingInstitute, Settlement, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile
 from tests.gateway.admin.test_languages import written
 from tests.gateway.admin.test_rights import furnish
@@ -93,7 +93,11 @@ def pages(shop: Shop) -> Iterator[str]:
     for name in ("settlement", "settlementfile", "settlementrecord", "reconciliationfile"):
         yield f"/admin/reporting/{name}/"
     yield "/admin/reporting/settlementfile/upload/"
-    for listed in ("multiple", "unmatched", "findings", "marked"):
+    for institute in ClearingInstitute.objects.all():
+        for name in ("missing", "source"):
+            yield f"/admin/reporting/settlementfile/{name}/{institute.pk}/"
+    yield f"/admin/reporting/reconciliationfile/target/{shop.merchant.pk}/"
+    for listed in ("multiple", "unmatched", "findings", "missing", "marked"):
         yield f"/admin/reporting/settlementrecord/?list={listed}"
     for listed in ("open", "submitted", "closed", "all"):
         yield f"/admin/chargebacks/chargeback/?list={listed}"
