@@ -65,7 +65,13 @@ def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, cas
     assert "2 days left" in listed
     assert "As a table" in listed
     page = text(clara.get(f"{LIST}{case.pk}/change/"))
-    for told in ("✗ missing", "Proof of delivery", "PDF, PNG, JPEG, up to 5 MB", "Address check (AVS)", "3-D Secure"):
+    for told in (
+        "✗ missing",
+        "Proof of delivery",
+        "PDF, PNG, JPEG, up to 5 MB each",
+        "Address check (AVS)",
+        "3-D Secure",
+    ):
         assert told in page, told
     assert str(case.disputed) in page
     assert AuditEntry.objects.filter(action="view", subject="chargeback", actor="clara").count() == 1
@@ -190,6 +196,7 @@ def test_a_reference_by_hand_keeps_no_card_number(max_: Client, shop: Shop) -> N
     payment = payment_of(shop.api.pay().id)
     page = f"{LIST}by-hand/{payment.pk}/"
     form = {"seen": _seen(max_, page), "amount": "40.00", "reason": "000.100.221", "reference": "4200000000000000"}
+    assert max_.post(page, {**form, "reference": "4200000000000000\x00"}).status_code == 400
     assert max_.post(page, form).status_code == 302
     assert "4200000000000000" not in Chargeback.objects.get().reference
     assert "4200000000000000" not in str(shop.api.read(Chargeback.objects.get().id.hex).body)
