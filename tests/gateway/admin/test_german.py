@@ -38,7 +38,7 @@ SPOKEN = ("aria-label", "placeholder", "title", "alt")
 VOID = frozenset({"input", "br", "img", "meta", "link", "hr", "path", "rect", "line", "circle"})
 PUBLISHED = frozenset(each.description for each in results.RESULT_CODES.values())
 """Words of result codes: the API's own, the same in every language."""
-WIRE = frozenset({"amount", "currency", "key", "chargeback by hand", ", ".join(KINDS), *KINDS})
+WIRE = frozenset({"amount", "currency", "holder", "key", "chargeback by hand", ", ".join(KINDS), *KINDS})
 """Names of the API, and what requests were logged as."""
 
 
