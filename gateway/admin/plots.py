@@ -15,6 +15,9 @@ HEIGHT: Final = 140
 FOOT: Final = 18
 HEAD: Final = 14
 MOST_LABELS: Final = 8
+CHARACTER: Final = 7
+"""How wide a character of a label is, on the picture's own scale; a label that does not fit is cut there, and whole in
+the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ def stacked(
     low = min((sum(figure for figure in figures if figure < 0) for _, figures, _ in rows), default=0)
     step = WIDTH / max(1, len(rows))
     every = max(1, -(-len(rows) // MOST_LABELS))
+    room = max(3, int(step * every / CHARACTER))
     # The lowest figure is written below the columns, as the highest one is above them.
     base = HEIGHT - FOOT - (HEAD if low else 0)
     scale = (base - HEAD) / float(top - low) if top > low else 0.0
@@ -54,7 +58,8 @@ def stacked(
             parts.append((kind, *box, f"{label}: {name} {figure:,}"))
         columns.append(
             Bar(
-                label=label, shown=place % every == 0, middle=round((place + 0.5) * step, 2), parts=tuple(parts),
+                label=label if len(label) <= room else f"{label[: room - 1]}…",
+                shown=place % every == 0, middle=round((place + 0.5) * step, 2), parts=tuple(parts),
                 link=link,
             )
         )  # fmt: skip

@@ -42,6 +42,14 @@ def test_a_picture_of_nothing_but_what_was_taken_back_is_not_empty() -> None:
     assert "Nothing in this time." in drawn(("0.00", "0.00", "0.00"))[2]
 
 
+def test_labels_do_not_run_into_each_other_and_are_whole_in_the_table() -> None:
+    labels = [f"20{number} customer disputed or revoked" for number in range(8)]
+    picture = plots.stacked([(label, [1], "") for label in labels], KINDS[:1], title="Reasons")
+    shown = re.findall(r'text-anchor="middle">([^<]*)</text>', picture)
+    assert shown == [f"{label[:7]}…" for label in labels]
+    assert all(f'<th scope="row">{label}</th>' in picture for label in labels)
+
+
 def test_without_anything_below_zero_the_line_is_at_the_foot() -> None:
     parts, zero, _picture = drawn(("100.00", "10.00", "0.00"))
     assert zero == plots.HEIGHT - plots.FOOT
