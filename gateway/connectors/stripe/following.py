@@ -14,6 +14,7 @@ from gateway.connectors.stripe.wire import Heard, Kind
 CAPTURED: Final = "700.400.100"
 """It was captured before, or is no longer held."""
 PARTLY: Final = "700.400.300"
+TAKEN: Final = "700.400.300"
 """Only all of an authorization can be given up."""
 STILL_OPEN: Final = "700.400.570"
 _HELD: Final = frozenset({"requires_capture", "requires_confirmation", "requires_action", "requires_payment_method"})
@@ -83,10 +84,11 @@ def reverse(question: Question) -> AcquirerReply:
     if looked.kind is not Kind.DONE:
         return _not_asked(question, looked)
     status, thing = looked.body.get("status"), looked.body
-    if is_released(thing):
+    if is_released(question, thing):
         return released(question, thing, {"get": path})
     if status == "succeeded":
-        return refund(question)
+        # What was only held for us and was taken by somebody else is recorded first; then it can be refunded.
+        return refund(question) if thing.get("capture_method") != "manual" else _refused(TAKEN, looked)
     if status not in _HELD:
         return _refused(STILL_OPEN, looked)
     held = mapping.money_of(thing.get("amount_capturable") or thing.get("amount"), request.money.currency)
@@ -100,7 +102,7 @@ def reverse(question: Question) -> AcquirerReply:
         heard, sent = question.post(f"{path}/cancel", ())
     if heard.kind is not Kind.DONE:
         return turned_away(question, heard, sent)
-    if not is_released(heard.body):
+    if not is_released(question, heard.body):
         raise Silence("the processor has not given up what it holds yet", sent)
     return released(question, heard.body, sent)
 
@@ -110,11 +112,16 @@ def released(question: Question, thing: Mapping[str, Any], sent: Mapping[str, An
     return _granted(question, question.request.reference, str(thing.get("status")), sent, thing)
 
 
-def is_released(thing: Mapping[str, Any]) -> bool:
-    """Whether an intent holds nothing any more: cancelled, or captured with its rest let go."""
+def is_released(question: Question, thing: Mapping[str, Any]) -> bool:
+    """Whether an intent has let go of what the reversal asks for: cancelled, or captured with that much left over."""
     if thing.get("status") == "canceled":
         return True
-    return thing.get("status") == "succeeded" and thing.get("capture_method") == "manual"
+    if thing.get("status") != "succeeded" or thing.get("capture_method") != "manual":
+        return False
+    amount, taken = thing.get("amount"), thing.get("amount_received")
+    if not isinstance(amount, int) or not isinstance(taken, int):
+        return False
+    return amount - taken >= mapping.units_of(question.request.money)
 
 
 def _granted(

@@ -202,7 +202,7 @@ def _of_follow_up(question: Question) -> AcquirerReply | NeverArrived:
         return refunded(question, refund, sent)
     if question.request.operation == "CP" and intent is not None and _is_captured(question, intent):
         return captured(question, intent, sent)
-    if question.request.operation == "RV" and intent is not None and is_released(intent):
+    if question.request.operation == "RV" and intent is not None and is_released(question, intent):
         return released(question, intent, sent)
     return _never(question, Found(thing=None))
 

@@ -127,6 +127,17 @@ def test_an_authorization_is_given_up_as_a_whole_only(card_shop: Shop, processor
     agree(processor)
 
 
+def test_what_was_captured_over_there_is_not_said_to_be_given_up(card_shop: Shop, processor: CardApi) -> None:
+    """Captured in the processor's own pages, and its webhook is late."""
+    held = pay(card_shop, "PA")
+    (intent,) = processor.of("payment_intent")
+    processor.act(intent["id"], "capture", {"amount_to_capture": "9200"})
+    answer = follow(card_shop, held.id, "RV")
+    assert (answer.status, answer.code) == (400, "700.400.300")
+    assert (intent["status"], intent["amount_received"]) == ("succeeded", 9200)
+    assert not processor.of("refund")
+
+
 def test_a_debit_is_refunded_in_parts_and_reversed(card_shop: Shop, processor: CardApi) -> None:
     paid = pay(card_shop)
     for part in ("30.00", "12.00"):
