@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 import structlog
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
 from gateway import clock, wake
@@ -34,7 +34,7 @@ MOST_FINDINGS: Final = 100
 MOST_ORDERS: Final = 20_000
 """Orders that one word about a file or a batch moves at most: four times those of a file."""
 AT_ONCE: Final = 50
-"""Files of the watched folder that one look takes."""
+"""Files of the watched folder that one look moves away."""
 SETTLED_S: Final = 5.0
 """Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
@@ -90,7 +90,7 @@ def take_in(stream: BinaryIO, name: str, source: BankMessage.Source) -> BankMess
     try:
         with transaction.atomic():
             row = BankMessage.objects.create(
-                name=name[:255], kind="", source=source, sha256=digest, size=size, received_at=clock.real()
+                name=shown(name)[:255], kind="", source=source, sha256=digest, size=size, received_at=clock.real()
             )
             taken = _Taken(row=row)
             message = reading.read(stream)
@@ -122,7 +122,20 @@ def look() -> int:
         return 0
     whole = [path for path in folder.iterdir() if _is_whole(path)]
     whole.sort(key=_came)
-    return sum(_take(path) for path in whole[:AT_ONCE])
+    moved = 0
+    for path in whole:
+        try:
+            moved += _take(path)
+        except Exception:  # one file must not keep those behind it waiting, whatever is wrong with it
+            log.exception("bank_message_stuck", file=shown(path.name))
+        if moved >= AT_ONCE:
+            break
+    return moved
+
+
+def shown(name: str) -> str:
+    """A file's name as text: on the disk it is any bytes."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _measured(stream: BinaryIO) -> tuple[str, int]:
@@ -256,8 +269,13 @@ def _take(path: Path) -> bool:
                 take_in(stream, path.name, BankMessage.Source.FOLDER)
             except (SeenBefore, NotReadable) as fault:
                 return _away(path, "failed", str(fault))
+            except (InterfaceError, OperationalError):
+                raise  # the database's fault, not the file's: it stays for another look
+            except Exception:
+                log.exception("bank_message_fault", file=shown(path.name))
+                return _away(path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in")
     except OSError as fault:
-        log.warning("bank_message_not_opened", file=path.name, why=fault.strerror)
+        log.warning("bank_message_not_opened", file=shown(path.name), why=fault.strerror)
         return False
     return _away(path, "done")
 
@@ -275,5 +293,5 @@ def _away(path: Path, where: str, why: str = "") -> bool:
         return False
     if why:
         target.with_name(f"{target.name}.txt").write_text(f"{why}\n", encoding="utf-8")
-        log.warning("bank_message_refused", file=path.name, why=why)
+        log.warning("bank_message_refused", file=shown(path.name), why=why)
     return True

@@ -127,6 +127,9 @@ class _Reading:
             self._parser.Parse(chunk, not chunk)
         except expat.ExpatError as fault:
             raise NotReadable(f"broken XML at line {fault.lineno:,}: {expat.ErrorString(fault.code)}") from None
+        except (LookupError, ValueError):
+            # What expat raises for an encoding that Python does not know, or that has more bytes a character.
+            raise NotReadable("the XML is in an encoding that is not read here: UTF-8 is") from None
 
     def taken(self) -> list[Record]:
         done, self._done = self._done, []

@@ -23,18 +23,19 @@ class Command(BaseCommand):
     def handle(self, *args: Any, path: list[Path], **options: Any) -> None:
         failed = 0
         for one in path:
+            name = intake.shown(one.name)
             try:
                 with one.open("rb") as stream:
                     row = intake.take_in(stream, one.name, BankMessage.Source.COMMAND)
             except (NotReadable, intake.SeenBefore) as fault:
-                self.stderr.write(f"{one.name}: {fault}")
+                self.stderr.write(f"{name}: {fault}")
                 failed += 1
                 continue
             except OSError as fault:
-                self.stderr.write(f"{one}: {fault.strerror}")
+                self.stderr.write(f"{intake.shown(str(one))}: {fault.strerror}")
                 failed += 1
                 continue
-            self.stdout.write(f"{one.name}: {row.kind} {row.message_id}, orders moved: {row.told}")
+            self.stdout.write(f"{name}: {row.kind} {row.message_id}, orders moved: {row.told}")
             for finding in row.findings:
                 self.stdout.write(f"  {finding}")
         told = collections.tell_due()

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from gateway import due
-from gateway.connectors.sepa import intake
+from gateway.connectors.sepa import intake, statements
 from gateway.connectors.sepa.intake import MOVES, SeenBefore
 from gateway.connectors.sepa.reading import NotReadable
 from gateway.connectors.sepa.statements import Word
@@ -189,6 +189,10 @@ HOSTILE = {
     "no XML": "hello",
     "nothing": "",
     "zeros": "\0" * 1_000,
+    **{
+        encoding: f"<?xml version='1.0' encoding='{encoding}'?><Document xmlns='{NAMESPACE}'/>"
+        for encoding in ("foo", "utf-7", "utf-32", "big5", "idna", "undefined", "hex")
+    },
 }
 
 
@@ -245,6 +249,31 @@ def test_the_watched_folder_is_taken_in_and_sorted(banked: Shop, outbox: Path) -
     ]  # fmt: skip
     assert state(paid) == "REJECTED"
     assert intake.look() == 0
+
+
+def test_no_file_keeps_those_behind_it_waiting(banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoding that nobody reads, a name that is no UTF-8, one that leaves no room for another, a fault of ours."""
+    paid, file = filed(banked, "1.00", "2.00")
+    monkeypatch.setattr(intake, "AT_ONCE", 3)
+    lay(outbox, "1.xml", "<?xml version='1.0' encoding='foo'?><Document/>")
+    lay(outbox, f"2{'x' * 250}.xml", "hello")
+    lay(outbox, "3.xml", sepa.statement([Entry(order=paid[0], amount="1.00")]))
+    told = sepa.status(file.message_id, orders={paid[1]: ("RJCT", "AC01")})
+    lay(outbox, os.fsdecode("K\xe4ufer.xml".encode("latin-1")), told)
+    apply = intake._apply
+
+    def faulty(one: statements.Said, taken: intake._Taken) -> None:
+        if taken.row.name == "3.xml":
+            raise KeyError("unforeseen")
+        apply(one, taken)
+
+    monkeypatch.setattr(intake, "_apply", faulty)
+    assert [intake.look(), intake.look()] == [3, 0]
+    inbox = outbox.parent / "in"
+    assert (state(paid[0]), state(paid[1])) == ("FILED", "REJECTED")
+    assert BankMessage.objects.get().name == "K\ufffdufer.xml"
+    assert [path for path in inbox.iterdir() if path.is_file()] == []
+    assert "its log says which" in (inbox / "failed" / "3.xml.txt").read_text()
 
 
 def test_the_command_takes_files_in_and_tells_payments(
