@@ -74,6 +74,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         wanted = operation.needs_card or CONNECTORS[target.connector].asks_with_means
         if wanted and not decision.code and means is None:
             means = _opened_means(chain.first.id)
+        if not decision.code:
+            _open_account(target)
         row = new_follow_up(operation, target, decision, request)
         raising = None if decision.code else chain.first
         alongside = request.alongside(chain) if request.alongside is not None else None
@@ -124,9 +126,17 @@ def _question(
         means=means,
         reference=target.connector_tx_id,
         parameters=onwards(request.parameters.values),
-        account=account_at(CONNECTORS[row.connector], row.channel_id, row.account),
         reversed_besides=reversed_besides,
     )
+
+
+def _open_account(target: Payment) -> None:
+    """Raises Refused when the secrets of the account that a follow-up would go to do not open."""
+    try:
+        account_at(CONNECTORS[target.connector], target.channel_id, target.account)
+    except VaultError as fault:
+        log.error("account_does_not_open", payment=target.id.hex, why=str(fault))
+        raise Refused(VAULT_FAILED) from None
 
 
 def _opened_means(first: UUID) -> Means | None:

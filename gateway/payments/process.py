@@ -135,7 +135,7 @@ def advance(payment: Payment, connector: Connector, request: PaymentRequest, pla
     if halt is None:
         outcome = phases.authenticate(payment, request)
         if not isinstance(outcome, Halt):
-            asked = question(payment, connector, request.means, {**values, **agreed, **outcome})
+            asked = question(payment, request.means, {**values, **agreed, **outcome})
             submit(payment, connector, asked, request, plan=plan)
             return
         halt = outcome
@@ -219,8 +219,9 @@ def facts_of(means: Means, *, stored: bool) -> dict[str, object]:
     return {"card": facts}
 
 
-def question(payment: Payment, connector: Connector, means: Means | None, values: Mapping[str, str]) -> AcquirerRequest:
-    """What the acquirer is asked. ``values``: parameters by full name, with the proof of an authentication."""
+def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -> AcquirerRequest:
+    """What the acquirer is asked; the account is added by who asks (``submit``), since its secrets may not open.
+    ``values``: parameters by full name, with the proof of an authentication."""
     return AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
@@ -229,7 +230,6 @@ def question(payment: Payment, connector: Connector, means: Means | None, values
         at=payment.created_at,
         means=means,
         parameters=onwards(values),
-        account=account_at(connector, payment.channel_id, payment.account),
         return_url=capability.return_url(payment.id),
     )
 
@@ -242,10 +242,10 @@ def submit(
     A first payment that certainly was not accepted is taken to the next acquirer of its route. An approval that the
     payment's rule set refuses for its AVS or CVV answer is taken back at once, by whoever gave it.
     """
-    first, moved = time.perf_counter(), False
+    first = time.perf_counter()
     while True:
         started = time.perf_counter()
-        reply, event = _asked(payment, connector, asked, moved=moved)
+        reply, event = _asked(payment, connector, asked)
         took = time.perf_counter() - started
         metrics.asked(connector.name, "elsewhere" if reply.elsewhere else event, took)
         if not reply.elsewhere:
@@ -254,21 +254,18 @@ def submit(
         found = failover.next_way(payment, reply, since=first, at=at, duration_ms=int(took * 1000))
         if found is None:
             break
-        connector, moved = found, True
+        connector = found
     _finish(payment, event, reply, asker, duration_ms=int(took * 1000), plan=plan)
 
 
-def _asked(
-    payment: Payment, connector: Connector, asked: AcquirerRequest, *, moved: bool
-) -> tuple[AcquirerReply, Event]:
-    """One acquirer's answer, or its silence. ``moved``: to another acquirer than the question was made for."""
-    if moved:
-        try:
-            asked = replace(asked, account=account_at(connector, payment.channel_id, payment.account))
-        except VaultError as fault:
-            log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
-            reply = AcquirerReply(code=OUT_OF_REACH, received={"secrets": "they do not open"}, elsewhere=True)
-            return reply, Event.DECLINE
+def _asked(payment: Payment, connector: Connector, asked: AcquirerRequest) -> tuple[AcquirerReply, Event]:
+    """One acquirer's answer, or its silence. An account whose secrets do not open is out of reach: nothing was sent."""
+    try:
+        asked = replace(asked, account=account_at(connector, payment.channel_id, payment.account))
+    except VaultError as fault:
+        log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+        reply = AcquirerReply(code=OUT_OF_REACH, received={"secrets": "they do not open"}, elsewhere=True)
+        return reply, Event.DECLINE
     try:
         reply = connector.submit(asked)
         verdict = screening.judged(payment, reply)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -21,8 +21,9 @@ from django.db.models import Min
 from django.utils.encoding import iri_to_uri
 
 from gateway import clock
+from gateway.connectors.accounts import account_at
 from gateway.connectors.message import flat
-from gateway.connectors.port import AcquirerReply, Connector, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
 from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
 from gateway.models import Merchant, Payment, Status, Step, Suspension
@@ -36,7 +37,7 @@ from gateway.payments.values import merged
 from gateway.rows import execute
 from gateway.threeds import server
 from gateway.threeds.outcome import Outcome, Proceed, Rejected
-from gateway.vault import vault
+from gateway.vault import VaultError, vault
 
 TIMED_OUT: Final = "100.396.103"
 """A bank or wallet that never heard the shopper's yes, and took the order back."""
@@ -99,7 +100,7 @@ def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | Non
     if not store.resume(payment, at=clock.now(payment.merchant), plan=plan):
         return _again(payment)
     connector = CONNECTORS[payment.connector]
-    asked = question(payment, connector, means, {**sent, **payment.answer.get(AGREED, {}), **proof})
+    asked = question(payment, means, {**sent, **payment.answer.get(AGREED, {}), **proof})
     submit(payment, connector, asked, asker, plan=plan)
     return payment
 
@@ -151,7 +152,7 @@ def returned(payment: Payment, trace: Trace | None) -> Payment:
     connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
-        found = connector.inquire(question(payment, connector, None, {}))
+        found = connector.inquire(_asking(payment, connector))
     except Silence as silence:
         return _keep(payment, "inquire", silence.sent, {"silence": mask_text(str(silence))}, started)
     if isinstance(found, NeverArrived) or event_of(found) is Event.SUSPEND:
@@ -223,7 +224,7 @@ def _taken_back(payment: Payment, code: str, trace: Trace | None) -> Payment:
     connector: Connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
-        word = connector.void(question(payment, connector, None, {}))
+        word = connector.void(_asking(payment, connector))
     except Silence as silence:
         if payment.connector in TAKEN_OUT:
             # Its files are with the bank, and its books know no more than they did: another day.
@@ -235,6 +236,17 @@ def _taken_back(payment: Payment, code: str, trace: Trace | None) -> Payment:
         received=word.received,
     )  # fmt: skip
     return _answered(payment, reply, "void", started, trace)
+
+
+def _asking(payment: Payment, connector: Connector) -> AcquirerRequest:
+    """The question about a payment whose shopper is elsewhere. Raises Silence when the account's secrets do not open:
+    nobody can be asked."""
+    try:
+        account = account_at(connector, payment.channel_id, payment.account)
+    except VaultError as fault:
+        log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+        raise Silence("the account's secrets do not open", {}) from None
+    return replace(question(payment, None, {}), account=account)
 
 
 def _answered(payment: Payment, reply: AcquirerReply, kind: str, started: float, trace: Trace | None) -> Payment:

@@ -115,6 +115,9 @@ def _deliver(file: BankFile, connector: Connector) -> bool:
         return _failed(file, str(fault), for_good=fault.for_good)
     except OSError as fault:
         return _failed(file, f"the outbox: {fault.strerror}")
+    except Exception:  # one file must not keep the others waiting; it is due again
+        log.exception("bank_file_fault", file=file.message_id)
+        return _failed(file, "a fault of the gateway's own: its log says which")
     return bool(
         BankFile.objects.filter(pk=file.pk, state__in=(State.DECIDED, State.WRITTEN)).update(
             state=State.DELIVERED, delivered_at=clock.real(), lease_until=None, failure=""
@@ -145,7 +148,10 @@ def _lay_out(file: BankFile) -> None:
 
 
 def _upload(file: BankFile, connector: Connector) -> None:
-    account = account_at(connector, file.channel_id, file.account)
+    try:
+        account = account_at(connector, file.channel_id, file.account)
+    except VaultError:
+        raise NotDelivered("the account's secrets do not open: the vault has lost its key") from None
     content = _bytes_noted(file)
     headers = {"Content-Type": "application/xml"}
     if user := account.settings.get("uploadUser", ""):

@@ -24,6 +24,7 @@ from gateway.connectors.sepa import target
 from gateway.connectors.sepa.creditor import PAY_SCHEMAS, Creditor, NotSetUp, creditor_of
 from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
 from gateway.rows import execute
+from gateway.vault import VaultError
 
 MOST_ORDERS: Final = 5_000
 """Orders of one file; what is more goes into the next one of the same run."""
@@ -48,11 +49,15 @@ def decide_due(connector: Connector, merchant: Merchant | None = None) -> int:
     for channel, account, kind in execute(_DUE, values):
         try:
             creditor = creditor_of(account_at(connector, channel, account))
-        except NotSetUp as fault:
-            # The orders wait for somebody to set the account up again; the log says so at every tick.
+        except (NotSetUp, VaultError) as fault:
+            # The orders wait for somebody to set the account up again, or for the vault's key; the log says so at
+            # every tick, and the other accounts' files are made.
             log.error("bank_file_not_made", channel=channel.hex, account=account, why=str(fault))
             continue
-        filed += decide(channel, account, BankFile.Kind(kind), creditor)
+        try:
+            filed += decide(channel, account, BankFile.Kind(kind), creditor)
+        except Exception:  # one account must not keep the others waiting; its orders are due again
+            log.exception("bank_file_not_decided", channel=channel.hex, account=account)
     return filed
 
 

@@ -5,6 +5,7 @@ Source: issue 9 (failover only when the first certainly did not accept, never af
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,18 @@ from django.test import override_settings
 
 from gateway import audit, clock
 from gateway.configuration.apply import configure, find
-from gateway.models import AcquirerExchange, OpenPayment, Payment, PaymentEvent, RoutingRule, RoutingTarget, Status
+from gateway.connectors import accounts
+from gateway.connectors.port import Setting
+from gateway.models import (
+    AcquirerAccount,
+    AcquirerExchange,
+    OpenPayment,
+    Payment,
+    PaymentEvent,
+    RoutingRule,
+    RoutingTarget,
+    Status,
+)
 from gateway.payments import recovery, store
 from tests.support import threeds
 from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
@@ -141,6 +153,49 @@ def test_a_rule_with_one_account_leaves_nowhere_to_go(pair: Pair) -> None:
     assert pair.second.asked == []
     RoutingTarget.objects.create(rule=rule, account=pair.accounts[1], weight=0)
     assert pair.pay().code == APPROVED
+
+
+# --- accounts whose secrets do not open ---------------------------------------------------------------------------
+
+
+KEY = Setting(name="key", about="A key.", pattern=".+", allowed="any text", required=True, secret=True)
+
+
+@pytest.fixture
+def locked(pair: Pair) -> Iterator[Pair]:
+    """The first acquirer answers, but nobody can open what it wants to be asked with."""
+    accounts.forget()
+    pair.first.behaviour, pair.first.settings = "approves", (KEY,)
+    AcquirerAccount.objects.filter(connector="first").update(secrets_sealed=b"of another key")
+    yield pair
+    accounts.forget()
+
+
+def test_an_account_whose_secrets_do_not_open_is_passed_by(locked: Pair) -> None:
+    answer = locked.pay()
+    assert (answer.status, answer.code) == (200, APPROVED)
+    payment = Payment.objects.get()
+    assert (payment.connector, locked.first.asked) == ("second", [])
+    assert [one["why"] for one in payment.route["tried"]] == ["secrets: they do not open"]
+
+
+def test_a_payment_with_no_other_account_is_declined_at_once_and_not_in_doubt(locked: Pair) -> None:
+    locked.accounts[1].delete()
+    answer = locked.pay()
+    assert (answer.status, answer.code) == (400, OUT_OF_REACH)
+    payment = Payment.objects.get()
+    assert (payment.status, recover_at(payment), locked.first.asked) == (Status.DECLINED, None, [])
+
+
+def test_a_follow_up_is_refused_before_it_begins(locked: Pair) -> None:
+    AcquirerAccount.objects.filter(connector="first").update(secrets_sealed=None)
+    paid = locked.pay(paymentType="PA").id
+    AcquirerAccount.objects.filter(connector="first").update(secrets_sealed=b"of another key")
+    accounts.forget()
+    answer = locked.shop.api.follow(paid, "CP", "40.00")
+    assert (answer.status, answer.code) == (400, "900.100.205")
+    assert [payment.id.hex for payment in Payment.objects.all()] == [paid]
+    assert locked.first.kinds == ["submit"]
 
 
 # --- workers that die ---------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from django.test import Client
 
 from gateway import clock
 from gateway.connectors.simulator import orders
-from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.models import AcquirerExchange, Merchant, Payment, PaymentEvent, SimulatedOrder, Status
 from gateway.payments import resume
 from tests.support.client import Answer
@@ -104,7 +103,7 @@ def test_a_question_asked_twice_opens_one_order(committed: Shop) -> None:
 
     payment = Payment.objects.get(pk=pay(committed).id)
     SimulatedOrder.objects.all().delete()
-    handles = at_once(*[lambda: orders.open_order(question(payment, SIMULATOR, None, {}), orders.BANK).handle] * 4)
+    handles = at_once(*[lambda: orders.open_order(question(payment, None, {}), orders.BANK).handle] * 4)
     assert len(set(handles)) == 1
 
 
@@ -113,7 +112,7 @@ def test_an_order_that_was_taken_back_before_it_came_is_never_open(committed: Sh
 
     payment = Payment.objects.get(pk=pay(committed).id)
     SimulatedOrder.objects.all().delete()
-    asked = question(payment, SIMULATOR, None, {})
+    asked = question(payment, None, {})
     assert orders.take_back(asked).state == "EXPIRED"
     assert orders.open_order(asked, orders.BANK).state == "EXPIRED"
     assert orders.take_back(asked).state == "EXPIRED"

@@ -16,7 +16,6 @@ from django.test import Client
 from gateway import languages
 from gateway.brands import BRANDS
 from gateway.connectors.simulator import orders
-from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.models import AcquirerExchange, Payment, PaymentEvent, SimulatedOrder, Status, Suspension
 from gateway.payments import resume
 from tests.support.client import Answer, Api
@@ -288,4 +287,4 @@ def test_a_lost_answer_is_found_again_and_waits_for_its_shopper(shop: Shop) -> N
 def _question(payment: Payment) -> Any:
     from gateway.payments.process import question
 
-    return question(payment, SIMULATOR, None, {})
+    return question(payment, None, {})

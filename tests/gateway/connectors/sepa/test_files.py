@@ -19,7 +19,7 @@ from gateway import clock, due
 from gateway.connectors import accounts
 from gateway.connectors.sepa import books, delivery, files
 from gateway.connectors.sepa.connector import SEPA
-from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
+from gateway.models import AcquirerAccount, BankFile, BankOrder, Merchant, SepaMandate
 from gateway.vault import vault
 from tests.support import sepa
 from tests.support.clock import jump, pass_time
@@ -207,6 +207,27 @@ def test_an_account_that_is_not_set_up_any_more_leaves_its_orders_waiting(banked
     assert BankOrder.objects.get().state == BankOrder.State.WAITING
     refused = banked.api.pay(**sepa.JANE)
     assert (refused.status, refused.code) == (400, "600.200.501")
+
+
+@pytest.mark.django_db
+def test_an_account_whose_secrets_do_not_open_keeps_nobody_else_waiting(shop: Shop, outbox: Path) -> None:
+    """Neither when files are decided nor when they are sent; each waits for the key."""
+    locked = sepa.account_at_bank(shop.channel, delivery="http", uploadUrl="http://127.0.0.1:9/x", uploadUser="shop")
+    sepa.debit(shop.api)
+    first = run(shop)
+    sepa.debit(shop.api)
+    other = sepa.account_at_bank(shop.channel)
+    AcquirerAccount.objects.filter(pk=other.pk).update(acquirer_merchant_id="zz-bank")
+    AcquirerAccount.objects.filter(pk=locked.pk).update(secrets_sealed=b"of another key", active=False)
+    accounts.forget()
+    paid = sepa.debit(shop.api).id
+    second = run(shop)
+    assert second.account == "zz-bank"
+    assert BankOrder.objects.filter(state=BankOrder.State.WAITING).count() == 1
+    assert delivery.deliver_due(SEPA, shop.merchant) == 1
+    first.refresh_from_db()
+    assert (first.state, first.failure) == ("DECIDED", "the account's secrets do not open: the vault has lost its key")
+    assert [file.texts("EndToEndId") for file in sepa.files_in(outbox)] == [[paid]]
 
 
 @pytest.fixture
