@@ -19,7 +19,7 @@ from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.sepa.creditor import Creditor
 from gateway.masking import mask_iban
-from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Payment, SepaMandate
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, OpenPayment, Payment, SepaMandate, Status
 from gateway.secret import Secret
 from gateway.vault import vault
 
@@ -110,9 +110,29 @@ def noted_mandate(request: AcquirerRequest, means: BankAccount, creditor: Credit
     return mandate_of(request, means, creditor, about, clock.now(about.merchant))
 
 
-def was_withdrawn(payment: UUID) -> bool:
-    """Whether somebody took the order out."""
-    return BankOrder.objects.filter(pk=payment, state=State.WITHDRAWN).exists()
+@transaction.atomic
+def was_withdrawn(payment: UUID, *, settled: bool = False) -> bool:
+    """Whether somebody took the order out. ``settled``: whoever is about to is waited for."""
+    rows = BankOrder.objects.filter(pk=payment)
+    order = (rows.select_for_update() if settled else rows).first()
+    return order is not None and order.state == State.WITHDRAWN
+
+
+def reverse(payment: UUID, *, by: UUID) -> bool:
+    """Take an order out for the reversal ``by``. False when it is filed, or ended, or never came; and when recovery
+    has given the reversal up, which its merchant may know by now."""
+    with transaction.atomic():
+        # The lock first: whoever gives the reversal up says so before it waits here to look at the order.
+        BankOrder.objects.select_for_update().filter(pk=payment).first()
+        if (
+            OpenPayment.objects.filter(pk=by, taken_back=True).exists()
+            or Payment.objects.filter(pk=by, status=Status.DECLINED).exists()
+        ):
+            return False
+        done = withdraw(payment, reason="", told=False)
+    if done:
+        wake.wake(TOLD)
+    return done
 
 
 def withdraw(payment: UUID, *, reason: str, told: bool) -> bool:
@@ -128,11 +148,12 @@ def withdraw(payment: UUID, *, reason: str, told: bool) -> bool:
 def refuse_late(request: AcquirerRequest) -> BankOrder:
     """An order that never came, taken back: should its question still arrive, it finds this. The row as it stands."""
     about = _payment(request.payment)
+    kind = Kind.PAY if request.operation in ("RF", "CD") else Kind.COLLECT
     row, _ = BankOrder.objects.get_or_create(
         payment=request.payment,
         defaults={
             "merchant": about.merchant, "channel_id": about.channel_id, "account": request.account.merchant,
-            "kind": Kind.COLLECT, "state": State.WITHDRAWN, "amount": request.money.amount,
+            "kind": kind, "state": State.WITHDRAWN, "amount": request.money.amount,
             "currency": request.money.currency, "name": "", "iban_shown": "", "text": "",
             "created_at": clock.now(about.merchant),
         },

@@ -74,14 +74,24 @@ class Sepa:
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
         sent = {"inquiry": request.payment.hex}
+        if request.operation == "RV":
+            # It has no order of its own: what it did stands in the one that it speaks of.
+            if (behind := _behind(request)) is not None and books.was_withdrawn(behind.payment):
+                return _taken_out(request, sent)
+            return NeverArrived(sent=sent, received={"order": "not taken out"})
         order = books.find(request.payment)
         if order is None:
             return NeverArrived(sent=sent, received={"order": "unknown"})
         return answer_of(order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Takes an order out that is not filed yet. Raises NotTakenBack for one that is: its bank alone decides."""
+        """Takes an order out that is not filed yet. Raises NotTakenBack for one that is: its bank alone decides; and
+        for a reversal that took its order out."""
         sent = {"void": request.payment.hex}
+        if request.operation == "RV":
+            if (behind := _behind(request)) is not None and books.was_withdrawn(behind.payment, settled=True):
+                raise NotTakenBack("the order is taken out and does not come back", sent)
+            return AcquirerReply(code=REVERSED, sent=sent, received={"order": "not taken out"})
         if books.withdraw(request.payment, reason="", told=True):
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
         order = books.refuse_late(request)
@@ -171,9 +181,12 @@ def _reversed(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
         return _refused(UNKNOWN, sent, "there is no order to take back")
     if request.money != Money(behind.amount, behind.currency):
         return _refused(WHOLE_ONLY, sent, "an order is taken back as a whole")
-    mine = books.withdraw(behind.payment, reason="", told=False)
-    if not mine and not books.was_withdrawn(behind.payment):
-        return _refused(TOO_LATE, sent, "the order is in a file already")
+    if not books.reverse(behind.payment, by=request.payment) and not books.was_withdrawn(behind.payment):
+        return _refused(TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back")
+    return _taken_out(request, sent)
+
+
+def _taken_out(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     return AcquirerReply(
         code=success_code(), approved=request.money, connector_tx_id=request.payment.hex, sent=sent,
         received={"order": "withdrawn"},

@@ -19,9 +19,11 @@ from gateway import clock, due
 from gateway.connectors import accounts
 from gateway.connectors.sepa import books, delivery, files
 from gateway.connectors.sepa.connector import SEPA
-from gateway.models import AcquirerAccount, BankFile, BankOrder, Merchant, SepaMandate
+from gateway.models import AcquirerAccount, BankFile, BankOrder, Merchant, Payment, SepaMandate
+from gateway.payments import process, recovery
 from gateway.vault import vault
 from tests.support import sepa
+from tests.support.acquirers import Killed
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -260,6 +262,41 @@ def test_a_reversal_and_the_run_at_the_same_moment_leave_one_winner(of_two: Shop
         assert order.state == ("WITHDRAWN" if reversed_one else "FILED")
         assert (order.file is None) == reversed_one
         assert of_two.api.read(payment).code == ("100.396.201" if reversed_one else "800.400.501")
+
+
+def reversal_of_a_worker_that_died(shop: Shop, payment: str, at: str, monkeypatch: pytest.MonkeyPatch) -> Payment:
+    """It dies ``at`` a step of the line; recovery has asked about the reversal since."""
+
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process, at, kill)
+        with pytest.raises(Killed):
+            shop.api.follow(payment, "RV")
+    assert recovery.recover_due(now=clock.real() + timedelta(seconds=60)).settled == 1
+    return Payment.objects.get(payment_type="RV")
+
+
+def test_a_reversal_that_took_its_order_out_is_known_to_recovery(of_two: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    paid = sepa.debit(of_two.api).id
+    row = reversal_of_a_worker_that_died(of_two, paid, "_finish", monkeypatch)
+    assert (row.status, row.result_code) == ("APPROVED", "000.100.112")
+    due.run_now("bank answers")
+    assert of_two.api.read(paid).code == "100.396.201"
+    assert BankOrder.objects.count() == 1
+
+
+def test_a_reversal_that_recovery_gave_up_takes_nothing_out_when_it_comes(
+    of_two: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid = sepa.debit(of_two.api).id
+    row = reversal_of_a_worker_that_died(of_two, paid, "_asked", monkeypatch)
+    assert (row.status, row.result_code) == ("DECLINED", "900.100.301")
+    late = SEPA.submit(recovery.inquiry(Payment.objects.get(pk=row.pk), SEPA))
+    assert late.code == "700.300.700"
+    assert list(BankOrder.objects.values_list("pk", "state")) == [(UUID(paid), "WAITING")]
+    assert of_two.api.follow(paid, "RV").code == "000.100.112"
 
 
 def test_two_runs_at_once_file_every_order_once(of_two: Shop) -> None:
