@@ -11,9 +11,10 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 
-from config.launcher.programs import WEB_TIMEOUT_S
+from config.launcher.errors import LaunchError
+from config.launcher.programs import WEB_TIMEOUT_S, threads_of_one_account, web_threads
 from gateway.notifications.timing import GIVE_UP_AFTER
 
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
@@ -60,6 +61,28 @@ def a_payment_ends_before_its_web_worker(app_configs: Sequence[AppConfig] | None
         return []
     words = f"GATEWAY_FAILOVER_WITHIN_S and twice GATEWAY_ACQUIRER_TIMEOUT_S are {longest:g} s together; they must be"
     return [Error(f"{words} less than GATEWAY_WEB_TIMEOUT_S ({limit:g} s).", id="tollhouse.E019")]
+
+
+@register()
+def one_account_leaves_threads(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """A slow acquirer that may hold every thread of a web process keeps all other payments waiting. Not set, it cannot
+    (config/wsgi.py); what a process that serves nobody has by default does not matter."""
+    if not os.environ.get("GATEWAY_ACQUIRER_MAX_IN_FLIGHT"):
+        return []
+    try:
+        threads, share = web_threads(), threads_of_one_account()
+    except LaunchError as fault:
+        return [Error(str(fault), id="tollhouse.E020")]
+    most = settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT
+    if most < threads or threads == 1:
+        return []
+    words = f"GATEWAY_ACQUIRER_MAX_IN_FLIGHT is {most} and GATEWAY_WEB_THREADS {threads}: one slow acquirer may hold"
+    return [
+        Warning(
+            f"{words} every thread of a web process.", hint=f"Set it below the threads; not set, it is {share}.",
+            id="tollhouse.W020",
+        )
+    ]  # fmt: skip
 
 
 @register()

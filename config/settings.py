@@ -89,8 +89,13 @@ GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var"
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
-# Most payments of one process that wait for one acquirer account at a time; one more goes elsewhere at once.
+# Most payments of one process that wait for one acquirer account at a time; one more goes elsewhere at once. A web
+# process that is told nothing has half of its threads here (config/wsgi.py).
 GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", default=64)
+# Most questions that are open on one lasting line to an acquirer: payments, inquiries and voids of all its accounts.
+GATEWAY_ACQUIRER_MAX_ON_LINE: int = env.int(
+    "GATEWAY_ACQUIRER_MAX_ON_LINE", default=max(64, GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
+)
 # Runs of subscription jobs that one worker makes side by side; each has a database connection of its own.
 GATEWAY_JOB_LANES: int = env.int("GATEWAY_JOB_LANES", default=4)
 # An account is left alone when this share of at least so many questions within so many seconds found nobody, and for

@@ -75,7 +75,7 @@ class Web:
             host=os.environ.get("HOST", "").strip("[] ") or "127.0.0.1",
             port=_number("PORT", 8000, most=65_535),
             workers=_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
-            threads=_number("GATEWAY_WEB_THREADS", WEB_THREADS),
+            threads=web_threads(),
             timeout_s=_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
         )
 
@@ -106,6 +106,17 @@ class Web:
         if os.access(MEMORY, os.W_OK):
             options += ["--worker-tmp-dir", MEMORY]  # a slow disk must not look like a hanging worker
         return ["gunicorn", "config.wsgi:application", *options]
+
+
+def web_threads() -> int:
+    """GATEWAY_WEB_THREADS, the threads of one web process."""
+    return _number("GATEWAY_WEB_THREADS", WEB_THREADS)
+
+
+def threads_of_one_account() -> int:
+    """How many threads of a web process may wait for one acquirer account, where GATEWAY_ACQUIRER_MAX_IN_FLIGHT is not
+    set: half of them, so that a slow acquirer leaves the others to everybody else."""
+    return max(1, web_threads() // 2)
 
 
 def worker_command() -> list[str]:

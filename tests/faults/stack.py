@@ -50,7 +50,9 @@ class Stack:
         self.var = self.folder / "var"
         self.port = free_port()
         bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
-        self.environment = {**bare, "TOLLHOUSE_VAR": str(self.var), "PORT": str(self.port), **settings}
+        # Every payment is one account's here, and more arrive at once than half of the threads take.
+        room = {"GATEWAY_ACQUIRER_MAX_IN_FLIGHT": "64"}
+        self.environment = {**bare, **room, "TOLLHOUSE_VAR": str(self.var), "PORT": str(self.port), **settings}
         self._broker_pid = broker_pid
         self._own_roles = [role for role in ROLES if role != "broker" or not broker]
         if broker:

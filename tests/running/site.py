@@ -82,6 +82,8 @@ class Site:
             "GATEWAY_VAULT_KEYSET_FILE": str(self.folder / "vault.json"),
             "GATEWAY_METRICS_TOKEN": secrets.token_urlsafe(24),
             "GATEWAY_ACQUIRER_TIMEOUT_S": str(ACQUIRER_TIMEOUT_S),
+            # Every payment is one account's here, and more arrive at once than half of the threads take.
+            "GATEWAY_ACQUIRER_MAX_IN_FLIGHT": "64",
             "DATABASE_URL": database_url,
             "PYTHONUNBUFFERED": "1",
         }

@@ -73,7 +73,7 @@ class Link:
         octets = self.terminal.wire.frame(message)
         key, connection = key_of(message), self._up(deadline)
         try:
-            waiting = self._pending.enter(key, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
+            waiting = self._pending.enter(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE)
         except NoRoom as fault:
             raise Unreachable(str(fault)) from None
         try:

@@ -105,7 +105,7 @@ def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[
 def lines() -> Lines:
     """This process's lines to the acquirer that the settings name."""
     return _lines(
-        settings.GATEWAY_STUB_ACQUIRER, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT, settings.GATEWAY_ACQUIRER_TIMEOUT_S
+        settings.GATEWAY_STUB_ACQUIRER, settings.GATEWAY_ACQUIRER_MAX_ON_LINE, settings.GATEWAY_ACQUIRER_TIMEOUT_S
     )
 
 

@@ -5,6 +5,9 @@ Source: issue 9; goals, P5; docs/routing.md.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import uuid
 from datetime import UTC, datetime
@@ -266,3 +269,30 @@ def test_limits_of_time_that_do_not_nest_are_refused_at_the_start(monkeypatch: p
     for within, wrong in ((9.0, False), (10.0, True)):
         with override_settings(GATEWAY_FAILOVER_WITHIN_S=within, GATEWAY_ACQUIRER_TIMEOUT_S=10.0):
             assert any(fault.id == "tollhouse.E019" for fault in run_checks()) is wrong
+
+
+@pytest.mark.parametrize(
+    "given, found",
+    [({}, "4"), ({"GATEWAY_WEB_THREADS": "200"}, "100"), ({"GATEWAY_WEB_THREADS": "1"}, "1"),
+     ({"GATEWAY_ACQUIRER_MAX_IN_FLIGHT": "6"}, "6")],
+)  # fmt: skip
+def test_one_account_gets_half_of_a_web_processs_threads(given: dict[str, str], found: str) -> None:
+    """Goals, P5: with the defaults too, a slow acquirer leaves threads to the others."""
+    ask = "import config.wsgi; from django.conf import settings as s; print(s.GATEWAY_ACQUIRER_MAX_IN_FLIGHT)"
+    ours = ("GATEWAY_WEB_THREADS", "GATEWAY_ACQUIRER_MAX_IN_FLIGHT")
+    bare = {name: value for name, value in os.environ.items() if name not in ours}
+    told = subprocess.run([sys.executable, "-c", ask], env=bare | given, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == [found]
+
+
+@pytest.mark.parametrize(
+    "most, threads, warns", [("", "", False), ("8", "", True), ("7", "", False), ("8", "16", False)]
+)
+def test_an_account_that_may_hold_every_thread_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, most: str, threads: str, warns: bool
+) -> None:
+    """Goals, P5."""
+    monkeypatch.setenv("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", most)
+    monkeypatch.setenv("GATEWAY_WEB_THREADS", threads)
+    with override_settings(GATEWAY_ACQUIRER_MAX_IN_FLIGHT=int(most or 64)):
+        assert any(fault.id == "tollhouse.W020" for fault in run_checks()) is warns

@@ -239,7 +239,7 @@ def test_nothing_is_sent_beyond_the_limit_and_nothing_twice_at_once(iso_host: Is
     to = terminal(iso_host)
     iso_host.next("0200", "held", times=2)
     message = debit(to)
-    with ThreadPoolExecutor(max_workers=2) as pool, override_settings(GATEWAY_ACQUIRER_MAX_IN_FLIGHT=2):
+    with ThreadPoolExecutor(max_workers=2) as pool, override_settings(GATEWAY_ACQUIRER_MAX_ON_LINE=2):
         first = pool.submit(ask, to, message)
         iso_host.wait(lambda: iso_host.held == 1, "the first")
         with pytest.raises(Unreachable, match="same numbers"):
