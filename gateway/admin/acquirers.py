@@ -32,7 +32,7 @@ from unfold.widgets import (
 from gateway import document as d
 from gateway.admin import agreeing, health, session
 from gateway.admin.kit import OfMerchant
-from gateway.configuration.acquirers import forget_after_commit, read_secrets, set_secrets
+from gateway.configuration.acquirers import forget_after_commit, keep_places, read_secrets, set_secrets
 from gateway.connectors.port import Connector, Setting
 from gateway.connectors.routing import acquirers
 from gateway.models import AcquirerAccount
@@ -91,6 +91,8 @@ class AcquirerForm(forms.ModelForm):
         document |= {"connector": self.at.name, "settings": self.given(secret=False)}
         faults = agreeing.faults_of(None, "acquirers", {"accounts": [document]})
         read_secrets(self.at, self.given(secret=True), own.secrets_set, "secrets", faults)
+        if not own._state.adding:
+            keep_places(self.at, own, document["settings"], "settings", faults)
         self._tell(faults)
         channel, merchant = found.get("channel"), found.get("acquirer_merchant_id")
         there = AcquirerAccount.objects.filter(channel=channel, connector=self.at.name, acquirer_merchant_id=merchant)

@@ -64,6 +64,25 @@ def read_secrets(
             faults.add(d.within(path, name), f"is required: {one.about}")
 
 
+def keep_places(
+    connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.Faults
+) -> None:
+    """Say that an account with undecided payments keeps the settings that say where they are. ``given``: all its new
+    settings. Recovery would ask another host, which knows nothing of them, and believe it."""
+    moved = [
+        one for one in connector.settings
+        if one.place and not one.secret and given.get(one.name, one.default) != row.settings.get(one.name, one.default)
+    ]  # fmt: skip
+    if not moved or not (undecided := accounts.undecided_at(row)):
+        return
+    why = (
+        f"must stay {{}}, not {{}}: {undecided} payments of this account have no answer yet, and are asked about there"
+    )
+    for one in moved:
+        old, new = (d.shown(kept.get(one.name, one.default)) for kept in (row.settings, given))
+        faults.add(d.within(path, one.name), f"{why.format(old, new)}. Another place is another account.")
+
+
 def fits(setting: Setting, text: str) -> bool:
     """Whether a text is one that the setting takes."""
     most = MOST_SECRET_BYTES if setting.secret else MOST_CHARS
@@ -156,6 +175,8 @@ def _check(target: Target, value: Mapping[str, Any], path: str, faults: d.Faults
         row, connector = there.get((one["connector"], one["merchant"])), acquirers()[one["connector"]]
         if one["settings"] is None and row is None:
             read_settings(connector, {}, d.within(where, "settings"), faults)
+        if one["settings"] is not None and row is not None:
+            keep_places(connector, row, one["settings"], d.within(where, "settings"), faults)
         before = len(faults)
         texts = _texts(target, one["secretFiles"], d.within(where, "secretFiles"), faults)
         if len(faults) == before:

@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from gateway.connectors.port import Account, Connector
-from gateway.models import AcquirerAccount
+from gateway.models import AcquirerAccount, OpenPayment, Suspension
 from gateway.secret import Secret
 from gateway.vault import vault
 
@@ -48,6 +48,16 @@ def forget() -> None:
     """Read every account anew from now on, in this process."""
     with _lock:
         _kept.clear()
+
+
+def undecided_at(row: AcquirerAccount) -> int:
+    """How many payments of an account have no answer yet: asked about by recovery, or with their shopper elsewhere."""
+    mine = {
+        "payment__channel": row.channel_id, "payment__connector": row.connector,
+        "payment__account": row.acquirer_merchant_id,
+    }  # fmt: skip
+    away = Suspension.objects.filter(stage=Suspension.Stage.ELSEWHERE, **mine)
+    return OpenPayment.objects.filter(**mine).count() + away.count()
 
 
 def sealed_secrets(secrets: Mapping[str, str], row: UUID) -> bytes:

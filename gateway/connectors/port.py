@@ -23,7 +23,8 @@ class Setting:
     """What a connector wants to know about a merchant's account at its processor, beyond the merchant's id there.
 
     ``pattern``: what a value matches as a whole; ``allowed``: the same in words, for the error; ``default`` '' means
-    none. A ``secret`` is sealed in the vault and never shown again."""
+    none. A ``secret`` is sealed in the vault and never shown again. ``place``: it says who is asked, and so where the
+    account's payments are; it stays as it is while one has no answer: another host knows nothing of it."""
 
     name: str
     about: str
@@ -32,6 +33,7 @@ class Setting:
     default: str = ""
     required: bool = False
     secret: bool = False
+    place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,11 @@ _PEM: Final = r"(?:-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]{1,8000}-----END C
 
 SETTINGS: Final = (
     Setting(name="host", about="name or address of the acquirer's host", pattern=r"[A-Za-z0-9._:-]{1,253}",
-            allowed="a host name or an IP address", required=True),
-    Setting(name="port", about="its TCP port", pattern=r"[1-9][0-9]{0,4}", allowed="1 to 65535", required=True),
+            allowed="a host name or an IP address", required=True, place=True),
+    Setting(name="port", about="its TCP port", pattern=r"[1-9][0-9]{0,4}", allowed="1 to 65535", required=True,
+            place=True),
     Setting(name="terminal", about="DE41, the terminal the acquirer gave out", pattern=r"[!-~]{1,8}",
-            allowed="1 to 8 characters without spaces", required=True),
+            allowed="1 to 8 characters without spaces", required=True, place=True),
     Setting(name="header", about="length header: 2 or 4 octets, binary or ASCII digits", pattern="|".join(HEADERS),
             allowed=", ".join(HEADERS), default="2b"),
     Setting(name="header_counts_itself", about="the length includes the header", pattern=_ON_OFF, allowed="on or off",
@@ -32,7 +33,7 @@ SETTINGS: Final = (
     Setting(name="private_field", about="the field with 3DS, address and security code data", pattern="48|126",
             allowed="48 or 126", default="48"),
     Setting(name="institution", about="DE32, the acquiring institution", pattern=r"[0-9]{0,11}",
-            allowed="up to 11 digits"),
+            allowed="up to 11 digits", place=True),
     Setting(name="nii", about="DE24, network international identifier", pattern=r"(?:[0-9]{3})?",
             allowed="3 digits, or nothing"),
     Setting(name="mcc", about="DE18 where a payment names no merchant.mcc", pattern=r"(?:[0-9]{4})?",

@@ -28,7 +28,7 @@ SETTINGS: Final = (
     Setting(
         name="url", about="Where the processor's API is, without /v1. Plain http only on this machine itself, in test.",
         pattern=r"https?://[A-Za-z0-9.\[\]:_-]{1,250}(/[A-Za-z0-9._~/-]{0,200})?", allowed="an https address",
-        default=DEFAULT_URL,
+        default=DEFAULT_URL, place=True,
     ),
     Setting(
         name="profile",

@@ -22,6 +22,7 @@ from gateway.models import (
     AcquirerAccount,
     AuditEntry,
     BackgroundWork,
+    OpenPayment,
     Payment,
     Psp,
     Role,
@@ -36,7 +37,8 @@ from tests.support.office import person, signed_in
 pytestmark = pytest.mark.django_db
 ACCOUNTS, RULES = "/admin/gateway/acquireraccount/", "/admin/gateway/routingrule/"
 TYPED = "sk_4711typed"
-HOST = Setting(name="host", about="Where it listens.", pattern="[a-z.]+", allowed="a host name", required=True)
+HOST = Setting(name="host", about="Where it listens.", pattern="[a-z.]+", allowed="a host name", required=True,
+               place=True)  # fmt: skip
 KEY = Setting(name="key", about="The key.", pattern="sk_[a-z0-9_]+", allowed="sk_…", required=True, secret=True)
 
 
@@ -116,6 +118,27 @@ def test_an_account_is_made_and_its_secret_is_sealed_and_never_shown(
     assert cards.requests[-1].account.secrets["key"].reveal() == "sk_other"
     # The last form's, as everything of a form is.
     assert cards.requests[-1].account.settings["host"] == "a.example"
+
+
+def test_an_account_stays_where_its_undecided_payments_are(staff: Client, shop: Shop, cards: Acquirer) -> None:
+    """Issue 9: another host knows nothing of a payment in doubt. A key may be rotated meanwhile."""
+    staff.post(f"{ACCOUNTS}add/?connector=cards", form(shop))
+    row = AcquirerAccount.objects.get()
+    cards.behaviour = "silent after"
+    shop.api.pay(testMode="EXTERNAL")
+    page = staff.post(
+        f"{ACCOUNTS}{row.pk}/change/", form(shop, setting_host="b.example", secret_key="")
+    ).content.decode()
+    assert "1 payments of this account have no answer yet" in page
+    assert "Another place is another account." in page
+    row.refresh_from_db()
+    assert row.settings == {"host": "a.example"}
+    sealed = bytes(row.secrets_sealed or b"")
+    assert staff.post(f"{ACCOUNTS}{row.pk}/change/", form(shop, secret_key="sk_other")).status_code == 302
+    row.refresh_from_db()
+    assert bytes(row.secrets_sealed or b"") != sealed
+    OpenPayment.objects.all().delete()
+    assert staff.post(f"{ACCOUNTS}{row.pk}/change/", form(shop, setting_host="b.example")).status_code == 302
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gateway.configuration.section import Target
 from gateway.connectors.accounts import account_at
 from gateway.connectors.port import Setting
 from gateway.connectors.routing import table_of
-from gateway.models import AcquirerAccount, AuditEntry, RoutingRule
+from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, RoutingRule
 from gateway.payments import follow_up
 from tests.support.acquirers import Acquirer, known
 from tests.support.database import places_of
@@ -25,7 +25,8 @@ from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 SECRET = "sk_test_4711secret"
-HOST = Setting(name="host", about="Where it listens.", pattern="[a-z.]+", allowed="a host name", required=True)
+HOST = Setting(name="host", about="Where it listens.", pattern="[a-z.]+", allowed="a host name", required=True,
+               place=True)  # fmt: skip
 MODE = Setting(name="mode", about="How.", pattern="fast|slow", allowed="fast or slow", default="fast")
 KEY = Setting(name="key", about="The key.", pattern="sk_[a-z0-9_]+", allowed="sk_…", required=True, secret=True)
 
@@ -95,6 +96,24 @@ def test_an_account_is_set_up_changed_and_shown_without_its_secrets(target: Targ
     assert (row.active, row.settings["mode"], row.secrets_set != {}) == (False, "slow", True)
     assert not places_of(SECRET)
     assert all("secretsSet" in str(entry.after) for entry in AuditEntry.objects.filter(action="configure"))
+
+
+def test_an_account_stays_where_its_undecided_payments_are(
+    target: Target, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 9: another host knows nothing of a payment in doubt. What does not say where it is may change."""
+    apply(target, acquirers={"accounts": [account()]})
+    known(monkeypatch, Acquirer("cards", "silent after", settings=(HOST, MODE, KEY)))
+    assert shop.api.pay(testMode="EXTERNAL").code == "000.200.001"
+    moved = {"accounts": [account(settings={"host": "b.example"})]}
+    path, message = faults(target, acquirers=moved).popitem()
+    assert path == "acquirers.accounts[0].settings.host"
+    assert "1 payments of this account have no answer yet" in message
+    assert AcquirerAccount.objects.get().settings == {"host": "a.example"}
+    assert apply(target, acquirers={"accounts": [account(settings={"host": "a.example", "mode": "slow"})]})
+    assert apply(target, acquirers={"accounts": [account(merchant="M-2", settings={"host": "b.example"})]})
+    OpenPayment.objects.all().delete()
+    assert apply(target, acquirers=moved) == ["acquirers"]
 
 
 RULE = {"name": "R", "to": [{"connector": "stub", "merchant": "M-9"}]}
