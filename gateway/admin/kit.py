@@ -276,8 +276,15 @@ class OfMerchant(Page):
         return bool(found) if row is None else found.covers(self.place(row))
 
     def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
-        merchant = self.place(row).merchant
+        merchant = self.place(self._page_of(row)).merchant
         audit.record(actor(request), action, row, merchant=merchant, **told)  # type: ignore[arg-type]
+
+    def _page_of(self, row: models.Model) -> models.Model:
+        """The row of this page that an inline's row belongs to; any other row is its own."""
+        if isinstance(row, self.model):
+            return row
+        above = next((one.name for one in row._meta.fields if one.related_model is self.model), None)
+        return row if above is None else getattr(row, above)  # type: ignore[no-any-return]
 
     # --- what Django's admin asks -----------------------------------------------------------------------------------
 
