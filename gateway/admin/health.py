@@ -1,6 +1,6 @@
 """How acquirer accounts do: approvals, latencies, payments in doubt, breakers, links and the last faults of 24 hours.
 
-Every figure is of accounts that the user sees. Three aggregates over a bounded window that the order of ids serves;
+Every figure is of accounts that the user sees. Aggregates over a bounded window that the order of ids serves;
 answers are kept for half a minute. Source: issue 9 (health and statistics per connector).
 """
 
@@ -33,9 +33,13 @@ MOST_FAULTS: Final = 5
 FAULTS_READ: Final = 500
 CHANGES_READ: Final = 500
 
+LEFT: Final = "LEFT"
+"""What is counted, beside statuses, at an account that a payment went on from."""
+
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
-    SELECT p.id, p.connector, p.account, p.channel_id, p.status, p.created_at - m.clock_offset AS at
+    SELECT p.id, p.connector, p.account, p.channel_id, p.status, p.created_at - m.clock_offset AS at,
+           p.route -> 'tried' AS tried
     FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
     WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND p.connector NOT IN ('simulator', 'nobody', '')
       AND {OWN.format(table="p")}
@@ -45,18 +49,32 @@ WITH recent AS MATERIALIZED (
 _PAYMENTS: Final = f"""{_RECENT}
 SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, count(*) FROM recent
 GROUP BY 1, 2, 3, 4, 5
+UNION ALL
+SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'), '{LEFT}', count(*)
+FROM recent, jsonb_array_elements(tried) AS way
+WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)
+GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 - put together out of the constants above
-# What an acquirer that was left behind answered is told by the payment's tried ways, not by its account: exchanges
-# count where the payment stayed.
+# Who was asked: of a payment that went on, its tried ways say it, in the order of the submits that were sent; all else
+# was asked where it stayed.
+_ASKED: Final = """
+CASE WHEN r.tried IS NULL OR e.kind <> 'submit' THEN r.account ELSE coalesce((
+    SELECT way ->> 'account' FROM jsonb_array_elements(r.tried) WITH ORDINALITY AS ways (way, place)
+    WHERE coalesce((way ->> 'sent')::boolean, true) ORDER BY place LIMIT 1 OFFSET (
+        SELECT count(*) FROM gateway_acquirerexchange f
+        WHERE f.payment_id = e.payment_id AND f.kind = 'submit' AND f.id < e.id
+    )
+), r.account) END
+"""
 _LATENCIES: Final = f"""{_RECENT}
-SELECT r.connector, r.account, r.channel_id,
+SELECT e.connector, {_ASKED} AS asked, r.channel_id,
        percentile_disc(0.5) WITHIN GROUP (ORDER BY e.duration_ms),
        percentile_disc(0.95) WITHIN GROUP (ORDER BY e.duration_ms), count(*)
-FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id AND e.connector = r.connector
+FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id
 WHERE e.kind = 'submit' GROUP BY 1, 2, 3
 """  # noqa: S608 - put together out of the constants above
 _FAULTS: Final = f"""{_RECENT}
-SELECT e.connector, CASE WHEN e.connector = r.connector THEN r.account ELSE '' END, r.channel_id, r.id, e.at,
+SELECT e.connector, {_ASKED} AS asked, r.channel_id, r.id, e.at,
        coalesce(e.received ->> 'silence', e.received ->> 'unreachable', '')
 FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id
 WHERE e.received IS NULL OR e.received ?| ARRAY['silence', 'unreachable']
@@ -69,7 +87,7 @@ Key = tuple[str, UUID, str]
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """One account's figures. ``hours``: hour → [approved, declined, not decided]."""
+    """One account's figures. ``hours``: hour → [approved, declined, not decided, went on]."""
 
     name: str
     channel: str
@@ -98,6 +116,11 @@ class Account:
         return self.sum(1)
 
     @property
+    def left(self) -> int:
+        """Payments that it certainly did not accept, and that went on to another account."""
+        return self.sum(3)
+
+    @property
     def is_quiet(self) -> bool:
         """Nothing to tell beyond its line in the table."""
         return not (self.hours or self.breakers or self.links or self.faults)
@@ -120,7 +143,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     _faults(found, told("acquirer-faults", scope, _FAULTS))
     _breakers(found)
     _links(found)
-    accounts = sorted(found.values(), key=lambda own: -sum(own.sum(place) for place in range(3)))
+    accounts = sorted(found.values(), key=lambda own: -sum(own.sum(place) for place in range(4)))
     for own in accounts:
         own.picture = _by_hour(own)
     return {
@@ -141,22 +164,22 @@ def _account(row: AcquirerAccount) -> Account:
     )  # fmt: skip
 
 
-_PLACES: Final[Mapping[str, int]] = {Status.APPROVED: 0, Status.DECLINED: 1}
+_PLACES: Final[Mapping[str, int]] = {Status.APPROVED: 0, Status.DECLINED: 1, LEFT: 3}
 
 
 def _count(found: Mapping[Key, Account], rows: Iterable[tuple[Any, ...]]) -> None:
     for connector, account, channel, hour, status, count in rows:
         if (own := found.get((connector, channel, account))) is None:
             continue
-        own.hours.setdefault(hour, [0, 0, 0])[_PLACES.get(status, 2)] += count
+        own.hours.setdefault(hour, [0, 0, 0, 0])[_PLACES.get(status, 2)] += count
         own.doubt += count if status == Status.IN_DOUBT else 0
 
 
 def _by_hour(own: Account) -> SafeString:
     now = clock.real().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(HOURS - 1, -1, -1)]
-    rows = [(f"{hour:%H}", tuple(own.hours.get(hour, [0, 0, 0])), own.link) for hour in hours]
-    kinds = (("good", _("approved")), ("bad", _("declined")), ("note", _("not decided")))
+    rows = [(f"{hour:%H}", tuple(own.hours.get(hour, [0, 0, 0, 0])), own.link) for hour in hours]
+    kinds = (("good", _("approved")), ("bad", _("declined")), ("note", _("not decided")), ("gone", _("went on")))
     return plots.stacked(rows, kinds, title=_("%s by hour (UTC)") % own.name)
 
 
@@ -172,16 +195,10 @@ def _latencies(accounts: Sequence[Account]) -> SafeString:
 
 def _faults(found: Mapping[Key, Account], rows: Iterable[tuple[Any, ...]]) -> None:
     for connector, account, channel, payment, at, why in rows:
-        own = found.get((connector, channel, account)) or _only_one_at(found, connector, channel)
+        own = found.get((connector, channel, account))
         if own is not None and len(own.faults) < MOST_FAULTS:
             address = reverse("admin:gateway_payment_change", args=[payment])
             own.faults.append({"at": at, "why": why or _("no answer"), "address": address})
-
-
-def _only_one_at(found: Mapping[Key, Account], connector: str, channel: UUID) -> Account | None:
-    """A payment that went on says where it was, and not under which account: told where there is one only."""
-    fitting = [own for key, own in found.items() if key[:2] == (connector, channel)]
-    return fitting[0] if len(fitting) == 1 else None
 
 
 def _breakers(found: Mapping[Key, Account]) -> None:

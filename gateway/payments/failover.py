@@ -61,4 +61,5 @@ def _tried(payment: Payment, reply: AcquirerReply, at: datetime) -> Mapping[str,
     return {
         "name": payment.route.get("name", payment.account), "connector": payment.connector,
         "account": payment.account, "code": reply.code, "why": why_of(reply), "at": at.isoformat(timespec="seconds"),
+        "sent": bool(reply.sent),
     }  # fmt: skip

@@ -20,6 +20,7 @@ from gateway.connectors.port import Setting
 from gateway.connectors.routing import acquirers
 from gateway.models import (
     AcquirerAccount,
+    AcquirerExchange,
     AuditEntry,
     BackgroundWork,
     OpenPayment,
@@ -345,6 +346,26 @@ def test_the_health_page_counts_own_accounts_and_tells_of_breakers_and_faults(
     assert "host.example:4711" in page
     assert "signed on" in page
     assert signed_in(person("clerk", Role.CLERK, shop.merchant)).get(f"{ACCOUNTS}health/").status_code == 403
+
+
+def test_faults_and_times_are_those_of_the_account_that_was_asked(
+    boss: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 9: health per account, of two at one processor as well; a payment that went on counts where it was."""
+    cache.clear()
+    known(monkeypatch, one := Acquirer("one"))
+    fate = {"dead": "down", "well": "approves"}
+    one.before = lambda: setattr(one, "behaviour", fate[one.requests[-1].account.merchant])
+    for merchant in fate:
+        account(shop.channel, "one", merchant, name=merchant)
+    for _ in range(2):
+        shop.api.pay(testMode="EXTERNAL")
+    AcquirerExchange.objects.filter(received__has_key="unreachable").update(duration_ms=7_000)
+    AcquirerExchange.objects.exclude(received__has_key="unreachable").update(duration_ms=3)
+    shown = {own.name: own for own in boss.get(f"{ACCOUNTS}health/").context["accounts"]}
+    dead, well = shown["dead"], shown["well"]
+    assert (dead.left, dead.approved, dead.p95, [each["why"] for each in dead.faults]) == (2, 0, 7_000, ["no line"] * 2)
+    assert (well.left, well.approved, well.p95, well.faults) == (0, 2, 3, [])
 
 
 def test_a_payments_page_says_why_it_went_where_it_went(

@@ -87,7 +87,7 @@ def test_a_payment_that_nobody_took_goes_to_the_next_account_and_says_so(pair: P
     assert tried.pop("at")
     assert tried == {
         "name": "The first", "connector": "first", "account": "at first", "code": OUT_OF_REACH,
-        "why": "unreachable: no line",
+        "why": "unreachable: no line", "sent": True,
     }  # fmt: skip
     assert payment.route["name"] == "The second"
     assert "next" not in payment.route
