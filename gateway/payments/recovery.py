@@ -41,9 +41,11 @@ from gateway.rows import execute
 from gateway.vault import VaultError
 
 AT_ONCE: Final = 32
-"""Payments claimed together, and asked about at one acquirer at the same time: a claim must not run out in a queue."""
+"""Payments claimed together, and asked about at one account at the same time: a claim must not run out in a queue."""
+ACCOUNTS_AT_ONCE: Final = 2
+"""Times AT_ONCE questions to one connector: a silent account leaves room to its others, they to other connectors."""
 MOST_AT_ONCE: Final = 4 * AT_ONCE
-"""Questions to all acquirers together: one that is silent holds its share, and the others go on."""
+"""Questions to all accounts together: one that is silent holds its share, and the others go on."""
 ROUNDS_S: Final = 5.0
 LONGEST_S: Final = 30.0
 """Of one tick: while it waits for a silent acquirer it goes on with the others, but not for ever."""
@@ -54,13 +56,22 @@ minute after its acquirer is back."""
 TIMEOUT_REVERSED: Final = "900.100.301"
 _MOST_INQUIRIES: Final = 32_000
 
+Place = tuple[str, UUID | None, str]
+"""Where a payment is asked about: connector, channel, the merchant's id there. Without a channel: all of the
+connector."""
+
 log = structlog.get_logger(__name__)
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT payment_id FROM gateway_openpayment o
-    WHERE recover_at <= %(now)s AND (cardinality(%(besides)s::text[]) = 0 OR NOT EXISTS (
-        SELECT 1 FROM gateway_payment p WHERE p.id = o.payment_id AND p.connector = ANY(%(besides)s::text[])
+    WHERE recover_at <= %(now)s AND (cardinality(%(connectors)s::text[]) = 0 OR NOT EXISTS (
+        SELECT 1 FROM gateway_payment p
+        JOIN unnest(%(connectors)s::text[], %(channels)s::uuid[], %(accounts)s::text[])
+          AS busy (connector, channel, account)
+          ON p.connector = busy.connector
+             AND (busy.channel IS NULL OR p.channel_id = busy.channel AND p.account = busy.account)
+        WHERE p.id = o.payment_id
     ))
     ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
@@ -118,9 +129,7 @@ def recover_all_due() -> Recovered:
             took = time.monotonic() - began
             payments: list[Payment] = []
             if len(asked) < MOST_AT_ONCE and (took < ROUNDS_S or (asked and took < LONGEST_S)):
-                busy = Counter(payment.connector for payment in asked.values())
-                full = [name for name, number in busy.items() if number >= AT_ONCE]
-                payments = claim(AT_ONCE, clock.real(), besides=full)
+                payments = claim(AT_ONCE, clock.real(), besides=_full(asked.values()))
                 claimed += len(payments)
                 asked |= _ask_about(payments, pool)
             if not asked and len(payments) < AT_ONCE:
@@ -161,11 +170,26 @@ def _settle(payment: Payment, future: Future[Finding]) -> bool:
         return False
 
 
-def claim(limit: int, now: datetime, *, besides: Sequence[str] = ()) -> list[Payment]:
+def _full(asked: Iterable[Payment]) -> list[Place]:
+    """Where nothing more is asked for now: accounts, and whole connectors, that have their share of the questions."""
+    busy: Counter[Place] = Counter()
+    for payment in asked:
+        busy[payment.connector, payment.channel_id, payment.account] += 1
+        busy[payment.connector, None, ""] += 1
+    share = {True: AT_ONCE, False: ACCOUNTS_AT_ONCE * AT_ONCE}
+    return [place for place, number in busy.items() if number >= share[place[1] is not None]]
+
+
+def claim(limit: int, now: datetime, *, besides: Sequence[Place] = ()) -> list[Payment]:
     """The payments due by ``now``, each for one claimer: their time is moved on by as long as asking may take, so
-    that another one takes over only when the claimer has died. ``besides``: connectors whose payments wait."""
+    that another one takes over only when the claimer has died. ``besides``: those whose payments wait."""
     lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
-    values = {"now": now, "limit": limit, "lease": now + lease, "most": _MOST_INQUIRIES, "besides": list(besides)}
+    values = {
+        "now": now, "limit": limit, "lease": now + lease, "most": _MOST_INQUIRIES,
+        "connectors": [name for name, _channel, _account in besides],
+        "channels": [channel for _name, channel, _account in besides],
+        "accounts": [account for _name, _channel, account in besides],
+    }  # fmt: skip
     rows = execute(_CLAIM, values)
     claimed: list[UUID] = [row[0] for row in rows]
     if not claimed:

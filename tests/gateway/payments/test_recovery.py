@@ -560,6 +560,35 @@ def test_an_acquirer_that_says_nothing_keeps_no_other_acquirers_payments_waiting
     assert set(Payment.objects.filter(connector="hole").values_list("status", flat=True)) == {Status.IN_DOUBT}
 
 
+class _HalfDeaf(_Hole):
+    """One processor, at which one account says nothing until the other one's payment was asked about."""
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply:
+        if request.account.merchant == "silent":
+            return super().inquire(request)
+        self.let_go.set()
+        return AcquirerReply(code="800.100.155", sent={"asked": True}, received={"said": "no"})
+
+
+def test_a_silent_account_keeps_no_other_account_of_its_processor_waiting(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R3: the limit is each account's, as that of payments is."""
+    monkeypatch.setattr(recovery, "CONNECTORS", {"hole": _HalfDeaf()})
+    monkeypatch.setattr(recovery, "AT_ONCE", 4)
+    monkeypatch.setattr(recovery, "LOOK_EVERY_S", 0.01)
+    paid = [Payment.objects.get(pk=committed.api.pay().id) for _ in range(6)]
+    due = clock.real() - timedelta(minutes=1)
+    for number, payment in enumerate(paid):
+        Payment.objects.filter(pk=payment.pk).update(
+            status=Status.IN_DOUBT, result_code=PENDING, connector="hole", approved=None,
+            account="alive" if number == 5 else "silent",
+        )  # fmt: skip
+        OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
+    assert recovery.recover_all_due().settled == 1
+    assert Payment.objects.get(pk=paid[5].pk).status == Status.DECLINED
+
+
 def test_every_question_to_the_acquirer_has_its_own_time(shop: Shop, acquirer: StubProcess) -> None:
     """R3: an inquiry comes before the reversal that follows from it."""
     payment = pay(shop, "silent_before")
