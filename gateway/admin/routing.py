@@ -11,7 +11,6 @@ from typing import Any, Final
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -28,7 +27,6 @@ from gateway.admin.kit import OfMerchant, actor
 from gateway.configuration.routing import FIRST_TYPES, MOST_TARGETS, MOST_WEIGHT
 from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
 from gateway.payments import rerouting
-from gateway.rights import Place
 
 MOST_DAYS: Final = 366
 LAST_DAYS: Final = 30
@@ -217,10 +215,6 @@ class RoutingRuleAdmin(OfMerchant):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return () if obj is None else ("channel",)
-
-    def place(self, row: Model) -> Place:
-        """A target stands where its rule does."""
-        return super().place(row.rule if isinstance(row, RoutingTarget) else row)
 
     @display(description=gettext_lazy("when"))
     def when(self, row: RoutingRule) -> str:
