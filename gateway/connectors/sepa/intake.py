@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import BinaryIO, Final
 
 import structlog
@@ -25,6 +24,7 @@ from django.db.models import QuerySet
 
 from gateway import clock, wake
 from gateway.connectors.sepa import books, reading, statements
+from gateway.connectors.sepa.moves import MOVES, REPEATS
 from gateway.connectors.sepa.reading import NotReadable
 from gateway.connectors.sepa.statements import Said, Word
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
@@ -44,25 +44,6 @@ State = BankOrder.State
 Kind = BankFile.Kind
 
 log = structlog.get_logger(__name__)
-
-MOVES: Final[Mapping[tuple[Kind, Word, State], State]] = MappingProxyType(
-    {
-        # A collection: refused before it was booked; booked; given back afterwards, as often as banks quarrel.
-        (Kind.COLLECT, Word.REJECTED, State.FILED): State.REJECTED,
-        (Kind.COLLECT, Word.REJECTED, State.BOOKED): State.RETURNED,
-        (Kind.COLLECT, Word.IN, State.FILED): State.BOOKED,
-        (Kind.COLLECT, Word.BACK_OUT, State.FILED): State.REJECTED,
-        (Kind.COLLECT, Word.BACK_OUT, State.BOOKED): State.RETURNED,
-        (Kind.COLLECT, Word.BACK_IN, State.RETURNED): State.WON_BACK,
-        (Kind.COLLECT, Word.BACK_OUT, State.WON_BACK): State.RETURNED,
-        # A transfer: refused; booked; come back.
-        (Kind.PAY, Word.REJECTED, State.FILED): State.REJECTED,
-        (Kind.PAY, Word.OUT, State.FILED): State.BOOKED,
-        (Kind.PAY, Word.BACK_IN, State.FILED): State.REJECTED,
-        (Kind.PAY, Word.BACK_IN, State.BOOKED): State.RETURNED,
-    }
-)
-"""What an order is (kind), what is said, the state it is in → the state it comes to. Anything else moves nothing."""
 
 
 class SeenBefore(Exception):
@@ -221,7 +202,11 @@ def _move(order: BankOrder, one: Said, taken: _Taken) -> None:
     if one.word is Word.ACCEPTED:
         return
     target = MOVES.get((Kind(order.kind), one.word, State(order.state)))
-    if target is None or _is_old(order, target, one.on):
+    if target is None:
+        if order.state not in REPEATS[Kind(order.kind), one.word]:
+            taken.find(f"{where}: the bank says {one.word.value!r}, our books say {State(order.state).label!r}")
+        return
+    if _is_old(order, target, one.on):
         return
     if books.move(order, target, reason=one.reason, on=one.on, message=taken.row):
         taken.moved += 1

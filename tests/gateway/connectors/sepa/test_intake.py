@@ -14,7 +14,8 @@ from django.test import override_settings
 
 from gateway import due
 from gateway.connectors.sepa import intake, statements
-from gateway.connectors.sepa.intake import MOVES, SeenBefore
+from gateway.connectors.sepa.intake import SeenBefore
+from gateway.connectors.sepa.moves import MOVES, REPEATS
 from gateway.connectors.sepa.reading import NotReadable
 from gateway.connectors.sepa.statements import Word
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Payment
@@ -169,6 +170,28 @@ def test_every_move_leads_on_from_where_banks_may_speak() -> None:
         assert before not in ended
         assert after != before
         assert word is not Word.ACCEPTED
+
+
+def test_a_word_is_a_move_a_repeat_or_a_finding_and_never_two_of_them() -> None:
+    for kind, word in {(kind, word) for kind, word, _ in MOVES}:
+        assert not REPEATS[kind, word] & {before for *key, before in MOVES if key == [kind, word]}
+    assert set(REPEATS) == {(kind, word) for kind in BankFile.Kind for word in Word if word is not Word.ACCEPTED}
+
+
+def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outbox: Path) -> None:
+    """Money that moved for an order that was taken back, was rejected, or has no file: somebody has to hear of it."""
+    withdrawn, waiting = sepa.debit(banked.api).id, sepa.debit(banked.api).id
+    assert banked.api.follow(withdrawn, "RV").code == "000.100.112"
+    taken = sepa.take(sepa.statement([Entry(order=withdrawn), Entry(order=waiting)]))
+    assert (taken.told, taken.findings) == (0, [
+        f"order {withdrawn}: the bank says 'in', our books say 'taken back'",
+        f"order {waiting}: the bank says 'in', our books say 'waits for a file'",
+    ])  # fmt: skip
+    pass_time(banked.api, days=4)
+    file = BankFile.objects.get()
+    sepa.take(sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}))
+    taken = sepa.take(sepa.statement([Entry(order=waiting)], number=2))
+    assert (taken.told, len(taken.findings)) == (0, 1)
 
 
 # --- hostile files --------------------------------------------------------------------------------------------------
