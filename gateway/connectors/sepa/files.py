@@ -34,11 +34,12 @@ AT_ONCE: Final = 50
 State = BankOrder.State
 log = structlog.get_logger(__name__)
 
+# In no order: accounts that cannot be filed for stay due, and must not stand before all others at every tick.
 _DUE: Final = """
 SELECT o.channel_id, o.account, o.kind FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
 WHERE o.state = 'WAITING' AND o.file_at <= %(now)s + m.clock_offset
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
-GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT %(limit)s
+GROUP BY 1, 2, 3 ORDER BY random() LIMIT %(limit)s
 """
 
 

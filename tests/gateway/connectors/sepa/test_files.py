@@ -232,6 +232,22 @@ def test_an_account_whose_secrets_do_not_open_keeps_nobody_else_waiting(shop: Sh
     assert [file.texts("EndToEndId") for file in sepa.files_in(outbox)] == [[paid]]
 
 
+@pytest.mark.django_db
+def test_accounts_that_cannot_be_filed_for_do_not_stand_before_the_others(
+    banked: Shop, stranger: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round looks at so many accounts at most; those that are never filed for are due at every round."""
+    monkeypatch.setattr(files, "AT_ONCE", 1)
+    shops = sorted((banked, stranger), key=lambda shop: shop.channel.pk)
+    sepa.account_at_bank(stranger.channel)
+    for shop in shops:
+        sepa.debit(shop.api)
+    shops[0].channel.acquirer_accounts.update(settings=sepa.SETTINGS | {"creditorIban": "DE00"})
+    accounts.forget()
+    jump(4 * DAYS)
+    assert any(files.decide_due(SEPA) for _ in range(100))
+
+
 @pytest.fixture
 def of_two(committed: Shop, tmp_path: Path) -> Iterator[Shop]:
     """A merchant whose rows threads of their own see."""
