@@ -1,8 +1,10 @@
 """What stands between payments and every acquirer: a bulkhead and a circuit breaker for each account, in each process.
 
-A payment that finds the account full or its breaker open is not sent: the answer says so at once, and that another
-acquirer may be asked. Inquiries and voids always go through, since a payment in doubt has to be settled; how they go
-is counted. Changes of a breaker's state are written to BreakerChange rows. Source: goals, P5; docs/routing.md.
+A payment that finds the account full or its breaker open is not sent: the answer says so, and that another acquirer may
+be asked. An account that answers fast is waited for, for a moment: a burst of payments is no reason to decline any. One
+that is slow is not, or it would hold the threads that others need. Inquiries and voids always go through, since a
+payment in doubt has to be settled; how they go is counted. Changes of a breaker's state are written to BreakerChange
+rows. Source: goals, P5; docs/routing.md.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -35,6 +37,10 @@ from gateway.masking import mask_text
 from gateway.models import BreakerChange
 
 OUT_OF_REACH: Final = "900.100.600"
+FAST_S: Final = 0.25
+"""An account that usually answers within this is waited for when it is full, and for as long at most."""
+_NEWEST: Final = 0.2
+"""The share of the newest answer in what is usual."""
 KEPT: Final = timedelta(days=7)
 """How long changes of breakers are kept."""
 MOST_ACCOUNTS: Final = 10_000
@@ -47,10 +53,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Gate:
-    """One account in this process: how many payments wait for it, and its breaker."""
+    """One account in this process: how many payments wait for it, and its breaker.
+
+    ``usual_s``: how long it takes to answer, of late."""
 
     breaker: Breaker
     waiting: int = 0
+    usual_s: float = 0.0
+    room: threading.Condition = field(default_factory=threading.Condition)
 
 
 _gates: dict[_Key, Gate] = {}
@@ -107,6 +117,7 @@ class Guarded:
         figure = metrics.waiting_at(self.name, request.account.merchant)
         figure.inc()
         judged = False
+        began = time.monotonic()
         try:
             reply = self.inner.submit(request)
             judged = True
@@ -122,8 +133,8 @@ class Guarded:
             if not judged:
                 # A fault of ours says nothing about the acquirer.
                 own.breaker.gave_up()
-            with _lock:
-                own.waiting -= 1
+            own.usual_s += _NEWEST * (time.monotonic() - began - own.usual_s)
+            _leave(own)
             figure.dec()
         self._moved(moved, request.account)
         return reply
@@ -150,19 +161,14 @@ class Guarded:
 
     def _refusal(self, own: Gate, account: Account) -> AcquirerReply | None:
         """The answer to a payment that is not sent; None counts it in."""
-        with _lock:
-            full = own.waiting >= settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT
-            if not full:
-                own.waiting += 1
-        if full:
+        if not _enter(own):
             metrics.refused(self.name, "bulkhead")
             return _elsewhere({"full": f"{own.waiting} payments of this process wait for this account already"})
         let_in, moved = own.breaker.enter()
         self._moved(moved, account)
         if let_in:
             return None
-        with _lock:
-            own.waiting -= 1
+        _leave(own)
         metrics.refused(self.name, "breaker")
         return _elsewhere({"breaker": f"{own.breaker.state}: the account is left alone until it answers again"})
 
@@ -182,6 +188,25 @@ class Guarded:
             BreakerChange.objects.filter(since__lt=now - KEPT).delete()
         except Exception:
             log.exception("breaker_not_written", connector=self.name, account=account.merchant)
+
+
+def _enter(own: Gate) -> bool:
+    """Count a payment in, if there is room, or soon is."""
+    until = time.monotonic() + FAST_S
+    with own.room:
+        while own.waiting >= settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT:
+            left = until - time.monotonic()
+            if own.usual_s > FAST_S or left <= 0:
+                return False
+            own.room.wait(left)
+        own.waiting += 1
+        return True
+
+
+def _leave(own: Gate) -> None:
+    with own.room:
+        own.waiting -= 1
+        own.room.notify()
 
 
 def guarded(inner: Connector) -> Connector:

@@ -190,6 +190,27 @@ def test_a_fault_of_ours_says_nothing_about_the_acquirer_and_frees_its_place() -
         assert guarded.guarded(inner).submit(asked).code == APPROVED
 
 
+@pytest.mark.django_db
+def test_an_account_that_answers_fast_takes_a_burst_one_after_the_other() -> None:
+    """A burst of payments is no reason to decline any of them."""
+    fast = guarded.guarded(Acquirer("quick"))
+    with override_settings(GATEWAY_ACQUIRER_MAX_IN_FLIGHT=1):
+        replies = at_once(*[partial(fast.submit, request()) for _ in range(4)])
+    assert [reply.code for reply in replies] == [APPROVED] * 4
+
+
+@pytest.mark.django_db
+def test_an_account_that_is_slow_is_not_waited_for() -> None:
+    """Whoever waited for it would hold a thread that others need."""
+    slow, asked = guarded.guarded(Acquirer("sluggish")), request()
+    own = guarded.gate("sluggish", asked.account)
+    own.usual_s, own.waiting = 2 * guarded.FAST_S, 1
+    with override_settings(GATEWAY_ACQUIRER_MAX_IN_FLIGHT=1):
+        reply = slow.submit(asked)
+    own.waiting = 0
+    assert (reply.code, reply.elsewhere) == (guarded.OUT_OF_REACH, True)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_full_account_sends_the_next_payment_elsewhere_at_once(
     committed: Shop, monkeypatch: pytest.MonkeyPatch
