@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
