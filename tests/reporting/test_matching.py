@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def states() -> list[str]:
-    return list(SettlementRecord.objects.order_by("line").values_list("state", flat=True))
+    return list(SettlementRecord.objects.order_by("line", "id").values_list("state", flat=True))
 
 
 def kinds() -> list[str]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -90,8 +91,11 @@ def links(text: str, base: str) -> list[str]:
 
 
 def day_is_over(shop: Shop, client: Client) -> list[dict[str, str]]:
-    """Tomorrow: the day's reconciliation file, fetched from its page."""
-    pass_time(shop.api, days=1, minutes=30)
+    """Half past midnight: the day's reconciliation file, fetched from its page."""
+    shop.merchant.refresh_from_db()
+    now = clock.now(shop.merchant).astimezone(ZoneInfo(shop.merchant.time_zone))
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
+    pass_time(shop.api, minutes=30, seconds=int((midnight - now).total_seconds()))
     listed = page(client, OUTGOING)
     fetched: Any = client.get(re.findall(rf"{OUTGOING}[0-9a-f-]{{36}}/download/", listed)[0])
     text = b"".join(fetched.streaming_content).decode()
