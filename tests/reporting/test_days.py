@@ -78,7 +78,7 @@ def rows_of(file: ReconciliationFile) -> list[dict[str, str]]:
 
 def only_file(shop: Shop) -> ReconciliationFile:
     """The file of today, when the day is over."""
-    merchant = forward(shop, days=1, minutes=10)
+    merchant = books.overnight(shop)
     assert days.run(merchant) == 1
     [file] = written(merchant)
     return file
@@ -238,7 +238,7 @@ def test_nothing_is_written_before_the_day_is_over(shop: Shop, stranger: Shop, w
     assert due > clock.now(merchant)
     assert (due - days.GRACE).time() == datetime.min.time()
     assert days.run(merchant) == days.run(None) == 0
-    merchant = forward(shop, days=1, minutes=10)
+    merchant = books.overnight(shop)
     assert days.run(None) == 1
     assert days.run(None) == 0
     assert days.next_at(merchant) == due + timedelta(days=1)
@@ -325,7 +325,7 @@ def test_the_command_says_what_is_wrong(shop: Shop, where: Settlement) -> None:
     today = clock.now(books.merchant_of(shop)).date()
     assert "is over for" in told(own, f"{today}")
     assert "before the first record" in told(own, f"{today - timedelta(days=1)}")
-    forward(shop, days=1, minutes=10)
+    books.overnight(shop)
     out = io.StringIO()
     call_command("reconciliation_file", merchant=own, date=f"{today}", stdout=out)
     assert "1 lines" in out.getvalue()
@@ -366,7 +366,7 @@ def test_many_lines_are_asked_for_a_few_at_a_time(shop: Shop, where: Settlement,
 def test_two_that_write_at_once_write_one_file(committed: Shop) -> None:
     institute = books.institute()
     books.record(books.settlement(committed, institute), books.file_of(institute))
-    merchant = forward(committed, days=1, minutes=10)
+    merchant = books.overnight(committed)
     assert sorted(at_once(lambda: days.run(merchant), lambda: days.run(merchant))) == [0, 1]
     [file] = written(merchant)
     assert [path.name for path in days.path_of(file).parent.iterdir()] == [file.name]

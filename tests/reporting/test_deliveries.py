@@ -59,7 +59,7 @@ def written(shop: Shop) -> ReconciliationFile:
     """A file that is written, when its day is over."""
     institute = books.institute()
     books.record(books.settlement(shop, institute), books.file_of(institute))
-    assert days.run(forward(shop, days=1, minutes=10)) == 1
+    assert days.run(books.overnight(shop)) == 1
     return ReconciliationFile.objects.select_related("merchant").get(merchant=shop.merchant)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -38,9 +37,7 @@ def dispute(shop: Shop, amount: str = "40.00") -> Chargeback:
 
 
 def todays_file(shop: Shop) -> list[dict[str, str]]:
-    merchant = books.merchant_of(shop)
-    merchant.clock_offset += timedelta(days=1, minutes=10)
-    merchant.save(update_fields=["clock_offset"])
+    merchant = books.overnight(shop)
     assert days.run(merchant) == 1
     file = merchant.reconciliation_files.latest("day")
     text = days.path_of(file).read_bytes().decode()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import count
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from gateway import clock, identifiers
 from gateway.models import Merchant, Payment
@@ -72,3 +73,13 @@ def payment_of(ident: str) -> Payment:
 
 def merchant_of(shop: Shop) -> Merchant:
     return Merchant.objects.select_related("division").get(pk=shop.merchant.pk)
+
+
+def overnight(shop: Shop) -> Merchant:
+    """Move the merchant's clock to ten minutes past its next midnight, at whatever hour this is."""
+    merchant = merchant_of(shop)
+    now = clock.now(merchant).astimezone(ZoneInfo(merchant.time_zone))
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
+    merchant.clock_offset += midnight - now + timedelta(minutes=10)
+    merchant.save(update_fields=["clock_offset"])
+    return merchant
