@@ -89,7 +89,7 @@ GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var"
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
-# Most payments of one process that wait for one acquirer account at a time; one more goes elsewhere at once. A web
+# Most payments of one process that wait for one acquirer account at a time; one more goes elsewhere. A web
 # process that is told nothing has half of its threads here (config/wsgi.py).
 GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", default=64)
 # Most questions that are open on one lasting line to an acquirer: payments, inquiries and voids of all its accounts.

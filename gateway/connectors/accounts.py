@@ -7,6 +7,7 @@ changed key is used soon without a restart.
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -24,6 +25,15 @@ MOST_KEPT: Final = 1_000
 _Key = tuple[UUID, str, str]
 _kept: dict[_Key, tuple[float, Account]] = {}
 _lock = threading.Lock()
+
+
+def _renew() -> None:
+    """A lock that another thread held at the fork is never let go."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 def account_at(connector: Connector, channel: UUID, merchant: str) -> Account:

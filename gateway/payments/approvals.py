@@ -26,7 +26,6 @@ GOOD_FOR: Final = timedelta(days=7)
 LEFT_ALONE: Final = timedelta(seconds=30)
 """An approved request that is not carried out after this time lost its worker: the timer carries it out."""
 AT_ONCE: Final = 100
-_SUBJECT: Final = "approval"
 
 
 def ask(order: Order, note: str, *, by: Clerk, key: UUID) -> tuple[Approval, bool]:
