@@ -41,6 +41,12 @@ def deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = 
     return datetime.combine(day, ANSWER_AT, zone).astimezone(UTC)
 
 
+def days_left(case: Chargeback, at: datetime) -> int:
+    """Days of the merchant's calendar until the one on which the answer is due: 0 on that day, whatever the hour."""
+    zone = ZoneInfo(case.merchant.time_zone)
+    return (case.due_at.astimezone(zone).date() - at.astimezone(zone).date()).days
+
+
 def write_case(
     write: Write,
     dispute: Payment,

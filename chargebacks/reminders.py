@@ -14,6 +14,7 @@ import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
 
+from chargebacks.cases import days_left
 from chargebacks.checklist import wanted, words
 from chargebacks.models import Chargeback, Contact, Reminder
 from gateway import clock
@@ -79,10 +80,10 @@ def mail_of(case: Chargeback, at: datetime) -> tuple[str, str]:
     """Subject and text, in the merchant's time zone."""
     zone = ZoneInfo(case.merchant.time_zone)
     due = case.due_at.astimezone(zone)
-    left = max(1, -(-(case.due_at - at) // timedelta(days=1)))
-    days = "1 day" if left == 1 else f"{left} days"
+    left = days_left(case, at)
+    days = "the last day" if left < 1 else "1 day left" if left == 1 else f"{left} days left"
     amount = f"{amount_text(case.amount)} {case.currency}"
-    subject = f"Dispute of {amount}: {days} left to answer"
+    subject = f"Dispute of {amount}: {days} to answer"
     shown = "\n".join(f"  - {item.text}" for item in wanted(case.reason_code))
     body = (
         f"A payment of {case.merchant.name} is disputed.\n\n"

@@ -250,11 +250,11 @@ def _left(case: Chargeback) -> dict[str, str] | None:
     """How long is left to answer, and how much that presses; None for a case that is not open."""
     if case.state != State.OPEN:
         return None
-    left: timedelta = case.due_at - clock.now(case.merchant)
-    if left <= timedelta():
+    now = clock.now(case.merchant)
+    if case.due_at <= now:
         return {"tone": "bad", "text": _("too late")}
-    days = -(-left // timedelta(days=1))
-    text = ngettext("%d day left", "%d days left", days) % days
+    days = cases.days_left(case, now)
+    text = ngettext("%d day left", "%d days left", days) % days if days else _("due today")
     return {"tone": "bad" if days <= 3 else "wait" if days <= 7 else "plain", "text": text}
 
 

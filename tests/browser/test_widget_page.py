@@ -28,10 +28,6 @@ def api(transactional_db: None) -> Api:
     return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
 
 
-def said(widget: Widget, *words: str) -> bool:
-    return any(all(word in line for word in words) for line in widget.said)
-
-
 def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """A8.9."""
     options = {"labels": {"cardNumber": "Your number"}, "errorMessages": {"cardNumberMissing": "The number, please."}}
@@ -67,7 +63,7 @@ def test_fields_that_do_not_load_are_told_and_tried_again(
     widget.open(shop_site.widget(site, checkout(api)))
     note = widget.page.locator(".wpwl-note-error")
     expect(note).to_contain_text("could not be loaded")
-    assert said(widget, "hosted fields did not load", "frame-src")
+    assert widget.says("hosted fields did not load", "frame-src")
     picture(widget.page, "no-frames")
     widget.page.unroute(re.compile(r"/frame\.html"))
     note.get_by_role("button").click()
@@ -86,12 +82,12 @@ def test_unknown_options_and_wrong_types_are_warned_about(
         "shopWallet": {"sandbox": True},
     }  # fmt: skip
     widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
-    assert said(widget, "widgetOptions.stlye is not an option. Did you mean style?")
-    assert said(widget, 'style "crad" is none of', "Did you mean card?")
-    assert said(widget, "widgetOptions.maskCvv must be of type boolean")
-    assert said(widget, "widgetOptions.wallet2.merchantNmae", "Did you mean merchantName?")
-    assert said(widget, "widgetOptions.wallet2.displayItems must be of type array")
-    assert said(widget, "widgetOptions.shopWallet.sandbox", 'text "true" or "false"')
+    assert widget.says("widgetOptions.stlye is not an option. Did you mean style?")
+    assert widget.says('style "crad" is none of', "Did you mean card?")
+    assert widget.says("widgetOptions.maskCvv must be of type boolean")
+    assert widget.says("widgetOptions.wallet2.merchantNmae", "Did you mean merchantName?")
+    assert widget.says("widgetOptions.wallet2.displayItems must be of type array")
+    assert widget.says("widgetOptions.shopWallet.sandbox", 'text "true" or "false"')
     expect(widget.root).to_have_class(re.compile("wpwl-style-card"))
 
 
@@ -113,7 +109,7 @@ def test_a_base_address_without_its_slash_is_refused_by_name(
     """A8.29."""
     widget = open_widget()
     widget.page.goto(shop_site.widget(site, checkout(api), options={"baseUrl": site}))
-    assert said(widget, "error", "widgetOptions.baseUrl must be", "ends with a slash")
+    assert widget.says("error", "widgetOptions.baseUrl must be", "ends with a slash")
     expect(widget.page.locator(".wpwl-widget")).to_have_count(0)
     widget.open(shop_site.widget(site, checkout(api), options={"baseUrl": f"{site}/"}))
     expect(widget.pay).to_be_visible()
@@ -154,7 +150,7 @@ def test_an_amount_that_differs_from_the_checkout_s_is_told(
     """A8.22."""
     widget = open_widget().open(shop_site.widget(site, checkout(api), options={"checkout": {"amount": "29.00"}}))
     expect(widget.page.locator(".wpwl-note-error")).to_contain_text("The amount has changed.")
-    assert said(widget, "error", "29.00", "92.00")
+    assert widget.says("error", "29.00", "92.00")
 
 
 def test_the_older_name_of_the_options_is_read(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
@@ -195,7 +191,7 @@ def test_a_form_around_the_widget_is_named(api: Api, site: str, shop_site: Shopf
     body = f'<form action="/order"><p>Order</p>{WIDGET}</form>'
     widget.page.goto(shop_site.widget(site, checkout(api), body=body))
     expect(widget.page.locator(".wpwl-banner")).to_contain_text("Move the widget out of the outer form")
-    assert said(widget, "error", "A <form> stands around")
+    assert widget.says("error", "A <form> stands around")
 
 
 def test_several_forms_on_a_page_work_apart(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
@@ -261,7 +257,7 @@ def test_parameters_of_the_page_must_be_the_shopper_s(
         widget.pay.click()
     assert "customParameters%5BSHOPPER_gift%5D=yes" in (sent.value.post_data or "")
     assert "price" not in (sent.value.post_data or "")
-    assert said(widget, "customParameters.price", "SHOPPER_")
+    assert widget.says("customParameters.price", "SHOPPER_")
     widget.lands()
 
 

@@ -222,7 +222,7 @@ def test_a_provider_that_is_not_configured_is_not_asked(
     widget.page.locator(".wpwl-wallet-WALLET1").click()
     expect(widget.page.locator(".wpwl-note-error")).to_contain_text("You were not charged.")
     assert widget.page.evaluate("ProviderSession.aborted") is True
-    assert any("validationUrl must lie at one of" in line for line in widget.said)
+    assert widget.says("validationUrl must lie at one of")
     assert not provider.asked
 
 
@@ -272,9 +272,8 @@ def test_a_policy_without_the_provider_is_told_by_name(
     """A8.28: missing one gives a named console error; the other ways to pay stay."""
     context = chromium.new_context()
     page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda line: said.append(line.text))
-    page.goto(shop_site.widget(site, checkout(shop.api), brands="WALLET2 VISA"))
+    words = f"does the page's Content-Security-Policy name {provider.url}?"
+    with page.expect_console_message(lambda line: words in line.text):
+        page.goto(shop_site.widget(site, checkout(shop.api), brands="WALLET2 VISA"))
     expect(page.get_by_role("radio", name="Mobile wallet 2")).to_have_count(0)
-    assert any(f"does the page's Content-Security-Policy name {provider.url}?" in line for line in said)
     context.close()

@@ -28,6 +28,14 @@ class Widget:
     def faults(self) -> list[str]:
         return [line for line in self.said if line.startswith(("error", "fault")) and OF_THE_BROWSER not in line]
 
+    def says(self, *words: str) -> bool:
+        """Whether one line of the console has them all. It comes when it comes, so it is waited for."""
+        for _ in range(100):
+            if any(all(word in line for word in words) for line in self.said):
+                return True
+            self.page.wait_for_timeout(50)
+        return False
+
     @property
     def root(self) -> Locator:
         return self.page.locator(".wpwl-widget").first

@@ -202,6 +202,13 @@ def test_reminders_go_out_7_3_and_1_days_before_the_deadline(shop: Shop) -> None
     assert reminders.next_reminder(shop.merchant) is None
 
 
+def test_days_are_those_of_the_merchant_s_calendar_whatever_the_hour(shop: Shop) -> None:
+    """Tomorrow at 17:00 is one day away, in the morning as in the evening."""
+    case = dispute(shop)
+    told = {hours: cases.days_left(case, case.due_at - timedelta(hours=hours)) for hours in (1, 16, 18, 40, 42)}
+    assert told == {1: 0, 16: 0, 18: 1, 40: 1, 42: 2}
+
+
 def test_an_answered_dispute_reminds_nobody(shop: Shop) -> None:
     Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
     case = dispute(shop)
