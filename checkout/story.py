@@ -15,8 +15,8 @@ from checkout.models import CallAttempt, Checkout, ResultCall
 from checkout.session import hashed
 from gateway import clock
 from gateway.admin.showing import pill
+from gateway.desk.story import Moment, title_of
 from gateway.models import Payment
-from gateway.payments.story import Moment, title_of
 
 CALLS_AT_MOST: Final = 50
 

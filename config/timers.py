@@ -8,8 +8,9 @@ from chargebacks import timers as chargebacks
 from checkout import timers as checkout
 from gateway import due, work
 from gateway import timers as gateway
+from gateway.desk import approvals, export
 from gateway.notifications import bulk
-from gateway.payments import approvals, collections, export, mandates, telling
+from gateway.payments import collections, mandates, telling
 from gateway.processor_events import work as processor_events
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting

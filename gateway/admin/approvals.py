@@ -1,4 +1,4 @@
-"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs: gateway.payments.approvals.
+"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs: gateway.desk.approvals.
 
 Source: design, J4, steps 6 to 10.
 """
@@ -23,12 +23,12 @@ from gateway.admin.follow_ups import clerk_of
 from gateway.admin.kit import ReadOnly
 from gateway.admin.showing import pill
 from gateway.advice import advice
+from gateway.desk import approvals
+from gateway.desk.by_hand import NotPossible
+from gateway.desk.story import sums_of
 from gateway.models import Approval, Payment
-from gateway.payments import approvals
 from gateway.payments.chain import Chain
-from gateway.payments.desk import NotPossible
 from gateway.payments.operations import OPERATIONS
-from gateway.payments.story import sums_of
 
 SHOWN_AT_MOST = 200
 DECIDE = "gateway.approve_payment"

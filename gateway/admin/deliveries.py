@@ -25,13 +25,13 @@ from gateway.admin.delivery_filters import NAMES, Asked, asked_for
 from gateway.admin.inspector import pretty
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import pill
+from gateway.desk.search import TooMuch, patience
 from gateway.masking import mask_text
 from gateway.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import KINDS
 from gateway.notifications import bulk, replay
 from gateway.notifications.record import TEST
 from gateway.notifications.replay import Selection
-from gateway.payments.search import TooMuch, patience
 
 SIZE: Final = 50
 ENDPOINTS_AT_MOST: Final = 500

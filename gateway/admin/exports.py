@@ -20,10 +20,10 @@ from django.utils.translation import gettext as _
 from gateway import audit, rights, work
 from gateway.admin.kit import Page, actor
 from gateway.admin.showing import pill
+from gateway.desk import export
+from gateway.desk.filters import NAMES, filters_of
+from gateway.desk.search import FullNumber, asked_for
 from gateway.models import BackgroundWork
-from gateway.payments import export
-from gateway.payments.filters import NAMES, filters_of
-from gateway.payments.search import FullNumber, asked_for
 
 SHOWN_AT_MOST = 100
 

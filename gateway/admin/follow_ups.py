@@ -19,14 +19,14 @@ from django.utils.translation import gettext as _
 from gateway import results, rights
 from gateway.admin.kit import actor
 from gateway.advice import advice
+from gateway.desk import approvals, by_hand
+from gateway.desk.by_hand import Clerk, NotPossible, Order, OverLimit
+from gateway.desk.story import nodes_of, sums_of
 from gateway.models import Approval, Payment, Status
 from gateway.money import amount_text
-from gateway.payments import approvals, desk
 from gateway.payments.answer import code_of
 from gateway.payments.chain import Chain
-from gateway.payments.desk import Clerk, NotPossible, Order, OverLimit
 from gateway.payments.operations import OPERATIONS
-from gateway.payments.story import nodes_of, sums_of
 
 RIGHT: Final = "gateway.operate_payment"
 NOTE_MAX_CHARS: Final = 500
@@ -59,17 +59,17 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
         except NotPossible as refused:
             fault = str(refused)
     chain = _chain(target)
-    offer = desk.offer_of(chain, target, code)
+    offer = by_hand.offer_of(chain, target, code)
     asked = request.POST.get("amount", "") if request.method == "POST" else ""
     most = offer.most if offer is not None else None
-    left = None if clerk.limit is None else max(clerk.limit - desk.moved_alone(clerk.name, chain), Decimal(0))
+    left = None if clerk.limit is None else max(clerk.limit - by_hand.moved_alone(clerk.name, chain), Decimal(0))
     context = {
         **page.admin_site.each_context(request), "title": _(OPERATIONS[code].title), "opts": page.opts,
         "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,
         "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "limit": left,
         "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
         "amount": asked or amount_text(most if most is not None else target.amount),
-        "key": desk.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
+        "key": by_hand.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
         "above": asked,
         "back": reverse("admin:gateway_payment_change", args=[target.pk]), "note_max": NOTE_MAX_CHARS,
     }  # fmt: skip
@@ -78,9 +78,9 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
 
 def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> HttpResponse:
     """Send it or ask for approval, and go back to the payment. Raises NotPossible."""
-    key = desk.read_key(request.POST.get("key", ""), clerk, target, code)
+    key = by_hand.read_key(request.POST.get("key", ""), clerk, target, code)
     back = redirect(reverse("admin:gateway_payment_change", args=[target.pk]))
-    made = desk.made_by(clerk, key)
+    made = by_hand.made_by(clerk, key)
     if made is not None:
         # Sent before: a double click, a reload, or the back button. What it made is told once more.
         _tell(request, made, again=True)
@@ -88,13 +88,13 @@ def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> Htt
     if (before := Approval.objects.filter(pk=key).first()) is not None:
         _asked(request, before)
         return back
-    order = desk.read_order(_chain(target), target, code, request.POST.get("amount", ""))
+    order = by_hand.read_order(_chain(target), target, code, request.POST.get("amount", ""))
     if code == "RB" and order.amount > target.amount and request.POST.get("above") != request.POST.get("amount"):
         told = {"amount": order.text, "was": f"{amount_text(target.amount)} {target.currency}"}
         words = _("%(amount)s is more than the payment itself, of %(was)s. Send it once more if that is meant.")
         raise NotPossible(words % told)
     try:
-        payment, fresh = desk.send(order, clerk, key)
+        payment, fresh = by_hand.send(order, clerk, key)
     except OverLimit:
         _ask(request, order, clerk, key)
         return back

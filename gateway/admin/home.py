@@ -24,8 +24,8 @@ from django.utils.translation import gettext as _
 
 from gateway import clock, results, rights
 from gateway.admin import decided, plots
+from gateway.desk.filters import MINUTE
 from gateway.models import Status
-from gateway.payments.filters import MINUTE
 from gateway.rights import Scope
 from gateway.rows import execute
 

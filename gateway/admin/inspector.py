@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from gateway import clock
 from gateway.admin.kit import OfMerchant, actor
 from gateway.admin.webhook_forms import TITLES, VerifyForm, Whose, reason_of
+from gateway.desk import sampling
 from gateway.masking import mask_text
 from gateway.models import InspectedWebhook, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import INSPECTOR, KINDS
@@ -27,7 +28,6 @@ from gateway.notifications import claims, endpoints, verify
 from gateway.notifications.endpoints import Unusable
 from gateway.notifications.signing import Keys
 from gateway.notifications.verify import Kind, Verdict
-from gateway.payments import sampling
 
 SHOWN: Final = 50
 Page = OfMerchant

@@ -22,13 +22,13 @@ from gateway import clock, identifiers, results
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import curl_of_request, pill
 from gateway.catalogue.endpoints import FOLLOW_UP
+from gateway.desk.story import title_of
 from gateway.masking import mask_text
 from gateway.models import Channel, Notification, Payment, Registration, RequestLog, RiskObservation
 from gateway.payments import finding, registrations
 from gateway.payments.refusal import Refused
 from gateway.payments.registrations import Change
 from gateway.payments.request import Trace
-from gateway.payments.story import title_of
 from gateway.rights import Place, Scope, place_of
 
 PAYMENTS_AT_MOST = 50

@@ -23,15 +23,15 @@ from gateway import brands, clock, identifiers, rights
 from gateway.admin import exports, follow_ups, picture
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import curls_of, json_text, pill, tone_of
+from gateway.desk import search
+from gateway.desk.filters import NAMES, TEST_MODES, TYPES, Filters, filters_of
+from gateway.desk.particulars import particulars_of
+from gateway.desk.search import SHAPES, Asked, FullNumber, TooMuch, asked_for
+from gateway.desk.story import TITLES, Moment, Story, story_of, title_of
 from gateway.masking import mask_text
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status
-from gateway.payments import search
 from gateway.payments.answer import issuer_facts, payment_object
-from gateway.payments.filters import NAMES, TEST_MODES, TYPES, Filters, filters_of
 from gateway.payments.operations import OPERATIONS
-from gateway.payments.particulars import particulars_of
-from gateway.payments.search import SHAPES, Asked, FullNumber, TooMuch, asked_for
-from gateway.payments.story import TITLES, Moment, Story, story_of, title_of
 from gateway.results import Family
 from gateway.rights import Place
 from gateway.scheduling.models import JobRun

@@ -9,7 +9,7 @@ from typing import Final
 from django.urls import reverse
 
 from gateway.admin.showing import pill
-from gateway.payments.story import Node
+from gateway.desk.story import Node
 
 WIDTH, HEIGHT, GAP, INDENT, EDGE = 268, 52, 14, 30, 2
 DEEPEST: Final = 8

@@ -22,11 +22,11 @@ from unfold.decorators import display
 from gateway import identifiers, rights, work
 from gateway.admin.kit import ReadOnly
 from gateway.admin.showing import json_text, pill
+from gateway.desk.kept_subjects import NO_ACCOUNT, NO_BIN, NOT_ASKED, NOT_ECHOED, OLD_KEY
+from gateway.desk.trial_figures import CHECKS
 from gateway.masking import mask_text
 from gateway.models import BackgroundWork, Payment, RiskTrial, RiskTrialPayment
 from gateway.money import amount_text
-from gateway.payments.kept_subjects import NO_ACCOUNT, NO_BIN, NOT_ASKED, NOT_ECHOED, OLD_KEY
-from gateway.payments.trial_figures import CHECKS
 
 SIZE: Final = 50
 WORDS: Final[Mapping[str, Any]] = {

@@ -25,8 +25,8 @@ from gateway import rights, work
 from gateway.admin import agreeing
 from gateway.admin.kit import OfMerchant, actor
 from gateway.configuration.routing import FIRST_TYPES, MOST_TARGETS, MOST_WEIGHT
+from gateway.desk import rerouting
 from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
-from gateway.payments import rerouting
 
 MOST_DAYS: Final = 366
 LAST_DAYS: Final = 30

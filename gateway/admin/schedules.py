@@ -25,13 +25,13 @@ from gateway.admin.schedule_facts import SIZE, VERBS, NotDone
 from gateway.admin.showing import pill
 from gateway.catalogue.endpoints import DESCHEDULE, RESCHEDULE, Endpoint
 from gateway.catalogue.parse import Invalid
+from gateway.desk.search import TooMuch, patience
+from gateway.desk.story import title_of
 from gateway.payments import schedules
 from gateway.payments.intake import facts_of
 from gateway.payments.refusal import Refused
 from gateway.payments.registrations import Change
 from gateway.payments.request import Trace
-from gateway.payments.search import TooMuch, patience
-from gateway.payments.story import title_of
 from gateway.scheduling import plan as plans
 from gateway.scheduling.models import Job, JobRun
 

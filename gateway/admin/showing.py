@@ -12,11 +12,11 @@ from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from gateway.desk.story import Offer
 from gateway.masking import mask_text
 from gateway.models import Approval, BackgroundWork, Payment, RequestLog, Status
 from gateway.money import amount_text
 from gateway.pages.samples import ENTITY, Sample
-from gateway.payments.story import Offer
 
 Words = str | Promise
 _PILLS: Final[Mapping[str, tuple[str, Words]]] = MappingProxyType(

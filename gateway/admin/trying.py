@@ -24,9 +24,9 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from gateway import clock, rights, work
 from gateway.admin import composed
 from gateway.admin.kit import OfMerchant, actor
+from gateway.desk import risk_trials
+from gateway.desk.risk_trials import DAYS_AT_MOST, TooLong, Wanted
 from gateway.models import Merchant
-from gateway.payments import risk_trials
-from gateway.payments.risk_trials import DAYS_AT_MOST, TooLong, Wanted
 
 NAME: Final = "_try"
 """The button that tries instead of saving."""

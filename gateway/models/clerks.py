@@ -1,6 +1,6 @@
 """What people do in the back office: requests that a second person decides, and long work. Columns and constraints.
 
-Verbs: gateway.payments.approvals, gateway.work.
+Verbs: gateway.desk.approvals, gateway.work.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class CardTestingCount(models.Model):
 
 
 class RiskTrial(models.Model):
-    """A rule set tried over past payments; nothing of them is changed (gateway.payments.risk_trials).
+    """A rule set tried over past payments; nothing of them is changed (gateway.desk.risk_trials).
 
     ``document``: the set as it was tried, kept or not; ``lists``: lists as they were tried, where they differ from the
     kept ones: name → {field, entries}. ``whole``: all of the merchant's payments, else those that the set screens.

@@ -25,12 +25,12 @@ from gateway import identifiers, rights
 from gateway.admin import paging
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.showing import pill
+from gateway.desk import search
+from gateway.desk.filters import filters_of
+from gateway.desk.search import FullNumber, TooMuch, asked_for
 from gateway.masking import mask_text
 from gateway.models import Payment
-from gateway.payments import search
-from gateway.payments.filters import filters_of
 from gateway.payments.refusal import Refused
-from gateway.payments.search import FullNumber, TooMuch, asked_for
 from reporting import exceptions, missing, reconciliation
 from reporting.exceptions import NotPossible
 from reporting.findings import BY_NAME

@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.scheduling",
     ),
     ("gateway.payments", "gateway.configuration"),
+    ("gateway.desk",),
     (
         "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
         "gateway.templatetags", "gateway.timers",

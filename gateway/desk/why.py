@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 
 from gateway import results
 from gateway.advice import advice, shopper_text
+from gateway.desk import routed
 from gateway.models import Authentication, Payment, RiskDecision, Status
-from gateway.payments import routed
 from gateway.payments.answer import code_of
 from gateway.results import Family
 from gateway.risk.screening import Outcome

@@ -1,7 +1,7 @@
 """What risk can still see of a kept payment: its subject, and what of it was not kept.
 
 Rules never see a card number or a security code, so most of a payment can be judged again. What cannot is named field
-by field, with the reason in words: a trial (gateway.payments.risk_trials) says it beside each rule.
+by field, with the reason in words: a trial (gateway.desk.risk_trials) says it beside each rule.
 Source: issue "back office", risk lists and rules with a trial run over past payments.
 """
 

@@ -10,12 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway import results
+from gateway.desk import story
+from gateway.desk.particulars import particulars_of
+from gateway.desk.story import Story, story_of
+from gateway.desk.why import BY_FAMILY, Who, why
 from gateway.models import Payment, RiskSet
-from gateway.payments import story
-from gateway.payments.particulars import particulars_of
 from gateway.payments.states import Event
-from gateway.payments.story import Story, story_of
-from gateway.payments.why import BY_FAMILY, Who, why
 from gateway.results import Family
 from tests.support.fixtures import Shop
 

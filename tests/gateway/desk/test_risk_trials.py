@@ -12,6 +12,10 @@ import pytest
 from django.contrib.auth.models import User
 
 from gateway import clock, work
+from gateway.desk import risk_trials
+from gateway.desk.kept_subjects import NO_ACCOUNT, NOT_ASKED
+from gateway.desk.risk_trials import TooLong, Wanted
+from gateway.desk.trial_figures import CHECKS
 from gateway.models import (
     BackgroundWork,
     Channel,
@@ -23,10 +27,6 @@ from gateway.models import (
     RiskTrialObservation,
     Role,
 )
-from gateway.payments import risk_trials
-from gateway.payments.kept_subjects import NO_ACCOUNT, NOT_ASKED
-from gateway.payments.risk_trials import TooLong, Wanted
-from gateway.payments.trial_figures import CHECKS
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person
 

@@ -14,10 +14,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway import clock, identifiers, results
+from gateway.desk import search
+from gateway.desk.filters import NAMES, filters_of
+from gateway.desk.search import Asked, FullNumber, asked_for
 from gateway.models import Payment
-from gateway.payments import search
-from gateway.payments.filters import NAMES, filters_of
-from gateway.payments.search import Asked, FullNumber, asked_for
 from gateway.rights import EVERYTHING, NOTHING, Scope
 from tests.support.client import Answer
 from tests.support.fixtures import Shop

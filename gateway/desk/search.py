@@ -21,10 +21,10 @@ from django.db.models import Q, QuerySet
 from psycopg.errors import QueryCanceled
 
 from gateway import clock, identifiers
+from gateway.desk.filters import Filters
 from gateway.masking import looks_like_pan, mask_text
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import finding
-from gateway.payments.filters import Filters
 from gateway.rights import Scope
 
 PAGE: Final = 50

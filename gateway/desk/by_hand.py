@@ -21,6 +21,7 @@ from django.db import IntegrityError
 from gateway import audit, clock, identifiers, money
 from gateway.catalogue.endpoints import FOLLOW_UP
 from gateway.catalogue.parse import Invalid
+from gateway.desk.story import Offer, offers_of, sums_of
 from gateway.models import AuditEntry, IdempotencyKey, Payment, Status
 from gateway.payments.chain import Chain
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
@@ -30,13 +31,12 @@ from gateway.payments.operations import OPERATIONS
 from gateway.payments.refusal import Refused
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.store import KeyTaken
-from gateway.payments.story import Offer, offers_of, sums_of
 from gateway.rows import Write
 from gateway.vault import vault
 
 KEY_MAX_AGE_S: Final = 12 * 3600
 """How long an opened form can be sent; less than idempotency keys are kept."""
-_SALT: Final = "gateway.payments.desk"
+_SALT: Final = "gateway.desk.by_hand"
 _USERS: Final = UUID("7a1f3c52-9d0e-4a55-8a3b-2f6c0d1e4b77")
 """Names the space in which users stand for access tokens."""
 

@@ -23,11 +23,11 @@ from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 
 from gateway import clock, identifiers, results, rights, work
+from gateway.desk import search
+from gateway.desk.filters import filters_of
+from gateway.desk.story import title_of
 from gateway.masking import mask_text
 from gateway.models import BackgroundWork, Payment
-from gateway.payments import search
-from gateway.payments.filters import filters_of
-from gateway.payments.story import title_of
 
 RIGHT: Final = "gateway.export_payment"
 ROWS: Final = 2_000

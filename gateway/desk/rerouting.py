@@ -22,9 +22,9 @@ from gateway import work
 from gateway.connectors.message import flat
 from gateway.connectors.routing import INTERNAL, choose, table_of
 from gateway.connectors.rules import BIN_DIGITS, Choice, Facts, Table, fits
+from gateway.desk.export import append, safe_cell
 from gateway.models import BackgroundWork, Payment
 from gateway.payments.endings import REGISTER
-from gateway.payments.export import append, safe_cell
 from gateway.payments.means import means_of_payment
 from gateway.vault import VaultError
 

@@ -16,10 +16,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from gateway import audit, clock, identifiers, money
+from gateway.desk.by_hand import Clerk, NotPossible, Order, carry_out, moved_alone
 from gateway.due import Timer
 from gateway.models import Approval, AuditEntry, Grant, Merchant, Payment, Status
 from gateway.payments.chain import Chain
-from gateway.payments.desk import Clerk, NotPossible, Order, carry_out, moved_alone
 
 GOOD_FOR: Final = timedelta(days=7)
 """How long a request can be decided, real time."""

@@ -12,8 +12,8 @@ import pytest
 from django.test import override_settings
 
 from gateway import work
+from gateway.desk import export
 from gateway.models import BackgroundWork, Grant, Payment
-from gateway.payments import export
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person
 

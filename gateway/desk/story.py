@@ -17,6 +17,8 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 
 from gateway import results
+from gateway.desk import routed
+from gateway.desk.why import Why, why
 from gateway.masking import mask_text
 from gateway.models import (
     AcquirerExchange,
@@ -31,11 +33,9 @@ from gateway.models import (
     WebhookAttempt,
 )
 from gateway.payments import chain as sums
-from gateway.payments import routed
 from gateway.payments.chain import ZERO, Chain
 from gateway.payments.operations import AUTHORIZE_AGAIN, FOLLOW_UPS, OPERATIONS, decide
 from gateway.payments.states import Event
-from gateway.payments.why import Why, why
 
 PARTS_AT_MOST: Final = 200
 """Rows of one kind that a page shows of a chain."""

@@ -3,7 +3,7 @@
 A trial is background work. It walks the merchant's first payments in the order of time, from so long before the period
 as its velocities look back, and judges each by the function that judges real ones (gateway.risk.screening), with lists
 as they are now, or as they were tried, and velocities counted among the payments it walked. What a payment does not
-tell any more is said, rule by rule (gateway.payments.kept_subjects).
+tell any more is said, rule by rule (gateway.desk.kept_subjects).
 Source: issue "back office"; docs/decisions/0039.
 """
 
@@ -21,6 +21,8 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from gateway import audit, clock, identifiers, rights, work
+from gateway.desk import trial_figures
+from gateway.desk.kept_subjects import NOT_ASKED, Seen, never_screened, outcome_then, seen, worse
 from gateway.models import (
     BackgroundWork,
     Merchant,
@@ -29,9 +31,7 @@ from gateway.models import (
     RiskTrialObservation,
     RiskTrialPayment,
 )
-from gateway.payments import trial_figures
 from gateway.payments.endings import REGISTER
-from gateway.payments.kept_subjects import NOT_ASKED, Seen, never_screened, outcome_then, seen, worse
 from gateway.risk import fields, records
 from gateway.risk import screening as risk
 from gateway.risk.fields import Subject

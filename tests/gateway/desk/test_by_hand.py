@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 from django.core import signing
 
+from gateway.desk import by_hand
+from gateway.desk.by_hand import Clerk, NotPossible, Order, OverLimit
+from gateway.desk.story import offers_of
 from gateway.models import AuditEntry, Payment, Status
-from gateway.payments import desk
-from gateway.payments.desk import Clerk, NotPossible, Order, OverLimit
 from gateway.payments.follow_up import read_chain
-from gateway.payments.story import offers_of
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
@@ -29,18 +29,18 @@ def read(ident: str) -> Payment:
 def order(target: Payment, code: str, amount: str) -> Order:
     chain = read_chain(target.pk, target.merchant, None)
     assert chain is not None
-    return desk.read_order(chain, target, code, amount)
+    return by_hand.read_order(chain, target, code, amount)
 
 
 def key_of(target: Payment, code: str = "RF") -> object:
-    return desk.read_key(desk.new_key(CLERK, target, code), CLERK, target, code)
+    return by_hand.read_key(by_hand.new_key(CLERK, target, code), CLERK, target, code)
 
 
 @pytest.mark.parametrize(("kind", "code"), [("DB", "RF"), ("PA", "CP"), ("PA", "RV"), ("DB", "RV"), ("DB", "RB")])
 def test_what_a_clerk_does_is_what_the_api_does(shop: Shop, kind: str, code: str) -> None:
     """J4: the same code path and limits as the API."""
     target = read(shop.api.pay(paymentType=kind).id)
-    made, fresh = desk.send(order(target, code, "92.00"), CLERK, key_of(target, code))  # type: ignore[arg-type]
+    made, fresh = by_hand.send(order(target, code, "92.00"), CLERK, key_of(target, code))  # type: ignore[arg-type]
     twin = read(shop.api.pay(paymentType=kind).id)
     by_api = shop.api.follow(twin.id.hex, code, "92.00")
     assert fresh
@@ -90,11 +90,11 @@ def test_one_form_sent_twice_makes_one_refund(shop: Shop) -> None:
     """J4, step 9: double click makes one refund; the back button with another amount makes none."""
     target = read(shop.api.pay().id)
     key = key_of(target)
-    first, fresh = desk.send(order(target, "RF", "1.00"), CLERK, key)  # type: ignore[arg-type]
-    again, once_more = desk.send(order(target, "RF", "1.00"), CLERK, key)  # type: ignore[arg-type]
+    first, fresh = by_hand.send(order(target, "RF", "1.00"), CLERK, key)  # type: ignore[arg-type]
+    again, once_more = by_hand.send(order(target, "RF", "1.00"), CLERK, key)  # type: ignore[arg-type]
     assert (fresh, once_more, again.pk) == (True, False, first.pk)
     with pytest.raises(NotPossible, match="another amount"):
-        desk.send(order(target, "RF", "2.00"), CLERK, key)  # type: ignore[arg-type]
+        by_hand.send(order(target, "RF", "2.00"), CLERK, key)  # type: ignore[arg-type]
     assert Payment.objects.filter(payment_type="RF").count() == 1
 
 
@@ -102,7 +102,7 @@ def test_a_double_click_at_the_same_moment_makes_one_refund(committed: Shop) -> 
     """J4, step 9, as a race with connections of their own."""
     target = read(committed.api.pay().id)
     key = key_of(target)
-    made = at_once(*[lambda: desk.send(order(target, "RF", "5.00"), CLERK, key)[0].pk] * 4)  # type: ignore[arg-type]
+    made = at_once(*[lambda: by_hand.send(order(target, "RF", "5.00"), CLERK, key)[0].pk] * 4)  # type: ignore[arg-type]
     assert len(set(made)) == 1
     assert Payment.objects.filter(payment_type="RF").count() == 1
 
@@ -113,23 +113,23 @@ LIMITED = Clerk(user=7, name="clara", ip="192.0.2.7", limit=Decimal("20.00"))
 def test_a_limit_is_one_of_the_payment_and_not_of_the_form(shop: Shop) -> None:
     """Found in use: five forms of 20.00 gave 100.00 back, and nobody was asked."""
     target = read(shop.api.pay().id)
-    desk.send(order(target, "RF", "15.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    by_hand.send(order(target, "RF", "15.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
     with pytest.raises(OverLimit):
-        desk.send(order(target, "RF", "5.01"), LIMITED, key_of(target))  # type: ignore[arg-type]
-    desk.send(order(target, "RF", "5.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+        by_hand.send(order(target, "RF", "5.01"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    by_hand.send(order(target, "RF", "5.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
     somebody = Clerk(user=8, name="carl", ip=None, limit=Decimal("20.00"))
-    desk.send(order(target, "RF", "20.00"), somebody, key_of(target))  # type: ignore[arg-type]
+    by_hand.send(order(target, "RF", "20.00"), somebody, key_of(target))  # type: ignore[arg-type]
     other = read(shop.api.pay().id)
-    desk.send(order(other, "RF", "20.00"), LIMITED, key_of(other))  # type: ignore[arg-type]
+    by_hand.send(order(other, "RF", "20.00"), LIMITED, key_of(other))  # type: ignore[arg-type]
     assert AuditEntry.objects.filter(action="refund sent").count() == 4
 
 
 def test_what_was_declined_moved_nothing_and_does_not_count(shop: Shop) -> None:
     """A limit is about money that moved."""
     target = read(shop.api.pay().id)
-    made, _fresh = desk.send(order(target, "RF", "20.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    made, _fresh = by_hand.send(order(target, "RF", "20.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
     Payment.objects.filter(pk=made.pk).update(status=Status.DECLINED)
-    desk.send(order(target, "RF", "20.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
+    by_hand.send(order(target, "RF", "20.00"), LIMITED, key_of(target))  # type: ignore[arg-type]
 
 
 def test_of_many_forms_at_the_same_moment_the_limit_lets_one_through(committed: Shop) -> None:
@@ -139,7 +139,7 @@ def test_of_many_forms_at_the_same_moment_the_limit_lets_one_through(committed: 
 
     def send(key: object) -> str:
         try:
-            return desk.send(order(target, "RF", "15.00"), LIMITED, key)[0].pk.hex  # type: ignore[arg-type]
+            return by_hand.send(order(target, "RF", "15.00"), LIMITED, key)[0].pk.hex  # type: ignore[arg-type]
         except OverLimit:
             return ""
 
@@ -152,7 +152,7 @@ def test_a_double_click_at_the_limit_is_one_refund_and_asks_nobody(committed: Sh
     """The same form at the same moment: what it made itself is not counted against it, and the trail has it once."""
     target = read(committed.api.pay().id)
     key = key_of(target)
-    made = at_once(*[lambda: desk.send(order(target, "RF", "20.00"), LIMITED, key)[0].pk] * 4)  # type: ignore[arg-type]
+    made = at_once(*[lambda: by_hand.send(order(target, "RF", "20.00"), LIMITED, key)[0].pk] * 4)  # type: ignore[arg-type]
     assert len(set(made)) == 1
     assert sorted(AuditEntry.objects.filter(subject="payment").values_list("action", flat=True)) == [
         "refund made", "refund sent",
@@ -162,21 +162,21 @@ def test_a_double_click_at_the_limit_is_one_refund_and_asks_nobody(committed: Sh
 def test_a_form_is_good_for_its_user_payment_and_operation_alone(shop: Shop) -> None:
     """Safe: a form cannot be bent to another payment."""
     one, two = read(shop.api.pay().id), read(shop.api.pay().id)
-    text = desk.new_key(CLERK, one, "RF")
+    text = by_hand.new_key(CLERK, one, "RF")
     somebody = Clerk(user=8, name="carl", ip=None)
     for clerk, target, code in ((somebody, one, "RF"), (CLERK, two, "RF"), (CLERK, one, "RV")):
         with pytest.raises(NotPossible):
-            desk.read_key(text, clerk, target, code)
+            by_hand.read_key(text, clerk, target, code)
     with pytest.raises(NotPossible):
-        desk.read_key(signing.dumps(["00", 7, one.id.hex, "RF"], salt="another"), CLERK, one, "RF")
+        by_hand.read_key(signing.dumps(["00", 7, one.id.hex, "RF"], salt="another"), CLERK, one, "RF")
     with pytest.raises(NotPossible):
-        desk.read_key("", CLERK, one, "RF")
+        by_hand.read_key("", CLERK, one, "RF")
 
 
 def test_every_act_leaves_who_did_what_from_where_with_amounts_before_and_after(shop: Shop) -> None:
     """J4, step 10."""
     target = read(shop.api.pay().id)
-    desk.send(order(target, "RF", "30.00"), CLERK, key_of(target))  # type: ignore[arg-type]
+    by_hand.send(order(target, "RF", "30.00"), CLERK, key_of(target))  # type: ignore[arg-type]
     sent, made = AuditEntry.objects.filter(subject="payment").order_by("id")
     assert (sent.action, made.action) == ("refund sent", "refund made")
     assert {(entry.actor, entry.ip, entry.subject_id) for entry in (sent, made)} == {

@@ -11,10 +11,10 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from gateway import audit, clock, identifiers
+from gateway.desk import approvals, by_hand
+from gateway.desk.by_hand import Clerk, NotPossible, Order
 from gateway.models import Approval, AuditEntry, Payment
-from gateway.payments import approvals, desk
 from gateway.payments.chain import Chain
-from gateway.payments.desk import Clerk, NotPossible, Order
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
@@ -27,7 +27,7 @@ def clerk(name: str, limit: str | None = None) -> Clerk:
 def asked(shop: Shop, by: Clerk, amount: str = "50.00") -> Approval:
     target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
     order = Order(target=target, code="RF", amount=Decimal(amount))
-    assert desk.needs_approval(by, order, Chain([target]))
+    assert by_hand.needs_approval(by, order, Chain([target]))
     row, made = approvals.ask(order, "the shopper sent it back", by=by, key=identifiers.row_id())
     assert made
     return row
@@ -59,7 +59,7 @@ def test_who_approves_has_a_limit_that_covers_what_both_move(shop: Shop) -> None
     clara = clerk("clara", "20.00")
     row = asked(shop, clara)
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
-    desk.send(Order(target=target, code="RF", amount=Decimal("20.00")), clara, identifiers.row_id())
+    by_hand.send(Order(target=target, code="RF", amount=Decimal("20.00")), clara, identifiers.row_id())
     for low in (clerk("sock", "50.00"), clerk("mia", "69.99")):
         with pytest.raises(NotPossible, match="above your own limit"):
             approvals.decide(row.pk, approve=True, note="", by=low)
