@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_prerun
+from celery.signals import celeryd_init, task_prerun
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -13,6 +13,14 @@ app = Celery("tollhouse")
 app.set_default()
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@celeryd_init.connect
+def watch_over_the_worker(**_: Any) -> None:
+    """In worker processes only, and imported when the settings are there."""
+    from config.worker import install
+
+    install(app)
 
 
 @task_prerun.connect

@@ -210,6 +210,9 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 20_000
 # A worker keeps its database connection for so many tasks; config.celery looks whether it still lives before each.
 CELERY_DB_REUSE_MAX = 1_000
+# A worker that takes no task for so long, seconds, though tasks wait and a process is free, ends, and is started again
+# by whoever watches it; 0: never.
+GATEWAY_WORKER_DEAF_S: float = env.float("GATEWAY_WORKER_DEAF_S", default=15.0)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "config.beat:Ticks"
 CELERY_TIMEZONE = "UTC"

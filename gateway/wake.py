@@ -53,11 +53,12 @@ class Waiting:
         """Whether nothing more should be sent. Raises what the broker raises when it is away."""
         if time.monotonic() - self._looked >= LOOK_EVERY_S:
             self._looked = time.monotonic()
-            self._full = _number(connection) >= MOST_WAITING
+            self._full = number_waiting(connection) >= MOST_WAITING
         return self._full
 
 
-def _number(connection: Connection) -> int:
+def number_waiting(connection: Connection) -> int:
+    """Tasks in the broker that nobody took yet. Raises what the broker raises when it is away."""
     queue = current_app.conf.task_default_queue
     channel: Any = connection.channel()  # type: ignore[no-untyped-call]
     try:

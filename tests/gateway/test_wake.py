@@ -69,7 +69,7 @@ def purge() -> None:
 
 def waiting() -> int:
     with wake.connection() as line:
-        return wake._number(line)
+        return wake.number_waiting(line)
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
