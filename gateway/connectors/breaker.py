@@ -49,26 +49,30 @@ class Moved:
 
 class Breaker:
     """``enter`` before a payment is sent; ``answered`` or ``failed`` when it is known how that went, ``gave_up`` when
-    nothing can be said about the acquirer."""
+    nothing can be said about the acquirer.
+
+    Whoever is let in gets a turn, the number of the breaker's changes so far, and hands it back: a payment that was
+    sent before the breaker changed says how the acquirer was then, and decides nothing about now."""
 
     def __init__(self, limits: Callable[[], Limits], now: Callable[[], float]) -> None:
         self._limits, self._now = limits, now
         self._lock = threading.Lock()
         self._counted: deque[tuple[float, bool]] = deque(maxlen=MOST_COUNTED)
         self._state, self._until = State.CLOSED, 0.0
-        self._probing, self._good = False, 0
+        self._turn, self._probing, self._good = 0, False, 0
 
     @property
     def state(self) -> State:
         return self._state
 
-    def enter(self) -> tuple[bool, Moved | None]:
-        """Whether a payment may be sent now; a breaker whose pause is over lets one through."""
+    def enter(self) -> tuple[int | None, Moved | None]:
+        """The turn of a payment that may be sent now, None for one that may not; a breaker whose pause is over lets one
+        through."""
         with self._lock:
             moved = None
             if self._state is State.OPEN and self._now() >= self._until:
                 moved = self._to(State.HALF_OPEN, "the pause is over: single payments try it")
-            return self._lets_in(), moved
+            return self._turn if self._lets_in() else None, moved
 
     def _lets_in(self) -> bool:
         if self._state is State.HALF_OPEN and not self._probing:
@@ -76,25 +80,30 @@ class Breaker:
             return True
         return self._state is State.CLOSED
 
-    def answered(self, *, payment: bool) -> Moved | None:
-        """``payment``: it was let in by :meth:`enter`; an inquiry was not."""
+    def answered(self, turn: int | None = None) -> Moved | None:
+        """``turn``: of a payment that :meth:`enter` let in; an inquiry has none."""
         with self._lock:
+            if self._is_of_before(turn):
+                return None
             self._counted.append((self._now(), False))
-            if self._state is not State.HALF_OPEN or not payment:
+            if self._state is not State.HALF_OPEN or turn is None:
                 return None
             self._probing, self._good = False, self._good + 1
             return self._to(State.CLOSED, f"{PROBES} payments in a row were answered") if self._good >= PROBES else None
 
-    def failed(self, why: str, *, payment: bool) -> Moved | None:
-        """A question found nobody. While the breaker is open that makes its pause begin anew."""
+    def failed(self, why: str, turn: int | None = None) -> Moved | None:
+        """A question found nobody. While the breaker is open that makes its pause begin anew, whenever it was sent: it
+        has had no answer until now."""
         with self._lock:
             now = self._now()
-            self._counted.append((now, True))
             if self._state is State.OPEN:
                 self._until = now + self._limits().pause_s
                 return None
+            if self._is_of_before(turn):
+                return None
+            self._counted.append((now, True))
             if self._state is State.HALF_OPEN:
-                return self._open(f"a try found nobody: {why}") if payment else None
+                return self._open(f"a try found nobody: {why}") if turn is not None else None
             limits = self._limits()
             while self._counted and self._counted[0][0] < now - limits.window_s:
                 self._counted.popleft()
@@ -103,10 +112,14 @@ class Breaker:
                 return None
             return self._open(f"{lost} of {len(self._counted)} questions found nobody; the last: {why}")
 
-    def gave_up(self) -> None:
+    def gave_up(self, turn: int) -> None:
         """A payment that was let in says nothing about the acquirer: the next one tries."""
         with self._lock:
-            self._probing = False
+            if not self._is_of_before(turn):
+                self._probing = False
+
+    def _is_of_before(self, turn: int | None) -> bool:
+        return turn is not None and turn != self._turn
 
     def _open(self, why: str) -> Moved:
         self._until = self._now() + self._limits().pause_s
@@ -114,5 +127,6 @@ class Breaker:
 
     def _to(self, state: State, why: str) -> Moved:
         self._state, self._probing, self._good = state, False, 0
+        self._turn += 1
         self._counted.clear()
         return Moved(state=state, why=why)

@@ -112,8 +112,9 @@ class Guarded:
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         own = gate(self.name, request.account)
-        if (refusal := self._refusal(own, request.account)) is not None:
-            return refusal
+        turn = self._turn(own, request.account)
+        if isinstance(turn, AcquirerReply):
+            return turn
         figure = metrics.waiting_at(self.name, request.account.merchant)
         figure.inc()
         judged = False
@@ -122,17 +123,16 @@ class Guarded:
             reply = self.inner.submit(request)
             judged = True
             moved = (
-                own.breaker.failed(why_of(reply), payment=True) if reply.elsewhere
-                else own.breaker.answered(payment=True)
+                own.breaker.failed(why_of(reply), turn) if reply.elsewhere else own.breaker.answered(turn)
             )  # fmt: skip
         except Silence as silence:
             judged = True
-            self._moved(own.breaker.failed(str(silence), payment=True), request.account)
+            self._moved(own.breaker.failed(str(silence), turn), request.account)
             raise
         finally:
             if not judged:
                 # A fault of ours says nothing about the acquirer.
-                own.breaker.gave_up()
+                own.breaker.gave_up(turn)
             own.usual_s += _NEWEST * (time.monotonic() - began - own.usual_s)
             _leave(own)
             figure.dec()
@@ -151,23 +151,23 @@ class Guarded:
         try:
             found = ask(request)
         except NotTakenBack:
-            own.breaker.answered(payment=False)
+            own.breaker.answered()
             raise
         except Silence as silence:
-            self._moved(own.breaker.failed(str(silence), payment=False), request.account)
+            self._moved(own.breaker.failed(str(silence)), request.account)
             raise
-        own.breaker.answered(payment=False)
+        own.breaker.answered()
         return found
 
-    def _refusal(self, own: Gate, account: Account) -> AcquirerReply | None:
-        """The answer to a payment that is not sent; None counts it in."""
+    def _turn(self, own: Gate, account: Account) -> int | AcquirerReply:
+        """The turn of a payment that is counted in, or the answer to one that is not sent."""
         if not _enter(own):
             metrics.refused(self.name, "bulkhead")
             return _elsewhere({"full": f"{own.waiting} payments of this process wait for this account already"})
-        let_in, moved = own.breaker.enter()
+        turn, moved = own.breaker.enter()
         self._moved(moved, account)
-        if let_in:
-            return None
+        if turn is not None:
+            return turn
         _leave(own)
         metrics.refused(self.name, "breaker")
         return _elsewhere({"breaker": f"{own.breaker.state}: the account is left alone until it answers again"})

@@ -44,11 +44,17 @@ def breaker(now: Time) -> Breaker:
     return Breaker(lambda: LIMITS, now)
 
 
+def let_in(found: Breaker) -> int:
+    """The turn of a payment that is sent."""
+    turn, _moved = found.enter()
+    assert turn is not None
+    return turn
+
+
 def opened(now: Time) -> Breaker:
     found = breaker(now)
     for _ in range(LIMITS.least):
-        assert found.enter() == (True, None)
-        moved = found.failed("no line", payment=True)
+        moved = found.failed("no line", let_in(found))
     assert moved is not None
     assert moved.state is State.OPEN
     assert "no line" in moved.why
@@ -58,12 +64,12 @@ def opened(now: Time) -> Breaker:
 def test_a_breaker_opens_by_the_share_of_questions_that_found_nobody() -> None:
     """Issue 9: opens after a share of silences and unreachables within a window."""
     now = Time()
-    assert opened(now).enter() == (False, None)
+    assert opened(now).enter() == (None, None)
     mixed = breaker(now)
     for _ in range(3):
-        mixed.answered(payment=True)
-    assert [mixed.failed("x", payment=True) for _ in range(2)] == [None, None]
-    assert mixed.failed("x", payment=True) is not None
+        mixed.answered(let_in(mixed))
+    assert [mixed.failed("x", let_in(mixed)) for _ in range(2)] == [None, None]
+    assert mixed.failed("x", let_in(mixed)) is not None
 
 
 def test_a_few_questions_and_old_ones_open_nothing() -> None:
@@ -71,7 +77,7 @@ def test_a_few_questions_and_old_ones_open_nothing() -> None:
     now = Time()
     found = breaker(now)
     for _ in range(20):
-        assert found.failed("x", payment=True) is None
+        assert found.failed("x", let_in(found)) is None
         now.at += LIMITS.window_s / 2
     assert found.state is State.CLOSED
 
@@ -81,18 +87,17 @@ def test_after_its_pause_single_payments_try_and_two_answers_close_it() -> None:
     now = Time()
     found = opened(now)
     now.at += LIMITS.pause_s
-    let_in, moved = found.enter()
-    assert let_in
+    turn, moved = found.enter()
+    assert turn is not None
     assert moved is not None
     assert moved.state is State.HALF_OPEN
-    assert found.enter() == (False, None)
-    assert found.answered(payment=True) is None
-    assert found.enter() == (True, None)
-    moved = found.answered(payment=True)
+    assert found.enter() == (None, None)
+    assert found.answered(turn) is None
+    moved = found.answered(let_in(found))
     assert PROBES == 2
     assert moved is not None
     assert moved.state is State.CLOSED
-    assert found.enter() == (True, None)
+    assert found.enter()[0] is not None
 
 
 def test_a_try_that_finds_nobody_opens_it_again_and_one_that_says_nothing_frees_the_place() -> None:
@@ -100,31 +105,52 @@ def test_a_try_that_finds_nobody_opens_it_again_and_one_that_says_nothing_frees_
     now = Time()
     found = opened(now)
     now.at += LIMITS.pause_s
-    assert found.enter()[0]
-    found.gave_up()
-    assert found.enter()[0]
-    moved = found.failed("still nobody", payment=True)
+    found.gave_up(let_in(found))
+    moved = found.failed("still nobody", let_in(found))
     assert moved is not None
     assert moved.state is State.OPEN
-    assert not found.enter()[0]
+    assert found.enter() == (None, None)
 
 
 def test_inquiries_are_counted_and_decide_nothing_while_payments_try() -> None:
     """Issue 9: recovery's inquiries are not blocked, and feed it."""
     now = Time()
     found = breaker(now)
-    moves = [found.failed("x", payment=False) for _ in range(LIMITS.least)]
+    moves = [found.failed("x") for _ in range(LIMITS.least)]
     assert moves[-1] is not None
     now.at += LIMITS.pause_s - 1
-    assert found.failed("x", payment=False) is None
+    assert found.failed("x") is None
     now.at += 2
-    assert not found.enter()[0]
+    assert found.enter() == (None, None)
     now.at += LIMITS.pause_s
-    assert found.enter()[0]
+    assert found.enter()[0] is not None
     for _ in range(PROBES):
-        assert found.answered(payment=False) is None
-    assert found.failed("x", payment=False) is None
+        assert found.answered() is None
+    assert found.failed("x") is None
     assert found.state is State.HALF_OPEN
+
+
+def test_payments_sent_before_it_opened_are_no_tries_and_open_nothing_once_it_is_closed() -> None:
+    """Review of issue 9, 12: forty wait while it opens; what they come to says how the acquirer was before."""
+    now = Time()
+    found = breaker(now)
+    early = [let_in(found) for _ in range(40)]
+    for _ in range(LIMITS.least):
+        found.failed("no line", let_in(found))
+    now.at += LIMITS.pause_s
+    turn = let_in(found)
+    # Neither an answer, nor a silence, nor a fault of ours of the early ones changes anything, or lets another try.
+    assert [found.answered(early.pop()) for _ in range(PROBES + 1)] == [None] * (PROBES + 1)
+    assert found.failed("late silence", early.pop()) is None
+    found.gave_up(early.pop())
+    assert found.enter() == (None, None)
+    assert found.state is State.HALF_OPEN
+    found.answered(turn)
+    moved = found.answered(let_in(found))
+    assert moved is not None
+    assert moved.state is State.CLOSED
+    assert [found.failed("late silence", turn) for turn in early] == [None] * len(early)
+    assert found.state is State.CLOSED
 
 
 # --- around a connector -------------------------------------------------------------------------------------------
