@@ -157,8 +157,8 @@ class Silence(Exception):
 
 
 class NotTakenBack(Silence):
-    """Of a void alone: whoever holds the question answered, and does not give it back. What becomes of it is still to
-    be asked, as after any silence; but nobody is out of reach."""
+    """Of a void alone: whoever holds the question answered, and does not give it back, now or when a void that is still
+    on its way arrives. What becomes of it is still to be asked, and the answer to that stands."""
 
 
 class Connector(Protocol):

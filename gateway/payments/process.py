@@ -8,7 +8,7 @@ gateway.payments.resume.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Final
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 
 from gateway import brands, clock, metrics, results
 from gateway.connectors.accounts import account_at
@@ -307,21 +308,36 @@ def _finish(
 ) -> None:
     """Complete the payment. If recovery was faster, what it found out is the truth; while it still asks, this is."""
     now = clock.now(asker.merchant)
-    waiting = waiting or waiting_of(event, reply, now)
-    for _ in range(2):
+    completing = partial(
+        store.complete, payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace,
+        idempotency=asker.idempotency, waiting=waiting or waiting_of(event, reply, now), plan=plan,
+    )  # fmt: skip
+    try:
+        completing()
+    except ImpossibleMove:
+        payment.refresh_from_db()
+        if _completed_late(payment, event, completing):
+            return
+    else:
+        return
+    store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)
+
+
+def _completed_late(payment: Payment, event: Event, completing: Callable[[], None]) -> bool:
+    """Complete a payment that recovery asks about, unless it has begun to take it back: a void that is on its way would
+    undo what we say now. Whoever of the two writes first decides: recovery marks the row that is held here."""
+    with transaction.atomic():
+        # In the order in which a payment's end writes them.
+        Payment.objects.select_for_update().only("id").get(pk=payment.pk)
+        asked = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
+        if asked is not None and asked.taken_back and event is not Event.DECLINE:
+            return False
         try:
-            store.complete(
-                payment, event, reply, at=now, duration_ms=duration_ms, trace=asker.trace,
-                idempotency=asker.idempotency, waiting=waiting, plan=plan,
-            )  # fmt: skip
+            completing()
         except ImpossibleMove:
             payment.refresh_from_db()
-            if event is Event.APPROVE and OpenPayment.objects.filter(pk=payment.pk, taken_back=True).exists():
-                # Recovery has begun to take it back: a void that is on its way would undo what we say now.
-                break
-        else:
-            return
-    store.keep(payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=asker.trace)
+            return False
+    return True
 
 
 def waiting_of(event: Event, reply: AcquirerReply, now: datetime) -> Mapping[str, object] | None:

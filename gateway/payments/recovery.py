@@ -3,8 +3,9 @@
 A payment whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became
 of it. It knows: the payment gets that answer. It never got the question: the question is taken back, so that it cannot
 be accepted later, and only the acquirer's word for that declines the payment. Once tried that is carried through, since
-a void without an answer may still arrive after an approval. No word: it is asked again later, for ever. Real time
-throughout. Source: decisions, house rule 4; goals R1, R3.
+a void without an answer may still arrive after an approval; unless whoever holds the question says that it does not
+give it back. No word: it is asked again later, for ever. Real time throughout. Source: decisions, house rule 4; goals
+R1, R3.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from django.db import connection
 from gateway import clock
 from gateway.connectors.accounts import account_at
 from gateway.connectors.message import flat, onwards
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, NotTakenBack, Silence
 from gateway.connectors.routing import CONNECTORS
 from gateway.masking import mask_text
 from gateway.models import OpenPayment, Payment, Status
@@ -45,7 +46,10 @@ AT_ONCE: Final = 32
 ACCOUNTS_AT_ONCE: Final = 2
 """Times AT_ONCE questions to one connector: a silent account leaves room to its others, they to other connectors."""
 MOST_AT_ONCE: Final = 4 * AT_ONCE
-"""Questions to all accounts together: one that is silent holds its share, and the others go on."""
+"""Questions to all accounts together. Nobody holds more of them than are free: however many are silent, their shares
+shrink and the others go on."""
+OF_THE_FREE: Final = 4
+"""The share of what is free that one claim takes: nobody's share is much exceeded before it is counted again."""
 ROUNDS_S: Final = 5.0
 LONGEST_S: Final = 30.0
 """Of one tick: while it waits for a silent acquirer it goes on with the others, but not for ever."""
@@ -128,11 +132,13 @@ def recover_all_due() -> Recovered:
         while True:
             took = time.monotonic() - began
             payments: list[Payment] = []
-            if len(asked) < MOST_AT_ONCE and (took < ROUNDS_S or (asked and took < LONGEST_S)):
-                payments = claim(AT_ONCE, clock.real(), besides=_full(asked.values()))
+            free = MOST_AT_ONCE - len(asked)
+            most = min(AT_ONCE, -(-free // OF_THE_FREE))
+            if free > 0 and (took < ROUNDS_S or (asked and took < LONGEST_S)):
+                payments = claim(most, clock.real(), besides=_full(asked.values(), free))
                 claimed += len(payments)
                 asked |= _ask_about(payments, pool)
-            if not asked and len(payments) < AT_ONCE:
+            if not asked and len(payments) < most:
                 return Recovered(claimed=claimed, settled=settled)
             for future in wait(asked, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED).done:
                 settled += _settle(asked.pop(future), future)
@@ -170,13 +176,14 @@ def _settle(payment: Payment, future: Future[Finding]) -> bool:
         return False
 
 
-def _full(asked: Iterable[Payment]) -> list[Place]:
-    """Where nothing more is asked for now: accounts, and whole connectors, that have their share of the questions."""
+def _full(asked: Iterable[Payment], free: int) -> list[Place]:
+    """Where nothing more is asked for now: accounts, and whole connectors, that have their share of the questions, or
+    as many as are still ``free``."""
     busy: Counter[Place] = Counter()
     for payment in asked:
         busy[payment.connector, payment.channel_id, payment.account] += 1
         busy[payment.connector, None, ""] += 1
-    share = {True: AT_ONCE, False: ACCOUNTS_AT_ONCE * AT_ONCE}
+    share = {True: min(AT_ONCE, free), False: min(ACCOUNTS_AT_ONCE * AT_ONCE, free)}
     return [place for place, number in busy.items() if number >= share[place[1] is not None]]
 
 
@@ -236,7 +243,8 @@ def inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
 def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:
     """Ask what became of ``request``; take it back if it never arrived, or if it was approved and the payment's rule
     set refuses it for its AVS or CVV answer, or if that was tried before: a void that is on its way may arrive after
-    whatever is found out now. Of the database it touches the mark of that alone."""
+    whatever is found out now. Nothing is taken back of a payment that got its answer meanwhile. Of the database it
+    touches the mark of that alone."""
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
@@ -249,12 +257,16 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
         if not refused and _is_last_word(payment, found):
             return Finding(exchanges=[first], reply=found)
         if refused:
-            _will_take_back(payment)
+            if not _will_take_back(payment):
+                return Finding(exchanges=[first], reply=None)
             return _taken_back(connector, request, found, verdict, first)
-    _will_take_back(payment)
+    if not _will_take_back(payment):
+        return Finding(exchanges=[first], reply=None)
     started = time.perf_counter()
     try:
         word = connector.void(request)
+    except NotTakenBack as kept:
+        return _kept(connector, request, [first, _silence("void", kept, started)])
     except Silence as silence:
         return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
     second = _exchange("void", word.sent, word.received, started)
@@ -274,14 +286,26 @@ def _taken_back(
     return Finding(exchanges=[first, second], reply=reversed_one)
 
 
+def _kept(connector: Connector, request: AcquirerRequest, exchanges: list[Exchange]) -> Finding:
+    """Whoever holds the question keeps it, whatever void is still on its way: what it says of it now is the last word.
+    The question may have come between the inquiry before and the void."""
+    started = time.perf_counter()
+    try:
+        found = connector.inquire(request)
+    except Silence as silence:
+        return Finding(exchanges=[*exchanges, _silence("inquire", silence, started)], reply=None)
+    last = _exchange("inquire", found.sent, found.received, started)
+    return Finding(exchanges=[*exchanges, last], reply=None if isinstance(found, NeverArrived) else found)
+
+
 def _is_last_word(payment: Payment, found: AcquirerReply) -> bool:
     return not payment.open.taken_back or event_of(found) is Event.DECLINE
 
 
-def _will_take_back(payment: Payment) -> None:
-    """Write down, before a void goes out, that one may have: whoever asks may die before the answer."""
-    if not payment.open.taken_back:
-        OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True)
+def _will_take_back(payment: Payment) -> bool:
+    """Write down, before a void goes out, that one may have: whoever asks may die before the answer. False when the
+    payment has its answer by now: its worker was only slow, and a void would undo what its merchant was told."""
+    return payment.open.taken_back or bool(OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True))
 
 
 def ask_apart(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:

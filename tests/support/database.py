@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from gateway.models import OpenPayment, Payment
+from tests.support.threads import PATIENCE_S
 
 
 def every_cell() -> Iterator[tuple[str, str]]:
@@ -83,3 +85,15 @@ def statements() -> Iterator[Statements]:
 def recover_at(payment: Payment) -> datetime | None:
     """When a payment without an answer is looked after; None for one that has it."""
     return OpenPayment.objects.filter(pk=payment.pk).values_list("recover_at", flat=True).first()
+
+
+def until_somebody_waits_for_a_lock() -> None:
+    """Come back once a session of this server waits for a lock that another one holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted)")
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits for a lock")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.connectors.port import AcquirerReply, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, NeverArrived, NotTakenBack, Silence
 from gateway.connectors.stripe import mapping
 from gateway.connectors.stripe.first import reply_of
 from gateway.connectors.stripe.following import captured, is_released, refunded, released
@@ -213,7 +213,7 @@ def _take_back_follow_up(question: Question) -> AcquirerReply:
     if isinstance(found, NeverArrived) or found.approved is None:
         return AcquirerReply(code=REVERSED, sent=found.sent, received=found.received)
     if request.operation != "CP":
-        raise Silence("money that was given back is not taken again", found.sent)
+        raise NotTakenBack("money that was given back is not taken again", found.sent)
     by = "charge" if found.connector_tx_id.startswith("ch_") else "payment_intent"
     return _give_back(question, by, found.connector_tx_id, mapping.units_of(request.money))
 

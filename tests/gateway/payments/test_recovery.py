@@ -6,10 +6,12 @@ The stub acquirer is a real process and PostgreSQL is real; its books are compar
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -18,13 +20,13 @@ from django.test import override_settings
 
 from gateway import clock, tasks
 from gateway.connectors import routing
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, NotTakenBack, Silence
 from gateway.connectors.simulator.connector import Simulator
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import process, recovery, store
 from gateway.payments.states import Event
-from tests.support.database import recover_at
+from tests.support.database import recover_at, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once
@@ -587,6 +589,121 @@ def test_a_silent_account_keeps_no_other_account_of_its_processor_waiting(
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
     assert recovery.recover_all_due().settled == 1
     assert Payment.objects.get(pk=paid[5].pk).status == Status.DECLINED
+
+
+def test_however_many_acquirers_are_silent_the_others_are_asked(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R3: three silent processors have more due, and for longer, than is asked at once; then one that answers."""
+    hole = _Hole()
+    silent = ("hole", "pit", "gap")
+    monkeypatch.setattr(recovery, "CONNECTORS", {**dict.fromkeys(silent, hole), "alive": _Alive(hole)})
+    monkeypatch.setattr(recovery, "AT_ONCE", 4)
+    monkeypatch.setattr(recovery, "MOST_AT_ONCE", 8)
+    monkeypatch.setattr(recovery, "LOOK_EVERY_S", 0.01)
+    paid = [Payment.objects.get(pk=committed.api.pay().id) for _ in range(13)]
+    due = clock.real() - timedelta(minutes=1)
+    for number, payment in enumerate(paid):
+        Payment.objects.filter(pk=payment.pk).update(
+            status=Status.IN_DOUBT, result_code=PENDING, connector=[*silent, "alive"][number // 4], approved=None
+        )
+        OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
+    assert recovery.recover_all_due().settled == 1
+    assert Payment.objects.get(pk=paid[12].pk).status == Status.DECLINED
+
+
+class _Between(Simulator):
+    """Asked, it never got the question; by the time of the void somebody else has done something."""
+
+    name = "between"
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.meanwhile = meanwhile
+        self.heard: list[str] = []
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+        self.heard.append("inquire")
+        if self.heard == ["inquire"]:
+            self.meanwhile()
+            return NeverArrived(sent={"asked": True})
+        return AcquirerReply(code="000.100.110", approved=request.money, sent={"asked": True})
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        self.heard.append("void")
+        raise NotTakenBack("what was given back is not taken again", {"void": True})
+
+
+def _lost(shop: Shop, connector: str) -> Payment:
+    """A payment that is in doubt since its worker died, and due."""
+    payment = Payment.objects.get(pk=shop.api.pay().id)
+    Payment.objects.filter(pk=payment.pk).update(
+        status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved=None, completed_at=None
+    )
+    OpenPayment.objects.create(payment=payment, recover_at=clock.real(), inquiries=0)
+    payment.refresh_from_db()
+    return payment
+
+
+def test_what_came_between_the_inquiry_and_a_void_that_is_refused_stands(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R3: a stalled reversal that is carried out after all, where reversals are not undone; not in doubt for ever."""
+    between = _Between(lambda: None)
+    monkeypatch.setattr(recovery, "CONNECTORS", {"between": between})
+    payment = _lost(shop, "between")
+    assert recover().settled == 1
+    payment.refresh_from_db()
+    assert (payment.status, payment.result_code) == (Status.APPROVED, "000.100.110")
+    assert between.heard == kinds(payment)[-3:] == ["inquire", "void", "inquire"]
+
+
+def test_nothing_is_taken_back_of_a_payment_that_got_its_answer_meanwhile(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: its worker was only slow, and its merchant has been told that it is approved."""
+
+    def answered() -> None:
+        late = Payment.objects.select_related("merchant").get(pk=payment.pk)
+        reply = AcquirerReply(code="000.100.110", approved=late.money)
+        store.complete(late, Event.APPROVE, reply, at=clock.real(), duration_ms=1)
+
+    between = _Between(answered)
+    monkeypatch.setattr(recovery, "CONNECTORS", {"between": between})
+    payment = _lost(shop, "between")
+    assert recover().settled == 0
+    payment.refresh_from_db()
+    assert (payment.status, between.heard) == (Status.APPROVED, ["inquire"])
+
+
+def test_a_slow_worker_and_recoverys_mark_do_not_pass_each_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R1: recovery begins to take back between the worker's look and its write; the mark waits, and finds an answer."""
+    marked: list[bool] = []
+    written = threading.Event()
+    complete = store.complete
+
+    class Slow(Simulator):
+        def submit(self, request: AcquirerRequest) -> AcquirerReply:
+            recovery.doubt(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
+            return super().submit(request)
+
+    def mark(ident: UUID) -> None:
+        marked.append(recovery._will_take_back(Payment.objects.select_related("open").get(pk=ident)))
+        connection.close()
+
+    def completing(payment: Payment, event: Event, *rest: Any, **names: Any) -> None:
+        if connection.in_atomic_block and not written.is_set():
+            written.set()
+            marking.append(pool.submit(mark, payment.pk))
+            until_somebody_waits_for_a_lock()
+        complete(payment, event, *rest, **names)
+
+    marking: list[Future[None]] = []
+    monkeypatch.setattr(routing, "SIMULATOR", Slow())
+    monkeypatch.setattr(store, "complete", completing)
+    with ThreadPoolExecutor(1) as pool:
+        answer = shop.api.pay()
+        marking[0].result(60)
+    assert (answer.code, marked) == ("000.100.110", [False])
 
 
 def test_every_question_to_the_acquirer_has_its_own_time(shop: Shop, acquirer: StubProcess) -> None:
