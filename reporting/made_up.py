@@ -101,8 +101,8 @@ def _summary(day: date, key: UUID, lines: Sequence[Line], scope: Scope) -> Summa
                 count=0, amount=Decimal(0), fee=Decimal(0),
             )  # fmt: skip
         part.count += 1
-        part.amount += line.settlement_amount
-        part.fee += line.settlement_fee or 0
+        part.amount += Decimal(line.settlement_amount)
+        part.fee += Decimal(line.settlement_fee or 0)
     return Summary(
         id=key, reference=f"MADE-UP-{day:%Y%m%d}", date=day, currency="EUR", institute=INSTITUTE,
         institute_merchant_id=_entity(scope), account=UUID(_entity(scope)),
@@ -116,7 +116,7 @@ def _lines(scope: Scope, day: date, names: Names) -> list[Line]:
     lines = [_payment(scope, day, names, draws, number) for number in range(1, count + 1)]
     fee = _line(
         scope, day, names, count + 1, record_type="FEE", transaction_type="BATCH", cashflow="NEG",
-        amount=Decimal("2.50"), settlement_amount=Decimal("2.50"),
+        amount="2.50", settlement_amount="2.50",
     )  # fmt: skip
     return [*lines, fee]
 
@@ -125,37 +125,41 @@ def _payment(scope: Scope, day: date, names: Names, draws: random.Random, number
     record_type, transaction_type, cashflow = draws.choices(_KINDS, [kind[0] for kind in _KINDS])[0][1:]
     amount = Decimal(draws.randint(500, 25_000)) / 100
     fee = (amount * PERCENT).quantize(_CENT)
-    payment = UUID(int=draws.getrandbits(128))
+    payment = _drawn(draws)
     matching = draws.choices((Matching.MATCHED, Matching.MULTIPLE_MATCHES, Matching.NOT_MATCHED), (94, 3, 3))[0]
-    many = [payment, UUID(int=draws.getrandbits(128))]
+    many = [payment, _drawn(draws)]
     disputed = record_type.startswith("CHARGEBACK")
     return _line(
         scope, day, names, number, record_type=record_type, transaction_type=transaction_type, cashflow=cashflow,
-        amount=amount, settlement_amount=amount - fee if cashflow == "POS" else amount + fee, settlement_fee=fee,
+        amount=f"{amount:.2f}", settlement_amount=f"{amount - fee if cashflow == 'POS' else amount + fee:.2f}",
+        settlement_fee=f"{fee:.2f}",
         settlement_tx_id=f"MU{day:%y%m%d}{number:04d}", tx_id1=f"SIM{draws.getrandbits(80):020X}",
         merchant_transaction_id=f"made-up-{day:%Y%m%d}-{number:04d}", brand=draws.choice(("VISA", "MASTER")),
-        presented_at=datetime(day.year, day.month, day.day, tzinfo=UTC) - timedelta(seconds=draws.randint(1, 172_800)),
+        presented_at=_midnight(day) - draws.randint(1, 172_800),
         last4=f"{draws.randint(0, 9999):04d}", account_holder="Jane Jones", reason_code=_REASON if disputed else "",
         candidates=sorted(many) if matching == Matching.MULTIPLE_MATCHES else None,
         payment=payment if matching == Matching.MATCHED else None,
         number=draws.randint(1, 10**9) if matching == Matching.MATCHED else None,
-        chargeback=UUID(int=draws.getrandbits(128)) if disputed and matching == Matching.MATCHED else None,
+        chargeback=_drawn(draws) if disputed and matching == Matching.MATCHED else None,
     )  # fmt: skip
+
+
+def _drawn(draws: random.Random) -> str:
+    """An id."""
+    return f"{draws.getrandbits(128):032x}"
+
+
+def _midnight(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
 
 
 def _line(scope: Scope, day: date, names: Names, place: int, **values: Any) -> Line:
-    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     plain: dict[str, Any] = {
-        "id": UUID(int=(_id(scope, day).int + place) % 2**128), "line": place, "recorded_at": midnight,
-        "institute": _institute(), "institute_merchant_id": _entity(scope), "account": UUID(_entity(scope)),
-        "merchant": scope.merchant.pk, "currency": "EUR", "presented_at": midnight, "settlement_currency": "EUR",
-        "settlement_fee": None, "fx_rate": Decimal(1), "settlement_date": day, "settlement_status": "SUCCESS",
-        "chargeback": None, "time_zone": "UTC", "format": FORMAT, "candidates": None, "payment": None, "number": None,
-        "channel": None, "means": "card", "request": {}, "answer": {},
+        "id": f"{(_id(scope, day).int + place) % 2**128:032x}", "line": place, "institute": _institute().hex,
+        "institute_merchant_id": _entity(scope), "account": _entity(scope), "merchant": scope.merchant.pk.hex,
+        "currency": "EUR", "presented_at": _midnight(day), "settlement_currency": "EUR", "settlement_fee": None,
+        "fx_rate": "1", "settlement_date": day.isoformat(), "settlement_status": "SUCCESS", "chargeback": None,
+        "time_zone": "UTC", "format": FORMAT, "candidates": None, "payment": None, "number": None, "channel": None,
+        "means": "card",
     }  # fmt: skip
-    texts = (
-        "settlement_tx_id", "tx_id1", "tx_id2", "tx_id3", "merchant_transaction_id", "merchant_invoice_id", "brand",
-        "descriptor", "last4", "bank_code", "account_holder", "reason_code", "reason_text", "paid_transaction_id",
-        "paid_invoice_id", "paid_brand", "memo",
-    )  # fmt: skip
-    return Line(**{**dict.fromkeys(texts, ""), **plain, **values}, names=names)
+    return Line(**{**dict.fromkeys(Line._fields, ""), **plain, **values, "names": names})

@@ -21,9 +21,10 @@ from config.timers import TIMERS
 from gateway import clock
 from gateway.models import Merchant
 from reporting import days, exceptions
+from reporting.lines import Line, Names
 from reporting.models import ClearingInstitute, Match, Settlement, SettlementRecord
 from reporting.outgoing import ReconciliationFile
-from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, decimal, markdown
+from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, csv_blocks, decimal, markdown
 from tests.support import books, settlement
 from tests.support.database import statements
 from tests.support.fixtures import Shop
@@ -183,6 +184,40 @@ def test_a_bank_accounts_columns_are_filled(shop: Shop, where: Settlement) -> No
 )
 def test_decimals_have_two_places_at_least(value: str, text: str) -> None:
     assert decimal(Decimal(value)) == text
+
+
+def line_of(**values: Any) -> Line:
+    """A line with nothing in it but ``values``."""
+    names = Names(psp="", division="", accounts={}, institutes={"": ""})
+    nothing = {**dict.fromkeys(Line._fields, ""), "number": None, "payment": None, "chargeback": None}
+    times = {"presented_at": 0, "time_zone": "UTC"}
+    return Line(**{**nothing, **times, **values, "names": names})
+
+
+@pytest.mark.parametrize(
+    ("moment", "zone", "told"),
+    [
+        ("2026-05-14T18:00:59+00:00", "Asia/Kolkata", "2026-05-14 23:30:59+0530"),
+        ("2026-10-25T00:30:15+00:00", "Europe/Berlin", "2026-10-25 02:30:15+0200"),
+        ("2026-10-25T01:30:15+00:00", "Europe/Berlin", "2026-10-25 02:30:15+0100"),
+        ("1890-01-01T00:00:30+00:00", "Europe/Berlin", "1890-01-01 00:53:58+005328"),
+    ],
+)
+def test_the_time_of_an_order_is_its_zones_with_the_offset(moment: str, zone: str, told: str) -> None:
+    """B19.7. Also where clocks are put back, and where a zone was off by seconds."""
+    line = line_of(presented_at=int(datetime.fromisoformat(moment).timestamp()), time_zone=zone)
+    [row] = csv.DictReader(io.StringIO(b"".join(csv_blocks([line])).decode(), newline=""), delimiter=";")
+    assert row["TxRequestTime"] == told
+
+
+@pytest.mark.parametrize("odd", ["Shop; the best", 'the "best"', "two\nlines", "a\rb", "plain"])
+def test_quotes_stand_where_the_csv_writer_puts_them(odd: str) -> None:
+    """RFC 4180; rows that need none are written without it."""
+    lines = [line_of(descriptor="plain"), line_of(descriptor=odd), line_of()]
+    expected = io.StringIO(newline="")
+    rows = [HEADER, *([column.cell(line) for column in COLUMNS] for line in lines)]
+    csv.writer(expected, delimiter=";", lineterminator="\r\n").writerows(rows)
+    assert b"".join(csv_blocks(lines)).decode() == expected.getvalue()
 
 
 def test_the_report_and_the_file_say_the_same(shop: Shop, where: Settlement) -> None:
