@@ -2,8 +2,9 @@
 
 A kind of work is one function that does one slice: it reads where the last one ended (``cursor``), does a bounded part
 and says where it ended. A worker holds a lease for a slice, and a slice counts by compare-and-set, so a worker that
-dies costs its slice, and two at once do nothing twice. A slice that writes a file first cuts it to the length that the
-cursor knows. Source: issue "back office"; docs/background-work.md.
+dies costs its slice, and two at once do nothing twice. Whoever takes work over makes what the one before still does
+count for nothing: claiming moves ``slices``, too. Files are an attempt's own (gateway.work_files); the statement that
+ends the work says which one is it. Source: issue "back office"; docs/background-work.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from django.db.models import Q
 from gateway import audit, clock, wake
 from gateway.due import Timer
 from gateway.models import BackgroundWork, Merchant
+from gateway.work_files import Folder
 
 NAME: Final = "background work"
 TURN_S: Final = 2.0
@@ -51,6 +53,10 @@ class GivenUp(Exception):
     """This work cannot be done, and trying again will not help; the text is for its owner."""
 
 
+class TakenOver(Exception):
+    """Another worker has this work now, or it was cancelled: what is done here counts for nothing."""
+
+
 class TooMuchOpen(Exception):
     """The owner has as much work open as one person may."""
 
@@ -71,13 +77,13 @@ class Slice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of work. ``step``: do one slice of about half a second; it is given the work, the folder its files go to
-    and a function that says "still alive". Raises GivenUp. ``right``: what its owner needs to ask for it, and to fetch
-    its file."""
+    and a function that says "still alive", which raises TakenOver; called in a transaction it keeps others off until
+    the end of that. Raises GivenUp. ``right``: what its owner needs to ask for it, and to fetch its file."""
 
     name: str
     about: str
     right: str
-    step: Callable[[BackgroundWork, Path, Callable[[], None]], Slice] = field(repr=False)
+    step: Callable[[BackgroundWork, Folder, Callable[[], None]], Slice] = field(repr=False)
 
 
 _KINDS: Final[dict[str, Kind]] = {}
@@ -161,23 +167,25 @@ def _claim(had: set[UUID]) -> BackgroundWork | None:
         )  # fmt: skip
         if row is None:
             return None
-        row.state, row.lease_until = State.RUNNING, now + LEASE
-        row.save(update_fields=["state", "lease_until"])
+        row.state, row.lease_until, row.slices = State.RUNNING, now + LEASE, row.slices + 1
+        row.save(update_fields=["state", "lease_until", "slices"])
     return row
 
 
 def _turn(row: BackgroundWork) -> int:
     """Slices of ``row`` until its turn is over."""
     kind = KINDS.get(row.kind)
+    place = Folder(path=folder(row.pk), attempt=row.slices)
     ends = time.monotonic() + TURN_S
     count = 0
     while row.state == State.RUNNING:
         try:
             if kind is None:
                 raise GivenUp(f"This installation does not know the work {row.kind}.")
-            place = folder(row.pk)
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            place.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             did = kind.step(row, place, lambda: _alive(row))
+        except TakenOver:
+            break
         except GivenUp as fault:
             _failed(row, str(fault))
             break
@@ -195,7 +203,9 @@ def _turn(row: BackgroundWork) -> int:
 
 
 def _alive(row: BackgroundWork) -> None:
-    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices).update(lease_until=clock.real() + LEASE)
+    same = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=State.RUNNING)
+    if not same.update(lease_until=clock.real() + LEASE):
+        raise TakenOver
 
 
 def _keep(row: BackgroundWork, did: Slice, *, release: bool) -> bool:
@@ -212,7 +222,16 @@ def _keep(row: BackgroundWork, did: Slice, *, release: bool) -> bool:
     moved = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=State.RUNNING).update(**changes)
     for name, value in changes.items():
         setattr(row, name, value)
+    if moved and did.finished:
+        _sweep(row)
     return bool(moved)
+
+
+def _sweep(row: BackgroundWork) -> None:
+    """What the finished file was made of goes."""
+    for path in folder(row.pk).glob("*"):
+        if path.name != row.file:
+            path.unlink(missing_ok=True)
 
 
 def _failed(row: BackgroundWork, why: str) -> None:

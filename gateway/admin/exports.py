@@ -24,6 +24,7 @@ from gateway.desk import export
 from gateway.desk.filters import NAMES, filters_of
 from gateway.desk.search import FullNumber, asked_for
 from gateway.models import BackgroundWork
+from gateway.work_files import plain
 
 SHOWN_AT_MOST = 100
 
@@ -126,7 +127,9 @@ class BackgroundWorkAdmin(Page):
             # It holds rows of a merchant that is not theirs any more.
             raise PermissionDenied
         self.record(request, "export fetched", row, after={"file": row.file})
-        answer = FileResponse(path.open("rb"), as_attachment=True, filename=f"{row.asked_at:%Y%m%d-%H%M}-{row.file}")
+        answer = FileResponse(
+            path.open("rb"), as_attachment=True, filename=f"{row.asked_at:%Y%m%d-%H%M}-{plain(row.file)}"
+        )
         answer["Cache-Control"] = "no-store"
         return answer
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 from xml.sax.saxutils import escape
@@ -28,6 +26,7 @@ from gateway.desk.filters import filters_of
 from gateway.desk.story import title_of
 from gateway.masking import mask_text
 from gateway.models import BackgroundWork, Payment
+from gateway.work_files import Folder, Part
 
 RIGHT: Final = "gateway.export_payment"
 ROWS: Final = 2_000
@@ -98,13 +97,13 @@ def safe(cell: str) -> str:
 # --- one slice ----------------------------------------------------------------------------------------------------
 
 
-def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.Slice:
-    """Write the next ROWS payments; at the end, put the file together."""
+def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> work.Slice:
+    """Write the next ROWS payments; at the end, put the file together. ``sheets`` of the cursor: the parts of each."""
     as_ = row.parameters["format"]
     cursor: dict[str, Any] = dict(row.cursor)
     scope, rows = _meant(row)
-    if not cursor:
-        cursor = {"until": search.first_id(clock.real()).hex, "after": "", "parts": [0], "rows": 0, "scopes": []}
+    if "sheets" not in cursor:
+        cursor = {"until": search.first_id(clock.real()).hex, "after": "", "sheets": [[]], "rows": 0, "scopes": []}
         total = rows.filter(pk__lt=UUID(cursor["until"])).count()
     else:
         total = None
@@ -115,14 +114,18 @@ def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.S
     if cursor["after"]:
         rows = rows.filter(pk__gt=UUID(cursor["after"]))
     found = list(rows.order_by("pk")[:ROWS])
+    writer = _write_csv if as_ == "csv" else _write_xlsx
+    if found or not cursor["rows"]:
+        cursor["sheets"] = writer(folder, cursor, [_cells(payment) for payment in found])
     if found:
-        writer = _write_csv if as_ == "csv" else _write_xlsx
-        cursor["parts"] = writer(folder, cursor, [_cells(payment) for payment in found])
         cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
     done = int(cursor["rows"])
     if len(found) == ROWS:
         return work.Slice(done=done, cursor=cursor, total=total)
-    name = _finish_csv(folder, cursor) if as_ == "csv" else _finish_xlsx(folder, cursor, alive)
+    if as_ == "csv":
+        name = folder.joined(cursor["sheets"][0], CSV_NAME, alive)
+    else:
+        name = _finish_xlsx(folder, cursor["sheets"], alive)
     return work.Slice(done=done, cursor=cursor, total=done, finished=True, file=name)
 
 
@@ -138,45 +141,27 @@ def _meant(row: BackgroundWork) -> tuple[rights.Scope, QuerySet[Payment]]:
     return scope, Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
 
 
-def append(path: Path, length: int, written: bytes) -> int:
-    """Append to ``path`` after ``length`` bytes, whatever a dead worker wrote behind them; the new length."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "r+b") as file:
-        file.truncate(length)
-        file.seek(length)
-        file.write(written)
-        file.flush()
-        os.fsync(file.fileno())
-        return file.tell()
-
-
 # --- CSV ----------------------------------------------------------------------------------------------------------
 
 CSV_NAME: Final = "payments.csv"
 
 
-def _write_csv(folder: Path, cursor: Mapping[str, Any], rows: Sequence[Sequence[Cell]]) -> list[int]:
+def _write_csv(folder: Folder, cursor: Mapping[str, Any], rows: Sequence[Sequence[Cell]]) -> list[list[Part]]:
+    (parts,) = cursor["sheets"]
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\r\n")
-    length = int(cursor["parts"][0])
-    if length == 0:
+    if not parts:
         # Spreadsheets take a file without the mark for one in their own alphabet.
         lines.write("\ufeff")
         writer.writerow([name for name, _ in COLUMNS])
     writer.writerows([safe_cell(cell) for cell in row] for row in rows)
-    return [append(folder / CSV_NAME, length, lines.getvalue().encode())]
+    return [folder.append(parts, CSV_NAME, lines.getvalue().encode())]
 
 
 def safe_cell(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:.2f}" if isinstance(cell, Decimal) else safe(cell)
-
-
-def _finish_csv(folder: Path, cursor: Mapping[str, Any]) -> str:
-    if not cursor["rows"]:
-        _write_csv(folder, cursor, [])
-    return CSV_NAME
 
 
 # --- XLSX ---------------------------------------------------------------------------------------------------------
@@ -193,22 +178,23 @@ _CONTROL: Final = {
 """Characters that XML cannot hold."""
 
 
-def _write_xlsx(folder: Path, cursor: Mapping[str, Any], rows: Sequence[Sequence[Cell]]) -> list[int]:
-    """Rows as XML, compressed slice by slice: sheet files of gzip members, which can be cut and appended to."""
-    lengths = [int(length) for length in cursor["parts"]]
+def _write_xlsx(folder: Folder, cursor: Mapping[str, Any], rows: Sequence[Sequence[Cell]]) -> list[list[Part]]:
+    """Rows as XML, compressed slice by slice: sheets of gzip members, which can be appended to one another."""
+    sheets: list[list[Part]] = list(cursor["sheets"])
     written, per_sheet = int(cursor["rows"]), SHEET_ROWS - 1
-    while rows:
+    while True:
         sheet = written // per_sheet
         room = per_sheet - written % per_sheet
         now, rows = rows[:room], rows[room:]
-        if sheet == len(lengths):
-            lengths.append(0)
+        if sheet == len(sheets):
+            sheets.append([])
         text = "".join(_row(cells) for cells in now)
-        if written % per_sheet == 0:
+        if not sheets[sheet]:
             text = _HEAD + _row([name for name, _ in COLUMNS]) + text
-        lengths[sheet] = append(folder / f"sheet{sheet + 1}.gz", lengths[sheet], gzip.compress(text.encode(), 1))
+        sheets[sheet] = folder.append(sheets[sheet], f"sheet{sheet + 1}.gz", gzip.compress(text.encode(), 1))
         written += len(now)
-    return lengths
+        if not rows:
+            return sheets
 
 
 def _row(cells: Iterable[Cell]) -> str:
@@ -224,29 +210,22 @@ def _xlsx_cell(cell: Cell) -> str:
     return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
 
 
-def _finish_xlsx(folder: Path, cursor: Mapping[str, Any], alive: Callable[[], None]) -> str:
-    """Put the sheets into one workbook. Written anew each time, and named only when it is whole."""
-    if not cursor["rows"]:
-        text = _HEAD + _row([name for name, _ in COLUMNS])
-        cursor["parts"][0] = append(folder / "sheet1.gz", 0, gzip.compress(text.encode(), 1))
-    sheets = len(cursor["parts"])
-    unfinished = folder / f"{XLSX_NAME}.new"
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
-        for name, text in _parts(sheets):
+def _finish_xlsx(folder: Folder, sheets: Sequence[Sequence[Part]], alive: Callable[[], None]) -> str:
+    """Put the sheets into one workbook."""
+    whole = folder.own(XLSX_NAME)
+    with zipfile.ZipFile(folder.path / whole, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
+        for name, text in _parts(len(sheets)):
             book.writestr(name, text)
-        for number in range(1, sheets + 1):
+        for number, parts in enumerate(sheets, start=1):
             with (
                 book.open(f"xl/worksheets/sheet{number}.xml", "w", force_zip64=True) as sheet,
-                gzip.open(folder / f"sheet{number}.gz") as rows,
+                gzip.open(folder.reading(parts)) as rows,
             ):
                 while piece := rows.read(4 * 1024 * 1024):
                     sheet.write(piece)
                     alive()
                 sheet.write(_FOOT.encode())
-    os.replace(unfinished, folder / XLSX_NAME)
-    for number in range(1, sheets + 1):
-        (folder / f"sheet{number}.gz").unlink(missing_ok=True)
-    return XLSX_NAME
+    return whole
 
 
 def _parts(sheets: int) -> Iterator[tuple[str, str]]:

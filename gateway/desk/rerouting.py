@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,11 +21,12 @@ from gateway import work
 from gateway.connectors.message import flat
 from gateway.connectors.routing import INTERNAL, choose, table_of
 from gateway.connectors.rules import BIN_DIGITS, Choice, Facts, Table, fits
-from gateway.desk.export import append, safe_cell
+from gateway.desk.export import safe_cell
 from gateway.models import BackgroundWork, Payment
 from gateway.payments.endings import REGISTER
 from gateway.payments.means import means_of_payment
 from gateway.vault import VaultError
+from gateway.work_files import Folder
 
 RIGHT: Final = "gateway.view_routingrule"
 PAGE: Final = 500
@@ -45,13 +45,13 @@ _READ: Final = (
 )  # fmt: skip
 
 
-def step(row: BackgroundWork, folder: Path, _alive: Any) -> work.Slice:
+def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> work.Slice:
     """One page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``: those
     of INTERNAL too; ``drafts``: as if rules that are switched off were not."""
     asked, cursor = row.parameters, dict(row.cursor)
     rows, total = _meant(asked), None
-    if not cursor:
-        cursor, total = {"at": "", "after": "", "bytes": 0, "seen": 0, "changed": 0, "moves": {}}, rows.count()
+    if "parts" not in cursor:
+        cursor, total = {"at": "", "after": "", "parts": [], "seen": 0, "changed": 0, "moves": {}}, rows.count()
     if cursor["at"]:
         at, after = datetime.fromisoformat(cursor["at"]), UUID(cursor["after"])
         rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=after))
@@ -59,7 +59,7 @@ def step(row: BackgroundWork, folder: Path, _alive: Any) -> work.Slice:
     table = table_of(UUID(asked["channel"]), drafts=bool(asked.get("drafts")))
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\r\n")
-    if not cursor["bytes"]:
+    if not cursor["parts"]:
         lines.write("\ufeff")
         writer.writerow(_HEADER)
     for payment in found:
@@ -68,14 +68,14 @@ def step(row: BackgroundWork, folder: Path, _alive: Any) -> work.Slice:
         _count(cursor, payment, choice, then, now)
         if now != then:
             writer.writerow([safe_cell(cell) for cell in _line(payment, choice, then, now)])
-    cursor["bytes"] = append(folder / FILE, int(cursor["bytes"]), lines.getvalue().encode())
+    cursor["parts"] = folder.append(cursor["parts"], FILE, lines.getvalue().encode())
     if found:
         cursor |= {"at": found[-1].created_at.isoformat(), "after": found[-1].id.hex}
     done = int(cursor["seen"])
     over = len(found) < PAGE
     message = f"{cursor['changed']} would go elsewhere"
     return work.Slice(done=done, cursor=cursor, total=done if over else total, finished=over, message=message,
-                      file=FILE if over else "")  # fmt: skip
+                      file=folder.joined(cursor["parts"], FILE, alive) if over else "")  # fmt: skip
 
 
 KIND: Final = work.add(

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -39,6 +38,7 @@ from gateway.risk.records import Loaded
 from gateway.risk.rules import Signals
 from gateway.risk.screening import Outcome, Verdict
 from gateway.risk.sets import RuleSet, read_set
+from gateway.work_files import Folder
 
 RIGHT: Final = "gateway.view_risktrial"
 PAYMENTS_AT_MOST: Final = 200_000
@@ -96,7 +96,7 @@ def looks_back(rules: RuleSet) -> timedelta:
     return max((counting.within for counting in rules.countings), default=timedelta(0))
 
 
-def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.Slice:
+def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> work.Slice:
     """Walk the next SLICE payments. Done twice it writes nothing twice: every row is its payment's."""
     trial = RiskTrial.objects.filter(pk=UUID(row.parameters["trial"])).select_related("merchant").first()
     if trial is None:
@@ -113,13 +113,15 @@ def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.S
         meant = meant.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=last), created_at__gte=at)
     found = list(meant.order_by("created_at", "pk")[:SLICE])
     with transaction.atomic():
+        # Nobody takes the work over before this is kept: what a worker writes that lost it is taken back.
+        alive()
         counted = _walk(trial, rules, found)
     cursor = {name: cursor[name] + counted.get(name, 0) for name in ("walked", "judged", "guard", "fault")} | {
         "after": [found[-1].created_at.isoformat(), found[-1].pk.hex] if found else cursor["after"]
     }
     if len(found) == SLICE:
         return work.Slice(done=cursor["walked"], total=total, cursor=cursor)
-    _finish(trial, rules, cursor)
+    _finish(trial, rules, cursor, alive)
     return work.Slice(
         done=cursor["walked"], total=cursor["walked"], cursor=cursor, finished=True, message="Finished: see the trial."
     )
@@ -241,10 +243,11 @@ class Lists:
         return frozenset(on)
 
 
-def _finish(trial: RiskTrial, rules: RuleSet, cursor: Mapping[str, Any]) -> None:
+def _finish(trial: RiskTrial, rules: RuleSet, cursor: Mapping[str, Any], alive: Callable[[], None]) -> None:
     trial.figures = trial_figures.of(trial, rules) | {name: cursor[name] for name in ("judged", "guard", "fault")}
     trial.finished_at = clock.real()
     with transaction.atomic():
+        alive()
         trial.save(update_fields=["figures", "finished_at"])
         RiskTrialObservation.objects.filter(trial=trial).delete()
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
+
+from django.db import transaction
 
 from gateway import wake, work
 from gateway.models import BackgroundWork, Merchant, WebhookEndpoint
 from gateway.notifications import replay
 from gateway.notifications.replay import Selection
+from gateway.work_files import Folder
 
 RIGHT: Final = "gateway.change_webhookendpoint"
 SLICE: Final = 200
@@ -48,14 +50,17 @@ def selection_of(kept: Mapping[str, Any]) -> Selection:
     )  # fmt: skip
 
 
-def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> work.Slice:
+def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> work.Slice:
     """Make the next SLICE of them due. A slice that is done twice makes the same deliveries due: each goes out once
     more, or was on its way."""
     selection = selection_of(row.parameters["selection"])
     total = row.total if row.total is not None else replay.preview(selection).events
     place = row.cursor.get("after")
     after = (datetime.fromisoformat(place[0]), UUID(place[1])) if place else None
-    done, after = replay.replay_some(selection, after, batch=SLICE)
+    with transaction.atomic():
+        # A worker that lost the work sends nothing once more.
+        alive()
+        done, after = replay.replay_some(selection, after, batch=SLICE)
     if done:
         wake.wake(WEBHOOKS)
     return work.Slice(

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.rights", "gateway.signin", "gateway.totp",
         "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
         "gateway.clock_moves",
-        "gateway.work",
+        "gateway.work", "gateway.work_files",
     ),
     (
         "gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications",

@@ -12,7 +12,8 @@ from django.test import override_settings
 
 from gateway import clock, work
 from gateway.models import AuditEntry, BackgroundWork
-from gateway.work import GivenUp, Kind, Slice
+from gateway.work import GivenUp, Kind, Slice, TakenOver
+from gateway.work_files import Folder, plain
 from tests.support.fixtures import BY
 
 pytestmark = pytest.mark.django_db
@@ -42,11 +43,12 @@ def ask(kind: Kind, **parameters: Any) -> BackgroundWork:
     return work.ask(kind, "a trial", parameters, owner=owner.pk, by=BY)
 
 
-def counting(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+def counting(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> Slice:
     """Three slices; each writes a line behind what the cursor knows."""
     done = row.done + 1
-    lines = (folder / "lines").read_text().splitlines()[: row.done] if row.done else []
-    (folder / "lines").write_text("\n".join([*lines, str(done)]))
+    file = folder.path / "lines"
+    lines = file.read_text().splitlines()[: row.done] if row.done else []
+    file.write_text("\n".join([*lines, str(done)]))
     return Slice(done=done, cursor={"done": done}, total=3, finished=done == 3, file="lines" if done == 3 else "")
 
 
@@ -71,7 +73,7 @@ def test_a_worker_that_dies_costs_its_slice_and_no_more(kind: Callable[[Any], Ki
 
     deaths = [True]
 
-    def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+    def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> Slice:
         did = counting(row, folder, alive)
         if row.done == 1 and deaths:
             deaths.pop()
@@ -95,7 +97,7 @@ def test_a_worker_that_dies_costs_its_slice_and_no_more(kind: Callable[[Any], Ki
 def test_what_was_cancelled_goes_no_further_and_leaves_no_file(kind: Callable[[Any], Kind]) -> None:
     """Brief: cancelling."""
 
-    def step(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+    def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> Slice:
         assert work.cancel(row, by=BY)
         return counting(row, folder, alive)
 
@@ -109,7 +111,7 @@ def test_what_was_cancelled_goes_no_further_and_leaves_no_file(kind: Callable[[A
 def test_a_fault_is_tried_again_a_few_times_and_what_cannot_be_done_says_why(kind: Callable[[Any], Kind]) -> None:
     """Brief: clear words."""
 
-    def broken(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+    def broken(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> Slice:
         raise OSError("disk")
 
     row = ask(kind(broken))
@@ -120,7 +122,7 @@ def test_a_fault_is_tried_again_a_few_times_and_what_cannot_be_done_says_why(kin
     assert row.state == State.FAILED
     assert "disk" not in row.message
 
-    def impossible(row: BackgroundWork, folder: Path, alive: Callable[[], None]) -> Slice:
+    def impossible(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> Slice:
         raise GivenUp("Your right was taken away.")
 
     second = ask(kind(impossible))
@@ -147,3 +149,47 @@ def test_files_are_thrown_away_after_their_time(kind: Callable[[Any], Kind], pla
     row.refresh_from_db()
     assert work.file_of(row) is None
     assert list(place.iterdir()) == []
+
+
+def test_who_lost_the_work_is_told_and_changes_nothing(kind: Callable[[Any], Kind]) -> None:
+    """Found in review: a worker that stalls beyond its lease and wakes up later."""
+    told: list[str] = []
+    first = [True]
+
+    def step(row: BackgroundWork, folder: Folder, alive: Callable[[], None]) -> Slice:
+        if first:
+            first.pop()
+            BackgroundWork.objects.update(lease_until=clock.real())
+            assert work.run(None) == 1
+            try:
+                alive()
+            except TakenOver:
+                told.append(folder.own("rows.csv"))
+                raise
+        told.append(folder.own("rows.csv"))
+        return Slice(done=1, cursor={}, total=1, finished=True, message=folder.own("rows.csv"))
+
+    row = ask(kind(step))
+    work.run(None)
+    row.refresh_from_db()
+    assert (row.state, row.done) == (State.DONE, 1)
+    assert told == [row.message, "rows-1.csv"]
+    assert row.message != "rows-1.csv"
+    assert plain(row.message) == "rows.csv"
+
+
+def test_files_of_two_attempts_at_once_are_two(tmp_path: Path) -> None:
+    """Found in review: what a late worker writes reaches nothing that is read."""
+    early, late = Folder(path=tmp_path, attempt=1), Folder(path=tmp_path, attempt=2)
+    shared = early.append(early.append([], "rows.csv", b"one,"), "rows.csv", b"two,")
+    after = late.append(shared, "rows.csv", b"three,")
+    early.append(shared, "rows.csv", b"THREE, FOUR,")
+    late_again = late.append(after, "rows.csv", b"four")
+    assert len(late_again) == 2
+    with late.reading(late_again) as file:
+        assert file.read() == b"one,two,three,four"
+    whole = late.joined(late_again, "rows.csv", lambda: None)
+    assert (tmp_path / whole).read_bytes() == b"one,two,three,four"
+    (tmp_path / after[1][0]).write_bytes(b"thr")
+    with late.reading(after) as file, pytest.raises(EOFError):
+        file.read()

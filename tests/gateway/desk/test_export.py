@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 from django.test import override_settings
 
-from gateway import work
+from gateway import clock, work
 from gateway.desk import export
 from gateway.models import BackgroundWork, Grant, Payment
 from tests.support.fixtures import BY, Shop
@@ -104,7 +104,8 @@ def test_what_a_dead_worker_wrote_behind_the_cursor_is_cut_off(shop: Shop, monke
         shop.api.pay(amount=f"{n}.00")
     row = exported(shop, "csv")
     assert row.done == 2
-    with (work.folder(row.pk) / export.CSV_NAME).open("a") as file:
+    ((name, _),) = row.cursor["sheets"][0]
+    with (work.folder(row.pk) / name).open("a") as file:
         file.write("half a li")
     work.run(None)
     work.run(None)
@@ -127,3 +128,31 @@ def test_without_the_right_the_export_ends(shop: Shop, monkeypatch: Any) -> None
     row.refresh_from_db()
     assert row.state == BackgroundWork.State.FAILED
     assert "right" in row.message
+
+
+@pytest.mark.parametrize("as_", export.FORMATS)
+@pytest.mark.parametrize(("stalled_at", "wakes_after"), [(0, 1), (0, 3), (1, 1), (1, 2), (2, 0), (2, 1)])
+def test_a_worker_that_stalls_and_wakes_late_damages_nothing(
+    shop: Shop, as_: str, stalled_at: int, wakes_after: int, monkeypatch: Any
+) -> None:
+    """Found in review: its lease lost, it wrote into the file of its successor, or threw the parts of that away."""
+    monkeypatch.setattr(export, "ROWS", 2)
+    monkeypatch.setattr(work, "TURN_S", 0.0)
+    monkeypatch.setattr(work, "RUN_S", 0.0)
+    made = [shop.api.pay(amount=f"{n}.00").id for n in range(1, 6)]
+    owner = person("clara", "clerk", shop.merchant)
+    parameters = {"format": as_, "filters": {}, "asked": {"shape": "", "value": ""}}
+    row = work.ask(export.KIND, "payments", parameters, owner=owner.pk, by=BY)
+    for _ in range(stalled_at):
+        work.run(None)
+    stalled = work._claim(set())
+    assert stalled is not None
+    BackgroundWork.objects.update(lease_until=clock.real())
+    for _ in range(wakes_after):
+        work.run(None)
+    work._turn(stalled)
+    while work.run(None):
+        pass
+    row.refresh_from_db()
+    assert row.state == BackgroundWork.State.DONE
+    assert [each["id"] for each in cells(row)] == made

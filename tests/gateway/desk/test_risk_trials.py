@@ -27,6 +27,7 @@ from gateway.models import (
     RiskTrialObservation,
     Role,
 )
+from gateway.work_files import Folder
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person
 
@@ -176,7 +177,7 @@ def test_a_slice_that_is_done_twice_counts_once(shop: Shop, boss: User, monkeypa
         shop.api.pay(amount="150.00", customer__ip="192.0.2.7", **who)
     trial = risk_trials.ask(wanted(shop, document(AMOUNT, OFTEN)), "Trial", owner=boss.pk, by=BY)
     assert trial.work is not None
-    risk_trials.step(trial.work, work.folder(trial.work.pk), lambda: None)
+    risk_trials.step(trial.work, Folder(path=work.folder(trial.work.pk), attempt=1), lambda: None)
     while BackgroundWork.objects.filter(state__in=work.TO_DO).exists():
         assert work.run() > 0
     trial.refresh_from_db()
