@@ -26,7 +26,7 @@ CARDS: Final = (("approved", "4200000000000000"), ("declined", "4000015200000008
 def simulated(row: Checkout, code: str, amount: str | None, currency: str) -> list[dict[str, Any]]:
     """The cards of brand ``code``'s sheet: outcome, network, last digits, token. None in live, or without an amount."""
     wallet = BRANDS[code].means
-    if settings.IS_LIVE or not amount or wallet not in FORMATS:
+    if settings.IS_LIVE or not amount or wallet is None or wallet not in FORMATS:
         return []
     form = FORMATS[wallet][0]
     money = Money(amount=Decimal(amount), currency=currency)

@@ -83,7 +83,7 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]
         os._exit(1)
 
 
-class Message(redis.Channel.Message):  # type: ignore[misc]
+class Message(redis.Channel.Message):  # type: ignore[misc, valid-type]
     """A task off the broker whose failed acknowledgement makes the worker connect anew: with the old connection goes
     the slot that it took, and the task is delivered again, as after any loss of the broker."""
 

@@ -14,7 +14,7 @@ from gateway.due import Timer
 from gateway.models import CardTestingCount, Merchant, RequestLog, RiskObservation, ThrottleWindow
 from gateway.payments import idempotency, recovery, resume
 from gateway.risk.rules import MAX_WINDOW
-from gateway.threeds import server
+from gateway.threeds import authentications
 from gateway.wallets import channels
 
 _CARD_TESTING_KEPT: Final = timedelta(hours=2)
@@ -82,7 +82,7 @@ TIMERS: Final = (
     Timer(name="recovery", run=_recover, about="Ask the acquirer about payments without an answer."),
     Timer(name="shopper deadlines", run=_expire, next_at=resume.next_deadline,
           about="End payments whose shopper never came back, on the word of whoever they were sent to."),
-    Timer(name="authentications", run=_authenticate, next_at=server.next_due,
+    Timer(name="authentications", run=_authenticate, next_at=authentications.next_due,
           about="Decoupled 3-D Secure answers, and authentications alone that ran out of time."),
     Timer(name="throttle windows", run=_throttle_windows, every_s=SWEEP_S, about="Forget counters of past windows."),
     Timer(name="request log", run=_request_log, every_s=SWEEP_S,

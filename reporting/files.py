@@ -263,7 +263,7 @@ def piece_of(file: SettlementFile, number: int) -> FilePiece | None:
 
 def bytes_of(piece: FilePiece | None) -> bytes:
     """Asks no database."""
-    return unseal(piece.sealed, piece.id) if piece is not None else b""
+    return unseal(bytes(piece.sealed), piece.id) if piece is not None else b""
 
 
 def forget_content(file: SettlementFile) -> None:

@@ -21,7 +21,7 @@ from gateway.models import Payment
 from gateway.payments import capability
 from gateway.payments.request import PaymentRequest
 from gateway.payments.values import merged
-from gateway.threeds import server
+from gateway.threeds import authentications, server
 from gateway.threeds.outcome import Proceed, Rejected, Waiting
 
 
@@ -80,7 +80,7 @@ def step_of(ident: UUID, waiting: Waiting) -> Redirect | None:
     step = capability.step_of(ident)
     if waiting.step != "method":
         return step
-    data = (("threeDSMethodData", server.method_data(waiting.authentication)),)
+    data = (("threeDSMethodData", authentications.method_data(waiting.authentication)),)
     page = Precondition(
         origin="iframe#hidden", url=f"{settings.GATEWAY_BASE_URL}/shopper/method", method="POST", parameters=data
     )

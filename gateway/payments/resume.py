@@ -35,7 +35,7 @@ from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.payments.values import merged
 from gateway.rows import execute
-from gateway.threeds import server
+from gateway.threeds import authentications, server
 from gateway.threeds.outcome import Outcome, Proceed, Rejected
 from gateway.vault import VaultError, vault
 
@@ -120,7 +120,7 @@ def confirm_due(*, limit: int = AT_ONCE, now: datetime | None = None, merchant: 
     """Decoupled authentications whose cardholder has answered, and authentications alone that ran out of time; how
     many have their result now. ``merchant``: of this one alone."""
     ended = 0
-    for row in server.due(now or clock.real(), limit, merchant):
+    for row in authentications.due(now or clock.real(), limit, merchant):
         try:
             outcome = server.decoupled_answered(row.id) if row.step == Step.DECOUPLED else server.timed_out(row.id)
             if row.payment is not None:
@@ -193,7 +193,7 @@ def claim(limit: int, now: datetime, merchant: Merchant | None = None) -> list[P
 def _expire(payment: Payment) -> bool:
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
         # Our own 3DS server is the evidence: it closes what is open, and never reported an authentication.
-        row = server.of_payment(payment.id)
+        row = authentications.of_payment(payment.id)
         if row is None:
             return refused(payment, NOT_AUTHENTICATED, None).status == Status.DECLINED
         return take_on(payment, server.timed_out(row.id), None).status != Status.PENDING

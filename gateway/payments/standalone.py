@@ -20,7 +20,7 @@ from gateway.payments.phases import step_of
 from gateway.payments.refusal import Refused, brand_of, refuse_currency
 from gateway.payments.values import merged
 from gateway.secret import Secret
-from gateway.threeds import server
+from gateway.threeds import authentications, server
 from gateway.threeds.networks import network_of
 from gateway.threeds.outcome import Waiting
 
@@ -71,7 +71,7 @@ def authenticate_alone(
 
 def find(ident: UUID | None, merchant: Merchant, channel: Channel | None) -> Authentication | None:
     """An authentication of this merchant (and channel); None for everybody else's."""
-    row = server.alone(ident) if ident is not None else None
+    row = authentications.alone(ident) if ident is not None else None
     if row is None or row.merchant_id != merchant.pk or (channel is not None and row.channel_id != channel.pk):
         return None
     return row
@@ -85,8 +85,8 @@ def authentication_object(row: Authentication) -> dict[str, Any]:
     """The authentication without the envelope. The proof is told here, and only here."""
     code = code_of(row)
     facts = row.answer["card"]
-    told: dict[str, Any] = server.facts_of(row)
-    proof = server.proof_of(row).get("threeDSecure.verificationId", "")
+    told: dict[str, Any] = authentications.facts_of(row)
+    proof = authentications.proof_of(row).get("threeDSecure.verificationId", "")
     if proof and results.is_approved(code):
         told["verificationId"] = proof
     body: dict[str, Any] = {
@@ -102,7 +102,7 @@ def authentication_object(row: Authentication) -> dict[str, Any]:
     body = merged(body, {"threeDSecure": told} if told else {})
     if "brandResult" in row.answer:
         body["brandResult"] = row.answer["brandResult"]
-    outcome = server.outcome_of(row)
+    outcome = authentications.outcome_of(row)
     if isinstance(outcome, Waiting) and (redirect := step_of(row.id, outcome)) is not None:
         body["redirect"] = redirect.as_json()
     if row.test_mode:

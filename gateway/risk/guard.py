@@ -46,7 +46,7 @@ FAILURES: Final = frozenset({Family.REJECTED_BANK, Family.REJECTED_BLACKLIST, Fa
 """Declines that say something about the card. Others (an acquirer that is down, a soft decline, a missing
 authentication, our own rules) say nothing, and an outage must not lock shoppers out."""
 
-# One question for each key, in scalars: with arrays the planner hopes for a better plan at every payment, and plans anew.
+# One question for each key, in scalars: with arrays the planner hopes for a better plan each time, and plans anew.
 _LOOK: Final = """
 SELECT coalesce(sum(failed - passed), 0) FROM gateway_cardtestingcount
 WHERE merchant_id = %s::uuid AND kind = %s::varchar AND key = %s::bytea AND bucket > %s::bigint

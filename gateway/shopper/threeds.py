@@ -26,7 +26,7 @@ from gateway.models import Authentication, Payment, Step
 from gateway.payments import capability, resume
 from gateway.shopper.views import UNSAFE, payment_of, to_the_merchant, trace_of
 from gateway.shopper.words import spoken
-from gateway.threeds import acs, server
+from gateway.threeds import acs, authentications, server
 from gateway.threeds.messages import Message
 from gateway.threeds.networks import BY_KEY
 from gateway.threeds.outcome import Outcome
@@ -95,9 +95,9 @@ def _visit(request: HttpRequest, target: str) -> Visit | None:
         raise Http404
     payment = resume.find(ident, token)
     if payment is not None:
-        row = server.of_payment(payment.id)
+        row = authentications.of_payment(payment.id)
         return Visit(row=row, payment=payment, token=token) if row is not None else None
-    alone = server.alone(ident)
+    alone = authentications.alone(ident)
     if alone is None:
         raise Http404
     return Visit(row=alone, payment=None, token=token)
@@ -176,7 +176,7 @@ def _ended(request: HttpRequest, visit: Visit) -> HttpResponse:
     """It is over. A payment that is still waiting is taken on first: whoever authenticated may have left in between."""
     payment = visit.payment
     if payment is not None:
-        payment = resume.take_on(payment, server.outcome_of(visit.row), trace_of(request, payment))
+        payment = resume.take_on(payment, authentications.outcome_of(visit.row), trace_of(request, payment))
     if request.GET.get("embedded") == "true":
         ident = payment.id if payment is not None else visit.row.id
         return _framed(render(request, "shopper/done.html", {"ident": ident.hex} | _words(request, visit)))

@@ -1,14 +1,13 @@
 """The 3DS server: it begins authentications, takes them on by what the shopper or the bank does, and keeps them.
 
-Every step is a change of one Authentication row; what it means for the asker is read off the row (``outcome_of``). The
-directory is asked with no transaction open; two that come at once are told apart by the row's step.
+Every step is a change of one Authentication row; what it means for the asker is read off the row
+(gateway.threeds.authentications). The directory is asked with no transaction open; two that come at once are told
+apart by the row's step.
 Source: Part B, 3D Secure; decisions, section 5; rulings D31 to D35.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,24 +15,23 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
 
 from gateway import clock, identifiers, results
 from gateway.catalogue.conditions.situation import merchant_initiated
 from gateway.catalogue.rules import Sent
 from gateway.masking import mask_pan
-from gateway.models import Authentication, Channel, Merchant, Payment, Status, Step, ThreeDSecureConfiguration
+from gateway.models import Authentication, Channel, Merchant, Step, ThreeDSecureConfiguration
 from gateway.money import Money
 from gateway.secret import Secret
 from gateway.threeds import acs, messages
+from gateway.threeds.authentications import outcome_of
 from gateway.threeds.directory import Unreachable, directory_of
 from gateway.threeds.messages import Ask, Message
 from gateway.threeds.networks import VERSION, eci_of, network_of
-from gateway.threeds.outcome import Outcome, Proceed, Rejected, Waiting
+from gateway.threeds.outcome import Outcome
 from gateway.threeds.verdicts import CANCELLED, TIMED_OUT, Lack, Policy, Then, Verdict, declines, lacking, verdict
 from gateway.vault import vault
 
-"""Test mode → the code of an authentication alone whose challenge was passed (D18)."""
 DECOUPLED_TIME: Final = timedelta(hours=1)
 _AGAIN: Final = frozenset({Step.METHOD, Step.ASKING, Step.CHALLENGE, Step.DECOUPLED})
 
@@ -125,23 +123,6 @@ def method_done(ident: UUID, *, completed: bool) -> Outcome:
     return outcome_of(row)
 
 
-def alone(ident: UUID) -> Authentication | None:
-    """An authentication alone, by its id."""
-    rows = Authentication.objects.select_related("merchant", "channel")
-    return rows.filter(pk=ident, payment__isnull=True).first()
-
-
-def method_data(ident: UUID) -> str:
-    """threeDSMethodData: what the issuer's method page is posted, base64url."""
-    text = json.dumps({"threeDSServerTransID": str(ident)}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def of_payment(payment: UUID) -> Authentication | None:
-    """A payment's authentication."""
-    return Authentication.objects.select_related("merchant", "channel").filter(payment=payment).first()
-
-
 def challenged(ident: UUID, creq: Message) -> tuple[Message, Outcome]:
     """One move of the shopper in the challenge: the bank's CRes and what it came to. One that has ended stays so."""
     with transaction.atomic():
@@ -169,36 +150,6 @@ def decoupled_answered(ident: UUID) -> Outcome:
     return outcome_of(row)
 
 
-def due(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
-    """Decoupled authentications that the cardholder has answered by now, and those past their deadline that no waiting
-    payment looks after.
-
-    ``now`` is real time; the rows' times are their merchants'. A payment's deadline is looked after with the payment.
-    ``merchant``: of this one alone.
-    """
-    there = ExpressionWrapper(
-        Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
-    )
-    answered = Q(step=Step.DECOUPLED, due_at__lte=there, deadline__gt=there)
-    # A worker may have died between keeping the authentication and suspending its payment: recovery ended that one.
-    over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
-    late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
-    rows = Authentication.objects.exclude(step=Step.DONE).filter(answered | late)
-    if merchant is not None:
-        rows = rows.filter(merchant=merchant)
-    return list(rows.select_related("merchant").order_by("deadline")[:limit])
-
-
-def next_due(merchant: Merchant) -> datetime | None:
-    """When the next of this merchant's open authentications is due, by the merchant's clock."""
-    rows = Authentication.objects.exclude(step=Step.DONE).filter(merchant=merchant)
-    answered = Q(step=Step.DECOUPLED, due_at__lt=F("deadline"))
-    found = rows.aggregate(
-        answer=Min("due_at", filter=answered), late=Min("deadline", filter=Q(payment__isnull=True))
-    )  # fmt: skip
-    return min((moment for moment in found.values() if moment is not None), default=None)
-
-
 def timed_out(ident: UUID) -> Outcome:
     """The deadline has passed: an open authentication ends with the code for it."""
     with transaction.atomic():
@@ -208,50 +159,6 @@ def timed_out(ident: UUID) -> Outcome:
             row.code = TIMED_OUT
             row.save()
     return outcome_of(row)
-
-
-def outcome_of(row: Authentication) -> Outcome:
-    """What the authentication has come to."""
-    told = facts_of(row)
-    facts = {"threeDSecure": told} if told else {}
-    if row.step != Step.DONE:
-        assert row.deadline is not None
-        shopper = row.device_channel != messages.REQUESTOR
-        return Waiting(authentication=row.id, step=row.step, deadline=row.deadline, shopper=shopper, facts=facts)
-    if row.code:
-        return Rejected(code=row.code, facts=facts)
-    return Proceed(proof=proof_of(row), facts=facts)
-
-
-def proof_of(row: Authentication) -> dict[str, str]:
-    """The proof as parameters that go onwards; empty where nothing was asked."""
-    sealed = row.proof_sealed
-    values = {
-        "eci": row.eci,
-        "verificationId": vault().open(sealed, row.id).reveal() if sealed is not None else "",
-        "dsTransactionId": row.ds_transaction,
-        "acsTransactionId": row.acs_transaction,
-        "version": row.version if row.ds_transaction else "",
-        "authenticationStatus": row.trans_status if row.trans_status in ("Y", "A", "U") else "",
-        "transactionStatusReason": row.trans_status_reason,
-    }
-    return {f"threeDSecure.{name}": value for name, value in values.items() if value}
-
-
-def facts_of(row: Authentication) -> dict[str, Any]:
-    """What an answer tells of the authentication: never the proof's value."""
-    status = row.trans_status if row.step == Step.DONE else {"challenge": "C", "decoupled": "D"}.get(row.step, "")
-    facts = {
-        "flow": row.flow,
-        "version": row.version,
-        "authenticationStatus": status,
-        "transactionStatusReason": row.trans_status_reason,
-        "eci": row.eci,
-        "dsTransactionId": row.ds_transaction,
-        "acsTransactionId": row.acs_transaction,
-        "threeDSServerTransactionId": str(row.id) if row.version else "",
-    }
-    return {name: value for name, value in facts.items() if value}
 
 
 def _new(asked: Begin, configuration: ThreeDSecureConfiguration) -> Authentication:

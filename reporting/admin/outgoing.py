@@ -25,6 +25,7 @@ from gateway.rights import Place
 from gateway.secret import Secret
 from reporting import days, deliveries
 from reporting.outgoing import Delivery, ReconciliationFile, SftpTarget
+from reporting.sftp import Unreachable
 
 NEWEST_FIRST: Final = paging.Order(columns=(("day", date), ("id", UUID)), newest_first=True)
 MERCHANTS_AT_MOST: Final = 50
@@ -167,7 +168,7 @@ class ReconciliationFileAdmin(ReadOnly):
             try:
                 deliveries.try_out(target)
                 messages.success(request, _("Logged in; the folder is there."))
-            except deliveries.Unreachable as fault:
+            except Unreachable as fault:
                 messages.error(request, _("It does not work: %s.") % fault)
         elif verb in ("off", "on"):
             changed = SftpTarget.objects.filter(pk=target.pk, active=verb == "off").update(active=verb == "on")

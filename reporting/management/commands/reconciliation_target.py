@@ -14,6 +14,7 @@ from gateway.models import Merchant
 from gateway.secret import Secret
 from reporting import deliveries
 from reporting.outgoing import SftpTarget
+from reporting.sftp import Unreachable
 
 
 class Command(BaseCommand):
@@ -43,7 +44,7 @@ class Command(BaseCommand):
             raise CommandError("Nothing is set up: give --host, --user and --host-key.")
         try:
             deliveries.try_out(target)
-        except deliveries.Unreachable as fault:
+        except Unreachable as fault:
             raise CommandError(f"{target}: {fault}.") from None
         self.stdout.write(f"{target}: logged in, the folder is there.")
 

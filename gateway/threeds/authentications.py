@@ -1,0 +1,110 @@
+"""Authentications as they are kept: found, due, and what they mean for whoever asked.
+
+Source: Part B, 3D Secure; decisions, section 5; rulings D31 to D35.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
+
+from gateway.models import Authentication, Merchant, Payment, Status, Step
+from gateway.threeds import messages
+from gateway.threeds.outcome import Outcome, Proceed, Rejected, Waiting
+from gateway.vault import vault
+
+
+def alone(ident: UUID) -> Authentication | None:
+    """An authentication alone, by its id."""
+    rows = Authentication.objects.select_related("merchant", "channel")
+    return rows.filter(pk=ident, payment__isnull=True).first()
+
+
+def of_payment(payment: UUID) -> Authentication | None:
+    """A payment's authentication."""
+    return Authentication.objects.select_related("merchant", "channel").filter(payment=payment).first()
+
+
+def due(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
+    """Decoupled authentications that the cardholder has answered by now, and those past their deadline that no waiting
+    payment looks after.
+
+    ``now`` is real time; the rows' times are their merchants'. A payment's deadline is looked after with the payment.
+    ``merchant``: of this one alone.
+    """
+    there = ExpressionWrapper(
+        Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
+    )
+    answered = Q(step=Step.DECOUPLED, due_at__lte=there, deadline__gt=there)
+    # A worker may have died between keeping the authentication and suspending its payment: recovery ended that one.
+    over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
+    late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
+    rows = Authentication.objects.exclude(step=Step.DONE).filter(answered | late)
+    if merchant is not None:
+        rows = rows.filter(merchant=merchant)
+    return list(rows.select_related("merchant").order_by("deadline")[:limit])
+
+
+def next_due(merchant: Merchant) -> datetime | None:
+    """When the next of this merchant's open authentications is due, by the merchant's clock."""
+    rows = Authentication.objects.exclude(step=Step.DONE).filter(merchant=merchant)
+    answered = Q(step=Step.DECOUPLED, due_at__lt=F("deadline"))
+    found = rows.aggregate(
+        answer=Min("due_at", filter=answered), late=Min("deadline", filter=Q(payment__isnull=True))
+    )  # fmt: skip
+    return min((moment for moment in found.values() if moment is not None), default=None)
+
+
+def method_data(ident: UUID) -> str:
+    """threeDSMethodData: what the issuer's method page is posted, base64url."""
+    text = json.dumps({"threeDSServerTransID": str(ident)}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def outcome_of(row: Authentication) -> Outcome:
+    """What the authentication has come to."""
+    told = facts_of(row)
+    facts = {"threeDSecure": told} if told else {}
+    if row.step != Step.DONE:
+        assert row.deadline is not None
+        shopper = row.device_channel != messages.REQUESTOR
+        return Waiting(authentication=row.id, step=row.step, deadline=row.deadline, shopper=shopper, facts=facts)
+    if row.code:
+        return Rejected(code=row.code, facts=facts)
+    return Proceed(proof=proof_of(row), facts=facts)
+
+
+def proof_of(row: Authentication) -> dict[str, str]:
+    """The proof as parameters that go onwards; empty where nothing was asked."""
+    sealed = row.proof_sealed
+    values = {
+        "eci": row.eci,
+        "verificationId": vault().open(sealed, row.id).reveal() if sealed is not None else "",
+        "dsTransactionId": row.ds_transaction,
+        "acsTransactionId": row.acs_transaction,
+        "version": row.version if row.ds_transaction else "",
+        "authenticationStatus": row.trans_status if row.trans_status in ("Y", "A", "U") else "",
+        "transactionStatusReason": row.trans_status_reason,
+    }
+    return {f"threeDSecure.{name}": value for name, value in values.items() if value}
+
+
+def facts_of(row: Authentication) -> dict[str, Any]:
+    """What an answer tells of the authentication: never the proof's value."""
+    status = row.trans_status if row.step == Step.DONE else {"challenge": "C", "decoupled": "D"}.get(row.step, "")
+    facts = {
+        "flow": row.flow,
+        "version": row.version,
+        "authenticationStatus": status,
+        "transactionStatusReason": row.trans_status_reason,
+        "eci": row.eci,
+        "dsTransactionId": row.ds_transaction,
+        "acsTransactionId": row.acs_transaction,
+        "threeDSServerTransactionId": str(row.id) if row.version else "",
+    }
+    return {name: value for name, value in facts.items() if value}
