@@ -35,7 +35,7 @@ from gateway.admin.kit import OfMerchant
 from gateway.configuration.acquirers import forget_after_commit, keep_places, read_secrets, set_secrets
 from gateway.connectors.port import Connector, Setting
 from gateway.connectors.routing import acquirers
-from gateway.models import AcquirerAccount
+from gateway.models import AcquirerAccount, Merchant
 
 SETTING, SECRET = "setting_", "secret_"
 _WORDS: Final = re.compile(r"[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+")
@@ -95,6 +95,9 @@ class AcquirerForm(forms.ModelForm):
             keep_places(self.at, own, document["settings"], "settings", faults)
         self._tell(faults)
         channel, merchant = found.get("channel"), found.get("acquirer_merchant_id")
+        if own._state.adding and channel is not None:
+            # Whoever adds one of this merchant's at the same moment, here or by a document, waits for this one.
+            Merchant.objects.select_for_update(no_key=True).only("id").get(pk=channel.merchant_id)
         there = AcquirerAccount.objects.filter(channel=channel, connector=self.at.name, acquirer_merchant_id=merchant)
         if own._state.adding and channel is not None and there.exists():
             self.add_error("acquirer_merchant_id", _("There is such an account already; change that one."))

@@ -150,7 +150,7 @@ def _shape(value: Any, path: str, faults: d.Faults) -> Any:
 
 
 def _rows(target: Target) -> dict[tuple[str, str], AcquirerAccount]:
-    rows = AcquirerAccount.objects.filter(channel=target.channel_there).order_by("-id")
+    rows = AcquirerAccount.objects.filter(channel=target.channel_there)
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 

@@ -85,8 +85,7 @@ def opened_secrets(row: AcquirerAccount) -> dict[str, Secret]:
 
 def _read(connector: Connector, channel: UUID, merchant: str) -> Account:
     rows = AcquirerAccount.objects.filter(channel=channel, connector=connector.name, acquirer_merchant_id=merchant)
-    # One that takes new payments goes before one that was switched off; follow-ups reach both.
-    row = rows.order_by("-active", "id").first()
+    row = rows.first()
     if row is None:
         return Account(merchant=merchant, channel=channel)
     settings = {one.name: one.default for one in connector.settings if one.default and not one.secret}

@@ -184,6 +184,12 @@ class AcquirerAccount(models.Model):
 
     class Meta:
         ordering = ["channel_id", "id"]
+        constraints = [
+            # Payments name their account by these.
+            models.UniqueConstraint(
+                fields=["channel", "connector", "acquirer_merchant_id"], name="acquirer_account_once"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name or f"{self.connector} {self.acquirer_merchant_id}"

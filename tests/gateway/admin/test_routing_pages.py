@@ -6,12 +6,15 @@ Source: issue 9 (routing; health and statistics per connector); docs/routing.md.
 from __future__ import annotations
 
 import csv
+import importlib
 import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.cache import cache
+from django.db import IntegrityError, connection, transaction
 from django.test import Client, override_settings
 
 from gateway import clock, work
@@ -34,6 +37,7 @@ from tests.support.acquirers import Acquirer, account, known
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
 ACCOUNTS, RULES = "/admin/gateway/acquireraccount/", "/admin/gateway/routingrule/"
@@ -119,6 +123,39 @@ def test_an_account_is_made_and_its_secret_is_sealed_and_never_shown(
     assert cards.requests[-1].account.secrets["key"].reveal() == "sk_other"
     # The last form's, as everything of a form is.
     assert cards.requests[-1].account.settings["host"] == "a.example"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_add_the_same_account_at_once_one_is_told_that_it_is_there(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Review of issue 9, 11: payments name their account by channel, connector and id; twins would share one name."""
+    known(monkeypatch, Acquirer("cards", settings=(HOST, KEY)))
+    both = [signed_in(person(name, Role.PSP, Psp.objects.get())) for name in ("one", "two")]
+    answers = at_once(
+        *[lambda by=by: by.post(f"{ACCOUNTS}add/?connector=cards", form(committed)) for by in both]
+    )  # fmt: skip
+    assert sorted(answer.status_code for answer in answers) == [200, 302]
+    [told] = [answer.content.decode() for answer in answers if answer.status_code == 200]
+    assert "There is such an account already; change that one." in told
+    assert AcquirerAccount.objects.count() == 1
+
+
+def test_the_database_keeps_no_twin_and_twins_of_before_stop_the_migration_with_words(shop: Shop) -> None:
+    """Review of issue 9, 11."""
+    first = account(shop.channel, "stub", "M-1")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        account(shop.channel, "stub", "M-1")
+    refuse_twins = importlib.import_module("gateway.migrations.0025_accounts_once").refuse_twins
+    refuse_twins(apps, None)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("ALTER TABLE gateway_acquireraccount DROP CONSTRAINT acquirer_account_once")
+    twin = account(shop.channel, "stub", "M-1", active=False)
+    with pytest.raises(RuntimeError, match="exist more than once") as raised:
+        refuse_twins(apps, None)
+    assert f"payments are sent to {first.pk}, never to {twin.pk}" in str(raised.value)
+    assert "Nothing was changed." in str(raised.value)
 
 
 def test_an_account_stays_where_its_undecided_payments_are(staff: Client, shop: Shop, cards: Acquirer) -> None:

@@ -13,7 +13,7 @@ from tests.support.stub import StubProcess, account_at_stub
 def test_external_without_an_acquirer_account_is_refused_and_makes_no_payment(shop: Shop) -> None:
     """Part A, What the service does, 5."""
     account_at_stub(shop.channel, active=False)
-    account_at_stub(shop.channel, currencies=["USD"])
+    account_at_stub(shop.channel, acquirer_merchant_id="M-2", currencies=["USD"])
     answer = shop.api.pay(testMode="EXTERNAL")
     assert (answer.status, answer.code) == (400, "600.200.700")
     assert not Payment.objects.exists()
