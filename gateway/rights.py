@@ -8,7 +8,7 @@ everywhere. Source: Part A, Authentication, 2; docs/decisions/0024.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -329,13 +329,18 @@ def forget(user: Any) -> None:
         del user._holder
 
 
-def four_eyes_above(user: Any, right: str, row: models.Model | Place) -> Decimal | None:
-    """The amount above which ``user`` needs a second person for ``right`` on ``row``; None: no limit.
+LIMITS: Final = ("four_eyes_above", "four_eyes_day")
+"""Columns of a grant that say above what a second person is needed."""
+
+
+def limits(user: Any, right: str, row: models.Model | Place) -> tuple[Decimal | None, Decimal | None]:
+    """The amounts above which ``user`` needs a second person for ``right`` on ``row``, in the order of LIMITS; None:
+    no limit.
 
     Of several grants that reach the row, the most generous counts. Raises LookupError where none gives the right.
     """
     if user.is_superuser:
-        return None
+        return None, None
     place = row if isinstance(row, Place) else place_of(row)
     reaching = [
         grant for grant in _holder(user).grants
@@ -343,8 +348,13 @@ def four_eyes_above(user: Any, right: str, row: models.Model | Place) -> Decimal
     ]  # fmt: skip
     if not reaching:
         raise LookupError(f"{user} has no right {right} there")
-    limits = [grant.four_eyes_above for grant in reaching]
-    return None if None in limits else max(limit for limit in limits if limit is not None)
+    one, day = (_most_generous(reaching, name) for name in LIMITS)
+    return one, day
+
+
+def _most_generous(grants: Sequence[Grant], name: str) -> Decimal | None:
+    found: list[Decimal | None] = [getattr(grant, name) for grant in grants]
+    return None if None in found else max((limit for limit in found if limit is not None), default=Decimal(0))
 
 
 # --- granting -------------------------------------------------------------------------------------------------------
@@ -371,33 +381,41 @@ def _above(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
 
 
 def may_grant(giver: Any, grant: Grant) -> bool:
-    """Whether ``giver`` has every right of the grant's role on all that the grant reaches. Its limit is another
-    question: :func:`most_to_grant`."""
+    """Whether ``giver`` has every right of the grant's role on all that the grant reaches. Its limits are another
+    question: :func:`too_much`."""
     if giver.is_superuser:
         return True
     line = _line(grant)
     return all(_above(giver, right, line) for right in OF_ROLE[Role(grant.role)])
 
 
-def most_to_grant(giver: Any, grant: Grant) -> Decimal | None:
-    """The highest limit that ``giver`` may put into ``grant``: their own one there; None: any, or none at all."""
+def most_to_grant(giver: Any, grant: Grant, name: str) -> Decimal | None:
+    """The highest limit ``name`` of LIMITS that ``giver`` may put into ``grant``: their own one there; None: any, or
+    none at all."""
     if giver.is_superuser:
         return None
     line, most = _line(grant), []
     for right in MONEY:
         if right in OF_ROLE[Role(grant.role)]:
-            limits = [above.four_eyes_above for above in _above(giver, right, line)]
-            if None not in limits:
-                most.append(max((limit for limit in limits if limit is not None), default=Decimal(0)))
+            limit = _most_generous(_above(giver, right, line), name)
+            if limit is not None:
+                most.append(limit)
     return min(most) if most else None
 
 
+def too_much(giver: Any, grant: Grant) -> dict[str, Decimal]:
+    """The limits of ``grant`` that are above the giver's own there, and what may stand instead."""
+    found = {}
+    for name in LIMITS:
+        most, given = most_to_grant(giver, grant, name), getattr(grant, name)
+        if most is not None and (given is None or given > most):
+            found[name] = most
+    return found
+
+
 def could_grant(giver: Any, grant: Grant) -> bool:
-    """Whether ``giver`` could have given this grant as it stands, limit and all."""
-    if not may_grant(giver, grant):
-        return False
-    most = most_to_grant(giver, grant)
-    return most is None or (grant.four_eyes_above is not None and grant.four_eyes_above <= most)
+    """Whether ``giver`` could have given this grant as it stands, limits and all."""
+    return may_grant(giver, grant) and not too_much(giver, grant)
 
 
 class ByGrant(ModelBackend):

@@ -5,7 +5,6 @@ What is over the user's limit becomes a request for approval. Source: design, J4
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any, Final
 
 from django.contrib import messages
@@ -19,8 +18,9 @@ from django.utils.translation import gettext as _
 from gateway import results, rights
 from gateway.admin.kit import actor
 from gateway.advice import advice
-from gateway.desk import approvals, by_hand
-from gateway.desk.by_hand import Clerk, NotPossible, Order, OverLimit
+from gateway.desk import approvals, by_hand, limits
+from gateway.desk.by_hand import NotPossible, Order
+from gateway.desk.limits import Clerk, OverLimit, Used
 from gateway.desk.story import nodes_of, sums_of
 from gateway.models import Approval, Payment, Status
 from gateway.money import amount_text
@@ -40,13 +40,13 @@ _EFFECTS: Final = {
 
 
 def clerk_of(request: HttpRequest, target: Payment, right: str = RIGHT) -> Clerk:
-    """Who acts on ``target``, and above which amount a second person (with a higher limit) is needed."""
+    """Who acts on ``target``, and above which amounts a second person (with higher limits) is needed."""
     by = actor(request)
     try:
-        limit = rights.four_eyes_above(request.user, right, target)
+        limit, day = rights.limits(request.user, right, target)
     except LookupError:
-        limit = None
-    return Clerk(user=int(request.user.pk or 0), name=by.name, ip=by.ip, limit=limit)
+        limit = day = None
+    return Clerk(user=int(request.user.pk or 0), name=by.name, ip=by.ip, limit=limit, day=day)
 
 
 def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code: str) -> HttpResponse:
@@ -62,11 +62,11 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
     offer = by_hand.offer_of(chain, target, code)
     asked = request.POST.get("amount", "") if request.method == "POST" else ""
     most = offer.most if offer is not None else None
-    left = None if clerk.limit is None else max(clerk.limit - by_hand.moved_alone(clerk.name, chain), Decimal(0))
+    used = limits.used(clerk, target.merchant_id, target.currency, chain)
     context = {
         **page.admin_site.each_context(request), "title": _(OPERATIONS[code].title), "opts": page.opts,
         "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,
-        "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "limit": left,
+        "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "used": used[0] if used else None,
         "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
         "amount": asked or amount_text(most if most is not None else target.amount),
         "key": by_hand.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
@@ -95,20 +95,19 @@ def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> Htt
         raise NotPossible(words % told)
     try:
         payment, fresh = by_hand.send(order, clerk, key)
-    except OverLimit:
-        _ask(request, order, clerk, key)
+    except OverLimit as over:
+        _ask(request, order, clerk, key, over.used)
         return back
     _tell(request, payment, again=not fresh)
     return back
 
 
-def _ask(request: HttpRequest, order: Order, clerk: Clerk, key: Any) -> None:
-    row, made = approvals.ask(order, request.POST.get("note", ""), by=clerk, key=key)
+def _ask(request: HttpRequest, order: Order, clerk: Clerk, key: Any, met: Used) -> None:
+    row, made = approvals.ask(order, request.POST.get("note", ""), by=clerk, key=key, met=met)
     if made:
-        messages.success(
-            request, _("%(what)s of %(amount)s is over your limit. A manager has been asked; nothing was sent yet.")
-            % {"what": _(order.title), "amount": order.text},
-        )  # fmt: skip
+        told = {"what": _(order.title), "amount": order.text, "limit": met.over.label}
+        words = _("%(what)s of %(amount)s is over %(limit)s. A manager has been asked; nothing was sent yet.")
+        messages.success(request, words % told)
     else:
         _asked(request, row)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -61,12 +60,16 @@ class GrantForm(forms.ModelForm):
 
     class Meta:
         model = Grant
-        fields = ("role", *NODES, "four_eyes_above")
+        fields = ("role", *NODES, *rights.LIMITS)
         help_texts = {
             "four_eyes_above": gettext_lazy(
                 "What this person moves by hand on one payment, all in all and in the payment's own currency; above it "
                 "somebody else approves. Empty: no limit."
-            )
+            ),
+            "four_eyes_day": gettext_lazy(
+                "What this person moves by hand in 24 hours, all in all in one merchant and currency, with what they "
+                "approve for others; above it somebody else approves. Empty: no limit."
+            ),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -78,14 +81,17 @@ class GrantForm(forms.ModelForm):
         if role == Role.PSP and nodes != ["psp"]:
             raise forms.ValidationError({"role": _("PSP staff belongs to a PSP, not to a part of it.")})
         if role and self.has_changed():
-            limit = found.get("four_eyes_above")
-            grant = Grant(role=role, four_eyes_above=limit, **{nodes[0]: found[nodes[0]]})
+            limits = {name: found.get(name) for name in rights.LIMITS}
+            grant = Grant(role=role, **limits, **{nodes[0]: found[nodes[0]]})
             if not rights.may_grant(self.giver, grant):
                 raise forms.ValidationError(_("You can grant no more than you have there yourself."))
-            if "four_eyes_above" not in self.errors and not rights.could_grant(self.giver, grant):
-                most = amount_text(rights.most_to_grant(self.giver, grant) or Decimal(0))
-                words = _("Give a limit of at most %s: that is your own one there, and nobody grants more.") % most
-                raise forms.ValidationError({"four_eyes_above": words})
+            words = _("Give a limit of at most %s: that is your own one there, and nobody grants more.")
+            above = {
+                name: words % amount_text(most)
+                for name, most in rights.too_much(self.giver, grant).items() if name not in self.errors
+            }  # fmt: skip
+            if above:
+                raise forms.ValidationError(above)
         return found
 
 
@@ -107,7 +113,7 @@ class GrantInline(TabularInline):
     form = GrantForm
     formset = Grants
     extra = 0
-    fields = ("role", *NODES, "four_eyes_above")
+    fields = ("role", *NODES, *rights.LIMITS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Grant]:
         """Whoever looks sees what reaches into their own part of the tree."""

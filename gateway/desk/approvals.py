@@ -1,8 +1,8 @@
 """Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
 
 A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
-the one who asked (the database refuses that, too), has a limit of their own that covers what both of them move, and
-was not made or changed since by the one who asked. However often it is carried out there is one follow-up. Every step
+the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and was
+not made or changed since by the one who asked. However often it is carried out there is one follow-up. Every step
 leaves an audit entry in the same transaction. Source: design, J4, steps 6 to 10; docs/decisions/0025.
 """
 
@@ -16,9 +16,11 @@ from django.db import transaction
 from django.db.models import Q
 
 from gateway import audit, clock, identifiers, money
-from gateway.desk.by_hand import Clerk, NotPossible, Order, carry_out, moved_alone
+from gateway.desk import limits
+from gateway.desk.by_hand import NotPossible, Order, carry_out
+from gateway.desk.limits import Clerk, Used, moved_alone, moved_lately
 from gateway.due import Timer
-from gateway.models import Approval, AuditEntry, Grant, Merchant, Payment, Status
+from gateway.models import Approval, AuditEntry, Grant, HandCount, HandMove, Merchant, Payment, Status
 from gateway.payments.chain import Chain
 
 GOOD_FOR: Final = timedelta(days=7)
@@ -28,9 +30,9 @@ LEFT_ALONE: Final = timedelta(seconds=30)
 AT_ONCE: Final = 100
 
 
-def ask(order: Order, note: str, *, by: Clerk, key: UUID) -> tuple[Approval, bool]:
-    """Ask for approval of ``order``; ``key`` is the form's, so that one form makes one request. The request, and
-    whether this call made it."""
+def ask(order: Order, note: str, *, by: Clerk, key: UUID, met: Used) -> tuple[Approval, bool]:
+    """Ask for approval of ``order``, which goes over the limit ``met``; ``key`` is the form's, so that one form makes
+    one request. The request, and whether this call made it."""
     now = clock.real()
     with transaction.atomic():
         row, made = Approval.objects.get_or_create(
@@ -39,6 +41,7 @@ def ask(order: Order, note: str, *, by: Clerk, key: UUID) -> tuple[Approval, boo
                 "merchant_id": order.target.merchant_id, "payment": order.target, "payment_type": order.code,
                 "amount": order.amount, "currency": order.target.currency, "note": note.strip()[:500],
                 "asked_by_id": by.user, "asked_by_name": by.name, "asked_at": now, "expires_at": now + GOOD_FOR,
+                "over": met.over, "over_limit": met.limit, "moved": met.moved,
             },
         )  # fmt: skip
         if made:
@@ -53,8 +56,12 @@ def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
     now = clock.real()
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
-        if approve and (why := _not_by(before, by)):
-            raise NotPossible(why)
+        count = limits.counted(by.user, before.merchant_id)
+        if approve:
+            # One decision of a person at a time: what they approved before is in the sum.
+            HandCount.objects.select_for_update().get(pk=count.pk)
+            if why := _not_by(before, by):
+                raise NotPossible(why)
         changes: dict[str, Any] = {
             "state": Approval.State.APPROVED if approve else Approval.State.REJECTED, "decided_by": by.user,
             "decided_by_name": by.name, "decided_at": now, "decision_note": note.strip()[:500],
@@ -67,6 +74,8 @@ def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
         if not moved:
             raise NotPossible(_why_not(before, by))
         row = Approval.objects.get(pk=request)
+        if row.follow_up is not None:
+            limits.keep(count, row.follow_up, row.amount, row.currency)
         audit.record(
             by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
         )
@@ -84,6 +93,9 @@ def _not_by(row: Approval, by: Clerk) -> str:
         if row.amount + alone > by.limit:
             most = f"{money.amount_text(by.limit)} {row.currency}"
             return f"This is above your own limit of {most} for this payment. Somebody with a higher one has to decide."
+    if by.day is not None and (moved := moved_lately(by.user, row.merchant_id, row.currency)) + row.amount > by.day:
+        most, before = (f"{money.amount_text(each)} {row.currency}" for each in (by.day, moved))
+        return f"With {before} before, this is above your own limit of {most} in 24 hours. Somebody else has to decide."
     grants = [str(pk) for pk in Grant.objects.filter(user=by.user).values_list("pk", flat=True)]
     own = Q(subject="user", subject_id=str(by.user)) | Q(subject="grant", subject_id__in=grants)
     touched = AuditEntry.objects.filter(own, actor=row.asked_by_name, at__gte=row.asked_at).exclude(action="view")
@@ -132,6 +144,8 @@ def _end(row: Approval, state: str, code: str, by: audit.Actor, why: str = "") -
     with transaction.atomic():
         moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
         row.refresh_from_db()
+        if moved and state == Approval.State.FAILED:
+            HandMove.objects.filter(payment=row.follow_up).delete()
         if moved:
             after = _said(row) | ({"why": why} if why else {})
             audit.record(by, "approval carried out", row, after=after)
@@ -139,7 +153,9 @@ def _end(row: Approval, state: str, code: str, by: audit.Actor, why: str = "") -
 
 
 def finish_left_alone(merchant: Merchant | None) -> int:
-    """Approved requests whose worker died before it carried them out; how many were carried out."""
+    """Approved requests whose worker died before it carried them out; how many were carried out. Moves that no limit
+    looks back to any more are forgotten."""
+    limits.forget()
     rows = Approval.objects.filter(state=Approval.State.APPROVED, decided_at__lt=clock.real() - LEFT_ALONE)
     if merchant is not None:
         rows = rows.filter(merchant=merchant)
@@ -159,5 +175,5 @@ def _said(row: Approval) -> dict[str, Any]:
         "payment": row.payment_id.hex, "operation": row.payment_type, "amount": money.amount_text(row.amount),
         "currency": row.currency, "state": str(row.state), "asked by": row.asked_by_name,
         "decided by": row.decided_by_name, "follow-up": row.follow_up.hex if row.follow_up else "",
-        "code": row.result_code,
+        "code": row.result_code, "over": str(row.over),
     }  # fmt: skip

@@ -1,10 +1,10 @@
 """What a clerk does to a payment by hand: capture, refund, reverse, rebill.
 
 The same corridor as the API's: the same catalogue reads what was typed, the same table decides, the same statement
-begins. A clerk's limit is one of the payment: it counts what the same clerk did to it before with nobody agreeing, in
-the statement that begins. What is over the limit is refused before anything is sent. A form carries a key that is
-good once, claimed like an idempotency key with the payment, so that a double click, a reload and the back button make
-one follow-up. Source: design, J4, steps 5 to 9; docs/decisions/0025.
+begins. A clerk's limits (gateway.desk.limits) count what the same clerk did before, in the statement that begins. What
+is over one of them is refused before anything is sent. A form carries a key that is good once, claimed like an
+idempotency key with the payment, so that a double click, a reload and the back button make one follow-up. Source:
+design, J4, steps 5 to 9; docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from django.db import IntegrityError
 from gateway import audit, clock, identifiers, money
 from gateway.catalogue.endpoints import FOLLOW_UP
 from gateway.catalogue.parse import Invalid
+from gateway.desk import limits
+from gateway.desk.limits import Clerk, OverLimit, Used
 from gateway.desk.story import Offer, offers_of, sums_of
-from gateway.models import AuditEntry, IdempotencyKey, Payment, Status
+from gateway.models import IdempotencyKey, Payment
 from gateway.payments.chain import Chain
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
 from gateway.payments.idempotency import Claim
@@ -43,25 +45,6 @@ _USERS: Final = UUID("7a1f3c52-9d0e-4a55-8a3b-2f6c0d1e4b77")
 
 class NotPossible(Exception):
     """Nothing was sent; the text says why and what is possible, for a person."""
-
-
-class OverLimit(Exception):
-    """Nothing was sent: with what the clerk did to this payment before, it is above their limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clerk:
-    """Who acts. ``limit``: above it, all that they do to one payment taken together, a second person has to approve;
-    None: no limit."""
-
-    user: int
-    name: str
-    ip: str | None
-    limit: Decimal | None = None
-
-    @property
-    def actor(self) -> audit.Actor:
-        return audit.Actor(name=self.name, ip=self.ip)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +108,9 @@ def offer_of(chain: Chain, target: Payment, code: str) -> Offer | None:
     return next((offer for offer in offers_of(chain, target) if offer.code == code), None)
 
 
-def needs_approval(clerk: Clerk, order: Order, chain: Chain) -> bool:
-    return clerk.limit is not None and order.amount + moved_alone(clerk.name, chain) > clerk.limit
-
-
-def moved_alone(name: str, chain: Chain) -> Decimal:
-    """What somebody moved on a payment by hand so far, with nobody else agreeing: captures, refunds, reversals and
-    rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
-    subjects = [str(member.id) for member in chain.members]
-    sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor=name, after__alone=True)
-    ids = {(after or {}).get("payment") for after in sent.values_list("after", flat=True)}
-    moved = (member.amount for member in chain.members
-             if member.id.hex in ids and member.status != Status.DECLINED)  # fmt: skip
-    return sum(moved, Decimal(0))
+def over(clerk: Clerk, order: Order, chain: Chain) -> Used | None:
+    """The limit of ``clerk`` that ``order`` would go over; None: nobody needs to be asked."""
+    return limits.met(clerk, order.target.merchant_id, order.amount, order.target.currency, chain)
 
 
 # --- carrying out -------------------------------------------------------------------------------------------------
@@ -212,13 +185,18 @@ def carry_out(
     said = {"operation": order.code, "amount": money.amount_text(order.amount), "currency": target.currency}
 
     def sent(chain: Chain) -> Callable[[Write], None]:
-        if alone is not None and needs_approval(alone, order, chain):
-            raise OverLimit
+        count = limits.counted(alone.user, merchant.id) if alone is not None else None
+        if alone is not None and (used := over(alone, order, chain)) is not None:
+            raise OverLimit(used)
         after = {**said, "payment": ident.hex, "alone": alone is not None}
         before = {each.name: money.amount_text(each.amount) for each in sums_of(chain)}
-        return lambda write: audit.alongside(
-            write, by, f"{order.title.lower()} sent", target, before=before, after=after
-        )  # fmt: skip
+
+        def alongside(write: Write) -> None:
+            if count is not None:
+                limits.keep_alongside(write, count, ident, order.amount, target.currency)
+            audit.alongside(write, by, f"{order.title.lower()} sent", target, before=before, after=after)
+
+        return alongside
 
     request = FollowUpRequest(
         payment=ident, target=target.id, merchant=merchant, channel=channel, now=now,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from gateway import identifiers
 from gateway.models.entities import Merchant
@@ -18,8 +19,13 @@ class Approval(models.Model):
 
     ``payment``: what the follow-up speaks of. ``follow_up``: the id that the follow-up gets, given by the statement
     that approves, so that however often it is carried out there is one. ``asked_by``/``decided_by``: users' keys; the
-    names beside them stay when a user goes.
+    names beside them stay when a user goes. ``over``: which limit of the one who asked was met; ``over_limit`` its
+    amount and ``moved`` what of it was used before, None for requests older than these columns.
     """
+
+    class Over(models.TextChoices):
+        PAYMENT = "payment", _("the limit for one payment")
+        DAY = "day", _("the limit for 24 hours")
 
     class State(models.TextChoices):
         ASKED = "ASKED", "waits for a decision"
@@ -49,6 +55,9 @@ class Approval(models.Model):
     decision_note = models.CharField(max_length=500, blank=True, default="")
     follow_up = models.UUIDField(null=True)
     result_code = models.CharField(max_length=11, default="")
+    over = models.CharField(max_length=7, choices=Over, default=Over.PAYMENT, db_default=Over.PAYMENT)
+    over_limit = models.DecimalField(max_digits=14, decimal_places=2, null=True)
+    moved = models.DecimalField(max_digits=16, decimal_places=2, null=True)
 
     class Meta:
         indexes = [
@@ -71,6 +80,37 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.payment_type} {self.amount} {self.currency} ({self.state})"
+
+
+class HandMove(models.Model):
+    """Money that somebody moved by hand: with nobody agreeing, or by approving what somebody else asked for.
+
+    ``user``: a user's key, who answers for it. ``payment``: the follow-up, which is there later than this row when it
+    was approved. ``at``: real time. Kept as long as limits look back (gateway.desk.limits).
+    """
+
+    payment = models.UUIDField(primary_key=True)
+    user = models.BigIntegerField()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "merchant", "at"], name="hand_move_user_time")]
+
+
+class HandCount(models.Model):
+    """How often a user moved money by hand in a merchant. Each move raises it, so that of two that read the same sum
+    one begins and the other one reads again."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.BigIntegerField()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    moves = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "merchant"], name="hand_count_once")]
 
 
 class BackgroundWork(models.Model):

@@ -41,7 +41,8 @@ class Grant(models.Model):
     """One role of one user on one node of the entity tree, and on all below it.
 
     ``four_eyes_above``: money that this user moves back or on by hand in one step, in units of the payment's currency;
-    above it a second person has to approve. Empty: no limit.
+    above it a second person has to approve. Empty: no limit. ``four_eyes_day``: the same for all that this user moves
+    in one merchant and currency within 24 hours.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -54,6 +55,10 @@ class Grant(models.Model):
     four_eyes_above = models.DecimalField(
         _("second person above"), max_digits=14, decimal_places=2, null=True, blank=True,
         help_text=_("Amount of one capture, refund or reversal; above it somebody else approves. Empty: no limit."),
+    )  # fmt: skip
+    four_eyes_day = models.DecimalField(
+        _("second person above, in 24 hours"), max_digits=14, decimal_places=2, null=True, blank=True,
+        help_text=_("What this person moves by hand in 24 hours, all in all in one merchant and currency."),
     )  # fmt: skip
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -69,6 +74,10 @@ class Grant(models.Model):
             models.CheckConstraint(
                 condition=models.Q(four_eyes_above__isnull=True) | models.Q(four_eyes_above__gte=0),
                 name="grant_four_eyes_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(four_eyes_day__isnull=True) | models.Q(four_eyes_day__gte=0),
+                name="grant_four_eyes_day_not_negative",
             ),
             models.UniqueConstraint(
                 fields=["user", "role", "psp", "division", "merchant", "channel"],

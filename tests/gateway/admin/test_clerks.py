@@ -142,6 +142,24 @@ def test_over_the_limit_somebody_else_has_to_approve(clara: Client, max_: Client
     assert list(actions) == [("approval asked", "clara"), ("approval given", "max"), ("approval carried out", "max")]
 
 
+def test_the_pages_tell_which_limit_was_met(max_: Client, shop: Shop) -> None:
+    """J4, steps 6 and 7: the clerk before sending, the manager before deciding."""
+    carla = signed_in(person("carla", "clerk", shop.merchant, four_eyes_day="100.00"))
+    first, second = shop.api.pay().id, shop.api.pay().id
+    carla.post(form_of(first, "RF"), {"key": key_in(carla.get(form_of(first, "RF"))), "amount": "92.00"})
+    assert refunds() == 1
+    opened = carla.get(form_of(second, "RF"))
+    text = " ".join(opened.content.decode().split())
+    assert "Above 8.00 EUR it needs approval" in text
+    assert "the limit for 24 hours: 100.00 EUR, of which 92.00 are used" in text
+    sent = carla.post(form_of(second, "RF"), {"key": key_in(opened), "amount": "92.00"}, follow=True)
+    assert "Refund of 92.00 EUR is over the limit for 24 hours." in sent.content.decode()
+    row = Approval.objects.get()
+    page = max_.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
+    assert "the limit for 24 hours: 100.00 EUR, of which 92.00 were used" in page
+    assert "the limit for 24 hours" in max_.get("/admin/gateway/approval/").content.decode()
+
+
 def test_a_manager_cannot_approve_an_own_request(shop: Shop) -> None:
     """J4, step 7."""
     mia = signed_in(person("mia", "manager", shop.merchant, four_eyes_above="10.00"))

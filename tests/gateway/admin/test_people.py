@@ -122,6 +122,16 @@ def test_nobody_grants_a_limit_above_their_own(shop: Shop, limit: str, made: boo
     assert ("at most 50.00" in page) is not made
 
 
+@pytest.mark.parametrize(("limit", "made"), [("", False), ("500.01", False), ("500.00", True)])
+def test_nobody_grants_a_limit_of_a_day_above_their_own(shop: Shop, limit: str, made: bool) -> None:
+    """As with the limit of one payment: a second user would be a second day."""
+    boss = signed_in(person("boss", Role.MANAGER, shop.merchant, four_eyes_day="500.00"))
+    grant = {"role": "clerk", "merchant": str(shop.merchant.pk), "four_eyes_above": "", "four_eyes_day": limit}
+    page = boss.post(ADD, fields("sock", grant)).content.decode()
+    assert User.objects.filter(username="sock").exists() is made
+    assert ("at most 500.00" in page) is not made
+
+
 def test_a_limit_counts_for_the_place_it_stands_at(shop: Shop, stranger: Shop) -> None:
     """No limit at one merchant gives none away at another; roles that move no money need none."""
     user = person("boss", Role.MANAGER, shop.merchant, four_eyes_above="50.00")

@@ -366,16 +366,18 @@ def test_an_inactive_user_has_no_right(own: Shop) -> None:
 
 def test_the_most_generous_grant_says_when_a_second_person_is_needed(own: Shop, theirs: Shop) -> None:
     """Issue 7: four eyes above a limit per role."""
-    user = person("clerk", Role.CLERK, own.merchant, four_eyes_above=Decimal("100"))
+    user = person("clerk", Role.CLERK, own.merchant, four_eyes_above=Decimal("100"), four_eyes_day=Decimal("900"))
     right, place = "gateway.operate_payment", Place(merchant=own.merchant.pk, channel=own.channel.pk)
-    assert rights.four_eyes_above(user, right, place) == Decimal("100")
-    Grant.objects.create(user=user, role=Role.CLERK, channel=own.channel, four_eyes_above=Decimal("500"))
+    assert rights.limits(user, right, place) == (Decimal("100"), Decimal("900"))
+    Grant.objects.create(
+        user=user, role=Role.CLERK, channel=own.channel, four_eyes_above=Decimal("500"), four_eyes_day=Decimal("700")
+    )
     again = User.objects.get(pk=user.pk)
-    assert rights.four_eyes_above(again, right, place) == Decimal("500")
+    assert rights.limits(again, right, place) == (Decimal("500"), Decimal("900"))
     with pytest.raises(LookupError):
-        rights.four_eyes_above(again, right, Place(merchant=theirs.merchant.pk))
+        rights.limits(again, right, Place(merchant=theirs.merchant.pk))
     with pytest.raises(LookupError):
-        rights.four_eyes_above(again, "gateway.approve_payment", place)
+        rights.limits(again, "gateway.approve_payment", place)
 
 
 @pytest.mark.parametrize(

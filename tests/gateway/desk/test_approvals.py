@@ -12,23 +12,26 @@ from django.db import IntegrityError, transaction
 
 from gateway import audit, clock, identifiers
 from gateway.desk import approvals, by_hand
-from gateway.desk.by_hand import Clerk, NotPossible, Order
-from gateway.models import Approval, AuditEntry, Payment
+from gateway.desk.by_hand import NotPossible, Order
+from gateway.desk.limits import Clerk
+from gateway.models import Approval, AuditEntry, HandMove, Payment
 from gateway.payments.chain import Chain
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
 
-def clerk(name: str, limit: str | None = None) -> Clerk:
+def clerk(name: str, limit: str | None = None, day: str | None = None) -> Clerk:
     user, _ = User.objects.get_or_create(username=name)
-    return Clerk(user=user.pk, name=name, ip="192.0.2.1", limit=Decimal(limit) if limit else None)
+    one, all_ = (Decimal(each) if each else None for each in (limit, day))
+    return Clerk(user=user.pk, name=name, ip="192.0.2.1", limit=one, day=all_)
 
 
 def asked(shop: Shop, by: Clerk, amount: str = "50.00") -> Approval:
     target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
     order = Order(target=target, code="RF", amount=Decimal(amount))
-    assert by_hand.needs_approval(by, order, Chain([target]))
-    row, made = approvals.ask(order, "the shopper sent it back", by=by, key=identifiers.row_id())
+    met = by_hand.over(by, order, Chain([target]))
+    assert met is not None
+    row, made = approvals.ask(order, "the shopper sent it back", by=by, key=identifiers.row_id(), met=met)
     assert made
     return row
 
@@ -65,6 +68,46 @@ def test_who_approves_has_a_limit_that_covers_what_both_move(shop: Shop) -> None
             approvals.decide(row.pk, approve=True, note="", by=low)
     assert len(refunds()) == 1
     assert approvals.decide(row.pk, approve=True, note="", by=clerk("max", "70.00")).state == "DONE"
+    assert len(refunds()) == 2
+
+
+def test_a_request_tells_which_limit_was_met_and_what_of_it_was_used(shop: Shop) -> None:
+    """J4, step 7: the manager sees why they are asked."""
+    clara = clerk("clara", "60.00", "100.00")
+    for _ in range(2):
+        target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
+        by_hand.send(Order(target=target, code="RF", amount=Decimal("30.00")), clara, identifiers.row_id())
+    by_day, by_payment = asked(shop, clara, "50.00"), asked(shop, clara, "60.01")
+    assert (by_day.over, by_day.over_limit, by_day.moved) == ("day", 100, 60)
+    assert (by_payment.over, by_payment.over_limit) == ("day", 100), "the one with the least left"
+    assert asked(shop, clerk("carl", "20.00", "100.00")).over == "payment"
+
+
+def test_what_somebody_approves_counts_for_their_own_day(shop: Shop) -> None:
+    """Two people with small limits who approve each other's requests are not one without any."""
+    clara, mia = clerk("clara", "20.00"), clerk("mia", day="100.00")
+    first, second = asked(shop, clara), asked(shop, clara, "50.01")
+    approvals.decide(first.pk, approve=True, note="", by=mia)
+    with pytest.raises(NotPossible, match=r"own limit of 100\.00 EUR in 24 hours"):
+        approvals.decide(second.pk, approve=True, note="", by=mia)
+    second.refresh_from_db()
+    assert second.state == "ASKED"
+    assert approvals.decide(second.pk, approve=False, note="", by=mia).state == "REJECTED"
+    assert [row.user for row in HandMove.objects.all()] == [mia.user]
+
+
+def test_of_many_approvals_at_once_the_day_lets_two_through(committed: Shop) -> None:
+    """The sum is counted in the decision's own transaction."""
+    clara, mia = clerk("clara", "20.00"), clerk("mia", day="100.00")
+    rows = [asked(committed, clara) for _ in range(4)]
+
+    def decide(row: Approval) -> str:
+        try:
+            return str(approvals.decide(row.pk, approve=True, note="", by=mia).state)
+        except NotPossible:
+            return "no"
+
+    assert sorted(at_once(*[lambda row=row: decide(row) for row in rows])) == ["DONE", "DONE", "no", "no"]
     assert len(refunds()) == 2
 
 

@@ -11,10 +11,12 @@ from functools import partial
 import pytest
 from django.core import signing
 
-from gateway.desk import by_hand
-from gateway.desk.by_hand import Clerk, NotPossible, Order, OverLimit
+from gateway import clock
+from gateway.desk import by_hand, limits
+from gateway.desk.by_hand import NotPossible, Order
+from gateway.desk.limits import Clerk, OverLimit
 from gateway.desk.story import offers_of
-from gateway.models import AuditEntry, Payment, Status
+from gateway.models import AuditEntry, HandCount, HandMove, Payment, Status
 from gateway.payments.follow_up import read_chain
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -146,6 +148,69 @@ def test_of_many_forms_at_the_same_moment_the_limit_lets_one_through(committed: 
     made = [each for each in at_once(*[partial(send, key) for key in forms]) if each]
     assert [row.pk.hex for row in Payment.objects.filter(payment_type="RF")] == made
     assert len(made) == 1
+
+
+DAILY = Clerk(user=7, name="clara", ip="192.0.2.7", limit=Decimal("60.00"), day=Decimal("100.00"))
+
+
+def refund(ident: str, amount: str, by: Clerk = DAILY) -> Payment:
+    target = read(ident)
+    key = by_hand.read_key(by_hand.new_key(by, target, "RF"), by, target, "RF")
+    return by_hand.send(order(target, "RF", amount), by, key)[0]
+
+
+def test_ten_payments_just_below_the_limit_are_over_the_limit_of_a_day(shop: Shop, stranger: Shop) -> None:
+    """Found in review: the limit was one of each payment, and there are many payments."""
+    for _ in range(2):
+        refund(shop.api.pay().id, "45.00")
+    with pytest.raises(OverLimit) as over:
+        refund(shop.api.pay().id, "10.01")
+    assert (over.value.used.over, over.value.used.moved, over.value.used.left) == ("day", 90, 10)
+    refund(shop.api.pay().id, "10.00")
+    # Another currency, another merchant and another person have sums of their own.
+    refund(shop.api.pay(currency="GBP").id, "60.00")
+    refund(stranger.api.pay().id, "60.00")
+    refund(shop.api.pay().id, "60.00", Clerk(user=8, name="carl", ip=None, day=Decimal("100.00")))
+    HandMove.objects.update(at=clock.real() - limits.LATELY)
+    refund(shop.api.pay().id, "60.00")
+    assert limits.forget() == 6
+    assert HandMove.objects.get().amount == 60
+
+
+def test_of_both_limits_the_nearer_one_is_met(shop: Shop) -> None:
+    """J4, step 6: the page tells which."""
+    paid = shop.api.pay().id
+    with pytest.raises(OverLimit) as over:
+        refund(paid, "60.01")
+    assert over.value.used.over == "payment"
+    refund(paid, "60.00")
+    with pytest.raises(OverLimit) as over:
+        refund(shop.api.pay().id, "50.00")
+    assert over.value.used.over == "day"
+
+
+def test_what_was_declined_does_not_count_for_the_day(shop: Shop) -> None:
+    """A limit is about money that moved."""
+    made = refund(shop.api.pay().id, "60.00")
+    Payment.objects.filter(pk=made.pk).update(status=Status.DECLINED)
+    refund(shop.api.pay().id, "60.00")
+
+
+def test_of_many_payments_at_the_same_moment_the_day_lets_two_through(committed: Shop) -> None:
+    """The sum is counted in the statement that begins: five tabs of five payments are one day."""
+    paid = [committed.api.pay().id for _ in range(5)]
+
+    def send(ident: str) -> str:
+        try:
+            return refund(ident, "45.00").pk.hex
+        except OverLimit:
+            return ""
+
+    made = [each for each in at_once(*[partial(send, ident) for ident in paid]) if each]
+    assert len(made) == 2
+    assert {row.pk.hex for row in Payment.objects.filter(payment_type="RF")} == set(made)
+    assert {row.payment.hex for row in HandMove.objects.all()} == set(made)
+    assert HandCount.objects.get().moves == 2
 
 
 def test_a_double_click_at_the_limit_is_one_refund_and_asks_nobody(committed: Shop) -> None:

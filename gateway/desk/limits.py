@@ -1,0 +1,130 @@
+"""How much somebody moves by hand before a second person is asked: on one payment, and in 24 hours.
+
+Both limits stand with a person's grants, have no currency and are counted in the payment's own. What somebody approved
+for another one counts for their 24 hours as what they did alone does. The hours are real ones and end now, so that no
+midnight doubles them. Source: design, J4, steps 6 to 8; docs/decisions/0025 and 0043.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from django.db import models
+
+from gateway import audit, clock, identifiers
+from gateway.models import Approval, AuditEntry, HandCount, HandMove, Payment, Status
+from gateway.payments.chain import Chain
+from gateway.rows import Write
+
+LATELY: Final = timedelta(hours=24)
+"""How far back the second limit looks, real time."""
+Over = Approval.Over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clerk:
+    """Who acts. ``limit``: above it, all that they do to one payment taken together, a second person has to approve;
+    ``day``: the same for all that they do in a merchant within LATELY. None: no limit."""
+
+    user: int
+    name: str
+    ip: str | None
+    limit: Decimal | None = None
+    day: Decimal | None = None
+
+    @property
+    def actor(self) -> audit.Actor:
+        return audit.Actor(name=self.name, ip=self.ip)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """One limit of somebody and what of it is used, in the payment's currency."""
+
+    over: Approval.Over
+    limit: Decimal
+    moved: Decimal
+
+    @property
+    def left(self) -> Decimal:
+        return max(self.limit - self.moved, Decimal(0))
+
+
+class OverLimit(Exception):
+    """Nothing was sent: with what the clerk moved before, it is above a limit of theirs."""
+
+    def __init__(self, used: Used) -> None:
+        super().__init__(str(used.over))
+        self.used = used
+
+
+def used(clerk: Clerk, merchant: UUID, currency: str, chain: Chain) -> list[Used]:
+    """The limits of ``clerk`` that speak of a payment, the one with the least left first."""
+    found = []
+    if clerk.limit is not None:
+        found.append(Used(over=Over.PAYMENT, limit=clerk.limit, moved=moved_alone(clerk.name, chain)))
+    if clerk.day is not None:
+        found.append(Used(over=Over.DAY, limit=clerk.day, moved=moved_lately(clerk.user, merchant, currency)))
+    return sorted(found, key=lambda each: each.left)
+
+
+def met(clerk: Clerk, merchant: UUID, amount: Decimal, currency: str, chain: Chain) -> Used | None:
+    """The limit that ``amount`` would go over; None: there is none."""
+    return next((each for each in used(clerk, merchant, currency, chain) if amount > each.left), None)
+
+
+def moved_alone(name: str, chain: Chain) -> Decimal:
+    """What somebody moved on a payment by hand so far, with nobody else agreeing: captures, refunds, reversals and
+    rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
+    subjects = [str(member.id) for member in chain.members]
+    sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor=name, after__alone=True)
+    ids = {(after or {}).get("payment") for after in sent.values_list("after", flat=True)}
+    moved = (member.amount for member in chain.members
+             if member.id.hex in ids and member.status != Status.DECLINED)  # fmt: skip
+    return sum(moved, Decimal(0))
+
+
+def moved_lately(user: int, merchant: UUID, currency: str) -> Decimal:
+    """What somebody moved in a merchant by hand within LATELY, alone or by approving; but for what was declined."""
+    moves = HandMove.objects.filter(user=user, merchant=merchant, currency=currency, at__gt=clock.real() - LATELY)
+    declined = Payment.objects.filter(pk=models.OuterRef("payment"), status=Status.DECLINED)
+    found = moves.exclude(models.Exists(declined)).aggregate(sum=models.Sum("amount"))["sum"]
+    return found or Decimal(0)
+
+
+# --- counting -----------------------------------------------------------------------------------------------------
+
+
+def counted(user: int, merchant: UUID) -> HandCount:
+    """The row that each move of ``user`` raises; read it before the sum that a decision rests on."""
+    HandCount.objects.bulk_create(
+        [HandCount(id=identifiers.row_id(), user=user, merchant_id=merchant)], ignore_conflicts=True
+    )
+    return HandCount.objects.get(user=user, merchant=merchant)
+
+
+def keep_alongside(write: Write, count: HandCount, payment: UUID, amount: Decimal, currency: str) -> None:
+    """Keep a move in the statement that begins it, if nobody moved anything for this user since ``count`` was read."""
+    write.update(count, {"moves": count.moves + 1}, expecting={"moves": count.moves})
+    write.insert(
+        HandMove, payment=payment, user=count.user, merchant_id=count.merchant_id, amount=amount, currency=currency,
+        at=clock.real(),
+    )  # fmt: skip
+
+
+def keep(count: HandCount, payment: UUID, amount: Decimal, currency: str) -> None:
+    """Keep what somebody answers for by approving, in the transaction of the decision; ``count`` is locked there."""
+    HandCount.objects.filter(pk=count.pk).update(moves=models.F("moves") + 1)
+    HandMove.objects.create(
+        payment=payment, user=count.user, merchant_id=count.merchant_id, amount=amount, currency=currency,
+        at=clock.real(),
+    )  # fmt: skip
+
+
+def forget() -> int:
+    """Moves that no limit looks back to any more; how many were there."""
+    return HandMove.objects.filter(at__lt=clock.real() - LATELY).delete()[0]
