@@ -238,10 +238,10 @@ def test_the_look_reads_its_keys_and_no_others(shop: Shop) -> None:
     )  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE gateway_cardtestingcount")
-        cursor.execute("EXPLAIN " + _LOOK, [[ADDRESS, BIN], [b"a", b"b"], shop.merchant.id, 0])
+        cursor.execute("EXPLAIN " + _LOOK, [shop.merchant.id, ADDRESS, b"a", 0])
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan
-    assert "(key = k.key)" in plan.split("Index Cond", 1)[1].splitlines()[0]
+    assert "(key = " in plan.split("Index Cond", 1)[1].splitlines()[0]
 
 
 @pytest.mark.parametrize(
