@@ -50,7 +50,7 @@ class RequestLog(models.Model):
     class Meta:
         verbose_name = "request"
         verbose_name_plural = "request log"
-        indexes = [models.Index(fields=["entity_id", "-at"], name="request_entity_time")]
+        indexes = [models.Index(fields=["entity_id", "at"], name="request_entity_at")]
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
