@@ -142,6 +142,12 @@ _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
 }
 
 
+@lru_cache(maxsize=256)
+def _inherited(kind: type) -> Callable[[Any], bytes] | None:
+    """How a kind of text (a state, an event) is written; None for what is no text."""
+    return _string if issubclass(kind, str) else None
+
+
 def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Values and their formats as libpq takes them."""
     octets: list[Any] = []
@@ -150,10 +156,8 @@ def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[An
         form = _TEXT
         if value is None:
             octets.append(None)
-        elif (write := _AS_TEXT.get(type(value))) is not None:
+        elif (write := _AS_TEXT.get(kind := type(value)) or _inherited(kind)) is not None:
             octets.append(write(value))
-        elif isinstance(value, str):
-            octets.append(_string(value))
         elif isinstance(value, bytes | memoryview | bytearray):
             octets.append(bytes(value))
             form = _BINARY

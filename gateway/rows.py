@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any
 
 import psycopg
-from django.db import DataError, connection, models
+from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections, models
 from django.db.models.base import ModelState
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
@@ -130,11 +130,12 @@ class Write:
 
 def execute(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Run one statement with parameters bound by the server and its plan kept; return all rows."""
-    connection.ensure_connection()
+    own = connections[DEFAULT_DB_ALIAS]
+    own.ensure_connection()
     step: Any = _run
-    for wrapper in reversed(connection.execute_wrappers):
+    for wrapper in reversed(own.execute_wrappers):
         step = _wrapped(wrapper, step)
-    rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": connection, "cursor": None})
+    rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": own, "cursor": None})
     return rows
 
 
@@ -160,8 +161,9 @@ def _json_of(model: type[models.Model]) -> frozenset[str]:
 
 
 def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
-    line = connection.connection
-    with connection.wrap_database_errors:
+    own = context["connection"]
+    line = own.connection
+    with own.wrap_database_errors:
         if line.autocommit and line.info.transaction_status == TransactionStatus.IDLE:
             return direct.execute(line, sql, values)
         # Inside a transaction psycopg keeps the book of what is open and what was prepared.
