@@ -1,7 +1,8 @@
 """The WSGI application that gunicorn serves.
 
 What is loaded once stays: the collector is told so, or every now and then it would look through all of it while
-payments wait. Here alone payments wait in threads that others need: where nothing is set, one acquirer account holds half of them.
+payments wait. Here alone payments wait in threads that others need: where nothing is set, one acquirer account holds
+half of them.
 """
 
 import gc

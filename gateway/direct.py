@@ -156,7 +156,7 @@ def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[An
         form = _TEXT
         if value is None:
             octets.append(None)
-        elif (write := _AS_TEXT.get(kind := type(value)) or _inherited(kind)) is not None:
+        elif (write := _AS_TEXT.get(type(value)) or _inherited(type(value))) is not None:  # type: ignore[arg-type]
             octets.append(write(value))
         elif isinstance(value, bytes | memoryview | bytearray):
             octets.append(bytes(value))

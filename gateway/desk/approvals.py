@@ -144,7 +144,7 @@ def _end(row: Approval, state: str, code: str, by: audit.Actor, why: str = "") -
     with transaction.atomic():
         moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
         row.refresh_from_db()
-        if moved and state == Approval.State.FAILED:
+        if moved and state == Approval.State.FAILED and row.follow_up is not None:
             HandMove.objects.filter(payment=row.follow_up).delete()
         if moved:
             after = _said(row) | ({"why": why} if why else {})

@@ -20,7 +20,7 @@ END $$
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0023_append_only")]
+    dependencies: ClassVar = [("gateway", "0027_limits_of_a_day")]
 
     operations: ClassVar = [
         migrations.RunSQL(_FUNCTION, "DROP FUNCTION gateway_never_deleted() CASCADE"),
@@ -50,8 +50,11 @@ class Migration(migrations.Migration):
             model_name="paymentevent",
             name="payment",
             field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT,
-                related_name="events", to="gateway.payment",
-            ),  # fmt: skip
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="events",
+                to="gateway.payment",
+            ),
         ),
     ]
