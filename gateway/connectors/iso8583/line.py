@@ -31,6 +31,9 @@ SHORTEST_PAUSE_S: Final = 0.2
 """Between two tries to connect while somebody waits for the link."""
 PAUSES_S: Final = (0.5, 1, 2, 4, 8, 15, 30)
 """Between two tries while nobody does; each is shortened by up to half of it, by chance."""
+MOST_SILENCES: Final = 3
+"""Questions in a row without an answer, and nothing else heard either, at a host that knows no echo: then the link is
+taken down and made anew."""
 IDLE_S: Final = 900.0
 """A link that nobody used for so long signs off."""
 SIGN_ON, SIGN_OFF, ECHO = "001", "002", "301"
@@ -56,6 +59,7 @@ class Link:
         self._wanted = self._closing = self._signed_off = False
         self._asked_at = time.monotonic()
         self._suspect = False
+        self._silences = 0
         self._echo: tuple[str, float] | None = None
         self._numbers = itertools.cycle(range(1, 1_000_000))
 
@@ -83,6 +87,7 @@ class Link:
             connection.send(octets, deadline)
             if not waiting.done.wait(max(0.0, deadline - time.monotonic())):
                 self._suspect = True
+                self._silences += 1
                 raise Unanswered("the host gave no answer in time")
         except NothingSent as fault:
             raise Unreachable(str(fault)) from None
@@ -174,6 +179,7 @@ class Link:
         connection = Connection(self.terminal, deadline)
         try:
             self._echo, self._suspect, self._signed_off = None, False, False
+            self._silences = 0
             if self.terminal.sign_on:
                 self._sign_on(connection, deadline)
         except BaseException:
@@ -202,15 +208,19 @@ class Link:
         heard = time.monotonic()
         while not self._over():
             for frame in self._frames(connection, TICK_S):
-                heard = time.monotonic()
+                heard, self._silences = time.monotonic(), 0
                 self._take(frame, connection)
             now = time.monotonic()
             if self._signed_off and not self._pending:
                 raise Fault("the host signed off")
             if self._echo is not None and now > self._echo[1]:
                 raise Fault("the host did not answer the echo")
+            if self.terminal.echo_s == 0:
+                if self._silences >= MOST_SILENCES:
+                    raise Fault(f"the host left {self._silences} questions without an answer")
+                continue
             quiet = now - heard > self.terminal.echo_s
-            if self._echo is None and self.terminal.echo_s > 0 and (quiet or self._suspect):
+            if self._echo is None and (quiet or self._suspect):
                 self._suspect = False
                 within = now + settings.GATEWAY_ACQUIRER_TIMEOUT_S
                 self._echo = (self._network(connection, ECHO, within), within)

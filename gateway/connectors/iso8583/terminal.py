@@ -48,7 +48,7 @@ SETTINGS: Final = (
             allowed="an IANA time zone", default="UTC"),
     Setting(name="sign_on", about="say who we are (0800) after connecting", pattern=_ON_OFF, allowed="on or off",
             default="on"),
-    Setting(name="echo_s", about="seconds of quiet before an echo; 0 for none", pattern=r"[0-9]{1,4}",
+    Setting(name="echo_s", about="seconds of quiet before an echo; 0 for a host that knows none", pattern=r"[0-9]{1,4}",
             allowed="0 to 9999", default="60"),
     Setting(name="tls", about="speak TLS", pattern=_ON_OFF, allowed="on or off", default="off"),
     Setting(name="tls_name", about="name in the host's certificate, where it is not the host's",

@@ -277,6 +277,26 @@ def test_a_quiet_link_sends_echoes_and_goes_down_when_they_are_not_answered(iso_
     assert "echo" in link.states()[0].why
 
 
+def test_a_host_without_echoes_is_left_after_questions_without_an_answer(iso_host: IsoHost) -> None:
+    """echo_s=0 switches off the echo, not the doubt about a line that takes everything and says nothing."""
+    to = terminal(iso_host, echo_s="0")
+    assert ask(to)["39"] == "00"
+    iso_host.next("0200", "lost", times=2)
+    for _ in range(2):
+        with pytest.raises(Unanswered):
+            ask(to, within_s=0.2)
+    # An answer in between: the line is well.
+    assert ask(to)["39"] == "00"
+    iso_host.next("0200", "lost", times=3)
+    for _ in range(3):
+        with pytest.raises(Unanswered):
+            ask(to, within_s=0.2)
+    until(lambda: link.states()[0].why == "the host left 3 questions without an answer", "the link is taken down")
+    assert ask(to)["39"] == "00"
+    assert iso_host.connections == 2
+    assert not [message for message in iso_host.seen("0800") if message["70"] == "301"]
+
+
 def test_what_the_host_asks_itself_is_answered(iso_host: IsoHost) -> None:
     """An unsolicited 0800; and a host that signs off is asked nothing until it signs on."""
     to = terminal(iso_host)
