@@ -112,6 +112,13 @@ class AcquirerForm(forms.ModelForm):
             self.add_error(field if field in self.fields else None, fault.message)
 
 
+class UnshownLines(UnfoldAdminTextareaWidget):
+    """Many lines that are typed and never shown, not even beside a fault."""
+
+    def format_value(self, value: Any) -> str:
+        return ""
+
+
 def name_of(setting: Setting) -> str:
     return f"{SECRET if setting.secret else SETTING}{setting.name}"
 
@@ -130,6 +137,8 @@ def _field(setting: Setting) -> forms.Field:
     says = f"{setting.about} {_('Allowed: %s.') % setting.allowed}" if setting.allowed else setting.about
     if setting.secret:
         widget: Any = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
+        if "PEM" in setting.allowed:  # a password's field is one line
+            widget = UnshownLines(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"})
         return forms.CharField(label=label, required=False, widget=widget, help_text=says, strip=False)
     if _WORDS.fullmatch(setting.pattern):
         words = [word.replace("\\", "") for word in setting.pattern.split("|")]

@@ -33,7 +33,9 @@ _NAMED: Final = {"brands", "currencies", "name", "settings"}
 
 
 def read_settings(connector: Connector, given: Any, path: str, faults: d.Faults) -> dict[str, str]:
-    """The settings of an account that are no secrets, by the connector's own list; empty ones are left out."""
+    """The settings of an account that are no secrets, by the connector's own list; empty ones are left out. What they
+    are together is the connector's to judge (``faults_of``: setting, why), where it has something to say."""
+    before = len(faults)
     plain = {one.name: one for one in connector.settings if not one.secret}
     if not isinstance(given, Mapping):
         faults.add(path, f"must be an object with {', '.join(plain) or 'nothing in it'}, not {d.shown(given)}")
@@ -47,6 +49,10 @@ def read_settings(connector: Connector, given: Any, path: str, faults: d.Faults)
                 faults.add(where, f"must be {one.allowed}, not {d.shown(found[name])}")
         elif one.required and not one.default:
             faults.add(where, f"is required: {one.about}")
+    judge = getattr(connector, "faults_of", None)
+    if judge is not None and len(faults) == before:
+        for name, why in judge(found):
+            faults.add(d.within(path, name), why)
     return found
 
 

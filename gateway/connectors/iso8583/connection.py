@@ -7,15 +7,19 @@ waiting is done outside. Frames are written one after the other, each as a whole
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from gateway.connectors.iso8583.terminal import Terminal
+from django.conf import settings
+
+from gateway.connectors.iso8583.terminal import Terminal, is_private
 from gateway.connectors.iso8583.wire import Wire
 
 READ_BYTES: Final = 65_536
@@ -39,7 +43,9 @@ class Connection:
             if terminal.tls:
                 name = terminal.tls_name or terminal.host
                 line.settimeout(_left(deadline))
-                line = _context(terminal.tls_ca).wrap_socket(line, server_hostname=name)
+                line = _context_of(terminal).wrap_socket(line, server_hostname=name)
+            elif settings.IS_LIVE and not is_private(str(line.getpeername()[0])):
+                raise OSError("the host's address is not private, and without TLS nothing is said to it in live")
             line.setblocking(False)
         except BaseException:
             line.close()
@@ -118,6 +124,31 @@ class Connection:
         """Let go of it in a forked process: the parent goes on talking."""
         with contextlib.suppress(OSError):
             self._socket.close()
+
+
+def _context_of(terminal: Terminal) -> ssl.SSLContext:
+    """With the terminal's own certificate, where it has one. Raises OSError for one that cannot be used."""
+    if not terminal.tls_certificate or terminal.tls_key is None:
+        return _context(terminal.tls_ca)
+    context = ssl.create_default_context(cadata=terminal.tls_ca or None)
+    # The library reads files only: these lie in memory, and the key never on a disk.
+    with _in_memory(terminal.tls_certificate) as certificate, _in_memory(terminal.tls_key.reveal()) as key:
+        try:
+            context.load_cert_chain(certificate, key, password="")  # encrypted keys are refused, not asked about
+        except ssl.SSLError as fault:
+            raise OSError(f"tls_certificate and tls_key do not do: {fault.reason or 'unreadable'}") from None
+    return context
+
+
+@contextlib.contextmanager
+def _in_memory(text: str) -> Iterator[str]:
+    """A path that a text can be read from, in this process and for the length of the block."""
+    handle = os.memfd_create("pem", os.MFD_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+        yield f"/proc/self/fd/{handle}"
+    finally:
+        os.close(handle)
 
 
 @lru_cache(maxsize=64)

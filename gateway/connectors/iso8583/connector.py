@@ -22,7 +22,7 @@ from gateway.connectors.iso8583.answers import reply_to, word_of
 from gateway.connectors.iso8583.link import LinkState, Unanswered, Unreachable, link_to, states
 from gateway.connectors.iso8583.mapping import masked, message_of
 from gateway.connectors.iso8583.question import KINDS, Question, Unsendable, question
-from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, terminal_of
+from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, faults_of, terminal_of
 from gateway.connectors.iso8583.wire import BadMessage
 from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
@@ -81,6 +81,10 @@ class Iso8583:
         """A reversal advice; the next one for the same payment says that it is a repeat."""
         written = _or_silence(request, repeat=_sent_before(request.payment), void=True)
         return word_of(written.asked, _asked_or_silence(request, written), written.sent)
+
+    def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """What is wrong with an account's settings taken together: (setting, why)."""
+        return faults_of(settings)
 
     def link_states(self) -> tuple[LinkState, ...]:
         """How this process's links are, for the pages of health."""

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
 
 from gateway.connectors.iso8583.fields import FORMATS, spec_of
 from gateway.connectors.iso8583.wire import HEADERS, Wire
 from gateway.connectors.port import Account, Setting
+from gateway.secret import Secret
 
 _ON_OFF: Final = "on|off"
+_PEM_KEY: Final = (
+    r"\s*-----BEGIN (?P<kind>(?:EC |RSA )?PRIVATE KEY)-----[A-Za-z0-9+/=\s]{1,16000}-----END (?P=kind)-----\s*"
+)
 _PEM: Final = r"(?:-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]{1,8000}-----END CERTIFICATE-----\s*){0,8}"
 
 SETTINGS: Final = (
@@ -55,16 +64,27 @@ SETTINGS: Final = (
             pattern=r"[A-Za-z0-9.-]{0,253}", allowed="a host name, or nothing"),
     Setting(name="tls_ca", about="certificates to trust instead of the system's, PEM", pattern=_PEM,
             allowed="PEM certificates, or nothing"),
+    Setting(name="tls_certificate", about="our own certificate where the host wants one, with its chain, PEM",
+            pattern=_PEM, allowed="PEM certificates, or nothing"),
+    Setting(name="tls_key", about="the key of tls_certificate, PEM without a passphrase", pattern=_PEM_KEY,
+            allowed="a private key in PEM, not encrypted", secret=True),
+    Setting(name="without_tls", about="live: speak in clear all the same, on loopback or in a private network",
+            pattern=_ON_OFF, allowed="on or off", default="off"),
 )  # fmt: skip
 
 
 class NotSetUp(Exception):
-    """The account lacks what a link needs, or says it wrongly."""
+    """The account lacks what a link needs, or says it wrongly: ``setting`` and ``why`` it does not do."""
+
+    def __init__(self, setting: str, why: str) -> None:
+        super().__init__(f"{setting} {why}")
+        self.setting, self.why = setting, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """An account, parsed. It is hashable: one terminal has one link in a process."""
+    """An account, parsed. It is hashable: one terminal has one link in a process; ``key_digest`` stands for the key, which
+    has no hash of its own."""
 
     merchant: str
     host: str
@@ -84,6 +104,9 @@ class Terminal:
     tls: bool = False
     tls_name: str = ""
     tls_ca: str = ""
+    tls_certificate: str = ""
+    key_digest: str = ""
+    tls_key: Secret | None = field(default=None, compare=False)
 
     @property
     def label(self) -> str:
@@ -93,25 +116,101 @@ class Terminal:
 
 def terminal_of(account: Account) -> Terminal:
     """The account's terminal. Raises NotSetUp."""
-    given = {one.name: one.default for one in SETTINGS} | dict(account.settings)
+    given = {one.name: one.default for one in SETTINGS if not one.secret} | dict(account.settings)
     missing = [one.name for one in SETTINGS if one.required and not given[one.name]]
     if missing:
-        raise NotSetUp(f"the account has no {', '.join(missing)}")
+        raise NotSetUp(missing[0], "is not set")
+    if given["header"] not in HEADERS:
+        raise NotSetUp("header", f"must be one of {', '.join(HEADERS)}")
+    key = account.secrets.get("tls_key")
+    if given["tls_certificate"] and key is None:
+        raise NotSetUp("tls_certificate", "needs its key, tls_key")
+    _guard_line(given)
+    return Terminal(
+        merchant=account.merchant, host=given["host"], port=_number(given, "port", 1, 65_535),
+        terminal=given["terminal"], wire=_wire(given), private_field=given["private_field"],
+        institution=given["institution"], nii=given["nii"], mcc=given["mcc"], name=given["name"], city=given["city"],
+        country=given["country"],
+        time_zone=_zone(given["time_zone"]), sign_on=given["sign_on"] == "on",
+        echo_s=_number(given, "echo_s", 0, 9_999), tls=given["tls"] == "on", tls_name=given["tls_name"],
+        tls_ca=given["tls_ca"],
+        tls_certificate=given["tls_certificate"], tls_key=key,
+        key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
+    )  # fmt: skip
+
+
+def faults_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
+    certificate = {"tls_certificate": ""}  # its key is sealed, and not asked for anew with every change
+    try:
+        terminal_of(Account(settings={**given, **certificate}))
+    except NotSetUp as fault:
+        return ((fault.setting, fault.why),)
+    return ()
+
+
+def is_private(address: str) -> bool:
+    """Whether an IP address is loopback's or a private network's."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_loopback or any(found in network for network in _PRIVATE if network.version == found.version)
+
+
+_PRIVATE: Final = tuple(
+    ipaddress.ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
+
+
+def _guard_line(given: Mapping[str, str]) -> None:
+    """Card numbers cross no open network in clear. A name is looked up when the link is made, and looked at then."""
+    if not settings.IS_LIVE or given["tls"] == "on":
+        return
+    if given["without_tls"] != "on":
+        why = "must be on in the live environment: card numbers would cross the network in clear. Only a host on "
+        why += "loopback or in a private network may do without; then say without_tls=on"
+        raise NotSetUp("tls", why)
+    if _is_address(given["host"]) and not is_private(given["host"]):
+        why = "is neither on loopback nor in a private network (10/8, 172.16/12, 192.168/16, fc00::/7), so without_tls "
+        why += "does not do: set tls=on"
+        raise NotSetUp("host", why)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _number(given: Mapping[str, str], name: str, least: int, most: int) -> int:
+    text = given[name]
+    if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+        raise NotSetUp(name, f"must be {least} to {most}")
+    return int(text)
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise NotSetUp("time_zone", f"{name[:40]!r} is no IANA time zone") from None
+    return name
+
+
+def _wire(given: Mapping[str, str]) -> Wire:
     try:
         spec_of(given["encoding"], given["fields"])
-        ZoneInfo(given["time_zone"])
-        port, echo_s = int(given["port"]), int(given["echo_s"])
+    except ValueError as fault:
+        raise NotSetUp("fields", f"do not do: {fault}") from None
+    try:
         bytes.fromhex(given["tpdu"])
-    except (ValueError, OSError, ZoneInfoNotFoundError) as fault:
-        raise NotSetUp(f"the account's settings do not do: {fault}") from None
-    if given["header"] not in HEADERS or not 0 < port < 65_536:
-        raise NotSetUp("the account's settings do not do: header or port")
-    return Terminal(
-        merchant=account.merchant, host=given["host"], port=port, terminal=given["terminal"],
-        wire=Wire(header=given["header"], counts_itself=given["header_counts_itself"] == "on", tpdu=given["tpdu"],
-                  encoding=given["encoding"], formats=given["fields"]),
-        private_field=given["private_field"], institution=given["institution"], nii=given["nii"], mcc=given["mcc"],
-        name=given["name"], city=given["city"], country=given["country"], time_zone=given["time_zone"],
-        sign_on=given["sign_on"] == "on", echo_s=echo_s, tls=given["tls"] == "on", tls_name=given["tls_name"],
-        tls_ca=given["tls_ca"],
+    except ValueError:
+        raise NotSetUp("tpdu", "must be hexadecimal digits") from None
+    return Wire(
+        header=given["header"], counts_itself=given["header_counts_itself"] == "on", tpdu=given["tpdu"],
+        encoding=given["encoding"], formats=given["fields"],
     )  # fmt: skip

@@ -18,6 +18,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client, override_settings
 
 from gateway import clock, work
+from gateway.connectors.accounts import opened_secrets
 from gateway.connectors.iso8583.link_state import LinkState
 from gateway.connectors.port import Setting
 from gateway.connectors.routing import acquirers
@@ -94,6 +95,27 @@ def test_every_connectors_settings_can_be_typed(staff: Client) -> None:
     page = staff.get(f"{ACCOUNTS}add/?connector=iso8583").content.decode()
     assert re.search(r'<select name="setting_sign_on".*?<option value="on" selected', page, re.DOTALL)
     assert re.search('<textarea name="setting_tls_ca"', page)
+    assert re.search('<textarea name="secret_tls_key"', page)
+
+
+def test_a_key_in_many_lines_is_typed_and_what_settings_are_together_is_told_beside_one(
+    staff: Client, shop: Shop
+) -> None:
+    """A private key keeps its lines, and is not shown again beside a fault."""
+    key = "-----BEGIN PRIVATE KEY-----\r\nAA==\r\n-----END PRIVATE KEY-----\r\n"
+    values = {
+        "channel": str(shop.channel.pk), "connector": "iso8583", "name": "Host", "acquirer_merchant_id": "M-1",
+        "active": "on", "setting_host": "bank.example", "setting_port": "8583", "setting_terminal": "TERM0001",
+        "secret_tls_key": key,
+    }  # fmt: skip
+    wrong = values | {"setting_port": "70000"}
+    page = staff.post(f"{ACCOUNTS}add/?connector=iso8583", wrong).content.decode()
+    assert "must be 1 to 65535" in page
+    assert "PRIVATE KEY-----" not in page
+    answer = staff.post(f"{ACCOUNTS}add/?connector=iso8583", values)
+    assert answer.status_code == 302, answer.content.decode()
+    kept = opened_secrets(AcquirerAccount.objects.get())["tls_key"].reveal()
+    assert kept == key.replace("\r\n", "\n")
 
 
 def test_an_account_is_made_and_its_secret_is_sealed_and_never_shown(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from gateway import audit
 from gateway import document as d
@@ -114,6 +115,28 @@ def test_an_account_stays_where_its_undecided_payments_are(
     assert apply(target, acquirers={"accounts": [account(merchant="M-2", settings={"host": "b.example"})]})
     OpenPayment.objects.all().delete()
     assert apply(target, acquirers=moved) == ["acquirers"]
+
+
+ISO = {"host": "93.184.216.34", "port": "8583", "terminal": "TERM0001"}
+
+
+@pytest.mark.parametrize(
+    "more, setting, words",
+    [({}, "tls", "must be on in the live environment"), ({"without_tls": "on"}, "host", "nor in a private network"),
+     ({"tls": "on"}, "", ""), ({"host": "10.0.0.7", "without_tls": "on"}, "", "")],
+)  # fmt: skip
+def test_what_settings_are_together_is_the_connectors_to_judge(
+    target: Target, more: dict[str, str], setting: str, words: str
+) -> None:
+    """Live speaks ISO 8583 over TLS, or on a private line that is said to be one."""
+    rows = [{"connector": "iso8583", "merchant": "M-1", "settings": ISO | more, "secretFiles": {}}]
+    with override_settings(IS_LIVE=True):
+        if not setting:
+            assert apply(target, acquirers={"accounts": rows}) == ["acquirers"]
+            return
+        found = faults(target, acquirers={"accounts": rows})
+    assert words in found[f"acquirers.accounts[0].settings.{setting}"]
+    assert apply(target, acquirers={"accounts": rows}) == ["acquirers"]
 
 
 RULE = {"name": "R", "to": [{"connector": "stub", "merchant": "M-9"}]}

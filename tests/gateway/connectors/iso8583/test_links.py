@@ -177,6 +177,55 @@ def test_a_link_over_tls_trusts_the_accounts_certificate_and_no_other(iso_host: 
             ask(refused)
 
 
+def test_a_host_that_wants_a_certificate_of_ours_gets_it(iso_host: IsoHost, tmp_path: Path) -> None:
+    """The settings tls_certificate and tls_key."""
+    theirs, ours, other = (certificate(tmp_path / name) for name in ("theirs", "ours", "other"))
+    iso_host.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    iso_host.tls.load_cert_chain(theirs)
+    iso_host.tls.verify_mode = ssl.CERT_REQUIRED
+    iso_host.tls.load_verify_locations(ours)
+
+    def of(own: Path, key: Path) -> Terminal:
+        more = {"tls": "on", "tls_name": "host.example", "tls_ca": halves(theirs)[0], "tls_certificate": halves(own)[0]}
+        secrets = {"tls_key": Secret(halves(key)[1])}
+        return terminal_of(Account(merchant="M-1", settings=settings_for(iso_host, **more), secrets=secrets))
+
+    assert ask(of(ours, ours))["39"] == "00"
+    with pytest.raises(Unreachable):
+        ask(of(other, other), within_s=2.0)
+    with pytest.raises(Unreachable, match="tls_certificate and tls_key do not do"):
+        ask(of(ours, other), within_s=2.0)
+    assert "PRIVATE" not in repr(of(ours, ours))
+
+
+def test_another_key_is_another_link(iso_host: IsoHost) -> None:
+    """A changed key is used by the next question."""
+    keys = [Account(merchant="M-1", settings=settings_for(iso_host), secrets={"tls_key": Secret(f"key {number}")})
+            for number in (1, 2)]  # fmt: skip
+    assert terminal_of(keys[0]) != terminal_of(keys[1])
+
+
+def halves(path: Path) -> tuple[str, str]:
+    """The certificate and the key of a file that holds both."""
+    certificate, mark, key = path.read_text().partition("-----BEGIN PRIVATE KEY-----")
+    return certificate, mark + key
+
+
+def test_live_says_nothing_in_clear_to_a_host_whose_address_is_not_private(
+    iso_host: IsoHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name may lead anywhere: where it led to is looked at before anything is sent."""
+    with override_settings(IS_LIVE=True):
+        to = replace(terminal(iso_host, without_tls="on"), host="localhost")
+        assert ask(to)["39"] == "00"
+        link.close_all()
+        seen = len(iso_host.log)
+        monkeypatch.setattr("gateway.connectors.iso8583.connection.is_private", lambda address: False)
+        with pytest.raises(Unreachable, match="not private"):
+            ask(to, within_s=2.0)
+    assert iso_host.log[seen:] == [message for message in iso_host.log[seen:] if message.get("70") == "002"]
+
+
 def certificate(path: Path) -> Path:
     """A certificate of host.example with its key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())

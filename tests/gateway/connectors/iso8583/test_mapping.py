@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.test import override_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from gateway.connectors.iso8583.elements import ELEMENTS
 from gateway.connectors.iso8583.fields import ENCODINGS, FIELDS, format_of, spec_of
 from gateway.connectors.iso8583.mapping import key_of, masked, message_of
 from gateway.connectors.iso8583.question import KINDS, Original, Unsendable, question, rrn, stan
-from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, Terminal, terminal_of
+from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, Terminal, faults_of, is_private, terminal_of
 from gateway.connectors.iso8583.wire import BadFrame, BadMessage, Wire
 from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.port import Account, AcquirerRequest, NeverArrived, Silence
@@ -325,8 +326,7 @@ def test_a_request_cannot_be_asked_about_and_a_reversal_is_not_reversed() -> Non
 def test_settings_default_to_what_their_own_patterns_allow() -> None:
     """The back office checks with the patterns."""
     for one in SETTINGS:
-        assert one.required or re.fullmatch(one.pattern, one.default)
-        assert not one.secret
+        assert one.required or one.secret or re.fullmatch(one.pattern, one.default)
     assert set(HOST) == {one.name for one in SETTINGS if one.required}
 
 
@@ -337,6 +337,58 @@ def test_settings_default_to_what_their_own_patterns_allow() -> None:
     ids=str,
 )  # fmt: skip
 def test_settings_that_do_not_do_are_refused_in_words(change: dict[str, str]) -> None:
-    """Bad set-up is one exception."""
-    with pytest.raises(NotSetUp):
+    """Bad set-up is one exception, which names the setting."""
+    with pytest.raises(NotSetUp) as raised:
         terminal_of(Account(settings=HOST | change))
+    assert raised.value.setting in {*change, "fields"}
+    assert faults_of(HOST | change) == ((raised.value.setting, raised.value.why),)
+    assert faults_of(HOST) == ()
+
+
+def test_a_certificate_of_ours_needs_its_key() -> None:
+    """Kept apart: the key is sealed, and not typed again with every change."""
+    certificate = {"tls_certificate": "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"}
+    with pytest.raises(NotSetUp, match="tls_key"):
+        terminal_of(Account(settings=HOST | certificate))
+    assert faults_of(HOST | certificate) == ()
+
+
+@pytest.mark.parametrize(
+    "pem, fits",
+    [("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n", True),
+     ("-----BEGIN EC PRIVATE KEY-----\r\nAA==\r\n-----END EC PRIVATE KEY-----", True),
+     ("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----", False),
+     ("-----BEGIN RSA PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----", False), ("AA==", False)],
+)  # fmt: skip
+def test_a_key_is_one_in_pem_that_needs_no_passphrase(pem: str, fits: bool) -> None:
+    (setting,) = [one for one in SETTINGS if one.name == "tls_key"]
+    assert (re.fullmatch(setting.pattern, pem) is not None) == fits
+
+
+@pytest.mark.parametrize(
+    "change, setting",
+    [({}, "tls"), ({"tls": "on"}, ""), ({"without_tls": "on"}, ""), ({"without_tls": "on", "host": "10.1.2.3"}, ""),
+     ({"without_tls": "on", "host": "fd00::1"}, ""), ({"without_tls": "on", "host": "bank.example"}, ""),
+     ({"without_tls": "on", "host": "93.184.216.34"}, "host"), ({"without_tls": "on", "host": "2001:db8::1"}, "host"),
+     ({"without_tls": "on", "host": "169.254.169.254"}, "host"), ({"host": "10.1.2.3"}, "tls")],
+    ids=str,
+)  # fmt: skip
+def test_live_wants_tls_unless_a_private_line_is_said_to_be_one(change: dict[str, str], setting: str) -> None:
+    """Card numbers cross no open network in clear. The test environment may do as it likes."""
+    assert faults_of(HOST | change) == ()
+    with override_settings(IS_LIVE=True):
+        assert [name for name, _ in faults_of(HOST | change)] == ([setting] if setting else [])
+        if setting:
+            reply = ISO8583.submit(replace(request("DB"), account=Account(settings=HOST | change)))
+            assert (reply.code, reply.elsewhere) == ("500.100.401", True)
+
+
+@pytest.mark.parametrize(
+    "address, private",
+    [("127.0.0.1", True), ("::1", True), ("10.0.0.1", True), ("172.31.255.255", True), ("192.168.1.1", True),
+     ("fd12::1", True), ("::ffff:10.0.0.1", True), ("172.32.0.1", False), ("8.8.8.8", False), ("100.64.0.1", False),
+     ("169.254.1.1", False), ("fe80::1%eth0", False), ("::ffff:8.8.8.8", False), ("bank.example", False), ("", False)],
+)  # fmt: skip
+def test_what_a_private_address_is(address: str, private: bool) -> None:
+    """Loopback, RFC 1918 and RFC 4193; not link-local, not a provider's shared space."""
+    assert is_private(address) == private
