@@ -5,6 +5,7 @@ Source: Part A, Basic payment (descriptor, merchantInvoiceId), Billing address (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAc
 from gateway.connectors.port import AcquirerRequest
 from gateway.masking import mask_iban, mask_pan
 
+INITIAL_REFERENCE: Final = "standingInstruction.initialTransactionId"
+_SCHEME_REFERENCE: Final = re.compile(r"[0-9A-Z]{9,15}")
+"""Visa, American Express and Discover: 15 digits; Mastercard: 9 characters of the network and 4 of the date."""
 _ADDRESSES = ("billing", "shipping", "merchant.billing", "merchant.shipping")
 
 
@@ -62,10 +66,19 @@ def success_code() -> str:
     return results.SUCCESS["" if settings.IS_LIVE else results.EXTERNAL]
 
 
+def scheme_reference(text: str) -> str:
+    """``text`` without blanks, where it has the shape of a card scheme's transaction id; '' for anything else, such as
+    a processor's own id, which means nothing to another processor and nothing to the scheme."""
+    packed = "".join(text.split())
+    return packed if _SCHEME_REFERENCE.fullmatch(packed) else ""
+
+
 def masked_message(request: AcquirerRequest) -> dict[str, Any]:
     """The question as the exchange keeps it: nested, the account masked, one-time secrets only said to be there."""
     entries = []
     for name, value in request.parameters.items():
+        if name == INITIAL_REFERENCE and not scheme_reference(value):
+            continue
         found = PAYMENTS.catalogue.find(name)
         if found is not None:
             row, indexes, key = found

@@ -118,15 +118,18 @@ def _pairs(parameters: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerReply:
     """One answer. ``code`` is a result code of ours; ``approved`` is None unless money was granted. ``details`` go
-    into resultDetails, ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the
-    shopper is sent to while the answer is pending. ``sent`` and ``received`` are the messages themselves, masked, as
-    the exchange keeps them. ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no
-    room, a processor that says it is out of order), so another acquirer may be asked; never after silence. ``until``:
-    the merchant's clock; a pending answer is waited for at least as long (a bank that collects weeks from now)."""
+    into resultDetails, ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where
+    the shopper is sent to while the answer is pending. ``sent`` and ``received`` are the messages themselves,
+    masked, as the exchange keeps them. ``network_reference``: the card scheme's own id of the transaction, by which
+    a payment at any processor names the first one of an agreement (gateway.connectors.message.scheme_reference).
+    ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no room, a processor that
+    says it is out of order), so another acquirer may be asked; never after silence. ``until``: the merchant's
+    clock; a pending answer is waited for at least as long (a bank that collects weeks from now)."""
 
     code: str
     approved: Money | None = None
     connector_tx_id: str = ""
+    network_reference: str = ""
     details: Mapping[str, str] = field(default_factory=dict)
     avs: str = ""
     cvv: str = ""

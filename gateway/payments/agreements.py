@@ -223,8 +223,9 @@ def _error(name: str, value: str, message: str, code: str) -> ParameterError:
 
 
 def _onwards(agreement: Agreement, channel: Channel) -> dict[str, str]:
-    """The references for the acquirer: the scheme's own, whichever way the merchant named the agreement."""
+    """The references for the acquirer: the scheme's own, whichever way the merchant named the agreement. One that was
+    begun without it has its processor's id, which that processor alone may make something of."""
     ids = {AGREEMENT_ID: agreement.agreement_id} if agreement.agreement_id else {}
     if channel.agreement_ids == Channel.AgreementIds.ONLY and ids:
         return ids
-    return {REFERENCE: agreement.reference} | ids
+    return {REFERENCE: agreement.network_reference or agreement.reference} | ids

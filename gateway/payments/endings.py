@@ -18,6 +18,7 @@ import structlog
 from django.db import models
 
 from gateway import identifiers
+from gateway.connectors.message import scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
 from gateway.payments import jobs, mandates
@@ -173,6 +174,7 @@ def _agreement(
         "merchant_id": payment.merchant_id,
         "channel_id": payment.channel_id,
         "reference": brought or reply.connector_tx_id or payment.id.hex,
+        "network_reference": scheme_reference(brought) or scheme_reference(reply.network_reference),
         "agreement_id": _agreement_id(payment, instruction),
         "registration": registration,
         "type": instruction.get("type", ""),

@@ -19,7 +19,7 @@ from django.conf import settings
 from gateway import results
 from gateway.connectors import means as kinds
 from gateway.connectors.guarded import Guarded
-from gateway.connectors.message import success_code
+from gateway.connectors.message import scheme_reference, success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
 from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
@@ -73,6 +73,7 @@ def sound(rig: Rig, request: AcquirerRequest, reply: AcquirerReply) -> None:
         assert (reply.approved.currency, reply.approved <= request.money) == (request.money.currency, True)
         assert not reply.elsewhere
     assert len(reply.connector_tx_id) <= LONGEST_ID
+    assert reply.network_reference == scheme_reference(reply.network_reference)
     assert all(isinstance(value, str) and value for value in reply.details.values())
     assert reply.avs in ("", *AVS_MEANING)
     assert reply.cvv in ("", *CVV_MEANING)

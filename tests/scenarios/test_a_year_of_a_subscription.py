@@ -75,9 +75,9 @@ def test_the_first_payment_starts_the_subscription_and_notice_ends_it(shop: Shop
     assert tasks.next_at(shop.merchant) is None
     told = Notification.objects.filter(kind="SCHEDULE").order_by("id").values_list("action", flat=True)
     assert list(told) == ["CREATED", "UPDATED", "DELETED"]
-    reference = first.body["standingInstruction"]["initialTransactionId"]
+    told = api.get("/v1/test/acquirer/messages", {"id": first.id}).body["messages"][0]["received"]
     sent = api.get("/v1/test/acquirer/messages", {"id": body["runs"][0]["id"]}).body["messages"][0]["sent"]
-    assert sent["standingInstruction"]["initialTransactionId"] == reference
+    assert sent["standingInstruction"]["initialTransactionId"] == told["networkReference"]
 
 
 def test_instalments_end_when_all_are_paid(shop: Shop) -> None:

@@ -50,7 +50,7 @@ def test_a_year_begins_with_a_challenge_and_goes_on_by_itself(api: Api) -> None:
     """B20.3: CIT once, MIT each month; nobody is sent anywhere, and each names the first."""
     first = subscribe(api)
     registration = first.body["registrationId"]
-    reference = first.body["standingInstruction"]["initialTransactionId"]
+    told = api.get("/v1/test/acquirer/messages", {"id": first.id}).body["messages"][0]["received"]
     assert first.body["threeDSecure"]["flow"] == "challenge"
     paid = []
     for _ in range(3):
@@ -63,7 +63,7 @@ def test_a_year_begins_with_a_challenge_and_goes_on_by_itself(api: Api) -> None:
         paid.append(month.id)
     assert len({first.id, *paid}) == 4
     sent = api.get("/v1/test/acquirer/messages", {"id": paid[-1]}).body["messages"][0]["sent"]
-    assert sent["standingInstruction"]["initialTransactionId"] == reference
+    assert sent["standingInstruction"]["initialTransactionId"] == told["networkReference"]
     assert sent["card"]["cvvPresent"] is False
     assert api.follow(paid[-1], "RF", "9.90").status == 200
 

@@ -7,6 +7,7 @@ Source: Part A, test modes; Part B, Response parameters (avsResponse, cvvRespons
 MerchantAdviceCode).
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
@@ -238,6 +239,11 @@ ADVICE_MEANING: Final[Mapping[str, str]] = MappingProxyType(
         "03": "Do not try again",
     }
 )
+
+
+def network_reference(key: str) -> str:
+    """The scheme's id of the transaction with this key of ours, 15 digits, always the same."""
+    return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], 'big') % 10**15:015}"
 
 
 def simulated(number: str) -> SimulatedCard | None:

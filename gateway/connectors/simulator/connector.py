@@ -16,7 +16,7 @@ from gateway.connectors.message import masked_message
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator import orders
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, account_answer, shown
-from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer_for
+from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer_for, network_reference
 from gateway.models import SimulatedOrder
 from gateway.money import Money
 
@@ -131,14 +131,15 @@ def _reply(
     details = {"AcquirerResponse": response}
     if advice:
         details["MerchantAdviceCode"] = advice
-    # The scheme's reference of the cardholder's transaction; a later merchant-initiated payment names it (D38).
     transaction = f"SIM{request.payment.hex[-20:].upper()}"
     granted = approved if results.is_approved(code) or results.is_chargeback(code) else None
     received: dict[str, Any] = {"responseCode": response, "transactionId": transaction}
     if granted is not None:
         received["approvedAmount"] = granted.text()
+        received["networkReference"] = network_reference(request.payment.hex)
     received |= {name: value for name, value in (("avs", avs), ("cvv", cvv), ("advice", advice)) if value}
     return AcquirerReply(
-        code=code, approved=granted, connector_tx_id=transaction, details=details, avs=avs, cvv=cvv, sent=sent,
+        code=code, approved=granted, connector_tx_id=transaction,
+        network_reference=received.get("networkReference", ""), details=details, avs=avs, cvv=cvv, sent=sent,
         received=received,
     )  # fmt: skip

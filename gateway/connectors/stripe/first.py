@@ -68,7 +68,8 @@ def reply_of(request: AcquirerRequest, thing: Mapping[str, Any], sent: Mapping[s
     elif granted is not None:
         details["AcquirerResponse"] = str(status)
     return AcquirerReply(
-        code=code, approved=granted, connector_tx_id=ident, avs=charge.avs, cvv=charge.cvv,
+        code=code, approved=granted, connector_tx_id=ident,
+        network_reference=charge.network_id if granted is not None else "", avs=charge.avs, cvv=charge.cvv,
         details={name: value for name, value in details.items() if value}, sent=sent,
         received=received(Heard(kind=Kind.DONE, body=thing)),
     )  # fmt: skip

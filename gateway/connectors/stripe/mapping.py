@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from gateway.connectors.means import Card
+from gateway.connectors.message import INITIAL_REFERENCE, scheme_reference
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.stripe import table
 from gateway.connectors.stripe.wire import Fields
@@ -31,8 +32,6 @@ _EXPONENTS: Final[Mapping[str, int]] = {"ISK": 2, "MGA": 0, "UGX": 2}
 _METADATA_CHARS: Final = 500
 _DESCRIPTOR: Final = re.compile(r"[<>\\'\"*]|[^\x20-\x7e]")
 DESCRIPTOR_CHARS: Final = 22
-_NETWORK_ID: Final = re.compile(r"[A-Za-z0-9]{8,32}")
-"""A scheme's reference of the first payment; ours (pi_…) and other things are none."""
 STARS: Final = "•••"
 _ID: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
 _SECRET: Final = re.compile(r"\[(number|cvc|cryptogram)\]$")
@@ -230,8 +229,8 @@ def _initiator(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _network_reference(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    reference = sent.get("standingInstruction.initialTransactionId", "")
-    if sent.get("standingInstruction.source") == "MIT" and _NETWORK_ID.fullmatch(reference):
+    reference = scheme_reference(sent.get(INITIAL_REFERENCE, ""))
+    if sent.get("standingInstruction.source") == "MIT" and reference:
         yield "payment_method_options[card][mit_exemption][network_transaction_id]", reference
 
 
@@ -284,7 +283,7 @@ def charge_of(intent_object: Mapping[str, Any]) -> Charge:
         id=text_of(found.get("id")),
         avs=table.avs_of(_word(checks, "address_line1_check"), _word(checks, "address_postal_code_check")),
         cvv=table.CVC.get(_word(checks, "cvc_check"), ""),
-        network_id=text_of(card.get("network_transaction_id")),
+        network_id=scheme_reference(text_of(card.get("network_transaction_id"))),
         decline_code=_word(outcome, "reason"),
     )
 

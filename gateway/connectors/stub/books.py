@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gateway.catalogue.parse import mask_account
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, Shown, account_answer
-from gateway.connectors.simulator.cards import APPROVED, answer_for
+from gateway.connectors.simulator.cards import APPROVED, answer_for, network_reference
 from gateway.money import Money
 from gateway.results import RESULT_CODES
 
@@ -276,4 +276,6 @@ def _account_outcome(account: Shown, amount: Money, key: str) -> dict[str, Any]:
 
 
 def _answer(key: str, outcome: str, code: str, transaction: str, **more: str) -> dict[str, Any]:
+    if outcome == "approved":
+        more["networkReference"] = network_reference(key)
     return {"key": key, "outcome": outcome, "code": code, "transactionId": transaction, **more}

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from gateway import results
 from gateway.connectors.means import ANY_MEANS
-from gateway.connectors.message import account_of, masked_message, secrets_of, success_code
+from gateway.connectors.message import account_of, masked_message, scheme_reference, secrets_of, success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator.cards import APPROVED
 from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
@@ -22,7 +22,9 @@ from gateway.money import Money
 
 ACQUIRER_DOWN: Final = "900.100.600"
 REVERSED: Final = "900.100.301"
-_TOLD: Final = ("outcome", "code", "response", "transactionId", "approvedAmount", "avs", "cvv", "advice")
+_TOLD: Final = (
+    "outcome", "code", "response", "transactionId", "networkReference", "approvedAmount", "avs", "cvv", "advice",
+)  # fmt: skip
 _LONGEST: Final = 64
 
 
@@ -94,6 +96,7 @@ def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[
         code=success_code() if code == APPROVED else code,
         approved=granted,
         connector_tx_id=told.get("transactionId", ""),
+        network_reference=scheme_reference(told.get("networkReference", "")),
         details={name: value for name, value in details.items() if value},
         avs=told.get("avs", ""),
         cvv=told.get("cvv", ""),

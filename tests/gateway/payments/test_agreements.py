@@ -51,6 +51,13 @@ def click(api: Api, registration: str, **words: str) -> Answer:
     return api.post(f"/v1/registrations/{registration}/payments", fields)
 
 
+def sent_of(payment: Answer) -> str:
+    """The reference of the first payment, as the acquirer was sent it."""
+    exchange = AcquirerExchange.objects.get(payment=payment.id)
+    message = exchange.message(Payment.objects.get(pk=payment.id).request)
+    return str(message["standingInstruction"]["initialTransactionId"])
+
+
 def forward(api: Api, days: float) -> None:
     assert api.post("/v1/test/clock", {"advance": str(int(days * 86400))}).status == 200
 
@@ -95,8 +102,18 @@ def test_the_initial_payment_answers_the_reference_and_a_later_one_gives_it_back
     later = draw(api, reference)
     assert (later.status, later.code) == (200, "000.100.110")
     assert later.body["standingInstruction"]["initialTransactionId"] == reference
-    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
-    assert sent["standingInstruction"]["initialTransactionId"] == reference
+    assert sent_of(later) == AcquirerExchange.objects.get(payment=first.id).received["networkReference"]
+
+
+def test_an_agreement_of_before_schemes_references_were_kept_still_works(api: Api) -> None:
+    """Review of issue 9, 8: it has its processor's id alone, which is no scheme's reference and is not sent as one."""
+    first = initial(api)
+    Agreement.objects.update(network_reference="")
+    reference = first.body["standingInstruction"]["initialTransactionId"]
+    for later in (draw(api, reference), draw(api, first.id), click(api, first.body["registrationId"])):
+        assert later.status == 200, later
+        sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+        assert "initialTransactionId" not in sent["standingInstruction"]
 
 
 def test_our_own_payment_id_names_the_agreement(api: Api) -> None:
@@ -104,11 +121,7 @@ def test_our_own_payment_id_names_the_agreement(api: Api) -> None:
     first = initial(api)
     later = draw(api, first.id)
     assert later.status == 200
-    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
-    assert (
-        sent["standingInstruction"]["initialTransactionId"]
-        == (first.body["resultDetails"]["CardholderInitiatedTransactionID"])
-    )
+    assert sent_of(later) == AcquirerExchange.objects.get(payment=first.id).received["networkReference"]
 
 
 def test_the_registration_knows_the_agreement(api: Api) -> None:

@@ -43,7 +43,7 @@ def test_a_challenged_payment_stores_its_card_once_it_is_paid(api: Api) -> None:
 def test_a_stored_card_is_authenticated_and_its_agreement_goes_onwards(api: Api) -> None:
     """D34, D38: the shopper clicks, the bank asks, the acquirer gets proof, code and reference."""
     first = passed(api, buy(api, PASS, createRegistration="true", **AGREES))
-    reference = first.body["standingInstruction"]["initialTransactionId"]
+    (told,) = api.get("/v1/test/acquirer/messages", {"id": first.id}).body["messages"]
     click = f"/v1/registrations/{first.body['registrationId']}/payments"
     sent = {"amount": "12.00", "currency": "EUR", "paymentType": "DB", "shopperResultUrl": RESULT_URL,
             "card.cvv": "999", "standingInstruction.initialTransactionId": first.id, **AGAIN}  # fmt: skip
@@ -56,6 +56,7 @@ def test_a_stored_card_is_authenticated_and_its_agreement_goes_onwards(api: Api)
     assert (paid.status, paid.body["result"]["cvvResponse"]) == (200, "N")
     assert not Suspension.objects.exists()
     (message,) = api.get("/v1/test/acquirer/messages", {"id": paid.id}).body["messages"]
-    assert message["sent"]["standingInstruction"]["initialTransactionId"] == reference
+    scheme = told["received"]["networkReference"]
+    assert message["sent"]["standingInstruction"]["initialTransactionId"] == scheme
     assert message["sent"]["threeDSecure"]["authenticationStatus"] == "Y"
     assert message["sent"]["card"]["cvvPresent"] is True
