@@ -12,7 +12,7 @@ from typing import Any, Final
 from gateway.connectors.iso8583 import codes
 from gateway.connectors.iso8583.private import read, shown
 from gateway.connectors.iso8583.question import KINDS, Question, currency_number
-from gateway.connectors.message import success_code
+from gateway.connectors.message import scheme_reference, success_code
 from gateway.connectors.port import AcquirerReply, Silence
 from gateway.money import Money
 
@@ -57,6 +57,7 @@ def reply_to(
         code=success_code() if grants else codes.declined(code, asked.request.brand),
         approved=granted,
         connector_tx_id=known.text(),
+        network_reference=scheme_reference(parts.get("network", "")) if grants else "",
         details={name: text for name, text in details.items() if text},
         avs=codes.avs_of(_letter(parts.get("avs", ""), answer, _AVS_PLACE)),
         cvv=codes.cvv_of(_letter(parts.get("cvv", ""), answer, _CVV_PLACE)),

@@ -20,6 +20,7 @@ import iso4217
 
 from gateway.connectors.iso8583.private import parts_of, written
 from gateway.connectors.iso8583.terminal import Terminal
+from gateway.connectors.message import INITIAL_REFERENCE, scheme_reference
 from gateway.connectors.port import AcquirerRequest
 from gateway.money import Money
 
@@ -130,10 +131,10 @@ def question(request: AcquirerRequest, terminal: Terminal, *, void: bool = False
         rrn=earlier.rrn if earlier is not None and kept else rrn(request.payment, request.at), amount=amount,
         network=earlier.network if earlier is not None else "",
     )  # fmt: skip
-    initial = Original.parse(request.parameters.get("standingInstruction.initialTransactionId", ""))
-    network = initial.network if initial is not None else ""
-    if initial is None:
-        network = request.parameters.get("standingInstruction.initialTransactionId", "")[:36]
+    named = request.parameters.get(INITIAL_REFERENCE, "")
+    # Agreements of before the scheme's reference was kept name our message, which knows it.
+    initial = Original.parse(named)
+    network = initial.network if initial is not None else scheme_reference(named)
     if earlier is not None:
         network = earlier.network
     try:
