@@ -54,6 +54,12 @@ class Peer:
             assert time.monotonic() < deadline, f"{self._command[0]} does not listen"
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        """Of the program that runs."""
+        assert self._child is not None
+        return self._child.pid
+
     def kill(self) -> None:
         """kill -9."""
         assert self._child is not None

@@ -21,12 +21,14 @@ from tests.faults import faults as on_parts
 from tests.faults.client import Journal
 from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
 from tests.faults.faults_away import AWAY, JOURNAL
+from tests.faults.faults_peers import PEERS
 from tests.faults.load import CLIENTS, Load
+from tests.faults.peers.duty import Peers
 from tests.faults.processes import eventually
 from tests.faults.report import say
 from tests.faults.stack import NotUp, Stack
 
-FAULTS: Final = (*on_parts.FAULTS, *AWAY)
+FAULTS: Final = (*on_parts.FAULTS, *AWAY, *PEERS)
 GROUPS: Final = tuple(dict.fromkeys(fault.group for fault in FAULTS))
 ACQUIRER_TIMEOUT_S: Final = 2
 """The product's default is 10: with 2 there are more payments in doubt in the same time."""
@@ -87,6 +89,10 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
         raise NotUp("payments in doubt are not asked about, before anything was done to the product")
     load = Load(stack.folder, shop=shop, seed=seed)
     owing = [duty(stack, shop, seed) for duty in duties.DUTIES]
+    peers = next(duty for duty in owing if isinstance(duty, Peers))
+    stage.peers = peers
+    if peers.missing:
+        say(f"not tested: {', '.join(peers.missing)}")
     began = time.time()
     load.start()
     for duty in owing:
@@ -102,8 +108,8 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     waited = time.monotonic()
     eventually(lambda: _open(stack) == 0 and not any(duty.owed() for duty in owing), SETTLED_WITHIN_S, 0.5)
     waited_s = time.monotonic() - waited
-    journal = books.journal([*load.journals, stack.folder / JOURNAL])
-    replays = replay(shop, stack.folder, journal)
+    journal = books.journal([*load.journals, *peers.journals, stack.folder / JOURNAL])
+    replays = replay(shop, peers, stack.folder, journal)
     return judge(
         stack, faults, strikes, hurt, raced, journal, replays, owing, seed=seed, began=began, took_s=took_s,
         waited_s=waited_s,
@@ -149,7 +155,7 @@ def strike(stage: Stage, faults: Sequence[Fault], load: Load, seconds: float) ->
     return strikes, hurt
 
 
-def replay(shop: races.Shop, folder: Path, journal: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def replay(shop: races.Shop, peers: Peers, folder: Path, journal: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Every key that was answered, once more with the same request; what came back."""
     heard = audit.last_answers(journal)
     asked = {line["key"]: line for line in journal if line["kind"] == "asks" and line["key"] in heard}
@@ -158,7 +164,7 @@ def replay(shop: races.Shop, folder: Path, journal: Sequence[Mapping[str, Any]])
 
     def work(number: int) -> None:
         note = Journal(path=files[number])
-        clients = {one.name: one for one in (shop.client(note), shop.late_client(note))}
+        clients = {one.name: one for one in (shop.client(note), shop.late_client(note), *peers.clients(note))}
         for line in todo[number::CLIENTS]:
             clients[line["shop"]].pay(line["key"], line["fields"], path=line["path"])
         for client in clients.values():

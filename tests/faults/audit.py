@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tests.faults import audit_shoppers
 from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment
-from tests.faults.client import is_approved
+from tests.faults.client import is_approved, is_pending
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, UNANSWERED, Finding
 
 STUB: Final = "stub"
@@ -63,7 +63,7 @@ def against_journal(books: Books, journal: Lines) -> list[Finding]:
     found: dict[tuple[str, str], Finding] = {}
     for line in journal:
         ident, code = line.get("id"), line.get("code", "")
-        if not ident or line.get("status", 500) >= 500 or code.startswith("000.200."):
+        if not ident or line.get("status", 500) >= 500 or is_pending(code):
             continue
         payment, told = books.get(ident), is_approved(code)
         if payment is None:
@@ -174,7 +174,7 @@ def replayed(replays: Lines, heard: Mapping[str, Mapping[str, Any]]) -> list[Fin
     for line in replays:
         before = heard[line["key"]]
         same = all(line.get(name) == before.get(name) for name in ("status", "code", "id", "amount"))
-        went_on = before["code"].startswith("000.200.") and line.get("id") == before["id"]
+        went_on = is_pending(before["code"]) and line.get("id") == before["id"]
         if not (same or went_on) or not line.get("replayed"):
             mark = "" if line.get("replayed") else ", not marked as a replay"
             what = f"key {line['key']}: heard {_short(before)}, then {_short(line)}{mark}"

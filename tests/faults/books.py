@@ -44,7 +44,8 @@ class Move:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
     """One payment of our books. ``order``: the merchantTransactionId, which the clients use once for each intent.
-    ``keeps_number``: its sealed account is still there. ``clock_moved``: its times are not those of the world."""
+    ``keeps_number``: its sealed account is still there. ``clock_moved``: its times are not those of the world.
+    ``entity``: its channel's id."""
 
     id: str
     order: str
@@ -64,6 +65,7 @@ class Payment:
     brand: str = ""
     keeps_number: bool = False
     clock_moved: bool = False
+    entity: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -169,7 +171,7 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
     rows = connection.execute(
         "SELECT p.id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
         " result_code, p.created_at, completed_at, EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id)"
-        ", brand, means_sealed IS NOT NULL, clock_offset <> interval '0'"
+        ", brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id"
         " FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id"
     )
     return {
@@ -177,7 +179,7 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
             id=row[0].hex, order=row[1], chain=row[2].hex, referenced=row[3].hex if row[3] else "", kind=row[4],
             status=row[5], amount=row[6], approved=row[7], connector=row[8], code=row[9], created=row[10].timestamp(),
             completed=row[11].timestamp() if row[11] else None, is_due=row[12], brand=row[13], keeps_number=row[14],
-            clock_moved=row[15],
+            clock_moved=row[15], entity=row[16].hex if row[16] else "",
             moves=tuple(moves.get(row[0].hex, ())), exchanges=tuple(exchanges.get(row[0].hex, ())),
         )
         for row in rows

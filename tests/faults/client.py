@@ -47,12 +47,17 @@ class Answer:
 
     @property
     def is_open(self) -> bool:
-        return self.code.startswith("000.200.")
+        return is_pending(self.code)
 
 
 def is_approved(code: str) -> bool:
     """The families of success and review: money was granted."""
     return _GRANTED.match(code) is not None
+
+
+def is_pending(code: str) -> bool:
+    """The families of "pending": an answer is still to come, of an acquirer in minutes, of a bank in days."""
+    return code.startswith(("000.200.", "800.400.5", "100.400.500"))
 
 
 @dataclass(slots=True, kw_only=True)

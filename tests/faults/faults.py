@@ -66,12 +66,14 @@ class Seen:
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """What the faults act on. ``late_ms`` is longer than the gateway waits for an answer."""
+    """What the faults act on. ``late_ms`` is longer than the gateway waits for an answer. ``peers``: those of
+    tests.faults.peers, where they are paid through."""
 
     stack: Stack
     shop: Shop
     late_ms: int
     dice: random.Random = field(default_factory=random.Random)
+    peers: object = None
 
     def steer(self, **odds: float) -> None:
         """A little of every misbehaviour all the time, on submissions; ``odds`` instead, on every kind of message."""
@@ -146,14 +148,14 @@ def _another(stage: Stage, role: str, old: Process) -> bool:
     return eventually(replaced, BACK_WITHIN_S, 0.1)
 
 
-def _kill_role(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
+def kill_role(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
     old = stage.stack.must_find(role)
     moment = time.time()
     fired = kill(old)
     return Seen(fired, _another(stage, role, old) and works(stage), f"pid {old.pid}", moment)
 
 
-def _kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
+def kill_child(stage: Stage, role: str, works: Callable[[Stage], bool]) -> Seen:
     """Kill one child of a role; its parent replaces it."""
     parent = stage.stack.must_find(role)
     eventually(lambda: len(stage.stack.below(role)) >= 2, BACK_WITHIN_S, 0.1)
@@ -298,29 +300,29 @@ def _ticks(stage: Stage) -> bool:
 
 
 FAULTS: Final = (
-    Fault(name="web worker: kill -9", group="web", strike=partial(_kill_child, role="web", works=serves)),
+    Fault(name="web worker: kill -9", group="web", strike=partial(kill_child, role="web", works=serves)),
     Fault(name="web worker, acquirer slow: kill -9", group="web",
-          strike=partial(_kill_slowly, strike=partial(_kill_child, role="web", works=serves))),
+          strike=partial(_kill_slowly, strike=partial(kill_child, role="web", works=serves))),
     Fault(name="web server, acquirer slow: kill -9", group="web",
-          strike=partial(_kill_slowly, strike=partial(_kill_role, role="web", works=serves))),
+          strike=partial(_kill_slowly, strike=partial(kill_role, role="web", works=serves))),
     Fault(name="Celery pool child: kill -9", group="worker", stops_ticks=True,
-          strike=partial(_kill_child, role="worker", works=_ticks)),
+          strike=partial(kill_child, role="worker", works=_ticks)),
     Fault(name="Celery worker: kill -9", group="worker", stops_ticks=True,
-          strike=partial(_kill_role, role="worker", works=_ticks)),
+          strike=partial(kill_role, role="worker", works=_ticks)),
     Fault(name="Celery beat: kill -9", group="beat", stops_ticks=True,
-          strike=partial(_kill_role, role="beat", works=_ticks)),
+          strike=partial(kill_role, role="beat", works=_ticks)),
     Fault(name="broker: kill -9", group="broker", stops_ticks=True,
-          strike=partial(_kill_role, role="broker", works=_ticks)),
+          strike=partial(kill_role, role="broker", works=_ticks)),
     Fault(name="broker: SIGSTOP 3 s", group="broker", stops_ticks=True, strike=_hold_broker),
     Fault(name="broker: forgets everything", group="broker", strike=_forget),
     Fault(name="a second beat, then kill -9", group="beat", strike=_second_beat),
     Fault(name="PostgreSQL session: kill -9", group="postgres", stops_ticks=True, strike=_kill_backend),
     Fault(name="PostgreSQL server: kill -9", group="postgres", stops_ticks=True,
-          strike=partial(_kill_role, role="postgres", works=keeps)),
+          strike=partial(kill_role, role="postgres", works=keeps)),
     Fault(name="PostgreSQL: SIGSTOP 3 s", group="postgres", stops_ticks=True, strike=_hold_postgres),
     Fault(name="PostgreSQL: all sessions ended", group="postgres", stops_ticks=True, strike=_terminate),
     Fault(name="acquirer: kill -9", group="acquirer", stops_acquirer=True,
-          strike=partial(_kill_role, role="acquirer", works=_accepts)),
+          strike=partial(kill_role, role="acquirer", works=_accepts)),
     Fault(name="acquirer: SIGSTOP 3 s", group="acquirer", stops_acquirer=True, strike=_hold_acquirer),
     *(
         Fault(name=f"acquirer: {name}", group="behaviour", stops_acquirer=True, strike=partial(_behave, name=name))

@@ -52,7 +52,10 @@ class Stack:
         bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
         # Every payment is one account's here, and more arrive at once than half of the threads take.
         room = {"GATEWAY_ACQUIRER_MAX_IN_FLIGHT": "64"}
-        self.environment = {**bare, **room, "TOLLHOUSE_VAR": str(self.var), "PORT": str(self.port), **settings}
+        # Banks' messages are laid into a folder of the run, and files for them stay in it.
+        banks = {"GATEWAY_SEPA_INBOX": str(self.var / "bank-inbox"), "GATEWAY_SEPA_OUTBOX": str(self.var / "sepa")}
+        ours = {"TOLLHOUSE_VAR": str(self.var), "PORT": str(self.port)}
+        self.environment = {**bare, **room, **banks, **ours, **settings}
         self._broker_pid = broker_pid
         self._own_roles = [role for role in ROLES if role != "broker" or not broker]
         if broker:
