@@ -63,6 +63,17 @@ def test_a_wrong_pin_and_cards_that_are_empty_expired_or_blocked(api: Api) -> No
     assert pay(api, "GC-10042").code == PAID
 
 
+def test_a_gift_card_that_is_bought_hinders_nobody_from_keeping_the_card_that_pays_for_it(api: Api) -> None:
+    """Part B, Gift card, Tokenization: what is stored is what pays; a gift card that pays is not stored."""
+    bought = {"giftCard.number": "GC-10042", "giftCard.message": "Many happy returns", "createRegistration": "true"}
+    paid = api.post("/v1/payments", payment() | bought)
+    assert (paid.status, paid.code) == (200, PAID)
+    assert paid.body["giftCard"]["number"] == "****0042"
+    stored = api.get(f"/v1/registrations/{paid.body['registrationId']}")
+    assert stored.body["card"]["last4Digits"] == "0000"
+    assert "giftCard.number" in pay(api, "GC-10042", createRegistration="true").errors
+
+
 def test_a_gift_card_without_its_number_is_asked_for_it(api: Api) -> None:
     """D10."""
     answer = pay(api, "")
