@@ -7,9 +7,10 @@ import pytest
 from gateway.models import Payment
 from tests.support.client import Api
 from tests.support.fixtures import Shop
-from tests.support.shopper import DECLINED, Browser, create, open_checkout, result_of
+from tests.support.shopper import CARD, DECLINED, Browser, create, open_checkout, result_of
 
 pytestmark = pytest.mark.django_db
+NAMES = {"customer.givenName": "Jane", "customer.surname": "Jones"}
 KNOWN = {"customer__merchantCustomerId": "17", "customer__givenName": "Jane", "customer__surname": "Jones"}
 
 
@@ -61,6 +62,22 @@ def test_a_shopper_may_keep_the_card_and_pays_with_it_next_time(api: Api) -> Non
     paid = result_of(api, second)
     assert paid.body["registrationId"] == registration
     assert paid.body["card"]["last4Digits"] == "0000"
+
+
+def test_a_holder_named_by_the_shop_replaces_an_empty_one_for_one_payment(api: Api) -> None:
+    """B9.3: overrideHolder when the checkout is prepared and when it is updated; the stored card stays as it was."""
+    card = {name: value for name, value in CARD.items() if name not in ("card.cvv", "card.holder")}
+    bare = api.post("/v1/registrations", card | {"customer.merchantCustomerId": "17", **NAMES}).id
+    offered = {**KNOWN, "registrations[0].id": bare}
+    said = {"overrideHolder": "true", "card.holder": "Jane Miller"}
+    prepared, updated, without = (open_checkout(api, **offered, **more) for more in (said, {}, {"card.holder": "Joe"}))
+    assert api.post(f"/v1/checkouts/{updated.checkout}", said).code == "000.200.101"
+    holders = []
+    for browser in (prepared, updated, without):
+        assert browser.submit({"registrationId": bare}).body["state"] == "done"
+        holders.append(result_of(api, browser).body["card"].get("holder"))
+    assert holders == ["Jane Miller", "Jane Miller", None]
+    assert "holder" not in api.get(f"/v1/registrations/{bare}").body["card"]
 
 
 def test_createregistration_of_the_merchant_stores_without_asking(api: Api) -> None:
