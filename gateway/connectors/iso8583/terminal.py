@@ -83,8 +83,8 @@ class NotSetUp(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """An account, parsed. It is hashable: one terminal has one link in a process; ``key_digest`` stands for the key, which
-    has no hash of its own."""
+    """An account, parsed. It is hashable: one terminal has one link in a process. ``key_digest`` stands for the key,
+    which has no hash of its own."""
 
     merchant: str
     host: str
