@@ -302,6 +302,8 @@ class Reader:
             return "8AC7A4A19AD9A7A3019ADA4B7C6D5E4F-node01"
         if key in ("transactionId", "CardholderInitiatedTransactionID", "initialTransactionId"):
             return "SIM9D3A4E5F60718293A4B5"
+        if key == "networkReference":
+            return "016153570198200"
         if key == "verificationId":
             return "AAACAgSRBklmQCFgMpEGAAAAAAA="
         if isinstance(value, str) and (found := re.fullmatch("(.*/simulator/)[0-9a-f]{32}", value)):
