@@ -76,7 +76,7 @@ def take_in(stream: BinaryIO, name: str, source: BankMessage.Source) -> BankMess
             taken = _Taken(row=row)
             message = reading.read(stream)
             row.kind = message.kind
-            for one in statements.said(reading.Message(message.kind, _heads(message.records, row))):
+            for one in _orders_first(statements.said(reading.Message(message.kind, _heads(message.records, row)))):
                 _apply(one, taken)
             row.told = taken.moved
             row.findings = taken.findings + (
@@ -136,6 +136,21 @@ def _heads(records: Iterator[reading.Record], row: BankMessage) -> Iterator[read
     for record in records:
         row.message_id = row.message_id or statements.message_id(record)
         yield record
+
+
+def _orders_first(words: Iterator[Said]) -> Iterator[Said]:
+    """A refusal of a whole file comes before its orders in a message, and counts after them: where each has a reason of
+    its own, that is what the merchant is told."""
+    whole: Said | None = None
+    for one in words:
+        if not (one.file and one.word is Word.REJECTED):
+            yield one
+            continue
+        if whole is not None:
+            yield whole
+        whole = one
+    if whole is not None:
+        yield whole
 
 
 def _apply(one: Said, taken: _Taken) -> None:

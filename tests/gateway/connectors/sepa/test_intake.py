@@ -69,6 +69,15 @@ def test_a_whole_file_and_a_whole_batch_are_refused(banked: Shop, outbox: Path) 
     assert {banked.api.read(one).code for one in paid} == {"800.100.156"}
 
 
+def test_an_order_of_a_refused_file_is_declined_for_its_own_reason(banked: Shop, outbox: Path) -> None:
+    """A bank that refuses every order of a file refuses the file, too, before it says why."""
+    paid, file = filed(banked, "1.00", "2.00")
+    told = sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("RJCT", "AM04")})
+    assert sepa.take(told).told == 2
+    due.run_now("bank answers")
+    assert [banked.api.read(one).code for one in paid] == ["800.100.203", "800.100.100"]
+
+
 def test_a_batch_is_refused_by_its_own_word(banked: Shop, outbox: Path) -> None:
     paid, file = filed(banked, "1.00", "2.00")
     batch = BankOrder.objects.get(pk=paid[0]).batch
