@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from tests.faults import books
 from tests.faults.client import Answer, Client, Journal, payment
@@ -23,6 +23,9 @@ from tests.faults.processes import eventually
 from tests.faults.races import Shop as DemoShop
 from tests.faults.stack import Stack
 from tests.support.card_host import CARD, KEY
+
+COLUMN: Final = 38
+"""Where the figures of a run's table begin."""
 
 
 class Peers:
@@ -90,7 +93,11 @@ class Peers:
         return found
 
     def told(self) -> str:
-        return "; ".join([*(f"{side.name}: {side.told()}" for side in self.sides), *self.missing])
+        lines = [
+            *(f"{side.name}: {side.told()}" for side in self.sides),
+            *(f"not tested: {one}" for one in self.missing),
+        ]
+        return ("\n" + COLUMN * " ").join(lines)
 
     def clients(self, journal: Journal) -> list[Client]:
         """One for each channel, to ask everything once more with."""
