@@ -6,23 +6,9 @@ from dataclasses import replace
 
 from gateway.catalogue import structures as s
 from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
-from gateway.catalogue.formats import CURRENCY, number_between, one_of, worded
+from gateway.catalogue.formats import one_of
 from gateway.catalogue.structure import NEVER, O, Structure, structure
 
-MOST_PAGES = 100_000
-
-_FILTER = structure(
-    "Settlements", "ruling D7", "",
-    ("currency", worded("A3 ISO 4217", CURRENCY), O, "Only settlements in this currency."),
-    demand=NEVER,
-)  # fmt: skip
-_PAGES = structure(
-    "Pages", "ruling D7", "",
-    ("reconciliationType", one_of("SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"), O, "Only such records."),
-    ("pageNo", number_between(1, MOST_PAGES, words=f"integer 1 to {MOST_PAGES}"), O, "Pages hold 100.",
-     {"default": "1"}),
-    demand=NEVER,
-)  # fmt: skip
 _TRYING = structure(
     "Test modes", "ruling D7", "",
     ("testMode", one_of("EXTERNAL", "INTERNAL"), O, "INTERNAL: made-up settlements, always the same. Else: yours."),
@@ -45,7 +31,9 @@ def _endpoint(name: str, path: str, title: str, about: str, *structures: Structu
     )  # fmt: skip
 
 
-SETTLEMENTS = _endpoint("settlements", "/v1/reports/reconciliations", "Sum settlements up", _SUMS, _PERIOD, _FILTER)
+SETTLEMENTS = _endpoint(
+    "settlements", "/v1/reports/reconciliations", "Sum settlements up", _SUMS, _PERIOD, s.SETTLEMENT_FILTER
+)
 SETTLEMENT = _endpoint(
     "settlement", "/v1/reports/reconciliations/{id}", "Read a settlement's records", _RECORDS, _DETAIL
 )  # fmt: skip
@@ -55,7 +43,7 @@ AGGREGATIONS = _endpoint(
     "Sum settlements up (other path)",
     "The same as /v1/reports/reconciliations.",
     _PERIOD,
-    _FILTER,
+    s.SETTLEMENT_FILTER,
 )
 AGGREGATION = _endpoint(
     "aggregation", "/reports/v1/reconciliations/aggregations/{id}", "Read a settlement's records (other path)",
@@ -67,12 +55,12 @@ AGGREGATIONS_PAGE = _endpoint(
     "Sum settlements up, page by page",
     "The same in pages of 100 settlements.",
     _PERIOD,
-    _FILTER,
-    _PAGES,
+    s.SETTLEMENT_FILTER,
+    s.SETTLEMENT_PAGES,
 )
 AGGREGATION_PAGE = _endpoint(
     "aggregation-page", "/reports/v2/reconciliations/aggregations/{id}", "Read a settlement's records, page by page",
-    "The same in pages of 100 records.", _DETAIL, _PAGES,
+    "The same in pages of 100 records.", _DETAIL, s.SETTLEMENT_PAGES,
 )  # fmt: skip
 
 REPORTS = (SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE)

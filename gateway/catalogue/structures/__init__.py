@@ -32,7 +32,7 @@ from gateway.catalogue.structures.merchant import MERCHANT
 from gateway.catalogue.structures.migration import MIGRATION
 from gateway.catalogue.structures.people import CORPORATE, CUSTOMER, RECIPIENT, SENDER, SHIPPING_CUSTOMER
 from gateway.catalogue.structures.query import PAGING, PAYMENT_METHOD_CODES, QUERY
-from gateway.catalogue.structures.reporting import REPORTING
+from gateway.catalogue.structures.reporting import REPORTING, SETTLEMENT_FILTER, SETTLEMENT_PAGES
 from gateway.catalogue.structures.risk import RISK
 from gateway.catalogue.structures.scheduling import JOB
 from gateway.catalogue.structures.threeds import (
@@ -108,7 +108,7 @@ REQUEST_STRUCTURES_OF_CHECKOUTS = (
 )
 """The shopper brings the means (D29); what else is known beforehand may be told."""
 
-KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED, CHOSEN, PAGING)
+KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED, CHOSEN, PAGING, SETTLEMENT_PAGES)
 """The specification's tables, and ours: a name of one of these is known, if perhaps not here."""
 
 __all__ = [
@@ -157,6 +157,8 @@ __all__ = [
     "RISK",
     "SCHEME_DATA",
     "SENDER",
+    "SETTLEMENT_FILTER",
+    "SETTLEMENT_PAGES",
     "SHIPPING",
     "SHIPPING_CUSTOMER",
     "STANDING_INSTRUCTION",

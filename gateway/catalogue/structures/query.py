@@ -6,11 +6,11 @@ Source: Part B, Query.
 from __future__ import annotations
 
 from gateway.catalogue.formats import (
-    AN,
     AN_UP_TO,
     BOOLEAN,
     DATE_TIME,
     comma_list,
+    literal,
     number_between,
 )
 from gateway.catalogue.rules import not_together, together
@@ -30,7 +30,11 @@ QUERY = structure(
     ("paymentTypes", comma_list("comma-separated list", *PAYMENT_TYPE_CODES).eg("DB,RF"), O),
     ("paymentMethods", comma_list("comma-separated list", *PAYMENT_METHOD_CODES).eg("CC,DD"), O),
     ("includeLinkedTransactions", BOOLEAN, O, "Also lists what is linked to the transactions found."),
-    ("shortId", AN(1, 14, words="AN 14").eg("1234.5678.9012"), O),
+    ("shortId", literal(
+        "AN 14", r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}",
+        expects="must be three groups of four digits, joined by dots, e.g. 1234.5678.9012",
+        example="1234.5678.9012", bad="123456789012",
+    ), O),
     rules=[
         not_together("merchantTransactionId", "date.from", "date.to"),
         together("date.from", "date.to"),

@@ -5,8 +5,8 @@ Source: Part B, Reporting parameters.
 
 from __future__ import annotations
 
-from gateway.catalogue.formats import DATE, one_of, value_list
-from gateway.catalogue.structure import ALWAYS, O, R, structure
+from gateway.catalogue.formats import CURRENCY, DATE, number_between, one_of, value_list, worded
+from gateway.catalogue.structure import ALWAYS, NEVER, O, R, structure
 from gateway.catalogue.structures.periods import period
 
 REPORTING = structure(
@@ -17,4 +17,20 @@ REPORTING = structure(
     ("sortOrder", value_list("ASC", "DESC", "asc", "desc"), O),
     rules=[period("2026-05-01", "2026-05-31")],
     demand=ALWAYS,
+)  # fmt: skip
+
+SETTLEMENT_FILTER = structure(
+    "Settlements", "ruling D7", "",
+    ("currency", worded("A3 ISO 4217", CURRENCY), O, "Only settlements in this currency."),
+    demand=NEVER,
+)  # fmt: skip
+
+MOST_PAGES_OF_SETTLEMENTS = 100_000
+
+SETTLEMENT_PAGES = structure(
+    "Pages", "ruling D7", "",
+    ("reconciliationType", one_of("SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"), O, "Only such records."),
+    ("pageNo", number_between(1, MOST_PAGES_OF_SETTLEMENTS, words=f"integer 1 to {MOST_PAGES_OF_SETTLEMENTS}"), O,
+     "Pages hold 100.", {"default": "1"}),
+    demand=NEVER,
 )  # fmt: skip

@@ -188,8 +188,7 @@ def test_a_short_id_finds_the_one_transaction(api: Api) -> None:
     assert ids(api.get(LIST, {"shortId": short, "merchantTransactionId": "order-4711"})) == [paid]
     assert nothing(api.get(LIST, {"shortId": short, "merchantTransactionId": "order-4712"}))
     assert nothing(api.get(LIST, {"shortId": short, "paymentTypes": "RF"}))
-    for wrong in ("12345678901234", "9999.9999.9999", "x"):
-        assert nothing(api.get(LIST, {"shortId": wrong}))
+    assert nothing(api.get(LIST, {"shortId": "9999.9999.9999"}))
 
 
 def test_dates_are_utc_by_the_merchants_clock_and_both_ends_count(api: Api) -> None:
@@ -221,6 +220,8 @@ def test_dates_are_utc_by_the_merchants_clock_and_both_ends_count(api: Api) -> N
         ({"date.from": "2026-05-15 12:00:00", "date.to": "2026-05-14 12:00:00"}, {"date.to"}),
         ({"merchantTransactionId": "o" * 256}, {"merchantTransactionId"}),
         ({"shortId": "1" * 15}, {"shortId"}),
+        ({"shortId": "12345678901234"}, {"shortId"}),
+        ({"shortId": "x"}, {"shortId"}),
         ({"includeLinkedTransactions": "yes"}, {"includeLinkedTransactions"}),
         ({"paymentTypes": "DB,,RF"}, {"paymentTypes"}),
         ({"pageNo": "2"}, {"pageNo"}),
