@@ -1,6 +1,6 @@
 """camt.053: a bank's statement in XML (ISO 20022), any version of the message, read as it streams.
 
-The parser keeps one entry at a time and refuses what a statement never has: document types, entities, deep nesting.
+One entry at a time is kept. gateway.xml_stream refuses what a statement never has: document types, deep nesting.
 Every TxDtls is a line; an entry without any is one line itself; pending entries are none. docs/settlement-files.md.
 """
 
@@ -11,19 +11,12 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
-from xml.parsers import expat
 
+from gateway.xml_stream import CHUNK_BYTES, MOST_OF_A_KIND, Elements
 from reporting.formats.port import Format, Line, NotReadable, Opened
 from reporting.layout import NAMES, PLACE
 
-CHUNK_BYTES: Final = 64 * 1024
-MOST_DEPTH: Final = 40
-LONGEST_TEXT: Final = 1_000
-"""Characters of one element that are kept; no field of a line is longer."""
-MOST_OF_A_KIND: Final = 50
-"""Values of one path within an entry that are kept: charges, lines of remittance information."""
 _NAMESPACE: Final = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.053\.[0-9.]+")
-_SPACE: Final = re.compile(r"\s+")
 
 RETURN_REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -66,74 +59,39 @@ def _lines(stream: BinaryIO, after: int, totals: dict[str, Any]) -> Iterator[Lin
 
 
 class _Statement:
-    """The parser and what it holds: the path to where it is, one entry, one transaction of it."""
+    """What is held of a statement: its account, one entry, one transaction of it."""
 
     def __init__(self, totals: dict[str, Any]) -> None:
         self.number = 0
         self._totals = totals
-        self._path: list[str] = []
-        self._text: list[str] = []
-        self._kept = 0
         self._account: dict[str, list[str]] = {}
         self._entry: dict[str, list[str]] | None = None
         self._details: dict[str, list[str]] | None = None
         self._detailed = 0
         self._without_amount: list[dict[str, list[str]]] = []
         self._found: list[list[str]] = []
-        parser = expat.ParserCreate(namespace_separator="|")
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = _refuse("a document type")
-        parser.EntityDeclHandler = _refuse("an entity")
-        parser.ExternalEntityRefHandler = _refuse("an outside entity")
-        parser.ProcessingInstructionHandler = _refuse("a processing instruction")
-        self._parser = parser
-
-    def feed(self, chunk: bytes) -> None:
-        """Parse on; b'' ends the document. Raises NotReadable."""
-        try:
-            self._parser.Parse(chunk, not chunk)
-        except expat.ExpatError as fault:
-            words = expat.ErrorString(fault.code)
-            raise NotReadable(f"the XML is broken at line {fault.lineno:,}: {words}") from None
-        except (LookupError, ValueError):
-            raise NotReadable("the XML has an encoding that is not read; write UTF-8") from None
+        elements = Elements(self._start, self._end, NotReadable)
+        self._path, self.feed = elements.path, elements.feed
 
     def taken(self) -> list[list[str]]:
         found, self._found = self._found, []
         return found
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        space, _, local = name.rpartition("|")
-        if not self._path and (local != "Document" or not _NAMESPACE.fullmatch(space)):
+    def _start(self, local: str, space: str, currency: str | None) -> None:
+        if len(self._path) == 1 and (local != "Document" or not _NAMESPACE.fullmatch(space)):
             raise NotReadable("the XML is no camt.053 document")
-        self._path.append(local)
-        if len(self._path) > MOST_DEPTH:
-            raise NotReadable(f"the XML is nested deeper than {MOST_DEPTH}")
-        self._text, self._kept = [], 0
         if local == "Stmt":
             self._account = {}
         elif local == "Ntry":
             self._entry, self._detailed, self._without_amount = {}, 0, []
         elif local == "TxDtls" and self._entry is not None:
             self._details, self._detailed = {}, self._detailed + 1
-        if (currency := attributes.get("Ccy")) is not None:
+        if currency is not None:
             self._keep(f"{self._key()}@", currency)
 
-    def _characters(self, text: str) -> None:
-        if self._kept < LONGEST_TEXT:
-            self._text.append(text[: LONGEST_TEXT - self._kept])
-            self._kept += len(text)
-
-    def _end(self, name: str) -> None:
-        local = self._path[-1]
-        text = _SPACE.sub(" ", "".join(self._text)).strip()
+    def _end(self, local: str, text: str) -> None:
         if text:
             self._keep(self._key(), text)
-        self._text, self._kept = [], 0
-        self._path.pop()
         if local == "TxDtls" and self._entry is not None and self._details is not None:
             if "Amt" in self._details or "AmtDtls/TxAmt/Amt" in self._details:
                 self._emit(self._details)
@@ -148,7 +106,7 @@ class _Statement:
             for details in self._without_amount if self._detailed else [{}]:
                 self._emit(details)
             self._entry = None
-        elif local == "NbOfNtries" and text.isdecimal() and self._path[-1:] == ["TtlNtries"]:
+        elif local == "NbOfNtries" and text.isdecimal() and self._path[-2:-1] == ["TtlNtries"]:
             self._totals["said"] = self._totals.get("said", 0) + int(text[:9])
 
     def _key(self) -> str:
@@ -172,13 +130,6 @@ class _Statement:
             self._totals["pending"] = self._totals.get("pending", 0) + 1
             return
         self._found.append(_values(self._account, entry, details))
-
-
-def _refuse(what: str) -> Any:
-    def refuse(*_: Any) -> None:
-        raise NotReadable(f"the XML has {what}, which no statement has")
-
-    return refuse
 
 
 def _first(found: Mapping[str, list[str]], *paths: str) -> str:

@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "gateway.catalogue", "gateway.results", "gateway.money", "gateway.secret", "gateway.clock",
         "gateway.identifiers", "gateway.masking", "gateway.luhn", "gateway.advice", "gateway.brands", "gateway.logs",
         "gateway.document", "gateway.languages",
-        "gateway.direct",
+        "gateway.direct", "gateway.xml_stream",
     ),
     ("gateway.models", "gateway.migrations"),
     (

@@ -1,8 +1,8 @@
 """Banks' messages in XML (ISO 20022), read as they stream: a few named levels, and what is said on each.
 
-Read are pain.002 (status), camt.052, camt.053, camt.054 (bookings) and pacs.004 (returns), any version. The parser
-keeps one record of each level at a time and refuses what such a message never has: a document type, entities,
-processing instructions, deep nesting, another root or namespace.
+Read are pain.002 (status), camt.052, camt.053, camt.054 (bookings) and pacs.004 (returns), any version. One record of
+each level at a time is kept. gateway.xml_stream refuses what such a message never has; another root or namespace is
+refused here.
 """
 
 from __future__ import annotations
@@ -11,21 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final
-from xml.parsers import expat
+from typing import BinaryIO, Final
 
-CHUNK_BYTES: Final = 64 * 1024
-MOST_DEPTH: Final = 40
-LONGEST_TEXT: Final = 1_000
-"""Characters of one element that are kept."""
-MOST_OF_A_KIND: Final = 50
-"""Values of one path within a record that are kept; further ones are passed over."""
+from gateway.xml_stream import CHUNK_BYTES, MOST_OF_A_KIND, Elements
+
 MOST_PATHS: Final = 500
 """Paths of one record that are kept."""
 _NAMESPACE: Final = re.compile(
     r"urn:iso:std:iso:20022:tech:xsd:(pain\.002|camt\.05[234]|pacs\.004)(\.[0-9]{3}\.[0-9]{2})"
 )
-_SPACE: Final = re.compile(r"\s+")
 
 LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -100,57 +94,31 @@ def _records(stream: BinaryIO, reading: _Reading) -> Iterator[Record]:
 
 
 class _Reading:
-    """The parser: the path to where it is, and the records that are open."""
+    """The records that are open, and those that have ended."""
 
     def __init__(self) -> None:
         self.kind = ""
         self._levels: frozenset[str] = frozenset()
-        self._path: list[str] = []
         self._open: list[tuple[int, Record]] = []
-        self._text: list[str] = []
-        self._kept = 0
         self._done: list[Record] = []
-        parser = expat.ParserCreate(namespace_separator="|")
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.StartDoctypeDeclHandler = _refuse("a document type")
-        parser.EntityDeclHandler = _refuse("an entity")
-        parser.ExternalEntityRefHandler = _refuse("an outside entity")
-        parser.ProcessingInstructionHandler = _refuse("a processing instruction")
-        self._parser = parser
-
-    def feed(self, chunk: bytes) -> None:
-        """Parse on; b'' ends the document. Raises NotReadable."""
-        try:
-            self._parser.Parse(chunk, not chunk)
-        except expat.ExpatError as fault:
-            raise NotReadable(f"broken XML at line {fault.lineno:,}: {expat.ErrorString(fault.code)}") from None
-        except (LookupError, ValueError):
-            # What expat raises for an encoding that Python does not know, or that has more bytes a character.
-            raise NotReadable("the XML is in an encoding that is not read here: UTF-8 is") from None
+        elements = Elements(self._start, self._end, NotReadable)
+        self._path, self.feed = elements.path, elements.feed
 
     def taken(self) -> list[Record]:
         done, self._done = self._done, []
         return done
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        space, _, local = name.rpartition("|")
-        if not self._path:
+    def _start(self, local: str, space: str, currency: str | None) -> None:
+        if len(self._path) == 1:
             self._begin(local, space)
         elif local in self._levels:
             record = Record(level=local, above=tuple(one for _, one in self._open))
             if self._open:
                 within = self._open[-1][1].within
                 within[local] = within.get(local, 0) + 1
-            self._open.append((len(self._path) + 1, record))
-        self._path.append(local)
-        if len(self._path) > MOST_DEPTH:
-            raise NotReadable(f"the XML is nested deeper than {MOST_DEPTH}")
-        self._text, self._kept = [], 0
-        if (currency := attributes.get("Ccy")) is not None:
-            self._keep("@", currency[:LONGEST_TEXT])
+            self._open.append((len(self._path), record))
+        if currency is not None:
+            self._keep("@", currency)
 
     def _begin(self, local: str, space: str) -> None:
         known = _NAMESPACE.fullmatch(space)
@@ -159,19 +127,11 @@ class _Reading:
         self.kind = known[1]
         self._levels = frozenset(LEVELS[self.kind])
 
-    def _characters(self, text: str) -> None:
-        if self._kept < LONGEST_TEXT:
-            self._text.append(text[: LONGEST_TEXT - self._kept])
-            self._kept += len(text)
-
-    def _end(self, name: str) -> None:
-        text = _SPACE.sub(" ", "".join(self._text)).strip()
+    def _end(self, local: str, text: str) -> None:
         if text:
             self._keep("", text)
-        self._text, self._kept = [], 0
         if self._open and self._open[-1][0] == len(self._path):
             self._done.append(self._open.pop()[1])
-        self._path.pop()
 
     def _keep(self, mark: str, text: str) -> None:
         if not self._open:
@@ -183,10 +143,3 @@ class _Reading:
         kept = record.found.setdefault(key, [])
         if len(kept) < MOST_OF_A_KIND:
             kept.append(text)
-
-
-def _refuse(what: str) -> Any:
-    def refuse(*_: Any) -> None:
-        raise NotReadable(f"the XML has {what}, which no bank's message has")
-
-    return refuse
