@@ -1,10 +1,10 @@
 """Chargebacks that no settlement file has told of: entered by hand or by API, they stand in the books, too.
 
-Each becomes a record of the day on which it was entered, so that the reconciliation file, the reports and the pages
-tell of it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its settlement amount is
-0.00: sums of what was paid out stay those of the institute. When the institute's line comes it is a record of its own,
-with the same ChargebackId and what was really taken. The record has the id of its CB or CR payment: there is one at
-most.
+Each becomes a record of the day on which it was entered, by its merchant's clock, so that the reconciliation file, the
+reports and the pages tell of it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its
+settlement amount is 0.00: sums of what was paid out stay those of the institute. When the institute's line comes it is
+a record of its own, with the same ChargebackId and what was really taken. The record has the id of its CB or CR
+payment: there is one at most.
 Source: Part B, Reconciliation file; B19.8, A7.15; decision 0032.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -46,33 +46,52 @@ WITHIN: Final = timedelta(days=3)
 AT_ONCE: Final = 200
 # Neither told of by a line nor in the books. An institute that is not there yet leaves them waiting.
 _WAITING: Final = """
-SELECT e.payment, e.case_id FROM chargebacks_caseevent e
+SELECT e.payment, e.case_id, e.at FROM chargebacks_caseevent e
 WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_told t WHERE t.payment = e.payment)
     AND NOT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.id = e.payment)
     AND EXISTS (SELECT 1 FROM gateway_payment p JOIN reporting_clearinginstitute i
-        ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment)
+        ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment
+        AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid))
 ORDER BY e.payment LIMIT %(limit)s"""
 
 
 def run(merchant: Merchant | None) -> int:
-    """Enter the chargebacks and reversals of the last days into the books; how many."""
-    return _entered(first_id_of(clock.real() - WITHIN)) if merchant is None else 0
+    """Enter the chargebacks and reversals of the last days into the books, of ``merchant`` or of all; how many."""
+    return _entered(_waiting(_lately(), merchant))
+
+
+def next_at(merchant: Merchant) -> datetime | None:
+    """When the first that waits was entered, by the merchant's clock: it is due, and stands in the file of that day."""
+    found = _waiting(_lately(), merchant)
+    return min(at for _, _, at in found) if found else None
 
 
 def run_all(merchant: Merchant | None) -> int:
     """The same, however old: an institute may have come later than its chargebacks."""
-    return _entered(UUID(int=0)) if merchant is None else 0
+    return _entered(_waiting(UUID(int=0), None)) if merchant is None else 0
 
 
-def _entered(floor: UUID) -> int:
+def _lately() -> UUID:
+    """Ids follow real time, whatever a merchant's clock shows."""
+    return first_id_of(clock.real() - WITHIN)
+
+
+def _waiting(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:
+    """The payments that wait, each with its case and the moment of its entry, by its merchant's clock."""
+    asked = {"floor": floor, "limit": AT_ONCE, "merchant": merchant.pk if merchant is not None else None}
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, {"floor": floor, "limit": AT_ONCE})
-        waiting: dict[UUID, UUID] = dict(cursor.fetchall())
+        cursor.execute(_WAITING, asked)
+        found: list[tuple[UUID, UUID, datetime]] = cursor.fetchall()
+    return found
+
+
+def _entered(found: list[tuple[UUID, UUID, datetime]]) -> int:
+    waiting = {payment: case for payment, case, _ in found}
     if not waiting:
         return 0
     institutes = list(ClearingInstitute.objects.filter(active=True).order_by("created_at", "id"))
     by_institute: dict[UUID, list[Payment]] = defaultdict(list)
-    for payment in Payment.objects.filter(pk__in=waiting).order_by("id"):
+    for payment in Payment.objects.filter(pk__in=waiting).select_related("merchant").order_by("id"):
         of = next((one for one in institutes if payment.connector in one.connectors), None)
         if of is not None:
             by_institute[of.pk].append(payment)
@@ -87,9 +106,9 @@ def _entered(floor: UUID) -> int:
 def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
     """One file of the ledger's own, with a line for each. Who comes second writes nothing."""
     now = clock.real()
+    days = [clock.now(payment.merchant).astimezone(institute.zone).date() for payment, _ in told]
     digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in told)).hexdigest()
     disputed = Payment.objects.in_bulk([case.disputed for _, case in told])
-    day = now.astimezone(institute.zone).date()
     with transaction.atomic():
         file, made = SettlementFile.objects.get_or_create(
             institute=institute, sha256=digest,
@@ -97,12 +116,12 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 "name": NAME, "size": 0, "format": FORMAT, "time_zone": institute.time_zone,
                 "source": SettlementFile.Source.LEDGER, "received_by": RULE, "received_at": now, "started_at": now,
                 "finished_at": now, "state": SettlementFile.State.DONE, "lines": len(told), "records": len(told),
-                "matched": len(told), "first_settled": day, "last_settled": day,
+                "matched": len(told), "first_settled": min(days), "last_settled": max(days),
             },
         )  # fmt: skip
         if not made:
             return 0
-        for number, (payment, case) in enumerate(told, 1):
+        for number, ((payment, case), day) in enumerate(zip(told, days, strict=True), 1):
             behind = disputed[case.disputed]
             settlement, _ = Settlement.objects.get_or_create(
                 institute=institute, institute_merchant_id=behind.account or behind.channel_id.hex, reference=RULE,

@@ -17,7 +17,7 @@ TIMERS: Final = (
     Timer(name="settlement lines", about="Enter chargebacks and reversals that could not be entered when they came.",
           run=booking.try_again, every_s=30.0),
     Timer(name="chargebacks entered", about="Write what no file has told of into the books.", run=entered.run,
-          every_s=2.0),
+          next_at=entered.next_at, every_s=2.0),
     Timer(name="chargebacks entered, all", about="The same, of institutes that came later.", run=entered.run_all,
           every_s=3600.0),
     Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,

@@ -109,6 +109,22 @@ def test_a_chargeback_by_api_waits_for_an_institute(shop: Shop) -> None:
     assert SettlementRecord.objects.get().reason_code == "000.100.203"
 
 
+def test_moving_a_merchants_clock_enters_their_chargebacks_and_its_day_is_theirs(shop: Shop, stranger: Shop) -> None:
+    """Part A, What the service does, 5: time can be moved on in tests; whatever is due on the way is done."""
+    institute()
+    first, other = dispute(shop), dispute(stranger)
+    assert shop.api.post("/v1/test/clock", {"advance": str(3 * 86_400)}).status == 200
+    assert list(SettlementRecord.objects.values_list("id", flat=True)) == [first.pk]
+    second = dispute(shop)
+    assert entered.run(books.merchant_of(shop)) == 1
+    merchant = books.merchant_of(shop)
+    day = SettlementRecord.objects.select_related("settlement").get(pk=second.pk).settlement.date
+    assert 0 <= (clock.now(merchant).date() - day).days <= 1  # midnight may pass in between
+    assert not SettlementRecord.objects.filter(pk=other.pk).exists()
+    found = shop.api.get(V1, {"date.from": f"{day}", "date.to": f"{day}"}).body["aggregations"]
+    assert [one["date"] for one in found] == [f"{day}"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_ticks_at_once_enter_it_once(committed: Shop) -> None:
     institute()
