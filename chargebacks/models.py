@@ -56,6 +56,7 @@ class Chargeback(models.Model):
     version = models.IntegerField(default=1)
 
     class Meta:
+        verbose_name = "dispute"
         indexes = [
             models.Index(fields=["merchant", "-opened_at"], name="chargeback_merchant_time"),
             models.Index(fields=["chain"], name="chargeback_chain"),

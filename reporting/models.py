@@ -199,6 +199,7 @@ class Settlement(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "payout"
         indexes = [models.Index(fields=["merchant", "date"], name="settlement_merchant_date")]
         constraints = [
             models.UniqueConstraint(
@@ -273,6 +274,7 @@ class SettlementRecord(models.Model):
     assigned_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name_plural = "exceptions"  # what its page is called: the lines that wait for somebody
         indexes = [
             models.Index(
                 fields=["merchant", "assigned_at"], name="record_assigned",
