@@ -9,12 +9,15 @@ class ReportingConfig(AppConfig):
     verbose_name = lazy("Books")
 
     def ready(self) -> None:
-        """The columns that the vault seals."""
+        """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
+        from gateway.configuration import sections
         from gateway.vault_rows import SEALED, Sealed
+        from reporting.configuration import SETTLEMENT_SOURCES
         from reporting.incoming import SftpSource
         from reporting.models import FilePiece
         from reporting.outgoing import SftpTarget
 
+        sections.add(SETTLEMENT_SOURCES)
         for column in (
             Sealed(model=FilePiece, sealed="sealed"),
             Sealed(model=SftpTarget, sealed="secret_sealed"),

@@ -75,13 +75,14 @@ class There:
 
 
 def fetch_from(
-    institute: ClearingInstitute, *, host: str, port: int, username: str, kind: str, secret: Secret, host_key: str,
-    folder: str, by: audit.Actor, pattern: str = "*", then: str = SftpSource.Then.LEAVE, moved_to: str = "done",
-    every_s: int = 300,
+    institute: ClearingInstitute, *, host: str, port: int, username: str, kind: str, secret: Secret | None,
+    host_key: str, folder: str, by: audit.Actor, pattern: str = "*", then: str = SftpSource.Then.LEAVE,
+    moved_to: str = "done", every_s: int = 300, active: bool = True,
 ) -> SftpSource:  # fmt: skip
-    """Fetch the institute's files there from now on, with an entry in the audit trail. Raises ValueError."""
+    """Fetch the institute's files there from now on, with an entry in the audit trail. Without ``secret`` the source
+    keeps the one it has; ``active`` False: remember it, and fetch nothing. Raises ValueError."""
     sftp.key_of(host_key)
-    if kind == SftpSource.Secrets.KEY:
+    if secret is not None and kind == SftpSource.Secrets.KEY:
         sftp.private(secret)
     if not SHORTEST_S <= every_s <= LONGEST_S:
         raise ValueError(f"between two looks: {SHORTEST_S} to {LONGEST_S} seconds")
@@ -90,8 +91,11 @@ def fetch_from(
     with transaction.atomic():
         source = SftpSource.objects.filter(institute=institute).first() or SftpSource(institute=institute)
         source.host, source.port, source.username, source.folder = host, port, username, folder
-        source.secret_kind, source.secret_sealed = kind, vault().seal(secret, source.id)
-        source.host_key, source.active = " ".join(host_key.split()[:2]), True
+        if secret is not None:
+            source.secret_kind, source.secret_sealed = kind, vault().seal(secret, source.id)
+        elif not source.secret_kind:
+            raise ValueError("a new source needs a secret")
+        source.host_key, source.active = " ".join(host_key.split()[:2]), active
         source.pattern, source.then, source.moved_to, source.every_s = pattern or "*", then, moved_to, every_s
         source.due_at, source.failures, source.why = clock.real(), 0, ""
         source.save()
