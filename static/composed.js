@@ -4,7 +4,25 @@ for (const root of document.querySelectorAll("[data-rules]")) {
   const list = root.querySelector("[data-list]");
   const blank = root.querySelector("[data-blank-rule]");
   const form = root.closest("form");
+  const prefix = `${root.dataset.rules}.`;
+  const note = (name, shown) => { root.querySelector(`[data-${name}]`).hidden = !shown; };
   let next = 10000;
+  // All inputs go as one field: a form may have only so many.
+  form?.addEventListener("formdata", (event) => {
+    const inputs = [...event.formData].filter(([name]) => name.startsWith(prefix));
+    for (const [name] of inputs) event.formData.delete(name);
+    event.formData.set(root.dataset.rules, JSON.stringify(inputs.filter(([, value]) => value !== "")));
+  });
+  form?.addEventListener("submit", (event) => {
+    const sent = [...new FormData(form)].filter(([, value]) => typeof value === "string");
+    const text = form.enctype === "multipart/form-data" ? sent.map(([name, value]) => `${name}==${value}`).join("") : new URLSearchParams(sent).toString();
+    const bytes = new TextEncoder().encode(text).length;
+    note("large", bytes > Number(root.dataset.mostBytes));
+    if (bytes <= Number(root.dataset.mostBytes)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    root.querySelector("[data-large]").scrollIntoView({ block: "center" });
+  }, true);
   const named = (text, rule, when) => text.replaceAll("__rule__", rule).replaceAll("__when__", when);
   const rename = (node, rule, when) => {
     for (const each of node.querySelectorAll("*")) {
@@ -47,7 +65,8 @@ for (const root of document.querySelectorAll("[data-rules]")) {
   root.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
-    if (button.dataset.addRule !== undefined) {
+    note("full", button.dataset.addRule !== undefined && list.children.length >= Number(root.dataset.mostRules));
+    if (button.dataset.addRule !== undefined && list.children.length < Number(root.dataset.mostRules)) {
       const rule = String(next++);
       const node = blank.content.querySelector("[data-rule]").cloneNode(true);
       node.querySelector("[data-conditions]").replaceChildren();

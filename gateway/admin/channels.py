@@ -17,10 +17,12 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from gateway import document as d
 from gateway.admin import agreeing, composed
 from gateway.admin.composed import ComposedField
 from gateway.admin.kit import OfMerchant
 from gateway.admin.limit_form import GuardWidget, LimitsWidget
+from gateway.admin.requestor_form import RequestorsWidget
 from gateway.brands import BRANDS
 from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey, WebhookEndpoint
 from gateway.money import CURRENCIES
@@ -163,16 +165,29 @@ class ChannelAdmin(OfMerchant):
 
 
 class ThreeDSecureForm(forms.ModelForm):
+    requestors = ComposedField(
+        RequestorsWidget(), label=gettext_lazy("requestors"),
+        help_text=gettext_lazy("What each network assigned to this shop; what a request itself names goes first."),
+    )  # fmt: skip
+
     class Meta:
         model = ThreeDSecureConfiguration
         fields = ("channel", *_THREEDS.values())
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        composed.speak_up(self)
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
         if not self.errors:
             document = {name: found[field] for name, field in _THREEDS.items() if field in found}
             document["requestors"] = document.get("requestors") or {}
-            agreeing.tell(self, agreeing.faults_of(None, "threeDSecure", document), _THREEDS)
+            beside, rest = d.Faults(), d.Faults()
+            for fault in agreeing.faults_of(None, "threeDSecure", document):
+                (beside if fault.path.lstrip(".").startswith("requestors") else rest).add(fault.path, fault.message)
+            agreeing.tell(self, rest, _THREEDS)
+            composed.tell(self, "requestors", beside, "requestors")
         return found
 
 

@@ -6,11 +6,14 @@ for. A test holds the two together.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 from zoneinfo import available_timezones
 
+from django.conf import settings
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -18,7 +21,7 @@ from gateway.admin.composed import ComposedWidget, Input, members
 from gateway.money import CURRENCIES
 from gateway.risk import fields
 from gateway.risk.rules import DAYS, KINDS, MEASURES
-from gateway.risk.sets import AVS_ANSWERS, POLICIES
+from gateway.risk.sets import AVS_ANSWERS, MAX_RULES, POLICIES
 
 _EMPTY: Final = [("", "–")]
 KNOWN_FIELDS: Final = (*fields.FIELDS, "risk.parameters[name]")
@@ -118,6 +121,9 @@ class RulesWidget(ComposedWidget):
         blank: Mapping[str, Any] = {"when": {"kind": "list"}, "then": {"score": 10}}
         return {
             "rules": [self._rule(f"{name}.{at}", f"[{at}]", rule) for at, rule in enumerate(rules)],
+            "name": name,
+            "most_bytes": settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+            "most_rules": MAX_RULES,
             "blank": self._rule(f"{name}.__rule__", "[]", blank),
             "kinds": [
                 {"kind": kind, "inputs": [one.put(f"{name}.__rule__.when.__when__", None) for one in inputs]}
@@ -167,9 +173,29 @@ class RulesWidget(ComposedWidget):
     def _faults(self, *paths: str) -> list[str]:
         return [words for path in paths for words in self.faults.get(path, ())]
 
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[dict[str, Any]]:
-        """Rules and conditions in the order in which they stood on the page."""
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        """Rules and conditions in the order in which they stood on the page. The page's script sends all inputs as
+        one field, pairs of name and value as JSON: a large set has more of them than a form may have fields."""
+        if name in data:
+            try:
+                data = _unpacked(data[name])
+            except ValueError:
+                return data[name]
         return [_read_rule(data, f"{name}.{at}") for at in _places(data, f"{name}.") if at != "__rule__"]
+
+
+def _unpacked(text: str) -> QueryDict:
+    """The inputs of a page that were sent as one field. Raises ValueError."""
+    found, pairs = QueryDict(mutable=True), json.loads(text)
+    if not isinstance(pairs, list):
+        raise ValueError(pairs)
+    for pair in pairs:
+        match pair:
+            case [str(name), str(value)]:
+                found.appendlist(name, value)
+            case _:
+                raise ValueError(pair)
+    return found
 
 
 def _places(data: Any, prefix: str) -> list[str]:

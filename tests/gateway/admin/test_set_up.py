@@ -6,6 +6,7 @@ Source: issue 7 (everything that was configured by command gets its page here; p
 from __future__ import annotations
 
 import html
+import json
 import re
 from datetime import timedelta
 from decimal import Decimal
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core import mail
 from django.core.cache import cache
 from django.test import Client
@@ -34,11 +36,13 @@ from gateway.models import (
     RiskSet,
     RiskTrial,
     Role,
+    ThreeDSecureConfiguration,
     WalletKey,
 )
 from gateway.models.webhooks import INSPECTOR
 from gateway.notifications import endpoints
 from gateway.risk.rules import KINDS
+from gateway.risk.sets import MAX_RULES
 from gateway.wallets import testing as wallets
 from reporting.models import ClearingInstitute
 from tests.support import settlement
@@ -100,6 +104,30 @@ def test_a_channels_page_changes_what_payments_follow(boss: Client, shop: Shop) 
     assert (entry.actor, entry.merchant) == ("boss", shop.merchant.pk)
 
 
+def three_ds_form(shop: Shop, **changes: str) -> dict[str, str]:
+    return {
+        "channel": str(shop.channel.pk), "networks": "", "on_unavailable": "proceed", "on_attempt": "proceed",
+        "challenge_indicator": "", "challenge_minutes": "10",
+    } | changes  # fmt: skip
+
+
+def test_requestors_are_rows_of_their_networks(boss: Client, shop: Shop) -> None:
+    """Issue 7: everything that was configured by command gets its page; no JSON is typed."""
+    ThreeDSecureConfiguration.objects.create(channel=shop.channel, requestors={"visa": {"id": "R-1", "name": "Shop"}})
+    path = f"/admin/gateway/threedsecureconfiguration/{shop.channel.pk}/change/"
+    opened = boss.get(path).content.decode()
+    assert re.search(r'name="requestors\.visa\.id"[^>]* value="R-1"', opened)
+    assert 'name="requestors.mastercard.name"' in opened
+    rows = {"requestors.visa.id": "R-2", "requestors.visa.name": "", "requestors.mastercard.name": " Shop "}
+    assert boss.post(path, three_ds_form(shop, **rows)).status_code == 302
+    row = ThreeDSecureConfiguration.objects.get()
+    assert row.requestors == {"visa": {"id": "R-2"}, "mastercard": {"name": "Shop"}}
+    page = boss.post(path, three_ds_form(shop, **{"requestors.visa.id": "x" * 101}))
+    assert re.search(r'id="id_requestors_visa_id_help"><p class="cp-fault">[^<]*100', page.content.decode())
+    row.refresh_from_db()
+    assert row.requestors["visa"] == {"id": "R-2"}
+
+
 def set_form(shop: Shop, **changes: str) -> dict[str, str]:
     """SET as its page sends it."""
     return {
@@ -128,6 +156,39 @@ def test_a_rule_set_is_written_here_and_screens(boss: Client, shop: Shop) -> Non
     refused = shop.api.pay(customer__email="jane@mailinator.com", customer__givenName="J", customer__surname="D")
     assert refused.status == 400
     assert {entry.action for entry in AuditEntry.objects.filter(subject="merchant")} == {"configure"}
+
+
+def test_a_set_of_two_hundred_rules_is_saved_by_its_page(boss: Client, shop: Shop) -> None:
+    """Found in review: its inputs were more than a form may have fields, and all of them were lost."""
+    form = set_form(shop)
+    inputs = [
+        (f"rules.{at}.{name}", value)
+        for at in range(MAX_RULES)
+        for name, value in (
+            ("name", f"rule {at}"), ("effect", "score"), ("score", "1"),
+            *((f"when.{when}.{option}", text) for when in range(8) for option, text in (
+                ("kind", "field"), ("field", "customer.email"), ("is", f"a{at}-{when}@shop.example\nb@shop.example"))),
+        )
+    ]  # fmt: skip
+    assert len(inputs) > settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+    packed = {name: value for name, value in form.items() if not name.startswith("rules.")}
+    packed["rules"] = json.dumps(inputs)
+    answer = boss.post("/admin/gateway/riskset/add/", packed)
+    assert answer.status_code == 302, answer.content.decode()
+    rules = RiskSet.objects.get().document["rules"]
+    assert [rule["name"] for rule in rules] == [f"rule {at}" for at in range(MAX_RULES)]
+    assert rules[199]["when"][7]["is"] == ["a199-7@shop.example", "b@shop.example"]
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "{}", "7", "[[1, 2]]", '[["rules.0.name"]]', '"rules"'])
+def test_rules_that_were_packed_by_nobodys_script_change_nothing(boss: Client, shop: Shop, text: str) -> None:
+    """House: bad input is a clear error, never a 500, and nothing is written."""
+    boss.post("/admin/gateway/riskset/add/", set_form(shop))
+    before = RiskSet.objects.get().document
+    form = {name: value for name, value in set_form(shop).items() if not name.startswith("rules.")}
+    answer = boss.post(f"/admin/gateway/riskset/{RiskSet.objects.get().pk}/change/", form | {"rules": text})
+    assert answer.status_code == 200
+    assert RiskSet.objects.get().document == before
 
 
 @pytest.mark.parametrize(
