@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 
-from gateway.catalogue.parse import INVALID, ParameterError, Parameters
+from gateway import identifiers
+from gateway.catalogue.endpoints import FOLLOW_UP
+from gateway.catalogue.parse import INVALID, ParameterError, Parameters, masked
 from gateway.connectors.accounts import account_at
 from gateway.connectors.means import Means
 from gateway.connectors.message import onwards
@@ -38,6 +41,7 @@ MAX_TRIES = 100
 """How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
 BUSY = "800.120.402"
 WRONG_TYPE = "700.300.100"
+_TAKEN: Final = frozenset(structure.title for structure in FOLLOW_UP.structures)
 VAULT_FAILED = "900.100.205"
 
 log = structlog.get_logger(__name__)
@@ -63,6 +67,7 @@ class FollowUpRequest:
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Make one follow-up and return it. Raises Refused: 404 when the id names nothing, 400 for types not offered."""
     operation = operation_of(request.parameters)
+    _settle_reference(request)
     means: Means | None = None
     for _ in range(MAX_TRIES):
         chain = read_chain(request.target, request.merchant, request.channel)
@@ -104,6 +109,24 @@ def operation_of(parameters: Parameters) -> Operation:
     if operation.test_only and settings.IS_LIVE:
         raise Refused(PLATFORM_ONLY)
     return operation
+
+
+def _settle_reference(request: FollowUpRequest) -> None:
+    """What came with a referenceUuid: only what a follow-up takes counts, the rest is told as ignored (the means comes
+    from the chain, D2). Raises Refused for one that names another payment than the path."""
+    parameters = request.parameters
+    reference = parameters.get("referenceUuid")
+    if reference is None:
+        return
+    if identifiers.parse_id(reference) != request.target:
+        message = "names another payment than the path does"
+        raise Refused(INVALID, [ParameterError(name="referenceUuid", value=masked(reference), message=message)])
+    foreign = [name for name in parameters.values if FOLLOW_UP.catalogue.find(name) is None]
+    if foreign:
+        for name in foreign:
+            del parameters.values[name]
+        parameters.items = [item for item in parameters.items if item[0].structure.title in _TAKEN]
+        parameters.ignored = (*parameters.ignored, *foreign)
 
 
 def _nothing_there(operation: Operation, parameters: Parameters) -> Refused:
