@@ -17,7 +17,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from checkout import describe, paying, session
-from checkout.form import OVERRIDE, Form
+from checkout.choice import refuse_what_nobody_can_pay
+from checkout.form import Form
 from checkout.models import Checkout
 from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
@@ -39,7 +40,7 @@ from gateway.payments.answer import registration_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.idempotency import Claim
 from gateway.payments.intake import facts_of
-from gateway.payments.refusal import NOT_SET_UP, Refused, refuse_unknown_brand
+from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.request import Trace
 from gateway.payments.store import KeyTaken
 from gateway.rows import Write
@@ -305,12 +306,7 @@ def _refuse_refused(parameters: Parameters) -> None:
     """A well-formed value that is refused answers with its own code; there is no payment yet to decline."""
     if parameters.refusals:
         raise Refused(parameters.refusals[0].code, parameters.refusals)
-    for name, value in parameters.values.items():
-        # Else the merchant would read of a slip of the pen when no shopper can pay.
-        if name == "paymentBrand":
-            refuse_unknown_brand(value)
-        elif name.startswith(OVERRIDE):
-            refuse_unknown_brand(name.removeprefix(OVERRIDE).removesuffix("]"), name)
+    refuse_what_nobody_can_pay(parameters.values)
 
 
 def _state_after(response: Response) -> str:

@@ -24,7 +24,13 @@ from gateway.catalogue.parse import ParameterError
 from gateway.connectors.routing import INTERNAL, could_take, table_of
 from gateway.connectors.rules import Facts
 from gateway.payments.endings import REGISTER
-from gateway.payments.refusal import BRAND_NOT_SET_UP, Refused
+from gateway.payments.refusal import (
+    BRAND_NOT_SET_UP,
+    Refused,
+    refuse_type,
+    refuse_unknown_brand,
+    refuse_what_begins_nothing,
+)
 from gateway.payments.request import PaymentRequest
 
 KINDS: Final[Mapping[str | None, str]] = {
@@ -155,3 +161,20 @@ def refuse_what_is_not_offered(row: Checkout, request: PaymentRequest) -> None:
             name="paymentBrand", value=request.brand, message="is not offered in this checkout", code=BRAND_NOT_SET_UP
         )
         raise Refused(BRAND_NOT_SET_UP, [error])
+
+
+def refuse_what_nobody_can_pay(values: Mapping[str, str]) -> None:
+    """Raise Refused for a brand or a type that no shopper could pay with: else the merchant would read of a slip of the
+    pen when the form is drawn, or the shopper when the button is pressed."""
+    asked = {"paymentType": values.get("paymentBrand", "")}
+    if asked["paymentType"]:
+        refuse_unknown_brand(asked["paymentType"])
+    for name in values:
+        if name.startswith(OVERRIDE):
+            asked[name] = name.removeprefix(OVERRIDE).removesuffix("]")
+            refuse_unknown_brand(asked[name], name)
+    for name, brand in asked.items():
+        if name in values:
+            refuse_what_begins_nothing(values[name], stored=False, name=name)
+            if brand and (name != "paymentType" or f"{OVERRIDE}{brand}]" not in values):
+                refuse_type(values[name], brand, name)

@@ -35,12 +35,12 @@ class Refused(Exception):
         self.status = status
 
 
-def refuse_what_begins_nothing(payment_type: str, *, stored: bool) -> None:
+def refuse_what_begins_nothing(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
     """Raise Refused (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with, which is not
-    stored again."""
+    stored again; ``name``: the parameter it stands in."""
     if payment_type not in FIRST and (stored or payment_type != REGISTER):
         message = f"is not offered here; {', '.join(sorted(FIRST))} are"
-        error = ParameterError(name="paymentType", value=payment_type, code=NOT_SUPPORTED, message=message)
+        error = ParameterError(name=name, value=payment_type, code=NOT_SUPPORTED, message=message)
         raise Refused(NOT_SUPPORTED, [error])
 
 
@@ -77,11 +77,11 @@ def refuse_unknown_brand(brand: str, name: str = "paymentBrand") -> None:
     raise Refused(UNKNOWN_BRAND, [ParameterError(name=name, value=brand, message=message, code=UNKNOWN_BRAND)])
 
 
-def refuse_type(kind: str, brand: str) -> None:
+def refuse_type(kind: str, brand: str, name: str = "paymentType") -> None:
     """Raise Refused when payments of the brand cannot be of this type. What may be stored is said by conditions."""
     if kind != REGISTER and not takes(brand, kind):
         message = f"does not go with {brand}, which takes {', '.join(types_of(brand))}"
-        error = ParameterError(name="paymentType", value=kind, message=message, code=TYPE_NOT_WITH_METHOD)
+        error = ParameterError(name=name, value=kind, message=message, code=TYPE_NOT_WITH_METHOD)
         raise Refused(TYPE_NOT_WITH_METHOD, [error])
 
 

@@ -20,7 +20,7 @@ PENDING = re.compile(r"^(000\.200)")
 
 
 def test_a_checkout_is_created_with_an_unguessable_id_that_is_its_ndc(api: Api) -> None:
-    """D3, D14; Part A, Resource identifiers: AN 32-48 of letters, digits, dot, hyphen."""
+    """A1.3, A12.1, D3, D14: 32-48 of letters, digits, dot, hyphen."""
     first, second = create(api), create(api)
     assert first.status == 200
     assert first.code == "000.200.100"
@@ -39,6 +39,29 @@ def test_a_brand_that_nobody_knows_is_told_when_the_checkout_is_made(api: Api) -
     answer = create(api, **{"overridePaymentType[MASTERR]": "PA"})
     assert list(answer.errors) == ["overridePaymentType[MASTERR]"]
     assert not Checkout.objects.exists()
+
+
+@pytest.mark.parametrize("fields, fault", [
+    ({"paymentType": "SD"}, "paymentType"),
+    ({"paymentType": "3D"}, "paymentType"),
+    ({"paymentType": "CD", "paymentBrand": "ONLINETRANSFER"}, "paymentType"),
+    ({"overridePaymentType[VISA]": "SD"}, "overridePaymentType[VISA]"),
+    ({"overridePaymentType[ONLINETRANSFER]": "CD"}, "overridePaymentType[ONLINETRANSFER]"),
+])  # fmt: skip
+def test_a_type_that_nobody_could_pay_by_is_told_when_the_checkout_is_made(
+    api: Api, fields: dict[str, str], fault: str
+) -> None:
+    """A13.8: not to the shopper; and not either when the checkout is changed."""
+    assert list(create(api, **fields).errors) == [fault]
+    assert not Checkout.objects.exists()
+    made = create(api)
+    assert list(api.post(f"/v1/checkouts/{made.id}", fields).errors) == [fault]
+
+
+def test_an_override_of_the_one_brand_is_the_type_that_counts(api: Api) -> None:
+    """A13.8: paymentType need not go with a brand whose own type is given."""
+    fields = {"paymentBrand": "ONLINETRANSFER", "overridePaymentType[ONLINETRANSFER]": "DB"}
+    assert create(api, paymentType="CD", **fields).status == 200
 
 
 def test_a_checkout_takes_what_the_fast_checkout_sends(api: Api) -> None:
@@ -258,7 +281,10 @@ def test_an_address_that_is_none_is_refused(api: Api, url: str) -> None:
 
 
 def test_the_type_of_one_brand_is_overridden(api: Api) -> None:
-    """Part A, Basic payment: overridePaymentType[brand]."""
+    """A13.8: of the brand that is sent, and of the one that the number tells."""
+    told = open_checkout(api, **{"overridePaymentType[MASTER]": "PA"})
+    told.pay(paymentBrand=None, card__number="5454545454545454")
+    assert result_of(api, told).body["paymentType"] == "PA"
     browser = open_checkout(api, **{"overridePaymentType[MASTER]": "PA"})
     browser.pay(paymentBrand="MASTER", card__number="5454545454545454")
     assert result_of(api, browser).body["paymentType"] == "PA"
