@@ -5,7 +5,7 @@ Source: Part A, Mobile wallets, Card account, Token account, Basic payment (paym
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gateway import brands
 from gateway.catalogue.conditions.situation import card_brand, from_a_wallet, merchant_initiated
@@ -24,16 +24,29 @@ COUNTED: tuple[tuple[str, ...], ...] = (
 
 MEANS_NAMES = tuple(name for names in COUNTED for name in names)
 
-_MEANS_OF_BRANDS = {
-    "card": "card.number",
-    "bankAccount": "bankAccount.iban",
-    "virtualAccount": "virtualAccount.accountId",
-    "wallet1": "wallet1.paymentToken",
-    "wallet2": "wallet2.paymentToken",
-    "wallet3": "wallet3.paymentToken",
-    "giftCard": "giftCard.number",
-}
-"""What a brand's payments carry (gateway.brands) → the parameter to ask for."""
+NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "card": (("card.number",), ("card.expiryMonth",), ("card.expiryYear",)),
+    "bankAccount": (
+        ("bankAccount.holder",), ("bankAccount.iban", "bankAccount.number"),
+        ("bankAccount.bic", "bankAccount.bankCode"),
+    ),
+    "virtualAccount": (("virtualAccount.accountId",),),
+    "wallet1": (("wallet1.paymentToken",),),
+    "wallet2": (("wallet2.paymentToken",),),
+    "wallet3": (("wallet3.paymentToken",),),
+    "giftCard": (("giftCard.number",),),
+}  # fmt: skip
+"""What a brand's payments carry (gateway.brands) → the parameters to ask for, all at once; of a group any one."""
+
+
+def lacking(sent: Sent, means: str, why: str) -> Iterator[Breach]:
+    """A breach for every parameter of a means that was not sent at all."""
+    for group in NEEDED[means]:
+        if not sent.any(*group):
+            for name in group:
+                other = [each for each in group if each != name]
+                yield name, f"{'or ' + other[0] + ' ' if other else ''}is required {why}"
+
 
 _DEMANDING = (
     "card.expiryMonth", "card.expiryYear",
@@ -74,9 +87,7 @@ def _one_at_least(sent: Sent) -> Iterator[Breach]:
         if "paymentBrand" not in sent:
             yield "paymentBrand", "is required, unless it can be detected from card.number"
     elif not brand.redirect and brand.means is not None:
-        name = _MEANS_OF_BRANDS[brand.means]
-        if name not in sent:
-            yield name, f"is required with paymentBrand {brand.code}"
+        yield from lacking(sent, brand.means, f"with paymentBrand {brand.code}")
 
 
 ONE_AT_MOST = condition(
@@ -85,7 +96,8 @@ ONE_AT_MOST = condition(
 )  # fmt: skip
 ONE_AT_LEAST = condition(
     "A payment needs one means of payment, unless its brand needs none or sends the shopper away to pay",
-    ("paymentBrand", "giftCard.number", *MEANS_NAMES), _one_at_least,
+    ("paymentBrand", *MEANS_NAMES, *(name for groups in NEEDED.values() for group in groups for name in group)),
+    _one_at_least,
     keeps={"paymentBrand": "VISA"} | _CARD, breaks={"paymentBrand": "VISA"},
 )  # fmt: skip
 
@@ -134,6 +146,16 @@ def _only_with_a_token(sent: Sent) -> Iterator[Breach]:
         yield "wallet1.paymentToken", "is required with wallet1.cardNetwork or wallet1.cardType"
 
 
+_SOURCES = ("wallet1.source", "wallet2.source", "wallet3.source")
+
+
+def _one_wallet(sent: Sent) -> Iterator[Breach]:
+    present = [name for name in _SOURCES if name in sent]
+    if len(present) > 1:
+        for name in present:
+            yield name, f"card data come out of one wallet; {' and '.join(present)} were sent"
+
+
 WALLET_WAYS: tuple[Rule, ...] = (
     *(rule for brand in brands.BRANDS.values()
       if brand.means in ("wallet1", "wallet2", "wallet3")
@@ -143,6 +165,10 @@ WALLET_WAYS: tuple[Rule, ...] = (
         ("wallet1.paymentToken", "wallet1.cardNetwork", "wallet1.cardType"), _only_with_a_token,
         keeps={"wallet1.cardNetwork": "Visa", "wallet1.paymentToken": "{}"},
         breaks={"wallet1.cardNetwork": "Visa"},
+    ),
+    condition(
+        "Only one of " + ", ".join(_SOURCES) + " is sent", _SOURCES, _one_wallet,
+        keeps={"wallet2.source": "app"}, breaks={"wallet1.source": "web", "wallet2.source": "app"},
     ),
 )  # fmt: skip
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gateway import brands
+from gateway.catalogue.conditions.means import NEEDED, lacking
 from gateway.catalogue.rules import Breach, Rule, Sent, condition
 
 STORABLE = ("card.number", "bankAccount.iban", "bankAccount.number", "virtualAccount.accountId")
-_MEANS_OF_BRANDS = {
-    "card": "card.number", "bankAccount": "bankAccount.iban", "virtualAccount": "virtualAccount.accountId",
-}  # fmt: skip
+_STORED = ("card", "bankAccount", "virtualAccount")
 _HALF = ("card.expiryMonth", "card.expiryYear", "bankAccount.bankCode", "bankAccount.bic", "bankAccount.country")
 """Where one of these is sent, its own structure asks for the number."""
 _GIFT_CARD = "giftCard.number"
@@ -25,8 +24,11 @@ def _nothing_to_store(sent: Sent) -> Iterator[Breach]:
     if sent.any(*STORABLE, *_HALF):
         return
     brand = brands.brand(sent.get("paymentBrand") or "")
-    name = _MEANS_OF_BRANDS.get(brand.means or "", "card.number") if brand is not None else "card.number"
-    yield name, "is required: a registration stores a card, a bank account or a virtual account"
+    why = "a registration stores a card, a bank account or a virtual account"
+    if brand is not None and brand.means in _STORED:
+        yield from lacking(sent, brand.means, f"with paymentBrand {brand.code}: {why}")
+    else:
+        yield "card.number", f"is required: {why}"
 
 
 def _only_registers(sent: Sent) -> Iterator[Breach]:
@@ -50,7 +52,8 @@ def _pays_by_gift_card(sent: Sent) -> bool:
 
 TO_STORE: tuple[Rule, ...] = (
     condition(
-        "A registration stores a card, a bank account or a virtual account", STORABLE, _nothing_to_store,
+        "A registration stores a card, a bank account or a virtual account",
+        tuple(name for means in _STORED for group in NEEDED[means] for name in group), _nothing_to_store,
         keeps=_CARD, breaks={"paymentBrand": "VISA"},
     ),
     condition(

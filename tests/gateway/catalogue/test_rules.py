@@ -333,7 +333,16 @@ def test_a_wallet_pays_by_token_or_by_decrypted_card_data(values: dict[str, str]
         ({"paymentBrand": "WEBWALLET"}, set()),
         ({"paymentBrand": "INVOICE"}, set()),
         ({"paymentBrand": "WALLET2"}, {"wallet2.paymentToken"}),
-        ({"paymentBrand": "DIRECTDEBIT_SEPA"}, {"bankAccount.iban"}),
+        (
+            {"paymentBrand": "DIRECTDEBIT_SEPA"},
+            {
+                "bankAccount.holder",
+                "bankAccount.iban",
+                "bankAccount.number",
+                "bankAccount.bic",
+                "bankAccount.bankCode",
+            },
+        ),
         ({"paymentBrand": "GIFTCARD"}, {"giftCard.number"}),
         ({"paymentBrand": "GIFTCARD", "giftCard.number": "GC-10042"}, set()),
         ({"bankAccount.iban": "DE1", "bankAccount.number": "1"}, set()),

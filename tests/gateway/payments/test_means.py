@@ -126,11 +126,29 @@ def test_a_gift_card_beside_a_card_goes_on_and_pays_nothing(api: Api) -> None:
     ("tokenAccount.type", TOKEN), ("tokenAccount.number", TOKEN), ("giftCard.number", GIFT), ("paymentBrand", BANK),
 ])  # fmt: skip
 def test_what_a_means_cannot_do_without_is_asked_for(api: Api, missing: str, part: dict[str, str]) -> None:
-    """A13.5, A17.1, A18.2–A18.4, A19.1."""
+    """A13.5, A17.1, A18.2, A18.3, A18.4, A19.1."""
     answer = pay(api, {name: value for name, value in part.items() if name != missing})
     assert answer.status == 400
     assert missing in answer.errors
     assert "id" not in answer.body
+
+
+@pytest.mark.parametrize("path", ["/v1/payments", "/v1/registrations"])
+@pytest.mark.parametrize("sent, missing", [
+    ({"paymentBrand": "VISA"}, {"card.number", "card.expiryMonth", "card.expiryYear"}),
+    ({"paymentBrand": "VISA", "card.holder": "Jane Jones"}, {"card.number", "card.expiryMonth", "card.expiryYear"}),
+    ({"paymentBrand": "DIRECTDEBIT_SEPA"},
+     {"bankAccount.holder", "bankAccount.iban", "bankAccount.number", "bankAccount.bic", "bankAccount.bankCode"}),
+    ({"paymentBrand": "DIRECTDEBIT_SEPA", "bankAccount.holder": "Jane Jones"},
+     {"bankAccount.iban", "bankAccount.number", "bankAccount.bic", "bankAccount.bankCode"}),
+    ({"paymentBrand": "VIRTUALACCOUNT"}, {"virtualAccount.accountId"}),
+])  # fmt: skip
+def test_who_sends_no_means_is_told_all_of_it_at_once(
+    api: Api, sent: dict[str, str], missing: set[str], path: str
+) -> None:
+    """A15.2, A18.3; D10: every error at once, not one a try."""
+    answer = api.post(path, (FACE if path == "/v1/payments" else {}) | sent)
+    assert (answer.status, set(answer.errors)) == (400, missing), answer
 
 
 def test_a_network_token_without_proof_is_refused_when_the_shopper_pays(api: Api) -> None:
