@@ -23,6 +23,7 @@ from gateway import clock, identifiers, metrics
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission, entity_of
 from gateway.api.errors import Turned
+from gateway.api.remarks import remarks
 from gateway.catalogue.endpoints import Endpoint
 from gateway.catalogue.forms import UnreadableForm, pairs
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
@@ -33,8 +34,6 @@ from gateway.payments.request import Trace
 READ_FIRST_BYTES: Final = 1024 * 1024
 """Bodies up to this size are read before the token is looked up, which saves a statement."""
 FORM: Final = "application/x-www-form-urlencoded"
-DEPRECATED: Final = "notificationUrl"
-_DEPRECATION: Final = f'299 Tollhouse "{DEPRECATED} is deprecated: use webhooks"'
 _ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
 
 
@@ -139,8 +138,8 @@ class Door(APIView):
         endpoint = self.endpoints[visit.trace.method]
         policy = channel.parameters if channel is not None else Policy.NORMAL
         parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
-        if DEPRECATED in parameters.values:
-            visit.headers["Warning"] = _DEPRECATION
+        if said := remarks(parameters, facts):
+            visit.headers["Warning"] = said
         return parameters
 
     def _body(self, http: HttpRequest, most: int | None = None) -> tuple[list[tuple[str, str]], Exception | None]:

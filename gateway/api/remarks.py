@@ -1,0 +1,33 @@
+"""What the Warning header of an answer tells a merchant's developer: what is deprecated, what is recommended.
+
+A remark is never an error. Source: Part B, Asynchronous payment parameters, Recurring migration, Custom parameters and
+scheme data.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.catalogue.conditions.authentication import CARTEBANCAIRE
+from gateway.catalogue.conditions.situation import authentication_starts
+from gateway.catalogue.parse import Parameters
+from gateway.catalogue.rules import Sent
+
+DEPRECATED: Final = {
+    "notificationUrl": "notificationUrl is deprecated: use webhooks",
+    "recurringMigration.paymentType": "recurringMigration is deprecated",
+}
+"""A parameter that is always there when something deprecated is used → what is said of it."""
+RECOMMENDED: Final = ("threeDSecure.schemeData[CB-ITEMSNB]", "threeDSecure.schemeData[CB-SCORE_MERCHANT]")
+"""What the regional scheme wants to know of an authentication, and goes without."""
+
+
+def remarks(parameters: Parameters, facts: frozenset[str]) -> str:
+    """The header's value; '' where there is nothing to say. ``facts``: of the channel, as conditions ask for them."""
+    said = [text for name, text in DEPRECATED.items() if name in parameters.values]
+    if "threeds" in facts:
+        sent = Sent(parameters.values, facts=facts)
+        if sent.get("paymentBrand") == CARTEBANCAIRE and authentication_starts(sent):
+            lacking = sent.missing(*RECOMMENDED)
+            said += [f"{name} is recommended with paymentBrand {CARTEBANCAIRE}" for name in lacking]
+    return ", ".join(f'299 Tollhouse "{text}"' for text in said)
