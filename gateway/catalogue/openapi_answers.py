@@ -40,7 +40,7 @@ _ENVELOPE: Final[Json] = {
     "result": _ref("schemas", "Result"),
     "buildNumber": _text("Which build answered.", r"^[0-9a-f]{40}@[0-9: -]{19} \+0000$"),
     "timestamp": _text("When, in UTC.", _WIRE_TIME),
-    "ndc": _text("The request's own number: quote it when you ask us.", "^[0-9A-Za-z-]{1,80}$"),
+    "ndc": _text("The request's own number: quote it when you ask us.", "^[0-9A-Za-z-]{1,69}$"),
 }
 _ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
 
@@ -109,7 +109,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "descriptor": _text("What the shopper's statement says."),
             "resultDetails": _map("The acquirer's own words, e.g. AcquirerResponse, MerchantAdviceCode."),
             "card": _ref("schemas", "Card"),
-            "brandResult": _map("The brand that was detected."),
+            "brandResult": _text("The brand that was detected.", "^[A-Z]{1,16}$"),
             "risk": _map("As sent, with score where a rule set screened: a sign and five digits, -99999 to +99999."),
             "customParameters": _map("As sent.", {"type": "string"}),
             "registrationId": _text("The registration that was paid with, or made.", _ID),
