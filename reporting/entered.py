@@ -78,7 +78,11 @@ def _lately() -> UUID:
 
 def _waiting(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:
     """The payments that wait, each with its case and the moment of its entry, by its merchant's clock."""
-    asked = {"floor": floor, "limit": AT_ONCE, "merchant": merchant.pk if merchant is not None else None}
+    asked: dict[str, Any] = {
+        "floor": floor,
+        "limit": AT_ONCE,
+        "merchant": merchant.pk if merchant is not None else None,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_WAITING, asked)
         found: list[tuple[UUID, UUID, datetime]] = cursor.fetchall()

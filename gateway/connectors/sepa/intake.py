@@ -28,6 +28,7 @@ from gateway.connectors.sepa.moves import MOVES, REPEATS
 from gateway.connectors.sepa.reading import NotReadable
 from gateway.connectors.sepa.statements import Said, Word
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
+from gateway.xml_stream import CHUNK_BYTES
 
 MOST_FINDINGS: Final = 100
 """Findings of one message that are kept; the count tells the rest."""
@@ -123,7 +124,7 @@ def _measured(stream: BinaryIO) -> tuple[str, int]:
     """(sha256, bytes) of a message; it is read from its beginning afterwards. Raises NotReadable."""
     digest, size = hashlib.sha256(), 0
     stream.seek(0)
-    while chunk := stream.read(reading.CHUNK_BYTES):
+    while chunk := stream.read(CHUNK_BYTES):
         size += len(chunk)
         if size > settings.GATEWAY_SEPA_MAX_BYTES:
             raise NotReadable(f"the file is larger than {settings.GATEWAY_SEPA_MAX_BYTES:,} bytes")
