@@ -8,6 +8,8 @@ from typing import Final
 from django.conf import settings
 
 from gateway import clock
+from gateway.connectors.iso8583 import batches, sending
+from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.sepa import delivery, files, finishing, intake
 from gateway.connectors.sepa.connector import SEPA
 from gateway.due import Timer
@@ -70,6 +72,10 @@ def _bank_files(merchant: Merchant | None) -> int:
     return files.decide_due(SEPA, merchant) + delivery.deliver_due(SEPA, merchant)
 
 
+def _capture_batches(merchant: Merchant | None) -> int:
+    return batches.decide_due(merchant) + sending.send_due(ISO8583, merchant)
+
+
 def _bank_inbox(merchant: Merchant | None) -> int:
     return intake.look() if merchant is None else 0
 
@@ -94,6 +100,8 @@ TIMERS: Final = (
     Timer(name="risk observations", run=_risk, every_s=SWEEP_S, about="Forget what no velocity rule counts any more."),
     Timer(name="bank files", run=_bank_files, next_at=files.next_run, every_s=5.0,
           about="Make and deliver the day's files of direct debits and transfers."),
+    Timer(name=batches.SENT, run=_capture_batches, next_at=batches.next_run, every_s=5.0, at_once=2,
+          about="Send the day's captures of card accounts that present them by batch, and compare sums."),
     Timer(name="bank inbox", run=_bank_inbox, every_s=10.0, about="Take in what banks answered."),
     Timer(name="bank days", run=finishing.finish_due, next_at=finishing.next_final, every_s=60.0,
           about="Count collections as paid that no bank rejected in time, where the account says so."),

@@ -19,6 +19,7 @@ from gateway.models import (
     AcquirerAccount,
     Authentication,
     BankOrder,
+    BatchedCapture,
     Payment,
     Registration,
     RiskListEntry,
@@ -60,6 +61,7 @@ SEALED: Final = [
     Sealed(model=SecondFactor, sealed="secret_sealed"),
     Sealed(model=AcquirerAccount, sealed="secrets_sealed"),
     Sealed(model=BankOrder, sealed="iban_sealed", key="payment"),
+    Sealed(model=BatchedCapture, sealed="message_sealed", key="payment"),
     Sealed(model=SepaMandate, sealed="iban_sealed", fingerprint="iban_fingerprint"),
 ]
 """Every such column; an app above this one adds its own when it is loaded."""

@@ -2,6 +2,8 @@
 
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
 from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
+from gateway.models.batches import BatchedCapture, CaptureBatch
+from gateway.models.clerks import Approval, BackgroundWork
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
@@ -52,7 +54,9 @@ __all__ = [
     "BankOrder",
     "BankOrderEvent",
     "BankOrderFollowUp",
+    "BatchedCapture",
     "BreakerChange",
+    "CaptureBatch",
     "CardTestingCount",
     "Channel",
     "Division",

@@ -116,9 +116,17 @@ RENEW: Final = Operation(
 AUTHORIZE_AGAIN: Mapping[str, Operation] = MappingProxyType({"INCREMENTAL_AUTH": INCREASE, "REAUTHORIZATION": RENEW})
 """By standingInstruction.industryPractice."""
 
-TAKEN_OUT: Final = frozenset({"sepa"})
-"""Connectors whose payments wait in our own books before anybody else hears of them: an RV may follow one that is
-PENDING, and ends it (docs/connectors/sepa.md)."""
+TAKEN_OUT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
+)
+"""Connector → the payment types that wait in our own books before anybody else hears of them: an RV may follow one that
+is PENDING, and ends it (docs/connectors/sepa.md, docs/connectors/iso8583.md)."""
+
+
+def is_taken_out(payment: Payment) -> bool:
+    """Whether a pending payment of this kind waits in our own books, and not for its shopper."""
+    return payment.payment_type in TAKEN_OUT.get(payment.connector, ())
+
 
 FIRST: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
 """What a chain may begin with; RI is a standalone risk check, which nothing follows."""
@@ -155,7 +163,7 @@ def _refusal(operation: Operation, chain: Chain, target: Payment, currency: str 
     """The code that refuses whatever the amount is, or ''."""
     if target.payment_type not in operation.follows:
         return operation.wrong_type
-    waits = operation.code == "RV" and target.status == Status.PENDING and target.connector in TAKEN_OUT
+    waits = operation.code == "RV" and target.status == Status.PENDING and is_taken_out(target)
     if target.status in OPEN and not waits:
         return operation.undecided
     if target.status != Status.APPROVED and not waits:

@@ -29,7 +29,7 @@ from gateway.masking import mask_text
 from gateway.models import Merchant, Payment, Status, Step, Suspension
 from gateway.payments import capability, screening, store
 from gateway.payments.means import means_of_payment, with_secrets
-from gateway.payments.operations import TAKEN_OUT
+from gateway.payments.operations import is_taken_out
 from gateway.payments.process import AGREED, event_of, question, submit
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import Event, ImpossibleMove
@@ -226,8 +226,8 @@ def _taken_back(payment: Payment, code: str, trace: Trace | None) -> Payment:
     try:
         word = connector.void(_asking(payment, connector))
     except Silence as silence:
-        if payment.connector in TAKEN_OUT:
-            # Its files are with the bank, and its books know no more than they did: another day.
+        if is_taken_out(payment):
+            # Its file or batch is with the bank, and its books know no more than they did: another day.
             again = clock.now(payment.merchant) + OVERDUE_AGAIN
             Suspension.objects.filter(pk=payment.pk).update(deadline=again, lease_until=None)
         return _keep(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)

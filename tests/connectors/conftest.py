@@ -9,12 +9,12 @@ import pytest
 from django.test import override_settings
 
 from tests.connectors.card_api import CARD_API_RIG
-from tests.connectors.iso8583 import ISO8583_RIG
+from tests.connectors.iso8583 import ISO8583_BATCH_RIG, ISO8583_RIG
 from tests.connectors.rig import Processor, Rig
 from tests.connectors.sepa import SEPA_RIG
 from tests.connectors.stub import STUB_RIG
 
-RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, ISO8583_RIG, CARD_API_RIG, SEPA_RIG)
+RIGS: Final[tuple[Rig, ...]] = (STUB_RIG, ISO8583_RIG, ISO8583_BATCH_RIG, CARD_API_RIG, SEPA_RIG)
 TIMEOUT_S: Final = 1.0
 """What an acquirer may take here: short, as every silence is waited for."""
 
@@ -22,7 +22,7 @@ TIMEOUT_S: Final = 1.0
 def _param(rig: Rig) -> Any:
     """What one keeps in the database is committed, so that threads see it."""
     marks = [pytest.mark.django_db(transaction=True)] if rig.waits else []
-    return pytest.param(rig, marks=marks, id=rig.connector.name)
+    return pytest.param(rig, marks=marks, id="-".join(filter(None, (rig.connector.name, rig.variant))))
 
 
 @pytest.fixture(params=[_param(rig) for rig in RIGS])

@@ -1,16 +1,31 @@
-"""A host of ours that speaks ISO 8583, as the kit's rig."""
+"""A host of ours that speaks ISO 8583, as the kit's rigs: captures as advices, and by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from gateway.connectors.iso8583 import link
+from django.db.models import F
+
+from gateway import clock, identifiers
+from gateway.connectors import accounts
+from gateway.connectors.iso8583 import batches, link, sending
 from gateway.connectors.iso8583.connector import ISO8583
-from gateway.connectors.port import Account
+from gateway.connectors.port import Account, AcquirerRequest
+from gateway.models import (
+    AcquirerAccount,
+    BatchedCapture,
+    Channel,
+    Division,
+    Merchant,
+    Payment,
+    Psp,
+    Status,
+)
 from gateway.money import Money
 from tests.connectors.rig import Processor, Rig
 from tests.connectors.stub import card
@@ -23,11 +38,11 @@ _FAULTS: Final = {
 
 
 class _Host:
-    def __init__(self, host: IsoHost) -> None:
+    def __init__(self, host: IsoHost, **more: str) -> None:
         self._host = host
         # Many hosts answer a request they know as they did before; ours also can say 94, which is tried elsewhere.
         host.duplicate = ""
-        self.account = Account(merchant="MERCHANT1", settings=settings_for(host))
+        self.account = Account(merchant="MERCHANT1", settings=settings_for(host, **more))
 
     def misbehave(self, fault: str) -> None:
         how, arrives = _FAULTS[fault]
@@ -59,3 +74,41 @@ ISO8583_RIG: Final = Rig(
     declined=(Money.parse("51.00", "EUR"), "800.100.155"),
     secrets=("4200000000000000", "987"),
 )
+
+
+def _begun(request: AcquirerRequest) -> None:
+    """The payment that asks: captures wait in books that say whose they are."""
+    Payment.objects.create(
+        id=request.payment, merchant=Merchant.objects.get(), channel=Channel.objects.get(), chain=request.payment,
+        payment_type=request.operation, brand=request.brand, method="CC", status=Status.STARTED,
+        amount=request.money.amount, currency=request.money.currency, connector="iso8583", account="MERCHANT1",
+        request_id=identifiers.row_id(), created_at=clock.real(),
+    )  # fmt: skip
+
+
+def _presented(request: AcquirerRequest) -> None:
+    """Its answer is written, and its evening has come."""
+    Payment.objects.filter(pk=request.payment).update(status=Status.PENDING, result_code="800.400.500")
+    BatchedCapture.objects.filter(pk=request.payment).update(present_at=F("created_at"))
+    assert batches.decide_due() == 1
+    assert sending.send_due(ISO8583) == 1
+
+
+@contextmanager
+def _by_batch() -> Iterator[Processor]:
+    division = Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
+    channel = Channel.objects.create(name="main", merchant=Merchant.objects.create(name="Shop", division=division))
+    accounts.forget()
+    host = IsoHost()
+    host.declines = {5100: "51"}
+    processor = _Host(host, capture="batch")
+    AcquirerAccount.objects.create(
+        channel=channel, connector="iso8583", acquirer_merchant_id="MERCHANT1", settings=processor.account.settings
+    )
+    yield processor
+    link.close_all()
+    host.stop()
+    accounts.forget()
+
+
+ISO8583_BATCH_RIG: Final = replace(ISO8583_RIG, variant="batch", start=_by_batch, begins=_begun, presents=_presented)

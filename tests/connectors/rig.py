@@ -46,7 +46,9 @@ class Rig:
     amount of the same means) that is not, and the result code it gets. ``secrets``: texts that may stand nowhere in
     what is kept of a message. ``faults``: those of FAULTS that can happen between the two. ``waits``: its first answer
     is pending, since banks take days; it keeps what it is asked for in the database, whose rows are committed for it.
-    ``parameters``: what every question carries beside. ``begins``: writes the payment that asks, for one that looks."""
+    ``parameters``: what every question carries beside. ``begins``: writes the payment that asks, for one that looks.
+    ``presents``: its captures wait too, and this sends one with its batch. ``variant``: which set-up of its connector
+    this is, where there are several."""
 
     connector: Connector
     start: Callable[[], AbstractContextManager[Processor]]
@@ -59,3 +61,5 @@ class Rig:
     waits: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
     begins: Callable[[AcquirerRequest], None] | None = None
+    presents: Callable[[AcquirerRequest], None] | None = None
+    variant: str = ""

@@ -177,6 +177,12 @@ def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processo
     capture = asked(rig, processor, "CP", reference=granted.connector_tx_id, means=without_cvv(rig))
     captured = rig.connector.submit(capture)
     sound(rig, capture, captured)
+    if rig.presents is not None:
+        assert (results.is_pending(captured.code), captured.approved) == (True, None)
+        rig.presents(capture)
+        captured = rig.connector.inquire(capture)
+        assert isinstance(captured, AcquirerReply)
+        sound(rig, capture, captured)
     assert captured.approved == rig.money
     part = Money(rig.money.amount / 4, rig.money.currency)
     refund = asked(rig, processor, "RF", reference=captured.connector_tx_id, means=without_cvv(rig), money=part)

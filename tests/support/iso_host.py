@@ -50,7 +50,9 @@ class Behaviour:
 
 
 class IsoHost:
-    """Listens on a free port from the start. ``declines``: minor units → DE39; ``answers``: fields added to every
+    """Listens on a free port from the start. ``declines``: minor units → DE39, of captures ``refuses``; ``batches``:
+    DE60 → the payments of its captures → minor units, by which it answers 0500 (``tells_sums``: with its own sums, or
+    with DE39 and DE66 alone); ``answers``: fields added to every
     answer; ``network``: DE39 of every 0810, '' for silence; ``duplicate``: DE39 for a request that is known, '' for the
     same answer again."""
 
@@ -60,6 +62,9 @@ class IsoHost:
         self.answers: Message = {}
         self.network = "00"
         self.duplicate = "94"
+        self.refuses: dict[int, str] = {}
+        self.batches: dict[str, dict[str, int]] = {}
+        self.tells_sums = True
         self.log: list[Message] = []
         self.booked: dict[tuple[str, str], Booked] = {}
         self.gone: set[tuple[str, str]] = set()
@@ -206,8 +211,12 @@ class IsoHost:
             return self._answer(message, self.network) if self.network else None
         if mti == "0810":
             return None
+        if mti[:3] == "050":
+            return self._sums(message)
         key = (message["11"], message["37"])
         first = mti[:3] + "0"
+        if first == "0320":
+            return self._uploaded(message)
         if (known := self.booked.get(key)) is not None:
             again = mti.endswith("1") or not self.duplicate
             return known.answer if again else self._answer(message, self.duplicate)
@@ -222,8 +231,11 @@ class IsoHost:
             code = "25"
             if first == "0420":
                 self.gone.add((message["90"][4:10], message["37"]))
-        elif first == "0220":
+        elif first == "0220" and (code := self.refuses.get(amount, "00")) == "00":
             original.captured += amount
+            self._into_batch(message)
+        elif first == "0220":
+            pass
         else:
             original.left = int(message["95"][:12]) if "95" in message else 0
             original.reversed = original.left == 0
@@ -235,6 +247,23 @@ class IsoHost:
         answer = self._answer(message, code) | changes
         self.booked[key] = Booked(mti=first, amount=amount, left=left, answer=answer, payment=message.get("63", ""))
         return answer
+
+    def _into_batch(self, message: Message) -> None:
+        if "60" in message:
+            self.batches.setdefault(message["60"], {})[message["63"]] = int(message["4"])
+
+    def _uploaded(self, message: Message) -> Message:
+        """The capture stands in the batch from now on, whatever was lost before."""
+        code = self.refuses.get(int(message["4"]), "00")
+        if code == "00":
+            self._into_batch(message)
+        return self._answer(message, code)
+
+    def _sums(self, message: Message) -> Message:
+        amounts = list(self.batches.get(message["60"], {}).values())
+        same = (int(message["76"]), int(message["88"])) == (len(amounts), sum(amounts))
+        answer = self._answer(message, "00" if same else "95") | {"66": "1" if same else "2"}
+        return answer | ({"76": f"{len(amounts):010}", "88": f"{sum(amounts):016}"} if self.tells_sums else {})
 
     def _original(self, message: Message) -> Booked | None:
         if "90" not in message:

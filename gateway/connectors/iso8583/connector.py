@@ -18,11 +18,12 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.iso8583 import books, later
 from gateway.connectors.iso8583.answers import reply_to, word_of
 from gateway.connectors.iso8583.link import LinkState, Unanswered, Unreachable, link_to, states
 from gateway.connectors.iso8583.mapping import masked, message_of
-from gateway.connectors.iso8583.question import KINDS, Question, Unsendable, question
-from gateway.connectors.iso8583.terminal import SETTINGS, NotSetUp, faults_of, terminal_of
+from gateway.connectors.iso8583.question import KINDS, Original, Question, Unsendable, question
+from gateway.connectors.iso8583.terminal import BATCH, SETTINGS, NotSetUp, faults_of, terminal_of
 from gateway.connectors.iso8583.wire import BadMessage
 from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
@@ -56,7 +57,11 @@ class Iso8583:
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Without a link nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
+        if request.operation == "RV" and (row := later.behind(request)) is not None:
+            return later.reverse(request, row)
         try:
+            if self.asks_nobody(request):
+                return later.keep(request, terminal_of(request.account))
             written = _written(request)
             answer = _asked(request, written)
         except NotSetUp as fault:
@@ -69,7 +74,14 @@ class Iso8583:
         return reply_to(written.asked, answer, written.sent)
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
-        """An advice or a reversal is repeated; nobody can be asked about a request."""
+        """An advice or a reversal is repeated; nobody can be asked about a request. Captures that go by batch stand in
+        our own books."""
+        if request.operation == "RV" and (row := later.behind(request)) is not None:
+            return later.inquire_reversal(request, row)
+        if request.operation == "CP" and (row := books.find(request.payment)) is not None:
+            return later.answer_of(row, request.brand, {"inquiry": request.payment.hex})
+        if _kept_only(request):
+            return NeverArrived(sent={"inquiry": request.payment.hex}, received={"capture": "unknown"})
         kind = KINDS.get(request.operation)
         if kind is None or not kind.advice:
             mti = kind.mti if kind is not None else ""
@@ -79,8 +91,16 @@ class Iso8583:
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         """A reversal advice; the next one for the same payment says that it is a repeat."""
+        if request.operation == "RV" and (row := later.behind(request)) is not None:
+            return later.void_reversal(request, row)
+        if request.operation == "CP" and (_kept_only(request) or books.find(request.payment) is not None):
+            return later.void(request)
         written = _or_silence(request, repeat=_sent_before(request.payment), void=True)
         return word_of(written.asked, _asked_or_silence(request, written), written.sent)
+
+    def asks_nobody(self, request: AcquirerRequest) -> bool:
+        """Whether ``submit`` answers out of our own books: a capture of an account that presents them by batch."""
+        return request.operation == "CP" and request.account.settings.get("capture") == BATCH
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """What is wrong with an account's settings taken together: (setting, why)."""
@@ -95,6 +115,12 @@ ISO8583: Final = Iso8583()
 
 _reversed: OrderedDict[UUID, None] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _kept_only(request: AcquirerRequest) -> bool:
+    """A capture that can only be in the books: its account presents by batch, and no advice of it went out before the
+    account was changed to that, for then the silence has told its numbers."""
+    return ISO8583.asks_nobody(request) and Original.parse(request.learnt) is None
 
 
 def _unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerReply:

@@ -120,4 +120,4 @@ ELEMENTS: Final = (
     Element(number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement),
 )  # fmt: skip
 """The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN): none of them exists in e-commerce;
-DE54, DE60 to DE62: their contents differ by acquirer, none asks for them in general."""
+DE54, DE61, DE62: their contents differ by acquirer, none asks for them in general; DE60 only in batches (totals.py)."""

@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,6 +17,7 @@ from gateway.connectors.iso8583.wire import HEADERS, Wire
 from gateway.connectors.port import Account, Setting
 from gateway.secret import Secret
 
+ADVICE, BATCH = "advice", "batch"
 _ON_OFF: Final = "on|off"
 _PEM_KEY: Final = (
     r"\s*-----BEGIN (?P<kind>(?:EC |RSA )?PRIVATE KEY)-----[A-Za-z0-9+/=\s]{1,16000}-----END (?P=kind)-----\s*"
@@ -53,7 +55,11 @@ SETTINGS: Final = (
             allowed="up to 13 printable ASCII characters"),
     Setting(name="country", about="DE43, the merchant's country", pattern=r"(?:[A-Z]{2})?",
             allowed="two capital letters, or nothing"),
-    Setting(name="time_zone", about="of DE12 and DE13", pattern=r"[A-Za-z0-9_+/-]{1,64}",
+    Setting(name="capture", about="how captures go: each at once as an advice, or collected in a batch",
+            pattern=f"{ADVICE}|{BATCH}", allowed="advice or batch", default=ADVICE, place=True),
+    Setting(name="batch_at", about="when the day's batch of captures is sent, in time_zone",
+            pattern=r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", allowed="a time of day such as 22:30", default="22:30"),
+    Setting(name="time_zone", about="of DE12 and DE13, and of batch_at", pattern=r"[A-Za-z0-9_+/-]{1,64}",
             allowed="an IANA time zone", default="UTC"),
     Setting(name="sign_on", about="say who we are (0800) after connecting", pattern=_ON_OFF, allowed="on or off",
             default="on"),
@@ -83,8 +89,8 @@ class NotSetUp(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """An account, parsed. It is hashable: one terminal has one link in a process. ``key_digest`` stands for the key,
-    which has no hash of its own."""
+    """An account, parsed. It is hashable: one terminal has one link in a process, so what says nothing of the line is
+    not compared; ``key_digest`` stands for the key, which has no hash of its own."""
 
     merchant: str
     host: str
@@ -107,11 +113,21 @@ class Terminal:
     tls_certificate: str = ""
     key_digest: str = ""
     tls_key: Secret | None = field(default=None, compare=False)
+    batches: bool = field(default=False, compare=False)
+    batch_at: time = field(default=time(22, 30), compare=False)
 
     @property
     def label(self) -> str:
         """What the link is called in figures and logs."""
         return f"{self.host}:{self.port} {self.terminal}"
+
+    def next_batch(self, now: datetime) -> datetime:
+        """When the first batch after ``now`` is sent."""
+        zone = ZoneInfo(self.time_zone)
+        day = now.astimezone(zone).date()
+        while (at := datetime.combine(day, self.batch_at, zone)) <= now:
+            day += timedelta(days=1)
+        return at
 
 
 def terminal_of(account: Account) -> Terminal:
@@ -136,6 +152,7 @@ def terminal_of(account: Account) -> Terminal:
         tls_ca=given["tls_ca"],
         tls_certificate=given["tls_certificate"], tls_key=key,
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
+        batches=given["capture"] == BATCH, batch_at=_time(given["batch_at"]),
     )  # fmt: skip
 
 
@@ -191,6 +208,13 @@ def _number(given: Mapping[str, str], name: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
         raise NotSetUp(name, f"must be {least} to {most}")
     return int(text)
+
+
+def _time(text: str) -> time:
+    try:
+        return time.fromisoformat(text)
+    except ValueError:
+        raise NotSetUp("batch_at", "must be a time of day such as 22:30") from None
 
 
 def _zone(name: str) -> str:

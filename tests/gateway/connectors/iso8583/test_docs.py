@@ -13,6 +13,7 @@ from gateway.connectors.iso8583.fields import FIELDS
 from gateway.connectors.iso8583.private import PARTS
 from gateway.connectors.iso8583.question import KINDS
 from gateway.connectors.iso8583.terminal import SETTINGS
+from gateway.connectors.iso8583.totals import ELEMENTS as SUMS
 from gateway.results import RESULT_CODES
 
 PAGE = Path(__file__).parents[4] / "docs" / "connectors" / "iso8583.md"
@@ -42,6 +43,10 @@ def tables() -> dict[str, str]:
             *((row.number, *FIELDS[row.number], row.about,
                "all" if set(row.kinds.split()) == set(KINDS) else re.sub(r"\bV\b", "taken back", row.kinds))
               for row in ELEMENTS),
+        ),
+        "sums": table(
+            ("DE", "format", "name", "filled with", "compared"),
+            *((row.number, *FIELDS[row.number], row.about, "yes" if row.compared else "") for row in SUMS),
         ),
         "parts": table(
             ("part", "what it is", "sent", "answered"),

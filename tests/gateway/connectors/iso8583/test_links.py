@@ -199,10 +199,11 @@ def test_a_host_that_wants_a_certificate_of_ours_gets_it(iso_host: IsoHost, tmp_
 
 
 def test_another_key_is_another_link(iso_host: IsoHost) -> None:
-    """A changed key is used by the next question."""
+    """A changed key is used by the next question, and what says nothing of the line leaves the link alone."""
     keys = [Account(merchant="M-1", settings=settings_for(iso_host), secrets={"tls_key": Secret(f"key {number}")})
             for number in (1, 2)]  # fmt: skip
     assert terminal_of(keys[0]) != terminal_of(keys[1])
+    assert terminal(iso_host, capture="batch", batch_at="01:00") == terminal(iso_host)
 
 
 def halves(path: Path) -> tuple[str, str]:

@@ -1,0 +1,133 @@
+"""Batches on their way: the captures as advices (presenting.py), then the sums (closing.py); where those differ, the
+captures once more as uploads, and the sums again.
+
+Every step is written down before and after it is taken, so that whoever comes after a crash goes on where it was. A
+capture counts as taken once the host agrees with the sums of its batch, and not before. docs/decisions/0040.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from django.db.models import F, Q
+
+from gateway import clock, wake
+from gateway.connectors.accounts import account_at
+from gateway.connectors.iso8583 import batches, books
+from gateway.connectors.iso8583.closing import close
+from gateway.connectors.iso8583.held import NotNow, Overtaken, lease, mine, move
+from gateway.connectors.iso8583.presenting import present
+from gateway.connectors.iso8583.terminal import NotSetUp, Terminal, terminal_of
+from gateway.connectors.port import Connector
+from gateway.models import CaptureBatch, Merchant
+from gateway.rows import execute
+from gateway.vault import VaultError
+
+State = CaptureBatch.State
+
+AT_ONCE: Final = 200
+"""Batches that one run takes on, one after the other."""
+RUN_S: Final = 60.0
+"""Of one run, and of one batch in it; the next run goes on."""
+PAUSES: Final = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900))
+"""After a try that came to nothing, until the next; the last one goes on."""
+MOST_FAILURES: Final = 700
+"""About a week without a step forward; then somebody has to look."""
+
+log = structlog.get_logger(__name__)
+
+# One batch of an account at a time, the oldest first: hosts number them. One that has to be looked at holds up none.
+_CLAIM: Final = """
+UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+    SELECT b.id FROM gateway_capturebatch b
+    WHERE b.state IN ('PRESENTING', 'CLOSING', 'UPLOADING') AND b.due_at <= %(now)s::timestamptz
+        AND (b.lease_until IS NULL OR b.lease_until < %(now)s::timestamptz)
+        AND (%(merchant)s::uuid IS NULL OR b.merchant_id = %(merchant)s::uuid)
+        AND NOT EXISTS (
+            SELECT 1 FROM gateway_capturebatch o WHERE o.channel_id = b.channel_id AND o.account = b.account
+                AND o.number < b.number AND o.state IN ('PRESENTING', 'CLOSING', 'UPLOADING') AND o.due_at IS NOT NULL
+        )
+    ORDER BY b.due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING id
+"""
+
+
+def send_due(connector: Connector, merchant: Merchant | None = None) -> int:
+    """Send what is decided; how many batches ended."""
+    ended, over = 0, time.monotonic() + RUN_S
+    for _ in range(AT_ONCE):
+        batch = claim(merchant)
+        if batch is None:
+            break
+        ended += _send(batch, connector)
+        if time.monotonic() > over:
+            break
+    return ended
+
+
+def claim(merchant: Merchant | None = None) -> CaptureBatch | None:
+    """The next batch that is due, for one sender until its lease runs out."""
+    now = clock.real()
+    found = execute(_CLAIM, {"now": now, "lease": lease(now), "merchant": merchant.pk if merchant else None})
+    return CaptureBatch.objects.get(pk=found[0][0]) if found else None
+
+
+def again(batch: CaptureBatch) -> bool:
+    """By hand: go on with a batch at once. One whose sums differed is uploaded once more. False when it has ended, or
+    somebody is at it."""
+    now = clock.real()
+    rows = CaptureBatch.objects.filter(Q(lease_until=None) | Q(lease_until__lt=now), pk=batch.pk)
+    anew = {"due_at": now, "failures": 0, "failure": ""}
+    differs = rows.filter(state=State.DIFFERS).update(
+        **anew, state=State.UPLOADING, round=F("round") + 1, asked=False, closed_at=None
+    )
+    done = differs or rows.filter(state__in=(State.PRESENTING, State.CLOSING, State.UPLOADING)).update(**anew)
+    wake.wake(batches.SENT)
+    return bool(done)
+
+
+def _send(batch: CaptureBatch, connector: Connector) -> bool:
+    """Take a batch as far as it goes now; whether it ended."""
+    try:
+        terminal = terminal_of(account_at(connector, batch.channel_id, batch.account))
+        _advance(batch, terminal)
+    except Overtaken:
+        return False
+    except NotNow as fault:
+        return _later(batch, str(fault), wait=fault.wait)
+    except NotSetUp as fault:
+        return _later(batch, f"the account: {fault}")
+    except VaultError:
+        return _later(batch, "a secret does not open: the vault has lost its key")
+    except Exception:  # one batch must not keep the others waiting; it is due again
+        log.exception("capture_batch_fault", batch=batch.pk.hex)
+        return _later(batch, "a fault of the gateway's own: its log says which")
+    return True
+
+
+def _advance(batch: CaptureBatch, terminal: Terminal) -> None:
+    """Step by step to its end. Raises NotNow, Overtaken."""
+    over = time.monotonic() + RUN_S
+    while batch.state not in (State.BALANCED, State.DIFFERS):
+        if batch.state == State.CLOSING:
+            close(batch, terminal)
+        else:
+            present(batch, terminal, over)
+            move(batch, State.CLOSING, failures=0)
+    wake.wake(books.TOLD)
+
+
+def _later(batch: CaptureBatch, why: str, *, wait: bool = True) -> bool:
+    failures = batch.failures + 1 if wait else 0
+    over = failures >= MOST_FAILURES
+    pause = PAUSES[min(failures, len(PAUSES)) - 1] if wait else timedelta()
+    if wait:
+        log.error("capture_batch_waits", batch=batch.number, account=batch.account, tries=failures, over=over, why=why)
+    mine(batch).update(
+        failures=failures, failure=why[:255] if wait else "", lease_until=None,
+        due_at=None if over else clock.real() + pause,
+    )  # fmt: skip
+    return False

@@ -1,0 +1,118 @@
+"""Captures that wait for their acquirer's batch, and the batches themselves (docs/decisions/0040).
+
+Nothing of the gateway reads them but the connector "iso8583", what tells payments of them, and the back office.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from gateway import identifiers
+from gateway.models.entities import Channel, Merchant
+
+
+class CaptureBatch(models.Model):
+    """One batch of one account, in one currency: decided here first, and sent until its host agrees with its sums.
+
+    ``account``: the merchant's id in the acquirer account; ``number``: counts the account's batches, and stays however
+    often the batch is sent. ``count`` and ``total`` are of the captures that the host has granted, once their sums were
+    asked about. ``round``: how often the captures were uploaded after sums that differed. ``asked``: the sums of this
+    round may have gone out. ``answer``: what the host said last about sums; ``findings``: what somebody has to know, in
+    words. ``opened_at``: the merchant's clock; ``due_at`` (none: somebody has to look), ``lease_until``, ``closed_at``:
+    real time. ``tries`` tells one sender of it from the next; ``failures``: in a row, each with a longer pause.
+    """
+
+    class State(models.TextChoices):
+        PRESENTING = "PRESENTING", _("captures are sent")
+        CLOSING = "CLOSING", _("sums are compared")
+        UPLOADING = "UPLOADING", _("captures are sent again")
+        BALANCED = "BALANCED", _("in balance")
+        DIFFERS = "DIFFERS", _("sums differ")
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    account = models.CharField(max_length=64)
+    number = models.IntegerField()
+    currency = models.CharField(max_length=3)
+    state = models.CharField(max_length=10, choices=State, default=State.PRESENTING)
+    count = models.IntegerField()
+    total = models.DecimalField(max_digits=18, decimal_places=2)
+    round = models.SmallIntegerField(default=0)
+    asked = models.BooleanField(default=False)
+    answer = models.JSONField(default=dict)
+    findings = models.JSONField(default=list)
+    tries = models.IntegerField(default=0)
+    failures = models.IntegerField(default=0)
+    failure = models.CharField(max_length=255, default="")
+    opened_at = models.DateTimeField()
+    due_at = models.DateTimeField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "account", "number"], name="capture_batch_number"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["due_at"], name="capture_batch_due",
+                condition=models.Q(state__in=["PRESENTING", "CLOSING", "UPLOADING"]),
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.account} {self.number}"
+
+
+class BatchedCapture(models.Model):
+    """One capture that its host hears of by batch.
+
+    ``payment``: the gateway's id of it. ``message_sealed``: the message as it will be sent, account and all; gone once
+    the capture has ended. ``reference``: the message as later ones name it, with what the host added. ``present_at``:
+    when it goes into a batch, by the merchant's clock. ``sends``: how often it was sent in this round; ``uploaded``:
+    the round in which the host took it again. ``code``: the host's DE39, ``answer`` its fields, masked. ``told``: the
+    payment has been moved by how it ended, or had no need to be.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "WAITING", _("waits for a batch")
+        IN_BATCH = "IN_BATCH", _("in a batch")
+        TAKEN = "TAKEN", _("captured")
+        REFUSED = "REFUSED", _("refused")
+        WITHDRAWN = "WITHDRAWN", _("taken back")
+
+    payment = models.UUIDField(primary_key=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    account = models.CharField(max_length=64)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    message_sealed = models.BinaryField(null=True)
+    reference = models.CharField(max_length=64, default="")
+    present_at = models.DateTimeField(null=True)
+    batch = models.ForeignKey(CaptureBatch, on_delete=models.PROTECT, null=True, related_name="captures")
+    sends = models.IntegerField(default=0)
+    uploaded = models.SmallIntegerField(default=0)
+    code = models.CharField(max_length=3, default="")
+    answer = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    told = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["merchant", "present_at"], name="capture_to_present", condition=models.Q(state="WAITING")
+            ),
+            models.Index(
+                fields=["payment"], name="capture_untold",
+                condition=models.Q(told=False, state__in=["TAKEN", "REFUSED", "WITHDRAWN"]),
+            ),
+            models.Index(fields=["merchant", "-created_at"], name="capture_time"),
+        ]  # fmt: skip
+        constraints = [models.CheckConstraint(condition=models.Q(amount__gt=0), name="batched_capture_positive")]
+
+    def __str__(self) -> str:
+        return f"{self.amount} {self.currency} ({self.state})"
