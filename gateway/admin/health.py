@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from gateway import clock, rights
-from gateway.admin import plots
+from gateway.admin import batches, plots
 from gateway.admin.home import HOURS, OWN, payments_list, told
 from gateway.connectors.routing import acquirers
 from gateway.models import AcquirerAccount, BreakerChange, Status
@@ -101,6 +101,7 @@ class Account:
     doubt: int = 0
     breakers: list[dict[str, Any]] = field(default_factory=list)
     links: list[dict[str, Any]] = field(default_factory=list)
+    batches: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
     picture: SafeString = field(default_factory=SafeString)
 
@@ -123,7 +124,7 @@ class Account:
     @property
     def is_quiet(self) -> bool:
         """Nothing to tell beyond its line in the table."""
-        return not (self.hours or self.breakers or self.links or self.faults)
+        return not (self.hours or self.breakers or self.links or self.batches or self.faults)
 
     @property
     def rate(self) -> float | None:
@@ -143,6 +144,10 @@ def context(request: HttpRequest) -> dict[str, Any]:
     _faults(found, told("acquirer-faults", scope, _FAULTS))
     _breakers(found)
     _links(found)
+    mine = rights.scope(request.user, batches.RIGHT)
+    for (channel, account), latest in batches.latest((key[1] for key in found), mine).items():
+        if (own := found.get(("iso8583", channel, account))) is not None:
+            own.batches = latest
     accounts = sorted(found.values(), key=lambda own: -sum(own.sum(place) for place in range(4)))
     for own in accounts:
         own.picture = _by_hour(own)

@@ -34,7 +34,7 @@ from gateway.models import (
 )
 from gateway.payments import chain as sums
 from gateway.payments.chain import ZERO, Chain
-from gateway.payments.operations import AUTHORIZE_AGAIN, FOLLOW_UPS, OPERATIONS, decide
+from gateway.payments.operations import AUTHORIZE_AGAIN, FOLLOW_UPS, OPERATIONS, decide, is_taken_out
 from gateway.payments.states import Event
 
 PARTS_AT_MOST: Final = 200
@@ -268,7 +268,12 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """Event → how it reads, and its tone. A test asks for every event."""
 
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"submit": "asked", "inquire": "asked what became of it", "void": "asked to take it back"}
+    {
+        "submit": "asked",
+        "inquire": "asked what became of it",
+        "void": "asked to take it back",
+        "batch": "told what became of it with its batch",
+    }
 )
 
 
@@ -279,6 +284,8 @@ def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Moment
     for row in rows:
         payment = by_key[row.payment_id]
         words, tone = _EVENTS[row.event]
+        if row.event == Event.SUSPEND and is_taken_out(payment):
+            words = "waits for its bank or acquirer"
         lines = [f"{row.result_code} {results.result(row.result_code).description}"] if row.result_code else []
         if row.event == Event.SUSPEND and (deadline := deadlines.get(row.payment_id)) is not None:
             lines.append(_("Until %s UTC at the latest") % f"{deadline:%Y-%m-%d %H:%M:%S}")

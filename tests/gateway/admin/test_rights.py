@@ -24,7 +24,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from chargebacks import ledger
 from chargebacks.models import Chargeback
 from checkout.models import Checkout, OfferRule
-from gateway import audit, clock, rights
+from gateway import audit, clock, identifiers, rights
 from gateway.admin.kit import OfInstallation, OfMerchant
 from gateway.connectors.sepa import files
 from gateway.connectors.sepa.connector import SEPA
@@ -34,6 +34,8 @@ from gateway.models import (
     Authentication,
     BankFile,
     BankOrder,
+    BatchedCapture,
+    CaptureBatch,
     Channel,
     Grant,
     Merchant,
@@ -106,10 +108,29 @@ def keep_books(shop: Shop) -> None:
     paid = settlement.payment_of(shop.api.pay().id)
     ledger.charge_back(paid, Decimal("10.00"), by=BY)
     bank_books(shop)
+    batch_books(shop)
     now = clock.real()
     ReconciliationFile.objects.create(
         merchant=shop.merchant, day=now.date(), begins_at=now, ends_at=now, names={}, offset=timedelta()
     )
+
+
+def batch_books(shop: Shop) -> None:
+    """A capture in a batch that nobody has sent."""
+    channel = shop.open_channel("captures by batch")
+    host = AcquirerAccount.objects.create(
+        channel=channel, connector="iso8583", acquirer_merchant_id="M-1",
+        settings={"host": "127.0.0.1", "port": "1", "terminal": "TERM0001", "capture": "batch"},
+    )  # fmt: skip
+    batch = CaptureBatch.objects.create(
+        merchant=shop.merchant, channel=channel, account=host.acquirer_merchant_id, number=1, currency="EUR", count=1,
+        total=Decimal("60.00"), opened_at=clock.real(),
+    )  # fmt: skip
+    for state, of in (("IN_BATCH", batch), ("WAITING", None)):
+        BatchedCapture.objects.create(
+            payment=identifiers.row_id(), merchant=shop.merchant, channel=channel, account="M-1", state=state, batch=of,
+            amount=Decimal("60.00"), currency="EUR", created_at=clock.real(), present_at=clock.real(),
+        )  # fmt: skip
 
 
 def bank_books(shop: Shop) -> None:
@@ -239,7 +260,8 @@ def test_a_page_shows_a_users_own_rows_and_nobody_elses(model: type[Model], own:
 ROWS_OF_THEIR_OWN = {
     each._meta.label
     for each in (
-        AcquirerAccount, AuditEntry, Authentication, BankFile, BankOrder, Channel, Chargeback, Checkout, Job,
+        AcquirerAccount, AuditEntry, Authentication, BankFile, BankOrder, BatchedCapture, CaptureBatch, Channel,
+        Chargeback, Checkout, Job,
         Merchant, Notification, OfferRule, Payment, ReconciliationFile, RequestLog, RoutingRule, Settlement,
         SettlementRecord,
         ThreeDSecureConfiguration, WebhookDelivery, WebhookEndpoint,
