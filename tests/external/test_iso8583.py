@@ -22,11 +22,13 @@ from django.test import override_settings
 
 from gateway import clock
 from gateway.connectors.accounts import forget
-from gateway.connectors.iso8583 import link
+from gateway.connectors.iso8583 import batches, link, sending
+from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.iso8583.wire import Wire
-from gateway.models import AcquirerAccount, Payment
-from gateway.payments import recovery
+from gateway.models import AcquirerAccount, CaptureBatch, Payment
+from gateway.payments import captures, recovery
 from tests.external.peers import PATIENCE_S, Peer, free_port, program
+from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
 
@@ -229,6 +231,63 @@ def test_dropped_answers_hang_ups_and_slow_answers_leave_nothing_in_doubt(shop: 
     stans = {message["63"]: message["11"] for message in tap.sent if message["t"] == "0200"}
     ours = {stans[payment.hex] for payment in Payment.objects.filter(status="DECLINED").values_list("id", flat=True)}
     assert voided == ours
+
+
+# The peer holds DE97 for 17 octets, where the standard says x + n16: in hexadecimal ASCII it cannot read our 0500.
+@pytest.mark.parametrize("format", [name for name in DIALECTS if name != "ascii-hex"])
+def test_captures_go_by_batch_and_the_host_reads_every_message_of_it(shop: Shop, tmp_path: Path, format: str) -> None:
+    """0220, 0500, 0320, 0500. The host keeps no sums: that it says 95 first, and 00 after the upload, is a rule."""
+    encoding, fields = DIALECTS[format]
+    rules = [
+        rule("95", mti="0500", fields={"3": "920000"}), rule("05", mti="0220", amount_gt=1499, amount_lt=1501), rule(),
+    ]  # fmt: skip
+    peer = Host(tmp_path, rules, format=format)
+    tap = Tap(Wire(encoding=encoding, formats=fields), peer.port)
+    account(shop, tap.port, encoding=encoding, fields=fields, capture="batch")
+    pa = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00")
+    made = [shop.api.follow(pa.id, "CP", amount) for amount in ("60.00", "15.00", "2.50")]
+    assert [answer.code for answer in made] == ["800.400.500"] * 3
+    jump(24 * 3600.0)
+    assert batches.decide_due() == 3
+    assert sending.send_due(ISO8583) == 1
+    captures.tell_due()
+    assert [state(answer.id) for answer in made] == [
+        ("APPROVED", OK), ("DECLINED", "800.100.152"), ("APPROVED", OK)
+    ]  # fmt: skip
+    assert [tap.count(mti) for mti in ("0220", "0320", "0500")] == [3, 2, 2]
+    before, after = (message for message in tap.sent if message["t"] == "0500")
+    assert (before["76"], after["76"], after["88"]) == ("0000000002", "0000000002", "0000000000006250")
+    link.close_all()
+    _until(lambda: tap.sent[-1].get("70") == "002", "the sign-off")
+    counts = peer.counts()
+    tap.close()
+    assert (counts["received"], counts["errors"]) == (len(tap.sent), 0)
+
+
+def test_a_batch_whose_answers_are_dropped_is_repeated_until_the_host_has_answered_all_of_it(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """0221 and 0501, with the numbers of the first."""
+    rules = [
+        rule(mti="0220", action="drop"), rule(mti="0500", action="close"), rule("94", mti="0221"), rule(),
+    ]  # fmt: skip
+    peer = Host(tmp_path, rules)
+    tap = Tap(Wire(), peer.port)
+    account(shop, tap.port, capture="batch")
+    pa = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00").id
+    capture = shop.api.follow(pa, "CP", "60.00").id
+    jump(24 * 3600.0)
+    batches.decide_due()
+    for ended in (0, 0, 1):
+        CaptureBatch.objects.update(due_at=clock.real(), lease_until=None)
+        assert sending.send_due(ISO8583) == ended
+    captures.tell_due()
+    assert state(capture) == ("APPROVED", OK)
+    assert [tap.count(mti) for mti in ("0220", "0221", "0500", "0501")] == [1, 1, 1, 1]
+    link.close_all()
+    counts = peer.counts()
+    tap.close()
+    assert counts["errors"] == 0
 
 
 def test_the_host_goes_away_and_comes_back(shop: Shop, tmp_path: Path) -> None:
