@@ -32,7 +32,15 @@ from unfold.widgets import (
 from gateway import document as d
 from gateway.admin import agreeing, health, session
 from gateway.admin.kit import OfMerchant
-from gateway.configuration.acquirers import forget_after_commit, keep_places, read_secrets, set_secrets
+from gateway.configuration.acquirers import (
+    fits,
+    forget_after_commit,
+    keep_owner,
+    keep_places,
+    read_secrets,
+    set_secrets,
+)
+from gateway.connectors import owners
 from gateway.connectors.port import Connector, Setting
 from gateway.connectors.routing import acquirers
 from gateway.models import AcquirerAccount, Merchant
@@ -93,6 +101,8 @@ class AcquirerForm(forms.ModelForm):
         read_secrets(self.at, self.given(secret=True), own.secrets_set, "secrets", faults)
         if not own._state.adding:
             keep_places(self.at, own, document["settings"], "settings", faults)
+            if not faults:
+                keep_owner(self.at, own, self.given(secret=True), "secrets", faults)
         self._tell(faults)
         channel, merchant = found.get("channel"), found.get("acquirer_merchant_id")
         if own._state.adding and channel is not None:
@@ -237,7 +247,20 @@ class AcquirerAccountAdmin(OfMerchant):
         may = self.has_add_permission(request) if adds else row is not None and self._writes(request, row)
         if may and (ask := session.ask_again(request)) is not None:
             return ask
+        if row is not None and may and request.method == "POST":
+            self._ask_whose(request, row)
         return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _ask_whose(self, request: HttpRequest, row: AcquirerAccount) -> None:
+        """Ask the processor whose new secrets are, before the transaction that saves them."""
+        own = self.connector(request, row)
+        if own is None:
+            return
+        typed = {one.name: request.POST.get(name_of(one), "") for one in own.settings if one.secret}
+        given = {name: text.replace("\r\n", "\n") for name, text in typed.items() if text}
+        secrets = {one.name: one for one in own.settings}
+        if all(fits(secrets[name], text) for name, text in given.items()):
+            owners.ask(own, row, given)
 
     def _choose(self, request: HttpRequest) -> HttpResponse:
         """Which processor it is at: its settings are asked for next."""

@@ -16,7 +16,7 @@ from gateway import clock
 from gateway import document as d
 from gateway.brands import BRANDS
 from gateway.configuration.section import Section, Target
-from gateway.connectors import accounts
+from gateway.connectors import accounts, owners
 from gateway.connectors.port import Connector, Setting
 from gateway.connectors.routing import acquirers
 from gateway.models import AcquirerAccount
@@ -87,6 +87,26 @@ def keep_places(
     for one in moved:
         old, new = (d.shown(kept.get(one.name, one.default)) for kept in (row.settings, given))
         faults.add(d.within(path, one.name), f"{why.format(old, new)}. Another place is another account.")
+
+
+def keep_owner(
+    connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.Faults
+) -> None:
+    """Say that new secrets of an account with undecided payments are of the same account at the processor. ``given``:
+    the new ones; whose they are was asked before (gateway.connectors.owners)."""
+    if not owners.is_asked(connector, given) or not (undecided := accounts.undecided_at(row)):
+        return
+    found = owners.owner_of(row, given)
+    if found is owners.Owner.SAME:
+        return
+    about = f"{undecided} payments of this account have no answer yet, and are asked about with it"
+    why = {
+        owners.Owner.OTHER: f"is of another account at the processor: {about}. Another account there is another here.",
+        owners.Owner.UNKNOWN: f"may be of another account, the processor could not tell: {about}. Try again.",
+    }[found]
+    for one in connector.settings:
+        if one.secret and one.place and one.name in given:
+            faults.add(d.within(path, one.name), why)
 
 
 def fits(setting: Setting, text: str) -> bool:
@@ -188,6 +208,17 @@ def _check(target: Target, value: Mapping[str, Any], path: str, faults: d.Faults
         if len(faults) == before:
             kept = row.secrets_set if row is not None else {}
             read_secrets(connector, texts, kept, d.within(where, "secretFiles"), faults)
+        if len(faults) == before and row is not None:
+            keep_owner(connector, row, texts, d.within(where, "secretFiles"), faults)
+
+
+def _ask(target: Target, value: Mapping[str, Any]) -> None:
+    there = _rows(target)
+    for one in value["accounts"]:
+        row = there.get((one["connector"], one["merchant"]))
+        if row is not None:
+            texts = _texts(target, one["secretFiles"], "", d.Faults())
+            owners.ask(acquirers()[one["connector"]], row, texts)
 
 
 def _apply(target: Target, value: Mapping[str, Any]) -> None:
@@ -230,7 +261,7 @@ def _brief(target: Target) -> dict[str, Any]:
 
 
 ACQUIRERS: Final = Section(
-    name="acquirers", shape=_shape, check=_check, apply=_apply, show=_show, brief=_brief,
+    name="acquirers", shape=_shape, check=_check, ask=_ask, apply=_apply, show=_show, brief=_brief,
     about="Accounts at processors, each named by connector and merchant. A secret comes from a file beside the "
     "document. Accounts that are not named stay.",
 )  # fmt: skip

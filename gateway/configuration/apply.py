@@ -57,9 +57,20 @@ def read(target: Target, document: Any) -> list[tuple[Section, Any]]:
     return found
 
 
+def _ask(target: Target, document: Any) -> None:
+    """Let sections ask others, while nobody waits for a lock of ours. What is wrong with the document is told later."""
+    for name, section in SECTIONS.items() if isinstance(document, Mapping) else ():
+        if name in document and not (section.of_channel and target.channel is None):
+            faults = d.Faults()
+            value = section.shape(document[name], name, faults)
+            if not faults:
+                section.ask(target, value)
+
+
 def configure(target: Target, document: Any, *, by: audit.Actor, dry_run: bool = False) -> list[Change]:
     """Apply a document and say what it changed; with ``dry_run`` nothing stays. Raises document.Unreadable."""
     changes = []
+    _ask(target, document)
     with transaction.atomic():
         # One document after the other: two at once would read lists that the other is writing.
         Merchant.objects.select_for_update().get(pk=target.merchant.pk)

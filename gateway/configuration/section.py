@@ -31,11 +31,16 @@ def _no_check(target: Target, value: Any, path: str, faults: Faults) -> None:
     return None
 
 
+def _ask_nobody(target: Target, value: Any) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """``shape`` reads and validates without the database; ``check`` looks into it; ``apply`` writes, inside the
     document's transaction; ``show`` tells what is configured now, as the document would say it and without secrets.
 
+    ``ask``: what has to be asked of others, before the transaction; ``check`` looks for what they said.
     ``of_channel``: it belongs to a channel, and a merchant's document may not hold it. ``brief``: ``show`` for the
     audit trail, where that would be too long.
     """
@@ -46,6 +51,7 @@ class Section:
     apply: Callable[[Target, Any], None]
     show: Callable[[Target], Any]
     check: Callable[[Target, Any, str, Faults], None] = _no_check
+    ask: Callable[[Target, Any], None] = _ask_nobody
     of_channel: bool = True
     brief: Callable[[Target], Any] | None = None
 

@@ -88,5 +88,13 @@ def _read(connector: Connector, channel: UUID, merchant: str) -> Account:
     row = rows.first()
     if row is None:
         return Account(merchant=merchant, channel=channel)
+    return account_of(connector, row)
+
+
+def account_of(connector: Connector, row: AcquirerAccount) -> Account:
+    """The account that a row keeps. Raises VaultError when its secrets do not open."""
     settings = {one.name: one.default for one in connector.settings if one.default and not one.secret}
-    return Account(merchant=merchant, channel=channel, settings=settings | row.settings, secrets=opened_secrets(row))
+    return Account(
+        merchant=row.acquirer_merchant_id, channel=row.channel_id, settings=settings | row.settings,
+        secrets=opened_secrets(row),
+    )  # fmt: skip

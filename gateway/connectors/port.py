@@ -24,7 +24,8 @@ class Setting:
 
     ``pattern``: what a value matches as a whole; ``allowed``: the same in words, for the error; ``default`` '' means
     none. A ``secret`` is sealed in the vault and never shown again. ``place``: it says who is asked, and so where the
-    account's payments are; it stays as it is while one has no answer: another host knows nothing of it."""
+    account's payments are; it stays as it is while one has no answer: another host knows nothing of it. A secret that
+    does is compared by whom the processor takes it for (:class:`Sees`)."""
 
     name: str
     about: str
@@ -162,6 +163,15 @@ class Silence(Exception):
 class NotTakenBack(Silence):
     """Of a void alone: whoever holds the question answered, and does not give it back, now or when a void that is still
     on its way arrives. What becomes of it is still to be asked, and the answer to that stands."""
+
+
+class Sees(Protocol):
+    """What a connector can do beside, whose secrets say who is asked."""
+
+    def sees(self, account: Account, connector_tx_id: str) -> bool | None:
+        """Whether the processor, asked with the secrets of ``account``, knows an object of an earlier payment: True for
+        the account that made it, False for another one, None when it could not be told."""
+        ...
 
 
 class Connector(Protocol):

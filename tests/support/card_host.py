@@ -18,6 +18,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 CARD = "4242424242424242"
 KEY = "sk_test_TollhouseTests0123456789"
+ROTATED = "sk_test_TollhouseTests9876543210"
+"""Another key of the same account."""
+OTHERS = "rk_test_AnotherAccounts0123456789"
+"""A key of another account at the same processor, which has no objects."""
 SIGNING = "whsec_TollhouseTests0123456789"
 DECLINES = {
     "4000000000000002": "generic_decline",
@@ -225,7 +229,10 @@ class CardApi:
 
     def answer(self, call: Call) -> tuple[int, dict[str, Any]]:
         """Carry a request out."""
-        if call.headers.get("authorization") != f"Bearer {KEY}":
+        key = call.headers.get("authorization", "").removeprefix("Bearer ")
+        if key == OTHERS and call.method == "GET":
+            return _refused("resource_missing", 404)
+        if key not in (KEY, ROTATED):
             return 401, {"error": {"type": "invalid_request_error", "message": f"Invalid API Key: {KEY}"}}
         path, _, query = call.path.partition("?")
         if call.method == "GET":

@@ -46,7 +46,7 @@ SETTINGS: Final = (
     ),
     Setting(
         name=KEY, about="The secret key, or one restricted to payment intents, setup intents, refunds, disputes.",
-        pattern=r"(sk|rk)_[A-Za-z0-9_]{5,250}", allowed="sk_… or rk_…", required=True, secret=True,
+        pattern=r"(sk|rk)_[A-Za-z0-9_]{5,250}", allowed="sk_… or rk_…", required=True, secret=True, place=True,
     ),
     Setting(
         name=SIGNING, about="What the processor's webhooks are signed with; two while one is being replaced.",
