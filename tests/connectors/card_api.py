@@ -30,6 +30,10 @@ class _Running:
     def stands(self, payment: UUID) -> Decimal:
         return Decimal(self._api.stands(payment.hex)).scaleb(-2)
 
+    def books(self) -> dict[str, Decimal]:
+        marks = {thing["metadata"].get("tollhouse_payment", "") for thing in self._api.of("payment_intent")}
+        return {mark: Decimal(self._api.stands(mark)).scaleb(-2) for mark in marks}
+
     def vanish(self) -> None:
         self._api.vanish()
 

@@ -52,6 +52,13 @@ class _Host:
         rows = [row.left for row in self._host.booked.values() if row.payment == payment.hex and row.mti != "0420"]
         return Decimal(sum(rows)) / 100
 
+    def books(self) -> dict[str, Decimal]:
+        found: dict[str, Decimal] = {}
+        for row in self._host.booked.values():
+            if row.mti != "0420":
+                found[row.payment] = found.get(row.payment, Decimal(0)) + Decimal(row.left) / 100
+        return found
+
     def vanish(self) -> None:
         self._host.stop()
 

@@ -35,6 +35,11 @@ class Processor(Protocol):
         """What stands booked for a payment: zero for one that was never booked, declined, or taken back."""
         ...
 
+    def books(self) -> Mapping[str, Decimal]:
+        """All that stands booked, by the payment's id as it was sent (32 hex digits), whoever's it is: what came under
+        an id that is none of ours too, and under '' what came without one."""
+        ...
+
     def vanish(self) -> None:
         """Nobody listens any more."""
         ...

@@ -33,6 +33,9 @@ class _Books:
         order = BankOrder.objects.filter(pk=payment, state__in=_STANDING).first()
         return order.amount if order is not None else Decimal(0)
 
+    def books(self) -> dict[str, Decimal]:
+        return {order.pk.hex: order.amount for order in BankOrder.objects.filter(state__in=_STANDING)}
+
     def vanish(self) -> None:
         raise AssertionError("our own books do not go away")
 

@@ -36,8 +36,11 @@ class _Stub:
         self._process.control.steer(next=1, kinds=["submit"], **{_NAMES[fault]: 1})
 
     def stands(self, payment: UUID) -> Decimal:
-        row = self._process.control.transactions().get(payment.hex, {})
-        return Decimal(row["approved"] or 0) if row.get("outcome") == "approved" else Decimal(0)
+        return self.books().get(payment.hex, Decimal(0))
+
+    def books(self) -> dict[str, Decimal]:
+        rows = self._process.control.transactions()
+        return {key: Decimal(row["approved"] or 0) for key, row in rows.items() if row["outcome"] == "approved"}
 
     def vanish(self) -> None:
         self._process.kill()

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
-from uuid import uuid4
+from functools import wraps
+from typing import Any, Final, TypeVar, cast
+from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
@@ -43,9 +44,33 @@ def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -
         parameters=dict(rig.parameters), return_url="https://shop.example/back",
     )  # fmt: skip
     request = replace(request, **changes)
+    _MADE.append(request.payment)
     if rig.begins is not None:
         rig.begins(request)
     return request
+
+
+_MADE: list[UUID] = []
+"""Every payment that was made up."""
+_Check = TypeVar("_Check", bound=Callable[..., None])
+
+
+def books_agree(check: _Check) -> _Check:
+    """What stands in the processor's books when ``check`` is over, less what stood there before, is what stands for the
+    payments that it made: nothing was booked besides, under an id that is none of theirs."""
+
+    @wraps(check)
+    def checked(rig: Rig, processor: Processor, *args: Any, **names: Any) -> None:
+        before, first = total(processor), len(_MADE)
+        check(rig, processor, *args, **names)
+        ours = sum((processor.stands(payment) for payment in _MADE[first:]), Decimal(0))
+        assert total(processor) - before == ours, "money is booked that is no payment's"
+
+    return cast(_Check, checked)
+
+
+def total(processor: Processor) -> Decimal:
+    return sum(processor.books().values(), Decimal(0))
 
 
 def first_operation(rig: Rig) -> str:
@@ -136,6 +161,7 @@ def test_it_says_what_it_is(rig: Rig) -> None:
     assert len({one.name for one in connector.settings}) == len(connector.settings)
 
 
+@books_agree
 def test_a_processor_grants_what_it_booked(rig: Rig, processor: Processor) -> None:
     request = asked(rig, processor)
     reply = rig.connector.submit(request)
@@ -145,6 +171,7 @@ def test_a_processor_grants_what_it_booked(rig: Rig, processor: Processor) -> No
     assert processor.stands(request.payment) == rig.money.amount
 
 
+@books_agree
 def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -> None:
     declined, code = rig.declined
     changes = {"money": declined} if isinstance(declined, Money) else {"means": declined}
@@ -155,6 +182,7 @@ def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -
     assert processor.stands(request.payment) == Decimal(0)
 
 
+@books_agree
 def test_a_follow_up_that_it_cannot_do_is_declined(rig: Rig, processor: Processor) -> None:
     """Follow-ups go where the money is, whatever is done there: routing passes nobody over for them."""
     others = sorted(FOLLOW_UPS - rig.connector.operations)
@@ -168,6 +196,7 @@ def test_a_follow_up_that_it_cannot_do_is_declined(rig: Rig, processor: Processo
         assert processor.stands(request.payment) == Decimal(0)
 
 
+@books_agree
 def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processor) -> None:
     if not {"PA", "CP", "RF"} <= rig.connector.operations:
         pytest.skip(f"{rig.connector.name} does not authorise, capture and refund apart")
@@ -191,6 +220,7 @@ def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processo
     assert refunded.approved == part
 
 
+@books_agree
 def test_an_authorisation_is_reversed(rig: Rig, processor: Processor) -> None:
     if not {"PA", "RV"} <= rig.connector.operations:
         pytest.skip(f"{rig.connector.name} does not authorise and reverse")
@@ -203,6 +233,7 @@ def test_an_authorisation_is_reversed(rig: Rig, processor: Processor) -> None:
     assert first.payment != reversal.payment
 
 
+@books_agree
 def test_the_same_question_twice_is_booked_once(rig: Rig, processor: Processor) -> None:
     request = asked(rig, processor)
     grants(rig, rig.connector.submit(request))
@@ -211,6 +242,7 @@ def test_the_same_question_twice_is_booked_once(rig: Rig, processor: Processor) 
     assert processor.stands(request.payment) == rig.money.amount
 
 
+@books_agree
 def test_many_at_once_are_not_mixed_up(rig: Rig, processor: Processor) -> None:
     requests = [
         asked(rig, processor, money=Money(rig.money.amount + number, rig.money.currency)) for number in range(AT_ONCE)
@@ -234,6 +266,7 @@ def test_nobody_there_is_a_decline_that_may_go_elsewhere(rig: Rig, processor: Pr
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@books_agree
 def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
     rig: Rig, processor: Processor, fault: str
 ) -> None:
@@ -260,6 +293,7 @@ def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
 
 
 @pytest.mark.parametrize("fault", ["", "silent_after", "silent_before"])
+@books_agree
 def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
     rig: Rig, processor: Processor, fault: str
 ) -> None:

@@ -87,7 +87,7 @@ class CardApi:
         """What a payment of ours holds or took there, less what was given back, in the smallest unit."""
         total = 0
         for thing in self.of("payment_intent"):
-            if thing["metadata"].get("tollhouse_payment") == payment and thing["status"] in (
+            if thing["metadata"].get("tollhouse_payment", "") == payment and thing["status"] in (
                 "requires_capture", "succeeded"):  # fmt: skip
                 back = sum(one["amount"] for one in self.of("refund") if one["payment_intent"] == thing["id"])
                 total += thing["amount_received"] + thing["amount_capturable"] - back
