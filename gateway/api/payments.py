@@ -48,7 +48,8 @@ class Answering:
         self.visit = visit
         self.parameters = parameters
         self.tell = tell
-        self.made: tuple[int, str] | None = None
+        self._made: tuple[int, str] | None = None
+        self._of: object = None
 
     def keep(self, payment: Payment) -> tuple[int, str]:
         """Answer ``payment``; the HTTP status, and what its idempotency key keeps of the answer."""
@@ -58,13 +59,15 @@ class Answering:
             results.http_status(code_of(payment)),
             to_json(kept.told(payment, shared, more, self.tell)).decode(),
         )
-        self.made = status, text
+        self._made, self._of = (status, text), payment.answer
         # Only a payment stays as it is: what is told of a registration may change.
         return status, kept.keep(payment, shared, more, text) if self.tell is payment_object else text
 
     def response(self, payment: Payment) -> HttpResponse:
-        if self.made is not None:
-            return _stored(*self.made, self.visit)
+        # What was made goes out with the statement that was to write it. When somebody else was faster, nothing was
+        # written, the payment was read again, and what it is now is told.
+        if self._made is not None and payment.answer is self._of:
+            return _stored(*self._made, self.visit)
         body = kept.told(payment, shared_part(self.visit.trace.ndc), self._more(payment), self.tell)
         return Response(body, status=results.http_status(code_of(payment)), headers=self.visit.headers)
 

@@ -26,6 +26,7 @@ from gateway.connectors.stub.connector import STUB
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import process, recovery, store
 from gateway.payments.states import Event
+from tests.support.client import payment as fields
 from tests.support.database import recover_at, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
@@ -417,10 +418,12 @@ def test_an_answer_that_comes_while_recovery_asks_is_taken_and_one_after_it_chan
     agree(acquirer)
 
 
+@pytest.mark.parametrize("keyed", [False, True])
 def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_nothing(
-    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ) -> None:
-    """R1: the void is on its way, and would undo what we say now."""
+    """R1: the void is on its way, and would undo what we say now. With an idempotency key the answer was made before it
+    was written, and is not told."""
 
     class Slow:
         name, operations, required = STUB.name, STUB.operations, STUB.required
@@ -433,13 +436,17 @@ def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_not
             return reply
 
     monkeypatch.setattr(process, "route", lambda *args, **names: routing.Route(connector=Slow()))  # type: ignore[arg-type]
-    answer = shop.api.pay(testMode="EXTERNAL")
+    key = {"Idempotency_Key": "a-slow-one"} if keyed else {}
+    answer = shop.api.post("/v1/payments", fields(testMode="EXTERNAL"), **key)
     payment = Payment.objects.get(pk=answer.id)
     assert (answer.code, payment.status) == ("000.200.001", Status.IN_DOUBT)
     assert kinds(payment) == ["submit"]
     assert recover(after_s=60).settled == 1
     payment.refresh_from_db()
     assert payment.status == Status.DECLINED
+    if keyed:
+        again = shop.api.post("/v1/payments", fields(testMode="EXTERNAL"), **key)
+        assert (again.code, again.id) == (payment.result_code, answer.id)
     agree(acquirer)
 
 
