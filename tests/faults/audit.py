@@ -13,6 +13,7 @@ from tests.faults.client import is_approved, is_pending
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, UNANSWERED, Finding
 
 STUB: Final = "stub"
+BANK: Final = "sepa"
 UNREACHABLE: Final = "900.100.600"
 
 Books = Mapping[str, Payment]
@@ -101,7 +102,7 @@ def limits(books: Books, acquirer: Acquirer) -> list[Finding]:
     found = [Finding(kind=OVER, what=f"at the acquirer: {pool}") for pool in acquirer.short]
     after: dict[str, list[Payment]] = defaultdict(list)
     for payment in books.values():
-        if payment.referenced and payment.status == "APPROVED":
+        if payment.referenced and payment.status == "APPROVED" and not _takes_out(payment):
             after[payment.referenced].append(payment)
     for ident, followers in after.items():
         behind = books.get(ident)
@@ -111,6 +112,11 @@ def limits(books: Books, acquirer: Acquirer) -> list[Finding]:
             kinds = "+".join(f"{one.kind} {one.approved}" for one in followers)
             found.append(Finding(kind=OVER, what=f"{kinds} of {granted}", payment=ident))
     return found
+
+
+def _takes_out(payment: Payment) -> bool:
+    """A reversal of a direct debit: it takes an order out before the bank has it, and the debit ends declined."""
+    return payment.connector == BANK and payment.kind == "RV"
 
 
 def unfounded(books: Books, acquirer: Acquirer, aside: Aside) -> list[Finding]:

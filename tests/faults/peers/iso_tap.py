@@ -66,7 +66,7 @@ class IsoTap(Tap):
                 frames, rest = self.wire.cut(rest + octets)
                 for frame in frames:
                     message = self.wire.message(frame)
-                    payment, fault = asked.get((message["t"], message["11"]), ("", ""))
+                    payment, fault = asked.get((message["t"][:3], message["11"]), ("", ""))
                     self._answer(near, lock, self.wire.framed(frame), message | {"63": payment}, fault)
         hang_up(near)
 
@@ -92,5 +92,5 @@ class IsoTap(Tap):
 
 
 def _answer_type(question: str) -> str:
-    """0200 and 0201 are answered by 0210."""
-    return f"{question[:2]}{int(question[2]) + 1}0"
+    """0200 is answered by 0210, and 0201 by that or by 0211: only the first three digits are looked at."""
+    return f"{question[:2]}{int(question[2]) + 1}"
