@@ -1,11 +1,13 @@
-"""Where settlement files are fetched: one SFTP server an institute, and the files that were seen there. Columns and
-constraints; verbs live in reporting.fetching. Source: issue 8, settlement intake; decision 0032."""
+"""Where settlement files are fetched: one SFTP server an institute, and the files that were seen there; and what they
+have not told of in time. Columns and constraints; verbs live in reporting.fetching and reporting.owed.
+Source: issue 8, settlement intake; decisions 0032, 0042."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from gateway import identifiers
+from gateway.models import Merchant
 from reporting.models import ClearingInstitute, SettlementFile
 
 
@@ -84,3 +86,31 @@ class RemoteFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Owed(models.Model):
+    """Payments of a merchant that an institute should have settled, and no line tells of: one row a day, while there
+    are any. ``day``: the merchant's, in the institute's time zone. ``payments``: how many, when it was last looked; of
+    days before the last one: 0. ``sums``: currency → amount, a text. ``lease_until``, ``looked_at``, ``sent_at``: real
+    time. ``sent_to``: who was told, empty where nobody wants to be."""
+
+    id = models.BigAutoField(primary_key=True)
+    institute = models.ForeignKey(ClearingInstitute, on_delete=models.PROTECT, db_index=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    day = models.DateField()
+    payments = models.IntegerField()
+    sums = models.JSONField(default=dict)
+    looked_at = models.DateTimeField()
+    tries = models.SmallIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    sent_to = models.CharField(max_length=1000, default="")
+
+    class Meta:
+        app_label = "reporting"
+        verbose_name_plural = "owed"
+        constraints = [models.UniqueConstraint(fields=["institute", "merchant", "day"], name="owed_once_a_day")]
+        indexes = [models.Index(fields=["merchant"], name="owed_now", condition=models.Q(payments__gt=0))]
+
+    def __str__(self) -> str:
+        return f"{self.payments} on {self.day}"

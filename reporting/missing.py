@@ -1,9 +1,12 @@
 """What did not come: payments that no line settles, and days without a file."""
 
+# ruff: noqa: S608 - statements are put together out of this module's own conditions; values are always bound
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,16 +24,28 @@ LOOKED_BACK: Final = timedelta(days=14)
 SETTLED_KINDS: Final = ("DB", "CP", "RB", *OUTWARD)
 """What an institute settles. A receipt (RC) tells of money that came in by itself."""
 
-_MISSING: Final = """
-SELECT p.id FROM gateway_payment p
-WHERE p.created_at >= %(first)s AND p.created_at < %(last)s AND p.status = 'APPROVED'
+_UNSETTLED: Final = """p.status = 'APPROVED'
     AND p.connector = ANY(%(connectors)s) AND p.payment_type = ANY(%(kinds)s)
-    AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid)
     AND p.approved > coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0)
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
-        AND m.record_type = 'SETTLED')
+        AND m.record_type = 'SETTLED')"""
+_MISSING: Final = f"""
+SELECT p.id FROM gateway_payment p
+WHERE p.created_at >= %(first)s AND p.created_at < %(last)s
+    AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid) AND {_UNSETTLED}
 ORDER BY p.created_at, p.id LIMIT %(most)s"""
+# Days are those of the institute's time zone, today is each merchant's own.
+_COUNTED: Final = f"""
+SELECT m.id, m.today, p.currency, p.many, p.amount
+FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
+CROSS JOIN LATERAL (
+    SELECT p.currency, count(*) AS many, sum(p.approved) AS amount FROM gateway_payment p
+    WHERE p.merchant_id = m.id
+        AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
+        AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}
+    GROUP BY p.currency
+) p"""
 
 
 def payments(institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None) -> list[Payment]:
@@ -59,6 +74,21 @@ def overdue(institute: ClearingInstitute, merchant: Merchant) -> list[Payment]:
     last = clock.now(merchant).astimezone(zone).date() - timedelta(days=institute.settles_within_days + 1)
     first = max(last - LOOKED_BACK, institute.created_at.astimezone(zone).date())
     return payments(institute, first, last, merchant) if first <= last else []
+
+
+def overdue_of_all(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
+    """What :func:`overdue` finds, counted: (merchant, the day it is for them, currency, how many, their sum) of every
+    merchant who misses any at ``now``, real time."""
+    zone = institute.zone
+    values: dict[str, Any] = {
+        "now": now, "zone": institute.time_zone, "days": institute.settles_within_days, "back": LOOKED_BACK.days,
+        "since": institute.created_at.astimezone(zone).date(), "connectors": list(institute.connectors),
+        "kinds": list(SETTLED_KINDS),
+    }  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, values)
+        found: list[tuple[UUID, date, str, int, Decimal]] = cursor.fetchall()
+    return found
 
 
 def lately(institute: ClearingInstitute) -> list[date]:

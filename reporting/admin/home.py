@@ -13,7 +13,7 @@ from gateway import clock
 from gateway.admin import home, plots
 from gateway.admin.home import Figure, Panel, Source
 from gateway.rights import Scope
-from reporting import missing
+from reporting import missing, owed
 from reporting.models import ClearingInstitute, Finding, Matching, Settlement, SettlementFile, SettlementRecord
 
 DAYS: Final = 14
@@ -37,6 +37,7 @@ def _drawn(scope: Scope) -> Panel | None:
     days = [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
     came, missed = _came(institutes, days[0]), _missed(institutes, days[0], today - timedelta(days=1))
     shown = [(f"{day:%d.%m.}", (came.get(day, 0), sum(1 for one, _by in missed if one == day)), files) for day in days]
+    late = owed.now_owed(scope)
     records = SettlementRecord.objects.filter(scope.where("merchant", None))
     counted = [
         (_("several candidates"), records.filter(state=Matching.MULTIPLE_MATCHES, marked=False), "multiple"),
@@ -50,7 +51,10 @@ def _drawn(scope: Scope) -> Panel | None:
     return Panel(
         title=_("Due settlements"), link=queue, link_words=_("Exceptions"),
         figures=[
-            Figure(name=_("files missing"), value=str(len(missed)), link=files, tone="bad" if missed else ""), *figures,
+            Figure(name=_("files missing"), value=str(len(missed)), link=files, tone="bad" if missed else ""),
+            Figure(name=_("payments not settled"), value=_figure(late), link=f"{queue}?list=missing",
+                   tone="bad" if late else ""),
+            *figures,
         ],
         chart=plots.stacked(
             shown, (("good", _("files that came")), ("bad", _("expected, did not come"))),
