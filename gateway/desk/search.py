@@ -37,8 +37,11 @@ PATIENCE_MS: Final = 3_000
 """How long the database may look, milliseconds."""
 NEWEST_FIRST: Final = 5_000
 """A value that many payments share is looked for among so many of the newest first."""
-AMOUNT_WITHIN: Final = timedelta(days=90)
-"""How far back an amount is looked for when no dates are chosen: no index knows amounts."""
+AMOUNT_WITHIN: Final = timedelta(days=366)
+"""How far back an amount is looked for when no dates are chosen."""
+AMOUNT_NEWEST: Final = 20_000
+"""An amount is looked for among so many of the newest one by one, what was approved of it as well; among older ones by
+the summaries of payment_amount, which know what was asked for."""
 
 
 class TooMuch(Exception):
@@ -83,8 +86,8 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """One kind of thing that may be typed. ``reads``: the value, or None when the text is none of this kind.
-    ``where``: which payments are meant. ``one``: it names one payment. ``over_time``: no index knows it. ``shared``:
-    any number of payments may have it."""
+    ``where``: which payments are meant. ``one``: it names one payment. ``over_time``: it is looked for within some
+    time, among older ones by ``older``. ``shared``: any number of payments may have it."""
 
     name: str
     about: str
@@ -92,8 +95,12 @@ class Shape:
     reads: Callable[[str], str | None]
     where: Callable[[str, Sequence[UUID]], Q]
     one: bool = False
-    over_time: bool = False
+    older: Callable[[str], Q] | None = None
     shared: bool = False
+
+    @property
+    def over_time(self) -> bool:
+        return self.older is not None
 
 
 def _matching(pattern: str) -> Callable[[str], str | None]:
@@ -172,6 +179,11 @@ def _by_amount(value: str, merchants: Sequence[UUID]) -> Q:
     return asked & Q(currency=currency) if currency else asked
 
 
+def _by_asked_amount(value: str) -> Q:
+    amount, _, currency = value.partition(" ")
+    return Q(amount=Decimal(amount), currency=currency) if currency else Q(amount=Decimal(amount))
+
+
 def _uuid(text: str) -> str | None:
     plain = text.replace("-", "").lower() if len(text) in (32, 36) else ""
     return plain if identifiers.parse_id(plain) is not None else None
@@ -203,7 +215,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
         reads=_matching(r"[0-9]{4}"), where=_by_last_four, shared=True,
     ),
     Shape(
-        name="amount", about="an amount", example="92.00 EUR", reads=_amount, where=_by_amount, over_time=True,
+        name="amount", about="an amount", example="92.00 EUR", reads=_amount, where=_by_amount, older=_by_asked_amount,
     ),
     Shape(
         name="order", about="the order or invoice number", example="order-4711", reads=_matching(r"[^\0]{1,255}"),
@@ -292,11 +304,10 @@ def meant(scope: Scope, asked: Asked, filters: Filters) -> Q:
 
 def _found(scope: Scope, asked: Asked, filters: Filters, place: Place | None, size: int) -> Page:
     shape = _BY_NAME[asked.shape]
-    if shape.over_time:
-        within = filters.since or clock.real() - AMOUNT_WITHIN
-        return _listed(scope, filters, place, size, since=within, also=shape.where(asked.value, ()))
+    if shape.older is not None:
+        return _over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
     where = shape.where(asked.value, _merchants(scope, filters))
-    if shape.shared and (since := _recently(scope, filters, place)) is not None:
+    if shape.shared and (since := _recently(_few(scope, filters), place, NEWEST_FIRST)) is not None:
         newest = _listed(scope, filters, place, size, since=since, also=where)
         if newest.after:
             return newest
@@ -306,6 +317,25 @@ def _found(scope: Scope, asked: Asked, filters: Filters, place: Place | None, si
     found = list(rows.order_by("-created_at", "-id")[: size + 1])
     cut = _cut(found, size)
     return Page(rows=cut.rows, after=cut.after, sure=shape.one and len(found) == 1)
+
+
+def _over_time(scope: Scope, where: Q, older: Q, filters: Filters, place: Place | None, size: int) -> Page:
+    """The newest one by one, off the index of times; behind them by ``older``, off the summaries of the table's pages:
+    they give no order, so what they find is sorted, and what many payments share does not come to them."""
+    within = filters.since or clock.real() - AMOUNT_WITHIN
+    merchants = _few(scope, filters)
+    recently = _recently(merchants, place, AMOUNT_NEWEST // max(1, len(merchants or ())))
+    newest = _listed(scope, filters, place, size, since=max(within, recently or within), also=where)
+    if newest.after or recently is None or recently <= within:
+        return newest
+    rows = Payment.objects.filter(scope.where()).filter(filters.where()).filter(older)
+    rows = rows.filter(created_at__gte=within, created_at__lt=recently)
+    if place is not None:
+        rows = rows.filter(place.by_time())
+    # An order that no index has: else the database walks one of them, for all payments of a merchant.
+    at = models.ExpressionWrapper(models.F("created_at") + timedelta(0), models.DateTimeField())
+    keys = list(rows.order_by(at.desc(), "-id").values_list("pk", flat=True)[: size + 1 - len(newest.rows)])
+    return _cut([*newest.rows, *_in_order(keys)], size)
 
 
 def _listed(
@@ -355,17 +385,17 @@ def _newest_of_all(
     return _cut(list(rows.order_by("-id")[: size + 1]), size)
 
 
-def _recently(scope: Scope, filters: Filters, place: Place | None) -> datetime | None:
-    """Since when there are NEWEST_FIRST payments before ``place``; None when there are fewer."""
-    merchants = _few(scope, filters)
+def _recently(merchants: Sequence[UUID] | None, place: Place | None, count: int) -> datetime | None:
+    """Since when one of ``merchants``, None: all together, has ``count`` payments before ``place``; None where they
+    have fewer."""
     rows = Payment.objects.filter(created_at__lte=place.at) if place is not None else Payment.objects.all()
     if merchants is None:
         if place is not None:
             rows = Payment.objects.filter(pk__lt=place.id)
-        return rows.order_by("-id").values_list("created_at", flat=True)[NEWEST_FIRST : NEWEST_FIRST + 1].first()
+        return rows.order_by("-id").values_list("created_at", flat=True)[count : count + 1].first()
     found = [
         rows.filter(merchant=merchant).order_by("-created_at").values_list("created_at", flat=True)
-        [NEWEST_FIRST : NEWEST_FIRST + 1].first()
+        [count : count + 1].first()
         for merchant in merchants
     ]  # fmt: skip
     return max((at for at in found if at is not None), default=None)

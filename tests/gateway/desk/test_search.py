@@ -137,6 +137,30 @@ def test_a_list_of_many_merchants_reads_the_newest_of_all(monkeypatch: Any, shop
     assert found("3.00") == [made[2]]
 
 
+@pytest.mark.parametrize("each_at_most", [20, 1])
+def test_an_amount_is_found_among_the_newest_and_behind_them(
+    monkeypatch: Any, shop: Shop, stranger: Shop, each_at_most: int
+) -> None:
+    """J4, step 3: within a second on a million payments, page by page, without a gap or a repeat."""
+    monkeypatch.setattr(search, "EACH_AT_MOST", each_at_most)
+    monkeypatch.setattr(search, "AMOUNT_NEWEST", 4)
+    made = [(shop if n % 3 else stranger).api.pay(amount="47.11" if n % 2 else "1.00").id for n in range(14)]
+    wanted = [ident for n, ident in enumerate(made) if n % 2][::-1]
+    for scope, expected in (
+        (EVERYTHING, wanted), (Scope(merchants=frozenset({shop.merchant.pk})), [x for n, x in enumerate(made)
+                                                                               if n % 2 and n % 3][::-1]),
+    ):  # fmt: skip
+        seen: list[str] = []
+        after, pages = "", 0
+        while pages == 0 or after:
+            page = search.page(scope, asked_for("47.11 EUR"), filters_of({})[0], after=after, size=2)
+            seen, after, pages = seen + ids(page), page.after, pages + 1
+        assert seen == expected
+    Payment.objects.filter(pk=made[1]).update(created_at=clock.real() - search.AMOUNT_WITHIN)
+    assert made[1] not in found("47.11")
+    assert made[1] in found("47.11", from_="2000-01-01")
+
+
 FILTERS = {
     "status": "DECLINED", "type": "RF", "brand": "MASTER", "method": "CC", "currency": "EUR", "mode": "INTERNAL",
     "family": "rejected-bank", "code": "000.100.110", "least": "40", "most": "50.00",
@@ -191,7 +215,7 @@ def test_no_search_counts_or_reads_the_whole_table(shop: Shop, paid: Answer) -> 
         with CaptureQueriesContext(connection) as asked:
             found(term)
         assert not [query for query in asked.captured_queries if "COUNT(" in query["sql"].upper()]
-        assert len(asked) <= 8
+        assert len(asked) <= 9
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: Any, paid: Answer) -> None:
