@@ -22,7 +22,7 @@ from gateway.connectors.simulator import orders
 from gateway.masking import mask_text
 from gateway.models import AcquirerExchange, MandateMail
 from gateway.money import Money
-from gateway.payments import mandates, resume
+from gateway.payments import exchanges, mandates, resume
 from gateway.payments.refusal import Refused
 from gateway.secret import Secret
 from gateway.wallets import testing as wallets
@@ -59,7 +59,7 @@ class MessagesView(TestDoor):
             {
                 "connector": exchange.connector,
                 "kind": exchange.kind,
-                "sent": _masked(exchange.message(payment.request)),
+                "sent": _masked(exchanges.message(exchange, payment)),
                 "received": _masked(exchange.received),
                 "durationMs": exchange.duration_ms,
                 "at": clock.wire(exchange.at),

@@ -34,6 +34,7 @@ from gateway.models import (
 )
 from gateway.payments import chain as sums
 from gateway.payments.chain import ZERO, Chain
+from gateway.payments.exchanges import message
 from gateway.payments.operations import AUTHORIZE_AGAIN, FOLLOW_UPS, OPERATIONS, decide, is_taken_out
 from gateway.payments.states import Event
 
@@ -125,7 +126,7 @@ def story_of(payment: Payment) -> Story:
     """The story of ``payment``, which was read with its merchant and channel."""
     members = list(
         Payment.objects.filter(chain=payment.chain)
-        .defer("request", "merchant_memo", "means_sealed", "means_fingerprint").order_by("id")[:PARTS_AT_MOST]
+        .defer("merchant_memo", "means_sealed", "means_fingerprint").order_by("id")[:PARTS_AT_MOST]
     )  # fmt: skip
     members = [payment if member.id == payment.id else member for member in members]
     chain = Chain(members)
@@ -315,7 +316,7 @@ def _exchange(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> Moment:
         title=(_("%(who)s %(what)s, no answer") if silent else _("%(who)s %(what)s"))
         % {"who": row.connector, "what": _(words)},
         tone="wait" if silent else "plain", lines=(_("Took %s ms") % row.duration_ms,),
-        sent=row.sent, received=row.received,
+        sent=message(row, by_key[row.payment_id]), received=row.received,
     )  # fmt: skip
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
@@ -213,15 +210,9 @@ class PaymentEvent(models.Model):
         return f"{self.sequence}: {self.event}"
 
 
-AS_REQUESTED = "asRequested"
-
-
 class AcquirerExchange(models.Model):
-    """One question to an acquirer and its answer, both masked.
-
-    Structures that went on exactly as the merchant sent them are kept once, with the payment: ``sent`` names them under
-    ``asRequested``, and :meth:`message` puts them back.
-    """
+    """One question to an acquirer and its answer, both masked. ``sent`` is kept beside what the payment's row tells:
+    see gateway.payments.exchanges, which makes the message of both."""
 
     id = models.BigAutoField(primary_key=True)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges", db_constraint=False)
@@ -234,16 +225,3 @@ class AcquirerExchange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.connector}"
-
-    @staticmethod
-    def shortened(sent: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-        """``sent`` without the structures that stand in ``request`` word for word."""
-        same = [name for name, value in sent.items() if isinstance(value, dict) and request.get(name) == value]
-        if not same:
-            return dict(sent)
-        return {name: value for name, value in sent.items() if name not in same} | {AS_REQUESTED: same}
-
-    def message(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What was sent, whole; ``request`` is the payment's."""
-        own = {name: value for name, value in self.sent.items() if name != AS_REQUESTED}
-        return own | {name: request[name] for name in self.sent.get(AS_REQUESTED, [])}

@@ -25,7 +25,7 @@ from gateway.models import (
     Status,
     Suspension,
 )
-from gateway.payments import wallet
+from gateway.payments import exchanges, wallet
 from gateway.payments.endings import NOTHING, REGISTER, ending_of
 from gateway.payments.recorded import WRITTEN, rows_of
 from gateway.payments.request import Idempotency, Trace
@@ -365,7 +365,7 @@ def _exchange(
 ) -> None:
     write.insert(
         AcquirerExchange, payment_id=payment.id, connector=payment.connector, kind=kind,
-        sent=AcquirerExchange.shortened(sent, payment.request),
+        sent=exchanges.kept(sent, payment),
         received=dict(received), duration_ms=duration_ms, at=at,
     )  # fmt: skip
 

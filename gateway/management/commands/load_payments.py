@@ -23,6 +23,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, models, transaction
 
 from gateway import clock, identifiers
+from gateway.masking import mask_pan
 from gateway.models import (
     AcquirerExchange,
     Channel,
@@ -34,7 +35,7 @@ from gateway.models import (
     Psp,
     RequestLog,
 )
-from gateway.payments import finding
+from gateway.payments import exchanges, finding
 from gateway.secret import Secret
 from gateway.vault import vault
 
@@ -174,7 +175,7 @@ class Rows:
         )
         self._line(
             AcquirerExchange, payment_id=payment, connector="simulator", kind="submit", at=done, duration_ms=0,
-            sent={"operation": due.kind, "brand": "VISA", "transaction": payment.hex, **echo},
+            sent={exchanges.DIFFERS: {"card": {"number": mask_pan(due.card), "cvvPresent": first}}},
             received={"responseCode": "00" if approved else "51", "transactionId": transaction_id},
         )  # fmt: skip
         self._line(

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.models import AcquirerExchange, Agreement, Channel, Payment, Registration
 from gateway.payments.agreements import USES, Use
+from gateway.payments.exchanges import message
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -54,8 +55,8 @@ def click(api: Api, registration: str, **words: str) -> Answer:
 def sent_of(payment: Answer) -> str:
     """The reference of the first payment, as the acquirer was sent it."""
     exchange = AcquirerExchange.objects.get(payment=payment.id)
-    message = exchange.message(Payment.objects.get(pk=payment.id).request)
-    return str(message["standingInstruction"]["initialTransactionId"])
+    told = message(exchange, Payment.objects.get(pk=payment.id))
+    return str(told["standingInstruction"]["initialTransactionId"])
 
 
 def forward(api: Api, days: float) -> None:
@@ -112,7 +113,7 @@ def test_an_agreement_of_before_schemes_references_were_kept_still_works(api: Ap
     reference = first.body["standingInstruction"]["initialTransactionId"]
     for later in (draw(api, reference), draw(api, first.id), click(api, first.body["registrationId"])):
         assert later.status == 200, later
-        sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+        sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
         assert "initialTransactionId" not in sent["standingInstruction"]
 
 
@@ -297,7 +298,7 @@ def test_after_the_transition_the_agreement_id_is_enough(shop: Shop) -> None:
     assert "CardholderInitiatedTransactionID" not in first.body["resultDetails"]
     later = draw(api, agreementId=told["agreementId"])
     assert later.status == 200
-    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert "initialTransactionId" not in sent["standingInstruction"]
     assert sent["standingInstruction"]["agreementId"] == told["agreementId"]
     assert draw(api, "anything").errors.keys() == {"standingInstruction.agreementId"}
@@ -329,7 +330,7 @@ def test_an_agreement_of_another_processor_comes_along_with_its_registration(api
     assert moved.body["recurringMigration"]["connectorTxId1"] == "380912345678901"
     later = click(api, moved.id, type="RECURRING")
     assert later.status == 200, later
-    sent = AcquirerExchange.objects.get(payment=later.id).message(Payment.objects.get(pk=later.id).request)
+    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert sent["standingInstruction"]["initialTransactionId"] == "380912345678901"
     assert draw(api, "380912345678901").status == 200
 

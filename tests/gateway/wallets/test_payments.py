@@ -16,6 +16,7 @@ from gateway import clock, due
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
 from gateway.models import AcquirerExchange, Channel, Payment, RequestLog, WalletKey, WalletTokenSeen
 from gateway.money import Money
+from gateway.payments.exchanges import message
 from gateway.secret import Secret
 from gateway.wallets import channels, making, testing
 from gateway.wallets.formats import FORMATS
@@ -75,7 +76,8 @@ def test_a_token_pays(keyed: Shop, wallet: str, form: str) -> None:
     assert (card["expiryMonth"], card["numberType"]) == ("12", "DPAN")
     assert answer.body["paymentBrand"] == wallet.upper()
     assert keyed.api.read(answer.id).body["card"] == card
-    sent = AcquirerExchange.objects.get(payment_id=Payment.objects.get().pk).sent
+    payment = Payment.objects.get()
+    sent = message(AcquirerExchange.objects.get(payment=payment), payment)
     assert sent["card"]["number"].endswith("0000")
     assert sent["threeDSecure"]["eci"] == "05"
     assert not places_of(token, "4200000000000000", token[-40:])
@@ -88,8 +90,8 @@ def test_what_a_token_paid_is_refunded_and_charged_again(keyed: Shop) -> None:
     assert keyed.api.follow(answer.id, "RF", "10.00").status == 200
     again = keyed.api.follow(answer.id, "RB", "5.00")
     assert again.status == 200, again
-    exchange = AcquirerExchange.objects.get(payment_id=Payment.objects.get(payment_type="RB").pk)
-    assert exchange.sent["card"]["expiryYear"] == "2030"
+    charged = Payment.objects.get(payment_type="RB")
+    assert message(AcquirerExchange.objects.get(payment=charged), charged)["card"]["expiryYear"] == "2030"
 
 
 @pytest.mark.parametrize(("wallet", "form"), FORMS)
