@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
-from gateway.models import Division, Payment, Psp
+from gateway.models import Division, Payment, Psp, Status
 from tests.browser.conftest import picture
 from tests.browser.widget import GOOD, Widget, checkout
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
+from tests.support.newer import with_news
 from tests.support.shopfront import NONCE, WIDGET, Shopfront
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -35,6 +37,39 @@ def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Sho
     expect(widget.page.locator(".wpwl-label-cardNumber")).to_have_text("Your number")
     widget.pay.click()
     expect(widget.hint("cardNumber")).to_have_text("The number, please.")
+
+
+def test_a_form_that_is_older_than_the_gateway_pays(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A4.2: new fields in whatever the gateway answers the form are passed over."""
+    widget, told = open_widget(), list[str]()
+
+    def later(route: Route) -> None:
+        answer = route.fetch()
+        told.append(urlsplit(route.request.url).path.rpartition("/")[2])
+        route.fulfill(response=answer, json=with_news(answer.json()))
+
+    widget.page.route(re.compile("/v1/checkouts/"), later)
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.pay.click()
+    widget.lands()
+    assert {"config", "payment"} <= set(told)
+    assert not widget.faults
+    assert Payment.objects.get().status == Status.APPROVED
+
+
+@pytest.mark.parametrize("zone, minutes", [("America/Bogota", "300"), ("Africa/Maputo", "-120"), ("UTC", "0")])
+def test_the_browser_s_time_zone_is_told_from_utc(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, zone: str, minutes: str
+) -> None:
+    """A20.9: minutes from local time to UTC: positive behind it (UTC-5), negative ahead of it (UTC+2)."""
+    widget = open_widget(timezone_id=zone).open(shop_site.widget(site, checkout(api))).fill()
+    with widget.page.expect_request(re.compile("/v1/checkouts/[^/]+/payment$")) as sent:
+        widget.pay.click()
+    widget.lands()
+    fields = dict(parse_qsl(sent.value.post_data or ""))
+    assert fields["customer.browser.timezone"] == minutes
 
 
 def test_a_page_may_ask_for_the_billing_address(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:

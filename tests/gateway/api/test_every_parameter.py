@@ -1,4 +1,4 @@
-"""Every row of the specification's tables, sent over HTTP: what is wrong is named, all at once; what is right comes back.
+"""Every row of the specification's tables over HTTP: what is wrong is named, all at once; what is right comes back.
 
 Source: Part A, Resources and their fields; Errors; tests/spec holds the rows and their values.
 """
@@ -28,7 +28,7 @@ WAYS = {
         "giftCard.number", "giftCard.pin", "giftCard.holder", "giftCard.message", "giftCard.type",
     }),
 }  # fmt: skip
-"""Where payments are made → names that are another endpoint's (A13.9; a checkout's means comes from its shopper, D29)."""
+"""Where payments are made → another endpoint's names (A13.9; a checkout's means comes from its shopper, D29)."""
 
 
 def sent_name(row: SpecParameter) -> str:
@@ -42,7 +42,8 @@ ROWS = [row for row in spec.parameters() if row.structure not in NOT_IN_A_PAYMEN
 
 @pytest.mark.parametrize("path", WAYS)
 def test_a_wrong_value_of_any_parameter_is_named_and_so_are_all_others(api: Api, path: str) -> None:
-    """A11.1, A11.2, A11.3, A13.1, A15.1, A18.1, A20.1, A21.1, A22.1, A23.1, A24.1, A25.1; D10."""
+    """A11.1, A11.2, A11.3, A13.1, A13.14, A13.20, A13.21, A15.1, A18.1, A20.1, A21.1, A22.1,
+    A23.1, A24.1, A24.4, A24.5, A25.1, A26.4, A26.5; D10."""
     assert max(len(row.bad) for row in ROWS) == MOST_VALUES
     for turn in range(MOST_VALUES):
         fields = {sent_name(row): row.bad[turn] for row in ROWS if turn < len(row.bad)}

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,7 @@ from gateway.models import Payment
 from gateway.pages.clients import LANGUAGES, operations
 from gateway.results import RESULT_CODES, Family, family
 from tests.support.fixtures import Shop
+from tests.support.newer import newer_than
 
 PATIENCE_S: Final = 120
 CARD: Final = {"number": "4200000000000000", "holder": "Jane Jones", "expiryMonth": "05", "expiryYear": "2034"}
@@ -122,11 +124,20 @@ def python_client(tmp_path: Path, client: Http) -> ModuleType:
     return module
 
 
+@pytest.fixture
+def newer(live_server: LiveServer) -> Iterator[str]:
+    """The same gateway, some versions later."""
+    with newer_than(live_server.url) as url:
+        yield url
+
+
+@pytest.mark.parametrize("version", ["of today", "with new fields"])
 def test_python_pays_refunds_reads_and_is_refused(
-    python_client: ModuleType, live_server: LiveServer, committed: Shop
+    python_client: ModuleType, live_server: LiveServer, newer: str, committed: Shop, version: str
 ) -> None:
-    """Issue 9, ready clients."""
-    gateway = python_client.Tollhouse(live_server.url, token=committed.api.token, entity=committed.channel.entity_id)
+    """Issue 9, ready clients; A4.2: new fields anywhere in any answer change nothing."""
+    url = newer if version == "with new fields" else live_server.url
+    gateway = python_client.Tollhouse(url, token=committed.api.token, entity=committed.channel.entity_id)
     order = {"amount": Decimal("92.00"), "currency": "EUR", "paymentBrand": "VISA", "paymentType": "DB",
              "customParameters": {"order.kind": "gift"}, "cart": {"items": [{"name": "Pen"}]}}  # fmt: skip
     told: dict[str, Any] = {}
@@ -142,7 +153,7 @@ def test_python_pays_refunds_reads_and_is_refused(
     fault = refused.value
     told["refused"] = [True, fault.status, [name for name, _ in fault.faults], bool(fault.ndc)]
     with pytest.raises(python_client.ApiError) as stranger:
-        python_client.Tollhouse(live_server.url, token="wrong", entity=committed.channel.entity_id).status(paid.id)
+        python_client.Tollhouse(url, token="wrong", entity=committed.channel.entity_id).status(paid.id)
     told["stranger"] = stranger.value.status
     with pytest.raises(TypeError):
         python_client.flat({"amount": 9.99})
@@ -161,17 +172,16 @@ def test_python_pays_refunds_reads_and_is_refused(
     ids=["javascript", "php"],
 )
 def test_other_languages_tell_the_same_story(
-    program: str, file: str, script: str, name: str, tmp_path: Path, client: Http, live_server: LiveServer,
-    committed: Shop,
+    program: str, file: str, script: str, name: str, tmp_path: Path, client: Http, newer: str, committed: Shop
 ) -> None:  # fmt: skip
-    """Issue 9, ready clients."""
+    """Issue 9, ready clients; A4.2: against a gateway whose answers have new fields."""
     found = shutil.which(program)
     if found is None:
         pytest.skip(f"{program} is not installed: Debian's nodejs and php-cli have it")
     download(client, file, tmp_path)
     (tmp_path / name).write_text(script)
     assert committed.api.token is not None
-    command = [found, name, live_server.url, committed.api.token, committed.channel.entity_id]
+    command = [found, name, newer, committed.api.token, committed.channel.entity_id]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stderr + ran.stdout
     assert json.loads(ran.stdout) == TOLD
