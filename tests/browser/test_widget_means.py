@@ -156,7 +156,7 @@ CREATE = "window.asked = []; widgetOptions.createCheckout = (what) => { asked.pu
 
 
 def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """A9.1-5, A9.11: createCheckout gets the brand, once; the sheet shows the items and the total; paid once."""
+    """A29.8, A9.1-5, A9.11: createCheckout gets the brand, once; the sheet shows the items and the total; paid once."""
     options = {
         "wallet2": {"merchantName": "The Corner Bookshop", "currencyCode": "EUR", "prefetchPriceStatus": "FINAL",
                     "displayItems": [{"label": "A book", "type": "LINE_ITEM", "price": "90.00"},
@@ -219,7 +219,7 @@ SHEET = """
 
 
 def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """A9.12-14: a new total, a billing address, ERROR shows an error and nothing is paid, SUCCESS closes the sheet."""
+    """A29.9, A9.12-14: a new total, a billing address, ERROR shows an error and pays nothing, SUCCESS closes it."""
     widget = open_widget(390, 844)
     page = widget.page
     checkout_id = checkout(api)

@@ -80,6 +80,7 @@ def test_more_than_was_paid_is_not_charged_back(shop: Shop) -> None:
 
 @pytest.mark.parametrize("reason", ["000.100.300", "000.100.2", "000.100.211", "no"])
 def test_a_reason_is_000_100_2_and_two_digits_of_a_chargeback(shop: Shop, reason: str) -> None:
+    """A30.10."""
     assert not is_reason(reason)
     with pytest.raises(ValueError, match="is no reason"):
         dispute(shop, reason=reason)
@@ -102,7 +103,7 @@ def test_a_chargeback_by_api_gets_its_case_from_the_tick(shop: Shop) -> None:
 
 @pytest.mark.parametrize("entered", ["by API", "by hand"])
 def test_a_reason_that_the_table_does_not_explain_is_kept_and_answered(shop: Shop, entered: str) -> None:
-    """Part A, Errors, 4: 000.100.2 followed by two digits, any two."""
+    """A30.10, B21.1; Part A, Errors, 4: 000.100.2 followed by two digits, any two."""
     paid = payment_of(shop.api.pay().id)
     if entered == "by API":
         told = shop.api.follow(paid.id.hex, "CB", "5.00", chargebackResultCode="000.100.277")

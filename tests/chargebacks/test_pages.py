@@ -128,6 +128,7 @@ def test_nobody_else_sees_or_moves_it(case: Chargeback, shop: Shop, stranger: Sh
 
 
 def test_a_chargeback_is_entered_by_hand_from_its_payment(max_: Client, clara: Client, shop: Shop) -> None:
+    """A30.10."""
     payment = payment_of(shop.api.pay().id)
     page, own = f"{LIST}by-hand/{payment.pk}/", f"/admin/gateway/payment/{payment.pk}/change/"
     assert page in text(max_.get(own))

@@ -103,7 +103,7 @@ def test_integrity_brings_the_hash_of_the_script(api: Api) -> None:
 
 
 def test_before_the_payment_the_result_is_pending_and_has_no_id(api: Api) -> None:
-    """D4."""
+    """A27.6; D4."""
     answer = result_of(api, open_checkout(api))
     assert (answer.status, answer.code) == (200, "000.200.000")
     assert "transaction pending" in answer.description
@@ -111,7 +111,7 @@ def test_before_the_payment_the_result_is_pending_and_has_no_id(api: Api) -> Non
 
 
 def test_a_paid_checkout_answers_the_payment_object(api: Api) -> None:
-    """D4; A6: the shopper comes back with id and resourcePath."""
+    """A27.5, A27.6; D4; A6: the shopper comes back with id and resourcePath."""
     browser = open_checkout(api, merchantTransactionId="order-4711", **{"customParameters[orderRef]": "7"})
     paid = browser.pay(**{"customParameters[SHOPPER_size]": "M"})
     assert paid.status == 200, paid
@@ -188,7 +188,7 @@ def test_after_twenty_declines_a_checkout_takes_no_more(api: Api) -> None:
 
 
 def test_the_merchant_may_submit_with_its_token(api: Api) -> None:
-    """Part A, Endpoints: POST /checkouts/{id}/payment; the answer is the payment object."""
+    """A27.5; Part A, Endpoints: POST /checkouts/{id}/payment; the answer is the payment object."""
     browser = open_checkout(api)
     fields = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034", "card.cvv": "123",
               "customParameters[orderRef]": "7"}  # fmt: skip
@@ -307,7 +307,7 @@ def test_a_card_that_fails_the_luhn_check_is_a_declined_attempt(api: Api) -> Non
 
 
 def test_a_checkout_ends_after_exactly_thirty_minutes(shop: Shop) -> None:
-    """A8.3, A26.1: by the merchant's clock, paid or not."""
+    """A31.1, A8.3, A26.1: by the merchant's clock, paid or not."""
     unpaid, paid = open_checkout(shop.api), open_checkout(shop.api)
     paid.pay()
     row = Checkout.objects.get(pk=unpaid.checkout[:32].lower())
@@ -333,7 +333,7 @@ def test_a_checkout_ends_after_exactly_thirty_minutes(shop: Shop) -> None:
 
 @pytest.mark.parametrize("ident", ["0" * 32 + "-node01", "nonsense", "A" * 32, "0" * 32 + "-" + "x" * 16, "%00"])
 def test_an_unknown_id_names_nothing(api: Api, ident: str) -> None:
-    """D4."""
+    """A27.6; D4."""
     browser = Browser(ident)
     for answer in (browser.pay(), browser.state(), browser.config(), result_of(api, browser)):
         assert answer.status == 404

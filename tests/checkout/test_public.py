@@ -32,7 +32,7 @@ def dist(tmp_path: Path) -> Any:
 
 
 def test_the_script_is_the_same_with_and_without_a_checkout(dist: Path) -> None:
-    """A8.1, A9.2, A10.3, A10.4."""
+    """A27.10, A27.11, A8.1, A9.2, A10.3, A10.4."""
     client = Client()
     plain, bound = client.get("/v1/paymentWidgets.js"), client.get("/v1/paymentWidgets.js?checkoutId=ABC")
     assert plain.content == bound.content == SCRIPT

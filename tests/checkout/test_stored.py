@@ -25,7 +25,7 @@ def stored_card(api: Api, **more: str) -> str:
 
 
 def test_a_checkout_stores_a_card_and_moves_no_money(api: Api) -> None:
-    """A29.3; D5: the answer has no paymentType."""
+    """A27.7, A29.3; D5: the answer has no paymentType."""
     made = create(api, amount=None, currency=None, paymentType=None, createRegistration="true")
     browser = Browser(made.id, kind="registration")
     before = result_of(api, browser)

@@ -139,7 +139,7 @@ def test_a_currency_narrows_the_sums(shop: Shop) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_allowed_is_named(api: Api, path: str, fields: dict[str, str], names: set[str]) -> None:
-    """B14.1, B14.2; ruling D10."""
+    """A27.13, B14.1, B14.2; ruling D10."""
     answer = api.get(path, fields)
     assert (answer.status, answer.code, answer.errors.keys()) == (400, "200.300.404", names)
 
@@ -202,7 +202,7 @@ def _names(value: Any, path: str = "") -> Iterator[str]:
 
 
 def test_records_are_sorted_by_the_time_of_their_order(shop: Shop) -> None:
-    """B14.2."""
+    """A27.13, B14.2."""
     institute = books.institute()
     where, file = books.settlement(shop, institute), books.file_of(institute)
     hours = (3, 1, 2)

@@ -51,7 +51,7 @@ CARD = {
 
 
 def test_an_existing_client_pays_captures_refunds_and_reads(client: Client) -> None:
-    """Issue, Done when."""
+    """A27.1, A27.2, A27.3, A30.1; Issue, Done when."""
     order = {"amount": "92.00", "currency": "EUR", "paymentBrand": "VISA"}
     status, held = client.request("POST", "/v1/payments", paymentType="PA", **order, **CARD)
     assert (status, held["result"]["code"]) == (200, "000.100.110")
@@ -67,7 +67,7 @@ def test_an_existing_client_pays_captures_refunds_and_reads(client: Client) -> N
 
 
 def test_an_existing_client_tells_a_decline_from_a_fault_of_its_own(client: Client) -> None:
-    """D10, D13."""
+    """A27.1, A30.1, A30.3; D10, D13."""
     order = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": "VISA"}
     status, declined = client.request("POST", "/v1/payments", **order, **{**CARD, "card.number": "4000015500000005"})
     assert (status, declined["result"]["code"]) == (400, "800.100.155")
@@ -79,14 +79,14 @@ def test_an_existing_client_tells_a_decline_from_a_fault_of_its_own(client: Clie
 
 
 def test_an_existing_client_with_a_wrong_token_is_told_so(client: Client) -> None:
-    """D11."""
+    """A30.5; D11."""
     client.token = "nonsense"
     status, body = client.request("POST", "/v1/payments", amount="92.00")
     assert (status, body["result"]["code"]) == (403, "800.900.300")
 
 
 def test_an_existing_client_without_the_version_is_shown_the_way(client: Client) -> None:
-    """D1: 307."""
+    """A27.12, A30.2; D1: 307."""
     line = http.client.HTTPConnection(urlsplit(client.base).netloc, timeout=30)
     line.request("POST", "/payments", "entityId=1", {"Authorization": f"Bearer {client.token}"})
     answer = line.getresponse()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_first_payment_succeeds_and_tells_everything(api: Api) -> None:
-    """Journey 1, step 4."""
+    """A27.1, B18.5, B18.9; Journey 1, step 4."""
     paid = api.pay(merchantTransactionId="order-4711", customer__givenName="Jane", customer__surname="Jones")
     assert (paid.status, paid.code) == (200, "000.100.110")
     assert paid.description.startswith("Request successfully processed")
@@ -37,7 +37,7 @@ def test_the_first_payment_succeeds_and_tells_everything(api: Api) -> None:
 
 
 def test_the_payment_is_read_as_it_was_answered(api: Api) -> None:
-    """Part A, Endpoints: the same object."""
+    """A27.2; Part A, Endpoints: the same object."""
     paid = api.pay(**{"cart.items[0].name": "Shirt", "customParameters[orderRef]": "7"})
     read = api.read(paid.id)
     assert read.status == 200
@@ -84,14 +84,14 @@ def test_the_payment_is_refunded_in_two_parts_and_no_further(api: Api) -> None:
 
 
 def test_the_brand_is_found_from_the_number(api: Api) -> None:
-    """A13.5, D30."""
+    """B18.13, A13.5, D30."""
     for number, brand in (("5454545454545454", "MASTER"), ("4111111111111111", "VISA")):
         paid = api.pay(paymentBrand=None, card__number=number)
         assert (paid.status, paid.body["paymentBrand"], paid.body["brandResult"]) == (200, brand, brand)
 
 
 def test_half_of_the_amount_is_granted_and_half_can_be_given_back(api: Api) -> None:
-    """Part B, Payment response: partial approval."""
+    """B18.5; Part B, Payment response: partial approval."""
     paid = api.pay(card__number="4000050000000007")
     assert (paid.status, paid.body["amount"]) == (200, "46.00")
     assert api.follow(paid.id, "RF", "46.01").code == "700.400.200"

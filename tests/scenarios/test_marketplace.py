@@ -61,7 +61,7 @@ def sent_on(api: Api, answer: Answer) -> dict[str, Any]:
 
 
 def test_one_payment_is_split_between_a_potter_and_a_weaver(api: Api) -> None:
-    """B3: the split comes back, is read again, and goes on to the acquirer."""
+    """B7.1: the split comes back, is read again, and goes on to the acquirer."""
     paid = buy(api, SELLERS, MUGS, CLOTH)
     assert paid.code == PAID, paid
     split = [{"id": "potter", "amount": "50.00"}, {"id": "weaver", "amount": "42.00"}]
@@ -71,7 +71,7 @@ def test_one_payment_is_split_between_a_potter_and_a_weaver(api: Api) -> None:
 
 
 def test_a_split_that_does_not_add_up_is_refused(api: Api) -> None:
-    """More than the amount, a seller twice, goods of nobody: all of it, each at its field."""
+    """B5.10, B7.1: more than the amount, a seller twice, goods of nobody: all of it, each at its field."""
     broken = {
         "marketPlace.sellers[1].amount": "42.01",
         "marketPlace.sellers[1].id": "potter",
@@ -84,7 +84,7 @@ def test_a_split_that_does_not_add_up_is_refused(api: Api) -> None:
 
 
 def test_the_tax_office_sees_every_line(api: Api) -> None:
-    """B6: L3 data, and the count as the unit where none was named."""
+    """B5.4, B5.5, B5.6: L3 data, and the count as the unit where none was named."""
     paid = buy(api, MUGS, CLOTH)
     mug, cloth = paid.body["cart"]["items"]
     sent = {name.removeprefix("cart.items[0]."): value for name, value in MUGS.items()}
@@ -100,7 +100,7 @@ def test_the_tax_office_sees_every_line(api: Api) -> None:
 
 
 def test_a_cart_that_was_paid_for_in_part_says_with_what(api: Api) -> None:
-    """B7: cart payments, one of them primary at most."""
+    """A26.4, B6.2, B6.3: cart payments, one of them primary at most."""
     part = {"cart.payments[0].type": "GIFTCARD", "cart.payments[0].amount": "10.00",
             "cart.payments[0].currency": "EUR", "cart.payments[0].status": "captured",
             "cart.payments[0].primary": "true"}  # fmt: skip
@@ -111,7 +111,7 @@ def test_a_cart_that_was_paid_for_in_part_says_with_what(api: Api) -> None:
 
 
 def test_a_flight_for_two_there_and_back(api: Api) -> None:
-    """B8: booking, passengers, legs; the spec's small t."""
+    """B8.1, B8.2: booking, passengers, legs; the spec's small t."""
     paid = buy(api, FLIGHT)
     assert paid.code == PAID, paid
     for where in (paid.body, sent_on(api, paid)):
@@ -126,7 +126,7 @@ def test_a_flight_for_two_there_and_back(api: Api) -> None:
 
 
 def test_a_company_buys_with_its_own_card(api: Api) -> None:
-    """B1: corporate data is kept, echoed, sent on, and is there at the refund's chain too."""
+    """B1.1, B1.2: corporate data is kept, echoed, sent on, and is there at the refund's chain too."""
     paid = buy(api, COMPANY)
     named = {name.removeprefix("corporate."): value for name, value in COMPANY.items()}
     assert paid.body["corporate"] == named

@@ -55,7 +55,7 @@ def test_a_sister_sends_money_to_her_brother(api: Api) -> None:
 
 @pytest.mark.parametrize("country", ["ARG", "BGD", "CHL", "COL", "EGY", "IND"])
 def test_six_countries_want_to_know_what_for(api: Api, country: str) -> None:
-    """A13.19, D37: asked for with FUNDING and PAYMENT, and not for a purchase."""
+    """B3.3, A13.19, D37: asked for with FUNDING and PAYMENT, and not for a purchase."""
     for code in ("FUNDING", "PAYMENT"):
         refused = transfer(api, code, recipient__country=country, transactionPurposeCode=None)
         assert (refused.status, list(refused.errors)) == (400, ["transactionPurposeCode"])

@@ -55,7 +55,7 @@ def score(answer: Answer) -> str:
 
 
 def test_a_deny_listed_email_is_declined_with_a_risk_code_and_a_score(shop: Shop) -> None:
-    """A7.10, A20.2: risk.score comes back for payments with risk checks."""
+    """B18.11, A7.10, A20.2: risk.score comes back for payments with risk checks."""
     rule = a_rule(kind="list", field="customer.email", list="bad")
     api = screened(shop, rule, lists=[{"name": "bad", "field": "customer.email", "entries": ["JANE@mail.example"]}])
     declined = api.pay(**MAIL)
@@ -97,7 +97,7 @@ def test_an_unknown_risk_channel_is_told_with_those_there_are(shop: Shop) -> Non
 
 
 def test_a_channel_without_risk_checks_takes_any_risk_channel_and_tells_no_score(shop: Shop) -> None:
-    """An existing client's value may name another system's channel: it is kept and echoed."""
+    """B16.2, B16.3, B18.11: an existing client's value may name another system's channel: it is kept and echoed."""
     answer = shop.api.pay(risk__channelId="OTHERSYSTEM1", risk__serviceId="I")
     assert (answer.status, answer.body["risk"]) == (200, {"channelId": "OTHERSYSTEM1", "serviceId": "I"})
 
@@ -156,7 +156,7 @@ def test_a_card_is_listed_by_a_payment_made_with_it_and_never_by_its_number(shop
 
 
 def test_country_mismatch_email_time_and_custom_parameters(shop: Shop) -> None:
-    """B16.4 to B16.7, A22: country and e-mail rules, risk.parameters, risk.brand, risk.orderTimestamp."""
+    """B16.4, B16.5, B16.6, B16.7, A22: country and e-mail rules, risk.parameters, risk.brand, risk.orderTimestamp."""
     api = screened(
         shop,
         a_rule({"score": 1}, "country", kind="countries", differ=["billing.country", "shipping.country"]),

@@ -132,7 +132,7 @@ def test_a_payments_page_tells_what_happened(boss: Client, paid: Answer) -> None
 
 @pytest.mark.parametrize("how", ["id", "ndc", "merchantTransactionId", "uuid"])
 def test_a_payment_is_found_by_what_the_merchant_has_of_it(boss: Client, paid: Answer, how: str) -> None:
-    """Journey 1, step 5: follow the printed ndc in the back office."""
+    """B18.4; Journey 1, step 5: follow the printed ndc in the back office."""
     term = {
         "id": paid.id, "ndc": paid.body["ndc"], "merchantTransactionId": "order-4711",
         "uuid": str(Payment.objects.get(pk=paid.id).pk).replace("-", ""),

@@ -113,7 +113,7 @@ def test_live_has_no_inspector(shop: Shop) -> None:
 
 
 def test_a_secret_is_shown_once_to_somebody_just_seen(dora: Client, shop: Shop) -> None:
-    """Secret shown once, after re-authentication."""
+    """A29.5: secret shown once, after re-authentication."""
     stale = signed_in(person("stale", Role.DEVELOPER, shop.merchant), fresh=False)
     assert "/admin/again/" in stale.get(f"{ENDPOINTS}add/")["Location"]
     made = dora.post(f"{ENDPOINTS}add/", form(shop))
@@ -169,7 +169,7 @@ def test_what_no_endpoint_can_be_is_said_in_the_form(
 
 
 def test_nobody_makes_an_endpoint_for_another_merchant(dora: Client, shop: Shop, stranger: Shop) -> None:
-    """Rights by entity tree."""
+    """A29.5: rights by entity tree."""
     assert dora.post(f"{ENDPOINTS}add/", form(stranger)).status_code == 200
     dora.post(f"{ENDPOINTS}inspector/", {"place": stranger.merchant.pk.hex, "mode": "signed"})
     assert not WebhookEndpoint.objects.exists()
@@ -225,7 +225,7 @@ def _claimed() -> list[claims.Due]:
 
 
 def test_a_new_address_is_told_only_once_it_has_answered(dora: Client, shop: Shop) -> None:
-    """No event is lost to a typing error: it waits."""
+    """A29.5: no event is lost to a typing error: it waits."""
     row = inspected(shop)
     WebhookEndpoint.objects.filter(pk=row.pk).update(url="https://shop.example/old")
     with socket.socket() as nobody:

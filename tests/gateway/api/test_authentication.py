@@ -33,7 +33,7 @@ VISA, MASTER, AMEX = "4200000000000000", "5454545454545454", "377777777777770"
 )  # fmt: skip
 @pytest.mark.parametrize("method, path", [("POST", "/v1/payments"), ("GET", f"/v1/payments/{'0' * 32}")])
 def test_a_missing_or_malformed_authorization_is_401(api: Api, header: str | None, method: str, path: str) -> None:
-    """A28.7."""
+    """A30.4, A28.7."""
     headers = {} if header is None else {"Authorization": header}
     answer = api.with_token(None).call(method, path, **headers)
     assert (answer.status, answer.code) == (401, "800.900.300")
@@ -65,7 +65,7 @@ def test_a_wrong_method_without_a_token_is_401(api: Api) -> None:
 
 
 def test_a_token_nobody_issued_is_403(api: Api) -> None:
-    """A28.8."""
+    """A30.5, A28.8."""
     for token in ("x", "tollhouse_" + "A" * 43, api.token[:-1] if api.token else "", (api.token or "") + "A"):
         answer = api.with_token(token).pay()
         assert (answer.status, answer.code) == (403, "800.900.300")
@@ -155,7 +155,7 @@ def test_an_inactive_entity_is_refused_like_an_unknown_one(shop: Shop, what: str
 
 
 def test_another_merchants_payment_looks_exactly_like_an_unknown_one(shop: Shop, stranger: Shop) -> None:
-    """D11."""
+    """A30.6; D11."""
     foreign = stranger.api.pay().id
     for answer, unknown in (
         (shop.api.read(foreign), shop.api.read("0" * 32)),

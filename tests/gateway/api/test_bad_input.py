@@ -302,7 +302,7 @@ def test_a_payment_type_that_is_none_is_named(api: Api, kind: str) -> None:
 
 
 def test_a_cart_of_a_thousand_items_passes_and_item_1000_is_refused(api: Api) -> None:
-    """D31."""
+    """A31.5, B5.2; D31."""
     items = {f"cart.items[{at}].name": f"Shirt {at}" for at in range(1000)}
     refused(api.post(PAYMENTS, payment() | items | {"cart.items[1000].name": "x"}), "cart.items[1000].name")
     answer = api.post(PAYMENTS, payment() | items)

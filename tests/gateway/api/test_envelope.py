@@ -64,7 +64,7 @@ CASES: dict[str, tuple[int, Callable[[Api], Answer]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_answer_is_an_envelope_in_json(api: Api, case: str) -> None:
-    """A4.1, D13, D19."""
+    """A30.7, B18.2, B18.3, A4.1, D13, D19."""
     status, ask = CASES[case]
     answer = ask(api)
     assert answer.status == status, answer
@@ -84,7 +84,7 @@ def test_every_answer_is_an_envelope_in_json(api: Api, case: str) -> None:
 
 
 def test_each_answer_has_an_ndc_of_its_own(api: Api) -> None:
-    """D3, D13."""
+    """B18.4; D3, D13."""
     paid = api.pay()
     seen = {paid.body["ndc"], api.read(paid.id).body["ndc"], api.read(paid.id).body["ndc"], api.pay().body["ndc"]}
     assert len(seen) == 4
@@ -136,6 +136,7 @@ def test_no_path_takes_a_method_that_is_no_endpoints(api: Api) -> None:
         "/v1/",
         "/v1",
         "/v1/payment",
+        "/v1/paymets",
         "/v1/payments/",
         "/v1/payments/a/b",
         "/v2/payments",
@@ -147,17 +148,29 @@ def test_no_path_takes_a_method_that_is_no_endpoints(api: Api) -> None:
     ],
 )
 def test_an_unknown_path_or_version_is_404_in_json(api: Api, path: str) -> None:
-    """D1."""
+    """A30.6, A32.1; D1."""
     for method in ("GET", "POST"):
         answer = api.call(method, path, Accept="text/html")
         assert (answer.status, answer.code) == (404, "200.300.404")
 
 
 @pytest.mark.parametrize(
-    "path", ["/payments", f"/payments/{'0' * 32}", "/resultcodes", "/test/clock?entityId=1&x=%C3%AB"]
+    "path",
+    [
+        "/payments",
+        f"/payments/{'0' * 32}",
+        "/checkouts",
+        f"/checkouts/{'0' * 32}/payment",
+        "/registrations",
+        "/query",
+        "/reports/reconciliations",
+        "/fastcheckout/integrity",
+        "/resultcodes",
+        "/test/clock?entityId=1&x=%C3%AB",
+    ],
 )
 def test_a_bare_path_leads_to_the_version(api: Api, path: str) -> None:
-    """D1: 307 keeps method and body."""
+    """A27.12, A30.2; D1: 307 keeps method and body."""
     for method in ("GET", "POST"):
         answer = api.call(method, path)
         assert (answer.status, answer.headers["Location"]) == (307, f"/v1{path}")

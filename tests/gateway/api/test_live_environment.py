@@ -29,7 +29,7 @@ def test_a_token_over_plain_http_is_refused(api: Api) -> None:
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/login/?next=%2Fadmin%2F", "/v1/resultcodes", "/v1/payments", "/"])
 def test_a_page_over_plain_http_leads_to_https(api: Api, path: str) -> None:
-    """A2.2."""
+    """A30.2, A2.2."""
     answer = api.with_token(None).call("GET", path)
     assert (answer.status, answer.headers["Location"]) == (307, f"https://testserver{path}")
 

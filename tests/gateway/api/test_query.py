@@ -109,7 +109,7 @@ def test_a_merchant_that_dispatches_sees_all_its_channels(shop: Shop) -> None:
 
 
 def test_a_list_has_the_newest_first_and_says_when_each_was_made(api: Api) -> None:
-    """Ruling D6."""
+    """A27.14; Ruling D6."""
     made = [api.pay().id for _ in range(3)]
     answer = api.get(LIST)
     assert ids(answer) == made[::-1]
@@ -229,7 +229,7 @@ def test_dates_are_utc_by_the_merchants_clock_and_both_ends_count(api: Api) -> N
     ],
 )  # fmt: skip
 def test_what_is_not_allowed_is_named(api: Api, fields: dict[str, str], names: set[str]) -> None:
-    """B22.1–B22.6, A31.6; rulings D10, D16."""
+    """A27.14, B22.1–B22.6, A31.6; rulings D10, D16."""
     answer = api.get(LIST, fields)
     assert (answer.status, answer.code, answer.errors.keys()) == (400, "200.300.404", names)
 

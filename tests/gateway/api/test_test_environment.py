@@ -144,13 +144,22 @@ def test_what_was_sent_on_is_read_masked(api: Api) -> None:
 
 
 def test_the_descriptor_is_sent_on_and_the_merchants_name_overrides_it(api: Api) -> None:
-    """A13.10."""
+    """B4.2, B4.3, A13.10."""
     assert _sent(api, api.pay(descriptor="Shop 1"))["descriptor"] == "Shop 1"
     other = api.pay(descriptor="Shop 1", merchant__name="The Name")
     if other.status == 200:
         assert _sent(api, other)["descriptor"] == "The Name"
     else:
         pytest.fail(str(other))
+
+
+@pytest.mark.parametrize("card", [{}, {"paymentBrand": "MASTER", "card__number": "5454545454545454"}])
+def test_what_a_facilitator_says_of_its_merchant_goes_on_and_hinders_no_brand(api: Api, card: dict[str, str]) -> None:
+    """B4.2, B4.4, B4.7: the spec gives submerchantId to one network; elsewhere it does no harm."""
+    said = {"name": "Trade name*goods", "city": "help@shop.example", "submerchantId": "SUB-1", "payFacId": "PF-1"}
+    paid = api.pay(**card, **{f"merchant__{name}": value for name, value in said.items()})
+    assert (paid.status, paid.body["merchant"]) == (200, said)
+    assert _sent(api, paid)["merchant"] == said
 
 
 def test_invoice_id_and_memo_are_not_sent_on(api: Api) -> None:

@@ -5,6 +5,8 @@ Source: Part A, Limits; ruling D11.
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from django.test import override_settings
 
@@ -24,14 +26,30 @@ def limited(shop: Shop) -> Api:
 
 @pytest.mark.django_db
 def test_what_is_above_the_limit_is_refused_in_its_own_body_shape(limited: Api) -> None:
-    """Part A, Limits: 800.120.100; D11: 429 and Retry-After."""
+    """A30.8; Part A, Limits: 800.120.100; D11: 429 and Retry-After."""
     for _ in range(3):
         assert limited.pay().status == 200
     answer = limited.pay()
     assert (answer.status, answer.code) == (429, "800.120.100")
+    assert "too many requests" in answer.description
     assert len(answer.id) == 32
     assert 1 <= int(answer.headers["Retry-After"]) <= LONG
     assert Payment.objects.count() == 3
+
+
+@pytest.mark.django_db
+def test_the_next_window_takes_requests_again(shop: Shop) -> None:
+    """A31.3: refused beyond the limit of a window, and not for longer."""
+    brief = shop.api_of(shop.open_channel(limits={"*": {"limit": 1, "window_s": 1}}))
+
+    def status_other_than(status: int) -> int:
+        deadline = time.monotonic() + 60
+        while (found := brief.read("0" * 32).status) == status and time.monotonic() < deadline:
+            pass
+        return found
+
+    assert status_other_than(404) == 429
+    assert status_other_than(429) == 404
 
 
 @pytest.mark.django_db
@@ -56,7 +74,7 @@ def test_a_success_and_a_read_tell_the_limit_too(limited: Api) -> None:
 
 @pytest.mark.django_db
 def test_operations_and_entities_are_counted_apart(shop: Shop) -> None:
-    """Part A, Limits: per entity and operation."""
+    """A31.3; Part A, Limits: per entity and operation."""
     limits = {"payment": {"limit": 1, "window_s": LONG}, "status": {"limit": 2, "window_s": LONG}, "*": None}
     one, two = (shop.api_of(shop.open_channel(name, limits=limits)) for name in ("one", "two"))
     paid = one.pay()
@@ -76,7 +94,7 @@ def test_a_channel_without_a_limit_is_counted_by_nobody(api: Api) -> None:
 
 @pytest.mark.django_db
 def test_a_channel_that_says_nothing_follows_the_settings(shop: Shop) -> None:
-    """Part A, Limits."""
+    """A31.3; Part A, Limits."""
     channel = shop.api_of(shop.open_channel(limits={}))
     with override_settings(GATEWAY_THROTTLE_LIMIT=2, GATEWAY_THROTTLE_WINDOW_S=LONG):
         assert [channel.pay().status for _ in range(3)] == [200, 200, 429]

@@ -114,7 +114,7 @@ def test_a_format_is_worded_as_the_specification_words_it(key: Key) -> None:
 
 @each_parameter
 def test_a_parameter_takes_the_values_the_specification_allows(key: Key) -> None:
-    """Parts A and B, Format notation; rulings D22 to D26. An empty value of other fields is an absence (D16)."""
+    """A31.7; Parts A and B, Format notation; rulings D22 to D26. An empty value of other fields is an absence (D16)."""
     form = CATALOGUE[key][1].format
     assert [value for value in SPEC[key].ok if form.problem(value) is not None] == []
     assert "" not in SPEC[key].ok or form.empty_is_value
@@ -122,7 +122,7 @@ def test_a_parameter_takes_the_values_the_specification_allows(key: Key) -> None
 
 @each_parameter
 def test_a_parameter_refuses_the_values_the_specification_does_not_allow(key: Key) -> None:
-    """Parts A and B, Format notation; rulings D22 to D26."""
+    """A31.4, A31.7; Parts A and B, Format notation; rulings D22 to D26."""
     form = CATALOGUE[key][1].format
     assert [value for value in SPEC[key].bad if form.problem(value) is None] == []
 

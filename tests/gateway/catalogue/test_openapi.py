@@ -48,7 +48,7 @@ def _body(whole: dict[str, Any], endpoint: Endpoint) -> dict[str, Any]:
 
 
 def test_the_document_is_the_one_that_was_reviewed(whole: dict[str, Any]) -> None:
-    """Part A, Versioning: what clients build on changes only on purpose."""
+    """A32.2; Part A, Versioning: what clients build on changes only on purpose."""
     text = json.dumps(whole, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOT.write_text(text, encoding="utf-8")

@@ -190,7 +190,7 @@ def form_of(name: str) -> Format:
     ],
 )  # fmt: skip
 def test_a_format_takes_what_the_specification_says(name: str, good: list[str], bad: list[str]) -> None:
-    """Part A and B, format columns; D22-D26, D35, D39, D40."""
+    """A31.4, B5.6, B21.1; Part A and B, format columns; D22-D26, D35, D39, D40."""
     form = form_of(name)
     assert [value for value in good if form.problem(value)] == []
     assert [value for value in bad if not form.problem(value)] == []
@@ -205,7 +205,7 @@ def test_all_29_gift_card_occasions_and_all_15_shipping_methods_are_listed() -> 
 @pytest.mark.parametrize("country", ["ARG", "BGD", "CHL", "COL", "EGY", "IND"])
 @pytest.mark.parametrize("side", ["FUNDING", "PAYMENT"])
 def test_a_money_transfer_to_six_countries_needs_a_purpose(country: str, side: str) -> None:
-    """Part A, Basic payment: transactionPurposeCode; D37."""
+    """B3.3; Part A, Basic payment: transactionPurposeCode; D37."""
     (rule,) = conditions.PURPOSE_CODE
     transfer = {"transactionProcessingCode": side, "recipient.country": country}
     assert breaches(rule, transfer) == ["transactionPurposeCode"]
@@ -290,7 +290,7 @@ def test_browser_and_address_are_asked_for_when_an_authentication_will_start(mor
     ],
 )
 def test_the_regional_scheme_wants_a_use_case(more: dict[str, str], asked: bool) -> None:
-    """Part B, Custom parameters and scheme data: CB-USECASE."""
+    """B12.4; Part B, Custom parameters and scheme data: CB-USECASE."""
     (rule,) = conditions.CB_USECASE
     assert bool(breaches(rule, CARD | {"paymentBrand": "CARTEBANCAIRE"} | more, "threeds")) is asked
 

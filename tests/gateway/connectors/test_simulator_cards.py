@@ -145,7 +145,7 @@ def test_a_soft_decline_passes_once_the_shopper_has_authenticated() -> None:
     ],
 )
 def test_a_partial_approval_tells_the_approved_amount(amount: str, currency: str, approved: str) -> None:
-    """Part B, Response parameters: amount is the amount approved."""
+    """B18.5; Part B, Response parameters: amount is the amount approved."""
     answer = answer_for("4000050000000007", amount=Money.parse(amount, currency))
     assert answer.code == APPROVED
     assert answer.approved == Money.parse(approved, currency)
@@ -153,7 +153,7 @@ def test_a_partial_approval_tells_the_approved_amount(amount: str, currency: str
 
 
 def test_five_postcodes_give_the_five_answers_of_the_address_check() -> None:
-    """Part B, result.avsResponse: A, Z, N, U, F."""
+    """B18.6; Part B, result.avsResponse: A, Z, N, U, F."""
     assert set(AVS_BY_POSTCODE.values()) == set("AZNUF") == set(AVS_MEANING)
     for postcode, letter in AVS_BY_POSTCODE.items():
         assert answer_for("4200000000000000", postcode=postcode).avs == letter
@@ -162,7 +162,7 @@ def test_five_postcodes_give_the_five_answers_of_the_address_check() -> None:
 
 
 def test_a_security_code_gives_its_answer_and_none_gives_none() -> None:
-    """Part B, result.cvvResponse: one upper-case letter."""
+    """B18.7; Part B, result.cvvResponse: one upper-case letter."""
     assert set(CVV_ANSWERS.values()) == set(CVV_MEANING)
     for cvv, letter in CVV_ANSWERS.items():
         assert answer_for("4200000000000000", cvv=cvv).cvv == letter

@@ -35,6 +35,7 @@ def test_the_payload_is_the_answer_of_the_api_and_what_only_notifications_carry(
 
 
 def test_a_follow_up_carries_what_it_refers_to(shop: Shop) -> None:
+    """A27.4, A29.7, B18.14."""
     with hooked() as hook:
         _, secret = register(shop, hook)
         held = shop.api.pay(paymentType="PA")
@@ -122,7 +123,7 @@ def test_no_card_number_or_cvv_is_told_or_kept(shop: Shop) -> None:
 
 
 def test_the_notification_url_of_a_payment_is_called_with_its_final_result(shop: Shop) -> None:
-    """Deprecated, and still kept: GET with id and resourcePath."""
+    """A29.6, B13.2; Deprecated, and still kept: GET with id and resourcePath."""
     with hooked(answers=[500]) as hook:
         paid = shop.api.pay(notificationUrl=f"{hook.url}?shop=7")
         assert deliver() == 1
@@ -136,6 +137,7 @@ def test_the_notification_url_of_a_payment_is_called_with_its_final_result(shop:
 
 
 def test_whoever_sends_a_notification_url_is_told_that_it_is_deprecated(shop: Shop) -> None:
+    """A29.6, B13.2."""
     assert "notificationUrl is deprecated" in shop.api.pay(notificationUrl="http://localhost:9999/").headers["Warning"]
     assert "Warning" not in shop.api.pay().headers
 

@@ -291,13 +291,15 @@ def test_the_mandate_and_the_due_date_are_not_even_in_the_subject() -> None:
 
 
 def test_risk_amount_brand_and_order_time_go_before_the_payments_own() -> None:
-    """Part B, Risk."""
+    """B16.5, B16.6; Part B, Risk."""
     found = subject(
         {"risk.amount": "500.00", "risk.brand": "MASTER", "risk.orderTimestamp": "2026-01-02 03:04:05"},
     )
     assert (found.money, found.of("brand"), found.at) == (
         Money.parse("500.00", "EUR"), ("MASTER",), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     )  # fmt: skip
+    own = subject({})
+    assert (own.money, own.of("brand"), own.at) == (Money.parse("92.00", "EUR"), ("VISA",), NOON)
 
 
 @pytest.mark.parametrize(

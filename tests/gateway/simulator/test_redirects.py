@@ -109,7 +109,7 @@ def test_an_address_in_any_script_is_come_back_to_in_the_characters_of_a_header(
     "url", ["https://a..b/", "https://shop.example:99999/", "https://shop.example;frame-ancestors/"]
 )
 def test_an_address_no_browser_can_open_is_refused_before_anybody_pays(api: Api, url: str) -> None:
-    """A29.1: a page that names it in its policy would fail, and the shopper could not come back."""
+    """B13.1, A29.1: a page that names it in its policy would fail, and the shopper could not come back."""
     answer = pay(api, "WEBWALLET", shopperResultUrl=url)
     assert answer.status == 400
     assert "shopperResultUrl" in answer.errors
@@ -126,7 +126,7 @@ def test_addresses_that_run_or_read_something_are_refused(api: Api, url: str) ->
 
 @each_brand
 def test_without_an_address_to_come_back_to_nothing_begins(api: Api, brand: str) -> None:
-    """A29.1."""
+    """B13.1, A29.1."""
     answer = pay(api, brand, shopperResultUrl="")
     assert answer.status == 400
     assert "shopperResultUrl" in answer.errors
