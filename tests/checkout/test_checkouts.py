@@ -20,7 +20,7 @@ PENDING = re.compile(r"^(000\.200)")
 
 
 def test_a_checkout_is_created_with_an_unguessable_id_that_is_its_ndc(api: Api) -> None:
-    """A1.3, A12.1, D3, D14: 32-48 of letters, digits, dot, hyphen."""
+    """A1.3, A12.1, A27.8, D3, D14: 32-48 of letters, digits, dot, hyphen."""
     first, second = create(api), create(api)
     assert first.status == 200
     assert first.code == "000.200.100"
