@@ -35,7 +35,7 @@ def refuse_twins(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0023_append_only")]
+    dependencies: ClassVar = [("gateway", "0024_batches")]
 
     operations: ClassVar = [
         migrations.RunPython(refuse_twins, migrations.RunPython.noop),

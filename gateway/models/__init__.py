@@ -1,9 +1,8 @@
 """What is kept: columns and constraints. Verbs live in the modules named after their noun."""
 
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
-from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
 from gateway.models.batches import BatchedCapture, CaptureBatch
-from gateway.models.clerks import Approval, BackgroundWork
+from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail

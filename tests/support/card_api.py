@@ -7,7 +7,18 @@ from gateway.connectors.accounts import sealed_secrets
 from gateway.models import AcquirerAccount, Channel
 from tests.support.card_host import AUTHENTICATES, CARD, KEY, OTHERS, ROTATED, SIGNING, WRONG_CVC, CardApi, card_api
 
-__all__ = ["AUTHENTICATES", "CARD", "KEY", "OTHERS", "ROTATED", "SIGNING", "WRONG_CVC", "CardApi", "account_at", "card_api"]
+__all__ = [
+    "AUTHENTICATES",
+    "CARD",
+    "KEY",
+    "OTHERS",
+    "ROTATED",
+    "SIGNING",
+    "WRONG_CVC",
+    "CardApi",
+    "account_at",
+    "card_api",
+]
 
 
 def account_at(channel: Channel, url: str, key: str = KEY, **settings: str) -> AcquirerAccount:
