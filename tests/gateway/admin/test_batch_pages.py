@@ -6,9 +6,10 @@ Source: issue 9 (capture by batch); docs/connectors/iso8583.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
 from gateway.connectors import accounts
 from gateway.connectors.iso8583 import batches, sending
@@ -17,7 +18,7 @@ from gateway.models import AuditEntry, BatchedCapture, CaptureBatch, Payment, Ro
 from gateway.payments import captures
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
-from tests.support.iso_host import IsoHost, account_at_host, iso_host
+from tests.support.iso_host import PATIENCE_S, IsoHost, account_at_host, iso_host
 from tests.support.office import person, signed_in
 
 __all__ = ["iso_host"]
@@ -27,10 +28,15 @@ LIST, CAPTURES = "/admin/gateway/capturebatch/", "/admin/gateway/batchedcapture/
 
 
 @pytest.fixture
-def waiting(shop: Shop, iso_host: IsoHost) -> str:
+def waiting(shop: Shop, iso_host: IsoHost) -> Iterator[str]:
     """A capture that waits for its batch."""
     account_at_host(shop.channel, iso_host, capture="batch")
     accounts.forget()
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=PATIENCE_S):
+        yield capture_at(shop)
+
+
+def capture_at(shop: Shop) -> str:
     pa = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00").id
     return shop.api.follow(pa, "CP", "60.00").id
 
