@@ -52,6 +52,8 @@ class CaptureBatch(models.Model):
     closed_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name = _("capture batch")
+        verbose_name_plural = _("capture batches")
         constraints = [
             models.UniqueConstraint(fields=["channel", "account", "number"], name="capture_batch_number"),
         ]
@@ -102,6 +104,8 @@ class BatchedCapture(models.Model):
     told = models.BooleanField(default=False)
 
     class Meta:
+        verbose_name = _("capture by batch")
+        verbose_name_plural = _("captures by batch")
         indexes = [
             models.Index(
                 fields=["merchant", "present_at"], name="capture_to_present", condition=models.Q(state="WAITING")
