@@ -68,6 +68,8 @@ def ending_of(payment: Payment, status: Status, reply: AcquirerReply, *, at: dat
     if agreed is not None:
         rows.append((Agreement, agreed))
         answer = _reference(payment, agreed)
+    elif registered is not None and (network := scheme_reference(reply.network_reference)):
+        answer = {jobs.NETWORK: network}
     if registration is not None and "job" in payment.request:
         started = jobs.started_by(payment, reply, registration, agreed["id"] if agreed is not None else None, at)
         rows += started.rows

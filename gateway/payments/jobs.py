@@ -18,7 +18,7 @@ import structlog
 from gateway import identifiers
 from gateway.catalogue.endpoints import SCHEDULE
 from gateway.catalogue.parse import nest
-from gateway.connectors.message import flat
+from gateway.connectors.message import flat, scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.models import Agreement, Channel, Merchant, Notification, Payment, Registration
 from gateway.money import amount_text
@@ -34,6 +34,9 @@ SHOWN_RUNS: Final = 5
 """Next runs that an answer shows."""
 CHARGES: Final = frozenset({"DB", "PA"})
 JOB: Final = "job."
+NETWORK: Final = "networkReference"
+"""In a payment's answer, for ourselves: the scheme's reference of one that made a registration, for what is agreed on
+later."""
 TOLD: Final = ("card", "bankAccount", "virtualAccount")
 """What an answer tells of a stored means."""
 
@@ -186,7 +189,8 @@ def started_by(
     if agreement is None and payment.agreement is None:
         made = new_agreement(
             ident, payment.merchant_id, payment.channel, registration, kept,
-            reference=reply.connector_tx_id or payment.id.hex, at=at,
+            reference=reply.connector_tx_id or payment.id.hex,
+            network_reference=scheme_reference(reply.network_reference), at=at,
         )  # fmt: skip
         rows.append((Agreement, columns(made)))
         agreement = made.id
@@ -211,10 +215,10 @@ def columns(row: Agreement) -> dict[str, Any]:
 
 def new_agreement(
     ident: UUID, merchant: UUID, channel: Channel, registration: UUID, values: Mapping[str, str], *, reference: str,
-    at: datetime,
+    network_reference: str, at: datetime,
 ) -> Agreement:  # fmt: skip
     """What the shopper agreed to with a job on a registration that was agreed on for nothing yet. The agreement has
-    the job's id."""
+    the job's id, and the references of the payment that made the registration."""
     words = {name.removeprefix("standingInstruction."): value for name, value in values.items()}
     expiry, frequency, most = (words.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
     linked = channel.agreement_ids != Channel.AgreementIds.NONE
@@ -223,6 +227,7 @@ def new_agreement(
         merchant_id=merchant,
         channel_id=channel.id,
         reference=reference,
+        network_reference=network_reference,
         agreement_id=values.get("standingInstruction.agreementId")
         or (f"A{ident.hex.upper()}" if linked else ""),
         registration=registration,

@@ -106,10 +106,11 @@ def _agreement(
     found = Agreement.objects.filter(registration=registration.id).order_by("-id").first()
     if found is not None:
         return found, False
-    first = Payment.objects.filter(pk=registration.payment).values_list("connector_tx_id", flat=True).first()
+    first = Payment.objects.filter(pk=registration.payment).values_list("connector_tx_id", "answer").first()
+    reference, answer = first or ("", {})
     return jobs.new_agreement(
         ident, registration.merchant_id, channel, registration.id, parameters.values,
-        reference=first or registration.payment.hex, at=now,
+        reference=reference or registration.payment.hex, network_reference=answer.get(jobs.NETWORK, ""), at=now,
     ), True  # fmt: skip
 
 

@@ -388,7 +388,9 @@ def test_a_run_is_the_merchants_own_payment_and_leaves_its_trace(shop: Shop) -> 
     """The same line as the API: no code of the card, no authentication, the request log names the job."""
     channel = shop.open_channel(three_d_secure=True, cvv_required=True, refuse_duplicates=True)
     api = shop.api_of(channel)
-    job = started(api, store_card(api), merchantTransactionId="reader-1", descriptor="Reader")
+    stored = store_card(api)
+    (told,) = api.get("/v1/test/acquirer/messages", {"id": stored}).body["messages"]
+    job = started(api, stored, merchantTransactionId="reader-1", descriptor="Reader")
     for _ in range(2):
         step(shop.merchant)
     assert list(JobRun.objects.values_list("state", flat=True)) == ["PAID", "PAID"]
@@ -396,7 +398,7 @@ def test_a_run_is_the_merchants_own_payment_and_leaves_its_trace(shop: Shop) -> 
     sent = api.get("/v1/test/acquirer/messages", {"id": first.id.hex}).body["messages"][0]["sent"]
     assert (sent["card"]["cvvPresent"], sent["descriptor"]) == (False, "Reader")
     assert sent["standingInstruction"]["mode"] == "REPEATED"
-    assert sent["standingInstruction"]["initialTransactionId"]
+    assert sent["standingInstruction"]["initialTransactionId"] == told["received"]["networkReference"]
     logged = RequestLog.objects.get(payment=first.id)
     assert (logged.method, logged.path) == ("JOB", f"/v1/schedules/{job.id}")
 
