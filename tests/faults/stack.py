@@ -27,7 +27,7 @@ from gateway.connectors.stub.control import StubControl, log_entries
 from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PG", "PYTEST_")
-UP_WITHIN_S: Final = 120.0
+UP_WITHIN_S: Final = 300.0
 # Role → what the command line of the launcher's child holds.
 ROLES: Final[Mapping[str, str]] = {
     "web": " gunicorn ", "worker": " worker ", "beat": " beat ", "broker": "valkey-server|redis-server",
