@@ -39,7 +39,7 @@ def api(shop: Shop) -> Api:
 def test_a_page_with_integrity_and_the_strict_policy_pays(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """A8.2, A8.13, A8.23-27, A10.4: the amount on the button is the checkout's; the shop's address gets id and path."""
+    """A8.2, A8.13, A8.23, A8.24, A8.25, A8.26, A8.27, A10.4: the amount on the button; the shop gets id and path."""
     answer = api.post("/v1/checkouts", {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "integrity": "true"})
     widget = open_widget()
     widget.open(shop_site.widget(site, answer.id, integrity=answer.body["integrity"]))

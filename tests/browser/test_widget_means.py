@@ -118,7 +118,7 @@ def paid() -> list[str]:
 
 
 def test_a_window_that_ends_leads_to_the_shop(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """The state says it, never the window; the window is closed, the page goes on. Taken back at the bank: the form."""
+    """A8.19: the state says it, never the window; the page goes on by itself. Taken back at the bank: the form."""
     checkout_id = checkout(api)
     options = {"inlineFlow": ["ONLINETRANSFER"]}
     widget = open_widget().open(shop_site.widget(site, checkout_id, brands="ONLINETRANSFER", options=options))
@@ -156,7 +156,8 @@ CREATE = "window.asked = []; widgetOptions.createCheckout = (what) => { asked.pu
 
 
 def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """A29.8, A9.1-5, A9.11: createCheckout gets the brand, once; the sheet shows the items and the total; paid once."""
+    """A29.8, A9.1-5, A9.11, A8.20, A9.1, A9.2, A9.3, A9.4, A9.5:
+    createCheckout gets the brand, once; items and total."""
     options = {
         "wallet2": {"merchantName": "The Corner Bookshop", "currencyCode": "EUR", "prefetchPriceStatus": "FINAL",
                     "displayItems": [{"label": "A book", "type": "LINE_ITEM", "price": "90.00"},
@@ -219,7 +220,8 @@ SHEET = """
 
 
 def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """A29.9, A9.12-14: a new total, a billing address, ERROR shows an error and pays nothing, SUCCESS closes it."""
+    """A29.9, A9.12-14, A8.21, A9.12, A9.13, A9.14:
+    total, billing address; ERROR shows an error and nothing is paid, SUCCESS closes."""
     widget = open_widget(390, 844)
     page = widget.page
     checkout_id = checkout(api)

@@ -53,7 +53,8 @@ def asked(receiver: Receiver) -> list[str]:
 
 
 def test_no_call_before_29_00_and_one_before_30_00(shop: Shop, shop_page: Receiver) -> None:
-    """A26.3, A27.15, A29.2, A31.2: by the merchant's clock, with resourcePath; the result can still be fetched."""
+    """A26.3, A27.15, A29.2, A31.2:
+    by the merchant's clock, with id and resourcePath; the result can still be fetched."""
     browser = start(shop.api, f"http://127.0.0.1:{shop_page.port}/result?order=7")
     moved = advance(shop.api, 28 * MINUTE)
     assert ("result calls" in moved.body["ran"], asked(shop_page)) == (False, [])

@@ -114,7 +114,7 @@ def test_rules_are_configured_by_a_document(shop: Shop, tmp_path: Path) -> None:
 
 @pytest.mark.django_db
 def test_the_config_tells_how_to_draw_the_form(api: Api) -> None:
-    """Decisions, section 7."""
+    """Decisions, section 7. The page's own hooks are the page's: nothing here speaks of them (A8.17)."""
     body = open_checkout(api).config("VISA AMEX DIRECTDEBIT_SEPA WALLET1 ONLINETRANSFER", locale="da-DK").body
     assert body["checkout"]["amount"] == "92.00"
     assert body["checkout"]["kind"] == "payment"
@@ -126,6 +126,7 @@ def test_the_config_tells_how_to_draw_the_form(api: Api) -> None:
     assert body["frames"]["number"].startswith("http://testserver/v1/widget/frame.html?checkout=")
     assert body["createRegistration"] is False
     assert body["registrations"] == []
+    assert "onBefore" not in str(body)
 
 
 @pytest.mark.django_db

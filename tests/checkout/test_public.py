@@ -32,7 +32,7 @@ def dist(tmp_path: Path) -> Any:
 
 
 def test_the_script_is_the_same_with_and_without_a_checkout(dist: Path) -> None:
-    """A27.10, A27.11, A8.1, A9.2, A10.3, A10.4."""
+    """A27.10, A27.11, A8.1, A9.2, A10.3, A10.4, A10.1, A10.2."""
     client = Client()
     plain, bound = client.get("/v1/paymentWidgets.js"), client.get("/v1/paymentWidgets.js?checkoutId=ABC")
     assert plain.content == bound.content == SCRIPT
@@ -106,7 +106,7 @@ def test_a_page_that_is_no_origin_frames_nothing(parent: str) -> None:
 
 
 def test_the_policy_of_a_page_names_hosts_and_providers() -> None:
-    """A8.23 to A8.28."""
+    """A8.23, A8.24, A8.25, A8.26, A8.27, A8.28."""
     found = csp.policy("https://pay.example", ["VISA", "WALLET2"], {"WALLET2": ["https://wallet.example"]})
     assert found["style-src"] == ["'self'", "https://pay.example", "'unsafe-inline'"]
     for name in ("frame-src", "script-src", "connect-src", "img-src"):

@@ -90,3 +90,18 @@ def test_every_text_that_the_script_asks_for_exists() -> None:
     )
     assert len(asked) > 60
     assert asked <= set(texts("en"))
+
+
+VENDORS = re.compile(
+    r"(apple|google|samsung)[ _-]?pay|pay ?pal|amazon|klarna|oppwa|aciworldwide|hyperpay|peach ?payments", re.IGNORECASE
+)
+
+
+def test_the_script_names_wallets_by_number_and_nobody_s_product() -> None:
+    """A0.1: widgetOptions is the options' name, wpwlOptions its alias (decisions, section 7)."""
+    script = (build.HERE / "dist" / "paymentWidgets.js").read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", script))
+    assert {"widgetOptions", "wpwlOptions"} <= words
+    assert {"wallet1", "wallet2", "wallet3"} <= {word.lower() for word in words}
+    shown = script + "".join((FOLDER / f"{locale}.json").read_text(encoding="utf-8") for locale in LOCALES)
+    assert VENDORS.search(shown) is None

@@ -101,7 +101,7 @@ def test_the_docs_have_the_same_columns() -> None:
 
 
 def test_a_file_is_semicolons_crlf_quotes_and_utf_8(shop: Shop, where: Settlement) -> None:
-    """Decisions, section 8; B19.10."""
+    """A7.18; decisions, section 8; B19.10."""
     file = books.file_of(ClearingInstitute.objects.get())
     paid = books.payment_of(shop.api.pay(merchantTransactionId="order-4711", card__holder="Zoë O'Neil").id)
     books.record(where, file, paid, descriptor='Shop; the "best"', merchant_invoice_id="=1+1")
@@ -134,7 +134,7 @@ def test_a_file_is_semicolons_crlf_quotes_and_utf_8(shop: Shop, where: Settlemen
 
 
 def test_every_kind_of_record_has_its_required_columns(shop: Shop, where: Settlement) -> None:
-    """B19.5, B19.6, B19.8, B19.9: fallbacks where neither institute nor payment says anything."""
+    """A26.7, A26.8, B19.5, B19.6, B19.8, B19.9: fallbacks where neither institute nor payment says anything."""
     file = books.file_of(ClearingInstitute.objects.get())
     paid, other = (books.payment_of(shop.api.pay().id) for _ in range(2))
     lost = paid.id

@@ -54,7 +54,7 @@ def test_our_own_id_goes_before_the_institutes(shop: Shop) -> None:
 
 @pytest.mark.parametrize("how_many, state", [(0, "NOT_MATCHED"), (1, "MATCHED"), (2, "MULTIPLE_MATCHES")])
 def test_without_an_id_amount_currency_day_and_account_decide(shop: Shop, how_many: int, state: str) -> None:
-    """B19.9: one match, two, none."""
+    """A26.7, B19.9: one match, two, none."""
     shop.api.pay(amount="11.00")
     payments = {payment_of(shop.api.pay(amount="92.00").id).id for _ in range(how_many)}
     shop.api_of(shop.open_channel()).pay(amount="92.00")

@@ -96,7 +96,7 @@ def test_a_settlement_is_summed_up_by_its_own_records(api: Api, settled: Settlem
 
 
 def test_settlements_come_by_date_and_both_ends_count(shop: Shop) -> None:
-    """B14.1."""
+    """A1.4, A7.16, B14.1."""
     institute = books.institute()
     file = books.file_of(institute)
     days = [date(2026, 4, 30), date(2026, 5, 31), date(2026, 5, 1), date(2026, 6, 1)]

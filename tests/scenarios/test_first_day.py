@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_first_payment_succeeds_and_tells_everything(api: Api) -> None:
-    """A27.1, B18.5, B18.9; Journey 1, step 4."""
+    """A27.1, B18.5, B18.9, A1.1, A7.1, A12.2; journey 1, step 4."""
     paid = api.pay(merchantTransactionId="order-4711", customer__givenName="Jane", customer__surname="Jones")
     assert (paid.status, paid.code) == (200, "000.100.110")
     assert paid.description.startswith("Request successfully processed")

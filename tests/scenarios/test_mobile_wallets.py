@@ -40,7 +40,7 @@ def pay(api: Api, wallet: str, paid_with: str, **changes: str) -> Answer:
 
 @each_format
 def test_a_phone_pays_and_the_purchase_is_given_back(api: Api, wallet: str, form: str) -> None:
-    """The encrypted way; the proof in the token goes on, token and number come back nowhere."""
+    """A1.8, A7.3, A16.1: the encrypted way; the proof in the token goes on, token and number come back nowhere."""
     sent = token(api, wallet, form)
     paid = pay(api, wallet, sent)
     assert (paid.status, paid.code, paid.body["paymentBrand"]) == (200, PAID, wallet.upper()), paid
@@ -115,7 +115,7 @@ def test_a_card_behind_the_phone_that_is_over_its_limit(api: Api) -> None:
 
 @pytest.mark.parametrize("wallet", ["wallet1", "wallet2", "wallet3"])
 def test_the_kiosk_opens_its_tokens_itself(api: Api, wallet: str) -> None:
-    """The decrypted way: source, card data and proof, all of them."""
+    """A7.4, A16.3, A16.4: the decrypted way: source, card data and proof, all of them."""
     opened = {
         "amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": wallet.upper(),
         f"{wallet}.source": "app", "card.number": NUMBER, "card.expiryMonth": "12", "card.expiryYear": "2030",

@@ -37,7 +37,7 @@ def click(api: Api, registration: str, **more: str) -> Answer:
 
 
 def test_a_card_is_stored_and_paid_with_by_a_click(api: Api) -> None:
-    """A12.3, A27.9; D5: registration → one-click."""
+    """A1.2, A12.3, A27.9; D5: registration → one-click."""
     stored = register(api)
     assert (stored.status, stored.code) == (200, "000.100.110")
     assert ID.fullmatch(stored.id)

@@ -129,7 +129,7 @@ def test_nothing_found_is_400(api: Api) -> None:
 
 
 def test_a_merchants_own_number_finds_its_payments(api: Api) -> None:
-    """B22.1."""
+    """A1.5, A7.17, B22.1."""
     first, second = (api.pay(merchantTransactionId="order-4711").id for _ in range(2))
     api.pay(merchantTransactionId="order-4712")
     api.pay()

@@ -97,7 +97,7 @@ def test_a_table_keeps_the_order_of_the_specification(title: str) -> None:
 
 @each_parameter
 def test_a_parameter_is_required_conditional_or_optional_as_the_specification_says(key: Key) -> None:
-    """Parts A and B, the Req column."""
+    """A11.4: Parts A and B, the Req column."""
     assert CATALOGUE[key][1].need.value == SPEC[key].req
 
 

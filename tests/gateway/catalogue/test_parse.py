@@ -108,7 +108,7 @@ def test_names_are_case_sensitive() -> None:
     ],
 )  # fmt: skip
 def test_bracket_and_dot_nonsense_inside_a_structure_is_named(name: str) -> None:
-    """D16; Part A, What the service does, 3."""
+    """A3.4, D16; Part A, What the service does, 3."""
     if name in (".amount",):
         # No structure of that name and a near miss of amount.
         assert "did you mean amount" in errors((name, "x"))[name].message
@@ -131,7 +131,7 @@ def test_item_999_is_the_last_one() -> None:
 
 
 def test_sparse_indexes_are_compacted_in_order() -> None:
-    """D17."""
+    """A3.4, D17."""
     found = parse(("cart.items[7].name", "seven"), ("cart.items[2].name", "two"), ("cart.items[40].name", "forty"))
     assert [item["name"] for item in found.echo()["cart"]["items"]] == ["two", "seven", "forty"]
 
@@ -151,7 +151,7 @@ def test_a_key_of_the_wrong_form_is_named(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["abc", "a" * 64, "SHOPPER_a.b", "123"])
 def test_a_key_of_the_right_form_comes_back_in_an_object(key: str) -> None:
-    """Part B, Custom parameters; D17."""
+    """A3.5; Part B, Custom parameters; D17."""
     assert parse((f"customParameters[{key}]", "7")).echo()["customParameters"] == {key: "7"}
 
 

@@ -197,7 +197,7 @@ def test_a_format_takes_what_the_specification_says(name: str, good: list[str], 
 
 
 def test_all_29_gift_card_occasions_and_all_15_shipping_methods_are_listed() -> None:
-    """Part B, Gift card; Part A, Shipping address; D24."""
+    """A24.3; Part B, Gift card; Part A, Shipping address; D24."""
     assert len(set(form_of("giftCard.type").values)) == 29
     assert len(set(form_of("shipping.method").values)) == 15
 

@@ -153,7 +153,7 @@ def test_a_partial_approval_tells_the_approved_amount(amount: str, currency: str
 
 
 def test_five_postcodes_give_the_five_answers_of_the_address_check() -> None:
-    """B18.6; Part B, result.avsResponse: A, Z, N, U, F."""
+    """B18.6, A22.6; Part B, result.avsResponse: A, Z, N, U, F."""
     assert set(AVS_BY_POSTCODE.values()) == set("AZNUF") == set(AVS_MEANING)
     for postcode, letter in AVS_BY_POSTCODE.items():
         assert answer_for("4200000000000000", postcode=postcode).avs == letter

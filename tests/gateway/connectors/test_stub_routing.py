@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.desk.story import story_of
 from gateway.models import AcquirerExchange, Payment
 from gateway.payments.exchanges import message
 from tests.support.database import recover_at
@@ -21,7 +22,7 @@ def test_external_without_an_acquirer_account_is_refused_and_makes_no_payment(sh
 
 
 def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Shop, acquirer: StubProcess) -> None:
-    """Ruling D18; goals, R8."""
+    """A1.6, D18; goals, R8: the payment's story in the back office names who was asked."""
     account_at_stub(shop.channel)
     answer = shop.api.pay(testMode="EXTERNAL", billing__postcode="44444", card__cvv="999")
     assert (answer.status, answer.code) == (200, "000.100.112")
@@ -36,7 +37,10 @@ def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Sho
     logged = acquirer.log.read_text()
     assert "420000******0000" in logged
     assert "4200000000000000" not in logged
-    assert Payment.objects.get().connector == "stub"
+    payment = Payment.objects.select_related("merchant", "channel").get()
+    assert payment.connector == "stub"
+    asked = [moment.title for moment in story_of(payment).moments if moment.kind == "exchange"]
+    assert [title.split()[0] for title in asked] == ["stub"]
 
 
 @pytest.mark.parametrize(

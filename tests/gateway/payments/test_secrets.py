@@ -67,7 +67,7 @@ def everything(api: Api) -> list[str]:
 def test_a_card_number_stands_nowhere_in_the_database_and_a_cvv_not_even_sealed(
     shop: Shop, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Goals R8, R9."""
+    """A15.5; goals R8, R9."""
     with caplog.at_level(logging.DEBUG):
         answers = everything(shop.api)
     for number in NUMBERS.values():

@@ -67,7 +67,7 @@ def refused(answer: Answer, wallet: str, code: str, words: str) -> None:
 
 @pytest.mark.parametrize(("wallet", "form"), FORMS)
 def test_a_token_pays(keyed: Shop, wallet: str, form: str) -> None:
-    """Mobile wallets: the encrypted way."""
+    """A16.1; mobile wallets: the encrypted way."""
     token = token_of(keyed.channel, wallet, form)
     answer = pay(keyed.api, wallet, token)
     assert (answer.status, answer.code) == (200, "000.100.110"), answer
@@ -151,7 +151,7 @@ def test_a_tampered_token_is_refused(keyed: Shop, wallet: str, code: str, words:
 
 @pytest.mark.parametrize("wallet", FORMATS)
 def test_garbage_is_refused_as_a_parameter_error(keyed: Shop, wallet: str) -> None:
-    """Errors: a clear 400 that names the parameter; what was sent is kept nowhere."""
+    """A7.3; errors: a clear 400 that names the parameter; what was sent is kept nowhere."""
     for garbage in ("garbage-4711", "{}", '{"version":1}', "[[[["):
         refused(pay(keyed.api, wallet, garbage), wallet, "200.300.404", "is not a token of this wallet")
     assert not places_of("garbage-4711")
