@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from gateway.catalogue.endpoints import FOLLOW_UP, ONE_CLICK, PAYMENTS, QUERY, REGISTER, REPORTS, Endpoint
+from gateway.catalogue.endpoints import CHECKOUT, FOLLOW_UP, ONE_CLICK, PAYMENTS, QUERY, REGISTER, REPORTS, Endpoint
 from gateway.catalogue.parse import Invalid
 from gateway.catalogue.structure import Param, Structure
 from gateway.catalogue.structures import ALL_STRUCTURES, NETWORK_KEYS
@@ -130,8 +130,8 @@ def test_a_parameter_refuses_the_values_the_specification_does_not_allow(key: Ke
 # --- conditions ----------------------------------------------------------------------------------------------------
 
 ENDPOINTS: dict[str, Endpoint] = {
-    "payments": PAYMENTS, "follow-up": FOLLOW_UP, "registrations": REGISTER, "one-click": ONE_CLICK,
-    "query": QUERY, "reports": REPORTS[0],
+    "payments": PAYMENTS, "checkouts": CHECKOUT, "follow-up": FOLLOW_UP, "registrations": REGISTER,
+    "one-click": ONE_CLICK, "query": QUERY, "reports": REPORTS[0],
 }  # fmt: skip
 TODAY = "today:2026-07"
 ENTITY = ("entityId", "8a8294174b7ecb28014b9699220015ca")
@@ -152,8 +152,7 @@ SET_UPS: dict[str, tuple[frozenset[str], tuple[tuple[str, str], ...]]] = {
 """What a row needs → facts of the channel and fields that make it so."""
 
 NOT_HERE = {
-    "checkouts": "checkouts have no endpoint yet",
-    "widget": "checkouts have no endpoint yet",
+    "widget": "what a page's form may send is said by checkout.form: tests/checkout/test_checkouts.py",
     "a receiver that requires it": "no connector that demands more than the catalogue is set up",
     "no payment with that id": "an id is looked up behind the catalogue: tests/gateway/payments tell of it",
     "the risk provider that fixes the length": "no risk provider is set up",
