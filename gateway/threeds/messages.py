@@ -61,8 +61,6 @@ _BROWSER: Final = (
 )
 _ADDRESS: Final = (
     ("City", "city"),
-    ("Line1", "street1"),
-    ("Line2", "street2"),
     ("PostCode", "postcode"),
     ("State", "state"),
 )
@@ -219,8 +217,17 @@ def _customer(given: Mapping[str, str]) -> Message:
     }
     for start, address in (("billAddr", "billing"), ("shipAddr", "shipping")):
         message |= {f"{start}{emv}": given.get(f"{address}.{name}", "") for emv, name in _ADDRESS}
+        message[f"{start}Line1"], message[f"{start}Line2"] = _lines(given, address)
         message[f"{start}Country"] = _country_number(given.get(f"{address}.country", ""))
     return message
+
+
+def _lines(given: Mapping[str, str], address: str) -> tuple[str, str]:
+    """The street in two lines. Beside a houseNumber1, street1 is the street's name and street2 is ignored (Part A)."""
+    street, second, house, house2 = (
+        given.get(f"{address}.{name}", "") for name in ("street1", "street2", "houseNumber1", "houseNumber2")
+    )
+    return (" ".join(filter(None, (street, house))), house2) if house else (street, second)
 
 
 def _country_number(code: str) -> str:

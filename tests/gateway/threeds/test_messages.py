@@ -136,6 +136,18 @@ def test_a_parameter_goes_into_its_field(name: str, emv: str) -> None:
     assert areq(ask({name: "05"}))[emv] == "05"
 
 
+@pytest.mark.parametrize(("address", "emv"), [("billing", "billAddr"), ("shipping", "shipAddr")])
+def test_beside_a_house_number_the_second_line_is_ignored(address: str, emv: str) -> None:
+    """A22.4, A24.2: street1 is only the street's name then."""
+    street = {f"{address}.street1": "Main Street", f"{address}.street2": "Rear"}
+    plain = areq(ask(street))
+    assert (plain[f"{emv}Line1"], plain[f"{emv}Line2"]) == ("Main Street", "Rear")
+    numbered = areq(ask(street | {f"{address}.houseNumber1": "12"}))
+    assert (numbered[f"{emv}Line1"], numbered.get(f"{emv}Line2", "")) == ("Main Street 12", "")
+    both = areq(ask(street | {f"{address}.houseNumber1": "12", f"{address}.houseNumber2": "b"}))
+    assert (both[f"{emv}Line1"], both[f"{emv}Line2"]) == ("Main Street 12", "b")
+
+
 def test_no_browser_field_is_sent_for_an_app_or_the_merchant_alone() -> None:
     """EMV 3DS: each channel has its own fields."""
     given = dict.fromkeys(BROWSER_FIELDS, "x")
