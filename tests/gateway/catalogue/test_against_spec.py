@@ -193,7 +193,7 @@ def test_a_request_that_keeps_a_condition_is_not_told_off(one: SpecCondition) ->
 
 @breaking
 def test_a_request_that_breaks_a_condition_is_told_each_parameter_at_fault(one: SpecCondition) -> None:
-    """Parts A and B, the notes; Errors; decisions."""
+    """B4.6, B5.10, B6.3, B7.1, B11.11, B12.4; Parts A and B, the notes; Errors; decisions."""
     told = complaints(one, one.breaks)
     assert [group for group in one.names if not set(group) & told.keys()] == [], told
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.catalogue.openapi import FORM, document
+from tests.support.client import Api
 
 CONTRACT: Final = Path(__file__).parent / "contract_v1.txt"
 Promise = tuple[str, str]
@@ -79,3 +80,21 @@ def test_a_new_parameter_is_never_demanded(now: set[Promise]) -> None:
     endpoints = {about.partition(" takes")[0] for about, _ in before}
     new = now - before
     assert [one for one in new if one[1].endswith("!") and one[0].partition(" takes")[0] in endpoints] == []
+
+
+def closed(node: Any, at: str = "") -> Iterator[str]:
+    """Where a schema says that there are no other fields."""
+    if isinstance(node, dict):
+        if node.get("additionalProperties") is False:
+            yield at
+        for name, inner in node.items():
+            yield from closed(inner, f"{at}/{name}")
+
+
+@pytest.mark.django_db
+def test_answers_may_gain_fields_and_clients_are_told_so() -> None:
+    """A32.3: no schema of an answer is closed; the page says what may come, and that more needs another version."""
+    assert list(closed(document("https://pay.example", "test")["components"]["schemas"])) == []
+    page = Api(token=None, entity=None).call("GET", "/docs/versioning").text
+    for said in ("new fields in an answer", "Ignore fields that it does not know", "comes under a new version"):
+        assert said in page

@@ -43,7 +43,7 @@ def test_an_increment_by_reference_raises_what_can_be_captured(api: Api) -> None
 def test_a_reference_that_names_no_payment_of_the_entity_is_a_validation_error(
     api: Api, stranger: Shop, reference: str
 ) -> None:
-    """A13.26: no transaction is made."""
+    """A13.26, A30.9: no transaction is made."""
     if reference == "upper":
         reference = api.pay(paymentType="PA").id.upper()
     if reference == "foreign":
