@@ -106,7 +106,7 @@ def _whole(row: Checkout, form: Form, now: datetime) -> tuple[Parameters, Stored
         return put_together(prepared, form, facts, catalogue=_STORE).parameters, None
     found = cards.chosen_card(row, chosen(form)) if chosen(form) in offered(prepared) else None
     if found is not None and found.means == "card":
-        facts |= {STORED_CARD}
+        facts |= {STORED_CARD, f"registration: {found.brand}"}
     parameters = put_together(prepared, form, facts).parameters
     return parameters, registrations.stored_means(found, parameters, now) if found is not None else None
 

@@ -147,7 +147,7 @@ class OneClickView(PaymentDoor):
         channel = found.channel if found is not None else visit.admission.channel
         facts = facts_of(channel, now) | {"registration"}
         if found is not None and found.means == "card":
-            facts |= {STORED_CARD}
+            facts |= {STORED_CARD, f"registration: {found.brand}"}
         parameters = self.parse(visit, channel, facts)
         if found is None:
             assert missing is not None

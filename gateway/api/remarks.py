@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.catalogue.conditions.authentication import CARTEBANCAIRE
+from gateway.catalogue.conditions.authentication import CARTEBANCAIRE, of_the_regional_scheme
 from gateway.catalogue.conditions.situation import authentication_starts
 from gateway.catalogue.parse import Parameters
 from gateway.catalogue.rules import Sent
@@ -27,7 +27,7 @@ def remarks(parameters: Parameters, facts: frozenset[str]) -> str:
     said = [text for name, text in DEPRECATED.items() if name in parameters.values]
     if "threeds" in facts:
         sent = Sent(parameters.values, facts=facts)
-        if sent.get("paymentBrand") == CARTEBANCAIRE and authentication_starts(sent):
+        if of_the_regional_scheme(sent) and authentication_starts(sent):
             lacking = sent.missing(*RECOMMENDED)
             said += [f"{name} is recommended with paymentBrand {CARTEBANCAIRE}" for name in lacking]
     return ", ".join(f'299 Tollhouse "{text}"' for text in said)

@@ -113,6 +113,7 @@ FOR_ONE_CLICK: tuple[Rule, ...] = (
     *THREEDS_BROWSER,
     *THREEDS_RETURN_URL,
     *INSTALMENTS,
+    *CB_USECASE,
     *CARD_ON_FILE[:2],
     *FOR_FOLLOW_UPS,
 )

@@ -109,9 +109,14 @@ INSTALMENTS: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
+def of_the_regional_scheme(sent: Sent) -> bool:
+    """Paid by its brand, or by a stored card of it."""
+    return sent.get("paymentBrand") == CARTEBANCAIRE or f"registration: {CARTEBANCAIRE}" in sent.facts
+
+
 def _use_case_wanted(sent: Sent) -> bool:
     """A payment authentication, or a non-payment one with indicator 02 (RECURRING) or 03 (INSTALLMENT)."""
-    if sent.get("paymentBrand") != CARTEBANCAIRE or not authentication_starts(sent):
+    if not of_the_regional_scheme(sent) or not authentication_starts(sent):
         return False
     return sent.get("threeDSecure.npa") != "true" or sent.get("threeDSecure.authenticationInd") in (
         "RECURRING",

@@ -18,7 +18,8 @@ MERCHANTS_PRACTICES = frozenset({"RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW"})
 """Industry practices that only a merchant initiates, in a payment of their own."""
 
 STORED_CARD = "registration: card"
-"""The fact that a stored card is paid with; ``registration`` is told of any stored means."""
+"""The fact that a stored card is paid with; ``registration`` is told of any stored means, and ``registration: VISA`` of
+its brand."""
 
 
 def merchant_initiated(sent: Sent) -> bool:

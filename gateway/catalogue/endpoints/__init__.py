@@ -2,8 +2,9 @@
 
 One :class:`Endpoint` per method and path: the views parse with it, OpenAPI and the docs are made from it. Facts that
 conditions may ask for: ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV), ``live``
-(the live environment), ``alone`` (an authentication without a payment), ``registration`` and ``registration: card``
-(a stored means is paid with; it is a card), ``today:yyyy-MM`` (the month it is for the merchant).
+(the live environment), ``alone`` (an authentication without a payment), ``registration``, ``registration: card``
+and ``registration: VISA`` (a stored means is paid with; it is a card; its brand), ``today:yyyy-MM`` (the month it is
+for the merchant).
 Source: Part A, Endpoints; ruling D16 for what is left off where.
 """
 

@@ -7,7 +7,7 @@ import pytest
 from gateway.models import Registration, Suspension
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
-from tests.support.threeds import BILLING, BROWSER, FAIL, PASS, RESULT_URL, Shopper, buy
+from tests.support.threeds import BILLING, BROWSER, FAIL, FRICTIONLESS, PASS, RESULT_URL, Shopper, buy
 
 pytestmark = pytest.mark.django_db
 AGREES = {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "UNSCHEDULED",
@@ -60,3 +60,19 @@ def test_a_stored_card_is_authenticated_and_its_agreement_goes_onwards(api: Api)
     assert message["sent"]["standingInstruction"]["initialTransactionId"] == scheme
     assert message["sent"]["threeDSecure"]["authenticationStatus"] == "Y"
     assert message["sent"]["card"]["cvvPresent"] is True
+
+
+def test_a_stored_card_of_the_regional_scheme_says_what_it_is_used_for(api: Api) -> None:
+    """B12.2, B12.4: one click is authenticated like any other payment."""
+    card = {"card.number": FRICTIONLESS, "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    stored = api.post("/v1/registrations", card | {"paymentBrand": "CARTEBANCAIRE"}).id
+    order = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "shopperResultUrl": RESULT_URL}
+    order |= BROWSER | BILLING
+    use_case = "threeDSecure.schemeData[CB-USECASE]"
+    refused = api.post(f"/v1/registrations/{stored}/payments", order)
+    assert (refused.status, refused.errors.keys()) == (400, {use_case})
+    paid = api.post(f"/v1/registrations/{stored}/payments", order | {use_case: "01"})
+    assert (paid.status, paid.body["paymentBrand"]) == (200, "CARTEBANCAIRE")
+    assert paid.headers["Warning"].count("is recommended") == 2
+    other = api.post("/v1/registrations", card | {"paymentBrand": "VISA"}).id
+    assert "Warning" not in api.post(f"/v1/registrations/{other}/payments", order).headers
