@@ -34,6 +34,8 @@ RUN_S: Final = 60.0
 """Of one run, and of one batch in it; the next run goes on."""
 PAUSES: Final = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900))
 """After a try that came to nothing, until the next; the last one goes on."""
+HOLDS_UP: Final = 10
+"""Failures in a row, nearly two hours, after which a batch does not hold up those after it any more."""
 MOST_FAILURES: Final = 700
 """About a week without a step forward; then somebody has to look."""
 
@@ -49,6 +51,7 @@ UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tr
         AND NOT EXISTS (
             SELECT 1 FROM gateway_capturebatch o WHERE o.channel_id = b.channel_id AND o.account = b.account
                 AND o.number < b.number AND o.state IN ('PRESENTING', 'CLOSING', 'UPLOADING') AND o.due_at IS NOT NULL
+                AND o.failures < %(patience)s::int
         )
     ORDER BY b.due_at LIMIT 1 FOR UPDATE SKIP LOCKED
 ) RETURNING id
@@ -71,7 +74,8 @@ def send_due(connector: Connector, merchant: Merchant | None = None) -> int:
 def claim(merchant: Merchant | None = None) -> CaptureBatch | None:
     """The next batch that is due, for one sender until its lease runs out."""
     now = clock.real()
-    found = execute(_CLAIM, {"now": now, "lease": lease(now), "merchant": merchant.pk if merchant else None})
+    whose = merchant.pk if merchant is not None else None
+    found = execute(_CLAIM, {"now": now, "lease": lease(now), "merchant": whose, "patience": HOLDS_UP})
     return CaptureBatch.objects.get(pk=found[0][0]) if found else None
 
 

@@ -113,7 +113,6 @@ class Terminal:
     tls_certificate: str = ""
     key_digest: str = ""
     tls_key: Secret | None = field(default=None, compare=False)
-    batches: bool = field(default=False, compare=False)
     batch_at: time = field(default=time(22, 30), compare=False)
 
     @property
@@ -152,7 +151,7 @@ def terminal_of(account: Account) -> Terminal:
         tls_ca=given["tls_ca"],
         tls_certificate=given["tls_certificate"], tls_key=key,
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
-        batches=given["capture"] == BATCH, batch_at=_time(given["batch_at"]),
+        batch_at=_time(given["batch_at"]),
     )  # fmt: skip
 
 

@@ -537,6 +537,21 @@ def test_batches_of_one_account_are_numbered_and_go_one_after_the_other(shop: Sh
     assert (status(third)[0], status(fourth)[0]) == ("PENDING", "APPROVED")
 
 
+@pytest.mark.parametrize("failures, goes", [(sending.HOLDS_UP - 1, False), (sending.HOLDS_UP, True)])
+def test_a_batch_that_gets_nowhere_holds_up_those_after_it_for_a_while_only(
+    shop: Shop, host: IsoHost, failures: int, goes: bool
+) -> None:
+    """A host that has no answer to one message must not keep an account's captures for a week."""
+    captured(shop)
+    decide(shop)
+    CaptureBatch.objects.update(failures=failures, due_at=clock.real() + timedelta(hours=1))
+    later_one = captured(shop, "15.00")
+    decide(shop)
+    assert sending.send_due(ISO8583) == int(goes)
+    captures.tell_due()
+    assert status(later_one)[0] == ("APPROVED" if goes else "PENDING")
+
+
 def test_every_currency_has_a_batch_of_its_own(shop: Shop, host: IsoHost) -> None:
     """DE50; minor units by ISO 4217."""
     captured(shop, "60.00")
