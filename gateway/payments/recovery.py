@@ -305,7 +305,9 @@ def _is_last_word(payment: Payment, found: AcquirerReply) -> bool:
 def _will_take_back(payment: Payment) -> bool:
     """Write down, before a void goes out, that one may have: whoever asks may die before the answer. False when the
     payment has its answer by now: its worker was only slow, and a void would undo what its merchant was told."""
-    return payment.open.taken_back or bool(OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True))
+    if payment.open.taken_back or OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True):
+        return True
+    return not Payment.objects.filter(pk=payment.pk).exclude(status=Status.IN_DOUBT).exists()
 
 
 def ask_apart(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:

@@ -31,10 +31,10 @@ JANE: Mapping[str, str | None] = {
 }  # fmt: skip
 
 
-def account_at_bank(channel: Channel, **settings: str) -> AcquirerAccount:
+def account_at_bank(channel: Channel, merchant: str = "shop-bank", **settings: str) -> AcquirerAccount:
     """The channel's account for direct debits."""
     return AcquirerAccount.objects.create(
-        channel=channel, connector="sepa", acquirer_merchant_id="shop-bank", settings=SETTINGS | settings
+        channel=channel, connector="sepa", acquirer_merchant_id=merchant, settings=SETTINGS | settings
     )
 
 

@@ -218,8 +218,7 @@ def test_an_account_whose_secrets_do_not_open_keeps_nobody_else_waiting(shop: Sh
     sepa.debit(shop.api)
     first = run(shop)
     sepa.debit(shop.api)
-    other = sepa.account_at_bank(shop.channel)
-    AcquirerAccount.objects.filter(pk=other.pk).update(acquirer_merchant_id="zz-bank")
+    sepa.account_at_bank(shop.channel, "zz-bank")
     AcquirerAccount.objects.filter(pk=locked.pk).update(secrets_sealed=b"of another key", active=False)
     accounts.forget()
     paid = sepa.debit(shop.api).id
