@@ -9,7 +9,6 @@ from typing import Final
 
 from tests.faults.faults import (
     BACK_WITHIN_S,
-    BEHAVIOUR_AT_MOST_S,
     BEHAVIOUR_ODDS,
     Fault,
     Seen,
@@ -25,6 +24,8 @@ from tests.faults.processes import eventually
 
 SLOW_S: Final = 0.3
 AWAY_S: Final = 3.0
+LINES_AT_MOST_S: Final = 30.0
+"""For a misdeed on every line: a client of one that is waited for asks nothing meanwhile."""
 MISDEEDS_EACH: Final = 3
 """On every line, for one fault; one of them is enough for the fault to have fired."""
 
@@ -52,9 +53,7 @@ def _misbehave(stage: Stage, way: str) -> Seen:
     peers.steer({way: BEHAVIOUR_ODDS})
     # The bank hears of us once in a while only: whether it did is told, and not waited for.
     lively = [side.name for side in peers.sides if side is not peers.bank]
-    eventually(
-        lambda: all(since()[name] >= MISDEEDS_EACH for name in lively if name in before), BEHAVIOUR_AT_MOST_S, 0.3
-    )
+    eventually(lambda: all(since()[name] >= MISDEEDS_EACH for name in lively if name in before), LINES_AT_MOST_S, 0.3)
     back = _pay_again(stage)
     told = since()
     fired = bool(told) and all(told[name] for name in lively if name in told)
@@ -97,7 +96,7 @@ def _while_in_doubt(stage: Stage, strike: Callable[[Stage], Seen]) -> Seen:
     peers = _peers(stage)
     before = peers.seen(CUT_AFTER)
     peers.steer({CUT_AFTER: 2 * BEHAVIOUR_ODDS})
-    lost = eventually(lambda: sum(peers.seen(CUT_AFTER).values()) > sum(before.values()) + 2, BEHAVIOUR_AT_MOST_S, 0.1)
+    lost = eventually(lambda: sum(peers.seen(CUT_AFTER).values()) > sum(before.values()) + 2, LINES_AT_MOST_S, 0.1)
     seen = strike(stage)
     return Seen(seen.fired and lost, seen.back and _pay_again(stage), seen.note, seen.moment)
 
