@@ -364,9 +364,9 @@ def test_payments_that_are_overdue_are_shown_to_their_merchant_and_told_by_the_c
 
 def test_a_day_without_its_file_is_told_by_the_command(db: None) -> None:
     of = institute(expects_files_on=[1, 2, 3, 4, 5, 6, 7])
-    ClearingInstitute.objects.update(created_at=clock.real() - timedelta(days=3))
+    first = clock.real() - timedelta(days=3)
+    ClearingInstitute.objects.update(created_at=first)
     out = StringIO()
-    with pytest.raises(CommandError, match="3 missing"):
+    with pytest.raises(CommandError, match=r"[34] missing"):  # midnight may pass in between
         call_command("settlement_missing", stdout=out)
-    yesterday = clock.real().date() - timedelta(days=1)
-    assert f"{of.key}: no file came on {yesterday:%A, %Y-%m-%d}" in out.getvalue()
+    assert f"{of.key}: no file came on {first:%A, %Y-%m-%d}" in out.getvalue()

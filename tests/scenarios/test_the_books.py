@@ -97,9 +97,13 @@ def day_is_over(shop: Shop, client: Client) -> list[dict[str, str]]:
     midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
     pass_time(shop.api, minutes=30, seconds=int((midnight - now).total_seconds()))
     listed = page(client, OUTGOING)
-    fetched: Any = client.get(re.findall(rf"{OUTGOING}[0-9a-f-]{{36}}/download/", listed)[0])
-    text = b"".join(fetched.streaming_content).decode()
-    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=";"))
+    rows: list[dict[str, str]] = []
+    # All days: just after midnight, the day before may end when the clock is moved.
+    for address in dict.fromkeys(re.findall(rf"{OUTGOING}[0-9a-f-]{{36}}/download/", listed)):
+        fetched: Any = client.get(address)
+        text = b"".join(fetched.streaming_content).decode()
+        rows += csv.DictReader(io.StringIO(text, newline=""), delimiter=";")
+    return rows
 
 
 def paid_out(rows: list[tuple[str, str]]) -> Decimal:
@@ -233,7 +237,7 @@ def test_a_file_does_not_come(shop: Shop, of: ClearingInstitute, max_: Client) -
     came = shop.api.pay(amount="45.00", merchantTransactionId="order-came").id
     uploaded(max_, [line(shop, acquirers_id(max_, came), "45.00")], "today.csv")
     listed = page(max_, FILES)
-    assert "4 files are missing" in listed
+    assert re.search("[45] files are missing", listed)  # midnight may pass in between
     assert f"{yesterday:%Y-%m-%d}" in listed
     lacking = re.findall(rf"{FILES}missing/[0-9a-f-]{{36}}/", listed)[0]
     asked = {"from": f"{yesterday:%Y-%m-%d}", "to": f"{clock.real():%Y-%m-%d}"}

@@ -34,11 +34,13 @@ def settlement(shop: Shop, of: ClearingInstitute, **values: Any) -> Settlement:
 
 def file_of(of: ClearingInstitute, *, done: datetime | None = None, **values: Any) -> SettlementFile:
     """A file that was read to its end at ``done``, real time; now, if none."""
+    # A minute before may be another day; whoever names the moment knows.
+    received = done - timedelta(minutes=1) if done is not None else None
     done = done or clock.real()
     plain = {
         "institute": of, "name": "settled.csv", "sha256": f"{next(_NUMBERS):064x}", "size": 1, "format": "CSV",
         "time_zone": of.time_zone, "source": "command", "received_by": "tests", "state": "DONE",
-        "received_at": done - timedelta(minutes=1), "finished_at": done,
+        "received_at": received or done, "finished_at": done,
     }  # fmt: skip
     return SettlementFile.objects.create(**{**plain, **values})
 
@@ -49,7 +51,7 @@ def record(where: Settlement, file: SettlementFile, payment: Payment | None = No
     fee = values.get("record_type") == "FEE"
     state = Matching.MATCHED if payment else Matching.MULTIPLE_MATCHES if candidates else Matching.NOT_MATCHED
     assert file.finished_at is not None
-    at = file.finished_at - timedelta(seconds=30)
+    at = max(file.received_at, file.finished_at - timedelta(seconds=30))
     plain: dict[str, Any] = {
         "id": identifiers.row_id(), "file": file, "line": next(_NUMBERS), "settlement": where,
         "institute_id": where.institute_id, "merchant_id": where.merchant_id, "account": where.account,
@@ -76,10 +78,14 @@ def merchant_of(shop: Shop) -> Merchant:
 
 
 def overnight(shop: Shop) -> Merchant:
-    """Move the merchant's clock to ten minutes past its next midnight, at whatever hour this is."""
+    """Move the merchant's clock to ten minutes past the midnight after the last settlement file, at whatever hour this
+    is, and were it midnight between the two."""
     merchant = merchant_of(shop)
-    now = clock.now(merchant).astimezone(ZoneInfo(merchant.time_zone))
-    midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
+    now = clock.now(merchant)
+    done = SettlementFile.objects.exclude(finished_at=None).order_by("-finished_at").first()
+    last = done.finished_at + merchant.clock_offset if done is not None and done.finished_at is not None else now
+    zone = ZoneInfo(merchant.time_zone)
+    midnight = datetime.combine(last.astimezone(zone).date() + timedelta(days=1), time(), zone)
     merchant.clock_offset += midnight - now + timedelta(minutes=10)
     merchant.save(update_fields=["clock_offset"])
     return merchant
