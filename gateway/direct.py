@@ -142,10 +142,11 @@ _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
 }
 
 
-@lru_cache(maxsize=256)
 def _inherited(kind: type) -> Callable[[Any], bytes] | None:
-    """How a kind of text (a state, an event) is written; None for what is no text."""
-    return _string if issubclass(kind, str) else None
+    """How a kind of text (a state, an event) is written, learnt for the next time; None for what is no text."""
+    if not issubclass(kind, str):
+        return None
+    return _AS_TEXT.setdefault(kind, _string)
 
 
 def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -156,7 +157,7 @@ def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[An
         form = _TEXT
         if value is None:
             octets.append(None)
-        elif (write := _AS_TEXT.get(type(value)) or _inherited(type(value))) is not None:  # type: ignore[arg-type]
+        elif (write := _AS_TEXT.get(type(value)) or _inherited(type(value))) is not None:
             octets.append(write(value))
         elif isinstance(value, bytes | memoryview | bytearray):
             octets.append(bytes(value))
