@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection, transaction
 
-from tests.support.client import Answer, Api
+from tests.support.client import Answer, Api, payment
 from tests.support.database import Statements, statements
 from tests.support.fixtures import Shop
 
@@ -103,3 +103,35 @@ def test_a_payment_is_committed_before_anybody_is_asked(warm: Shop) -> None:
     assert 'UPDATE "gateway_payment"' in seen[2]
     for sql in seen:
         assert not sql.upper().startswith(("BEGIN", "SAVEPOINT"))
+
+
+def test_the_statements_of_a_payment_are_planned_once_and_not_at_every_payment(warm: Shop) -> None:
+    """Decision 0044: PostgreSQL plans a prepared statement five times, and on and on where it hopes for better."""
+    for number in range(12):
+        keyed = warm.api.post("/v1/payments", payment(), Idempotency_Key=f"planned-{number}")
+        assert keyed.status == 200
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT statement, custom_plans FROM pg_prepared_statements WHERE generic_plans + custom_plans > 10"
+        )
+        often = dict(cursor.fetchall())
+    assert len(often) == 3
+    assert {text: plans for text, plans in often.items() if plans > 5} == {}
+
+
+def test_a_payment_looks_up_no_row_that_all_payments_share(db: None) -> None:
+    """Decision 0044: a foreign key is looked up at the commit, and locks the row it points at."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
+            " AND conrelid IN ('gateway_payment'::regclass, 'gateway_paymentevent'::regclass,"
+            " 'gateway_notification'::regclass, 'gateway_acquirerexchange'::regclass)"
+        )
+        assert cursor.fetchall() == []
+
+
+@pytest.mark.parametrize("table", ["gateway_merchant", "gateway_channel"])
+def test_what_payments_point_at_is_never_deleted(shop: Shop, table: str) -> None:
+    """Decision 0044: that is why nobody has to look."""
+    with pytest.raises(DatabaseError, match="never deleted"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table}")
