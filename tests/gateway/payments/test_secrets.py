@@ -123,4 +123,4 @@ def test_the_scan_would_find_a_number_if_one_stood_there(shop: Shop) -> None:
         )
     assert places_of(NUMBERS["right"]) == {"gateway_payment.means_sealed"}
     shop.api.pay(descriptor=f"code {CVV}, please")
-    assert {"gateway_payment.request", "gateway_acquirerexchange.sent"} <= places_of_word(CVV)
+    assert "gateway_payment.request" in places_of_word(CVV)
