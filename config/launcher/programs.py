@@ -99,7 +99,8 @@ class Web:
         """gunicorn's command line. Without --reuse-port keep-alive clients can all land on one worker."""
         options = [
             *("--bind", self.address, "--reuse-port", "--no-control-socket"),
-            *("--worker-class", "gthread", "--workers", str(self.workers), "--threads", str(self.threads)),
+            *("--worker-class", "config.web_worker.Worker"),
+            *("--workers", str(self.workers), "--threads", str(self.threads)),
             *("--timeout", str(self.timeout_s), "--graceful-timeout", str(GRACE_S)),
             *("--keep-alive", str(WEB_KEEP_ALIVE_S), "--log-level", "warning"),
         ]

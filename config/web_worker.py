@@ -1,0 +1,52 @@
+"""gunicorn's worker, which answers what is no HTTP request in the envelope of every answer, and repeats nothing of it.
+
+Bytes that are no request may be the rest of a body whose length was announced too short, card number and all: gunicorn
+itself would send them back in HTML and write them into its log. Source: Part A, Errors; ruling D13; goals, R8.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gunicorn import util
+from gunicorn.http import errors
+from gunicorn.workers.gthread import ThreadWorker
+
+_SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
+    (errors.LimitRequestLine, 414, "URI Too Long", "the address is too long: send a POST's parameters in its body"),
+    (errors.LimitRequestHeaders, 431, "Request Header Fields Too Large", "the headers are too many or too long"),
+    (errors.UnsupportedTransferCoding, 501, "Not Implemented", "this transfer coding is not known"),
+    (errors.ParseException, 400, "Bad Request", "this is no HTTP request: did the length before fit the body?"),
+)  # fmt: skip
+"""What the reader of requests raises → status, its words, and ours. The first that fits counts."""
+
+
+class Worker(ThreadWorker):  # type: ignore[misc]
+    """The threaded worker of `make run`."""
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+        """Answer what could not be read. What the application did wrong is left to gunicorn."""
+        found = next((row for row in _SAID if isinstance(exc, row[0])), None)
+        if found is None or isinstance(exc, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName):
+            super().handle_error(req, client, addr, exc)
+            return
+        _, status, reason, words = found
+        self.log.warning("No HTTP request from %s: %s", addr[0] if addr else "here", type(exc).__name__)
+        try:
+            util.write_nonblock(client, _answer(status, reason, words))
+        except Exception:
+            self.log.debug("Whoever sent it is gone.")
+
+
+def _answer(status: int, reason: str, words: str) -> bytes:
+    # The worker's module is loaded before Django is.
+    from gateway import identifiers
+    from gateway.api.envelope import envelope, to_json
+    from gateway.catalogue.errors import INVALID
+
+    body = to_json(envelope(INVALID, identifiers.ndc(identifiers.row_id()), more=words))
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n"
+        f"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body

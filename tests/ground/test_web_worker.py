@@ -1,0 +1,107 @@
+"""The web server's own answers: what is no HTTP request is told so in the envelope, and stands in no log.
+
+Source: Part A, Errors; ruling D13; goals, R8.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from config.launcher.programs import Web
+from tests.ground.conftest import ROOT
+
+PATIENCE_S = 120.0
+HEAD = b"POST /v1/nothing HTTP/1.1\r\nHost: pay.example\r\n"
+CARD = b"&card.number=4200000000000000&card.cvv=731&card.holder=Jane"
+SECRETS = (b"4200000000000000", b"cvv=731", b"Jane")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    port: int
+    log: Path
+
+    def send(self, sent: bytes) -> bytes:
+        """Everything that comes back until the server closes the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as line:
+            line.sendall(sent)
+            parts = []
+            # What it did not read before it closed makes the end of the line a reset.
+            with contextlib.suppress(ConnectionResetError):
+                while part := line.recv(65536):
+                    parts.append(part)
+        return b"".join(parts)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The web server as the launcher starts it; what it is asked here needs no database."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = tmp_path_factory.mktemp("web") / "web.log"
+    command = Web(host="127.0.0.1", port=port, workers=1, threads=2, timeout_s=60).command()
+    nowhere = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "DJANGO_SECRET_KEY": "only for this test"}
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=ROOT, env=os.environ | nowhere, stdout=file, stderr=file
+        )
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+        yield Server(port, log)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "sent, status",
+    [
+        (CARD + b"\r\n\r\n", 400),
+        (b"GET /" + b"7" * 5_000 + b" HTTP/1.1\r\n\r\n", 414),
+        (HEAD + b"X: " + b"7" * 9_000 + b"\r\n\r\n", 431),
+        (HEAD + b"Transfer-Encoding: " + CARD + b"\r\n\r\n", 501),
+        (HEAD + b"Content-Length: -5\r\n\r\n", 400),
+        (HEAD + CARD + b"\r\n\r\n", 400),
+        (b"GET / HTTP/7.7\r\n\r\n", 400),
+    ],
+)
+def test_what_is_no_request_is_answered_in_the_envelope(server: Server, sent: bytes, status: int) -> None:
+    """A30.7: result, buildNumber, timestamp, ndc in every body."""
+    head, _, body = server.send(sent).partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"Content-Type: application/json; charset=utf-8" in head
+    told = json.loads(body)
+    assert told["result"]["code"] == "200.300.404"
+    assert {"buildNumber", "timestamp", "ndc"} <= told.keys()
+
+
+def test_the_rest_of_a_body_is_neither_sent_back_nor_logged(server: Server) -> None:
+    """A15.5: a Content-Length too short leaves a piece of the form where the next request should begin."""
+    answered = server.send(HEAD + b"Content-Length: 10\r\n\r\n" + b"entityId=1" + CARD + b"\r\n\r\n")
+    first, second = answered.count(b"HTTP/1.1 404"), answered.count(b"HTTP/1.1 400")
+    assert (first, second) == (1, 1)
+    log = server.log.read_bytes()
+    assert b"No HTTP request from 127.0.0.1: InvalidRequestLine" in log
+    for secret in SECRETS:
+        assert secret not in answered
+        assert secret not in log
