@@ -97,6 +97,11 @@ class Catalogue:
     def is_known_elsewhere(self, name: str) -> bool:
         return find(name, self._known, self._known_maps) is not None
 
+    def key_of_a_map(self, name: str) -> str:
+        """A key that the map ``name`` may be sent with; '' for what is no map."""
+        row = self._maps.get(name)
+        return row.param.key.example if row is not None and row.param.key is not None else ""
+
     def is_inside_a_structure(self, name: str) -> bool:
         return ("." in name or "[" in name) and re.split(r"[.\[]", name, maxsplit=1)[0] in self._roots
 
@@ -215,6 +220,9 @@ class _Run:
             return
         if self._catalogue.is_known_elsewhere(name):
             self.fault(name, "is not an allowed parameter here: another endpoint takes it", hidden(name, value, None))
+            return
+        if example := self._catalogue.key_of_a_map(name):
+            self.fault(name, f"takes a key, e.g. {name}[{example}]", hidden(name, value, None))
             return
         meant = self._catalogue.meant_by(name) if self._unknown <= NEAR_MISS_LIMIT else None
         if meant or self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name):

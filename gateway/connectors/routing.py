@@ -56,7 +56,11 @@ def acquirers() -> dict[str, Connector]:
 
 
 class NoRoute(Exception):
-    """No connector is configured for this mode, brand and currency."""
+    """No connector is configured for this mode, brand and currency. ``lacking``: parameters with which one would do."""
+
+    def __init__(self, why: str, lacking: tuple[str, ...] = ()) -> None:
+        super().__init__(why)
+        self.lacking = lacking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,7 @@ def way_of(choice: Choice) -> Route:
     if not choice.ways:
         by = f"rule {choice.rule}: " if choice.rule else ""
         told = "; ".join(f"{name}: {why}" for name, why in choice.over)
-        raise NoRoute(f"{by}{told or 'there is no acquirer account'}")
+        raise NoRoute(f"{by}{told or 'there is no acquirer account'}", choice.lacking)
     first = choice.ways[0]
     return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.told())
 

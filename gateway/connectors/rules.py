@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -97,13 +97,15 @@ class Table:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """``ways``: who may take the payment, the chosen one first. ``over``: (account, why not). ``draw``: where in the
-    sum of the weights the payment's id fell, from 0 to 1; None where nothing was drawn."""
+    sum of the weights the payment's id fell, from 0 to 1; None where nothing was drawn. ``lacking``: without ``ways``,
+    the parameters with which the first account that wants nothing else would take it."""
 
     ways: tuple[Candidate, ...]
     rule: str = ""
     draw: float | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
     over: tuple[tuple[str, str], ...] = ()
+    lacking: tuple[str, ...] = ()
 
     def told(self) -> dict[str, Any]:
         """What is kept of it with the payment; of ``ways`` all but the first, which its columns name."""
@@ -201,6 +203,15 @@ def why_not(account: Candidate, facts: Facts, connectors: Mapping[str, Connector
     return _unset(account, connector)
 
 
+def _lacking(accounts: Iterable[Candidate], facts: Facts, connectors: Mapping[str, Connector]) -> tuple[str, ...]:
+    """The parameters that the first account wants which would take the payment with them."""
+    whatever = replace(facts, sent=None)
+    for account in accounts:
+        if facts.sent is not None and not why_not(account, whatever, connectors):
+            return tuple(sorted(connectors[account.connector].required - facts.sent))
+    return ()
+
+
 def _unset(account: Candidate, connector: Connector) -> str:
     if account.settings is None:
         return ""
@@ -225,13 +236,16 @@ def choose(table: Table, facts: Facts, connectors: Mapping[str, Connector]) -> C
     rule = next((one for one in table.rules if fits(one, facts)), None)
     if rule is None:
         usable, over = _sorted_out(table.accounts, facts, connectors)
-        return Choice(ways=tuple(usable), over=tuple(over))
+        lacking = () if usable else _lacking(table.accounts, facts, connectors)
+        return Choice(ways=tuple(usable), over=tuple(over), lacking=lacking)
     named = [(table.account(target.account), target.weight) for target in rule.targets]
     weights = {account.id: weight for account, weight in named if account is not None}
-    usable, over = _sorted_out((account for account, _ in named if account is not None), facts, connectors)
+    meant = [account for account, _ in named if account is not None]
+    usable, over = _sorted_out(meant, facts, connectors)
+    lacking = () if usable else _lacking(meant, facts, connectors)
     ways, draw = drawn(facts.payment, [(account, weights[account.id]) for account in usable])
     told = {account.words: weights[account.id] for account in usable} if len(usable) > 1 else {}
-    return Choice(ways=tuple(ways), rule=rule.name, draw=draw, weights=told, over=tuple(over))
+    return Choice(ways=tuple(ways), rule=rule.name, draw=draw, weights=told, over=tuple(over), lacking=lacking)
 
 
 def could_take(table: Table, facts: Facts, connectors: Mapping[str, Connector]) -> bool:

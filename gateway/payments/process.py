@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import transaction
 
 from gateway import brands, clock, metrics, results
+from gateway.catalogue.errors import INVALID, ParameterError
 from gateway.connectors.accounts import account_at
 from gateway.connectors.guarded import OUT_OF_REACH
 from gateway.connectors.means import Card, Means
@@ -81,6 +82,10 @@ def way_of(request: PaymentRequest) -> Route:
         return route(request.test_mode, request.channel.id, _facts(request, currency))
     except NoRoute as nobody:
         log.info("no_route", channel=request.channel.id.hex, brand=request.brand, why=str(nobody))
+        if nobody.lacking:
+            wanted = "is required: the acquirer that takes this payment wants it"
+            errors = [ParameterError(name=name, message=wanted) for name in nobody.lacking]
+            raise refusal.Refused(INVALID, errors) from None
         raise refusal.Refused(refusal.MODE_NOT_SET_UP) from None
 
 

@@ -43,6 +43,11 @@ def errors(*more: tuple[str, str], policy: str = Policy.NORMAL, **changes: str) 
     return {error.name: error for error in caught.value.errors}
 
 
+def test_a_map_without_a_key_is_told_to_take_one() -> None:
+    """D16: what it says would be lost otherwise."""
+    assert "takes a key, e.g. customParameters[" in errors(("customParameters", "7"))["customParameters"].message
+
+
 # --- one name, one value -------------------------------------------------------------------------------------------
 
 

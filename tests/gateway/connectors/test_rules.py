@@ -140,6 +140,16 @@ def test_an_account_that_cannot_is_passed_over_with_the_reason(values: Any, fact
     assert names(found)[-1:] == ["B"]
 
 
+def test_what_the_only_account_that_could_wants_is_told() -> None:
+    """A13.11, A20.5: nobody guesses which parameter it was. An account that wants something else, too, says nothing."""
+    wanting = account("X", connector="address")
+    other = account("Y", connector="address", brands=frozenset({"MASTER"}))
+    for each in (table(accounts=(other, wanting)), table(rule("Y", "X"), accounts=(other, wanting))):
+        assert choose(each, FACTS, CONNECTORS).lacking == ("billing.city",)
+    assert choose(table(accounts=(wanting, B)), FACTS, CONNECTORS).lacking == ()
+    assert choose(table(accounts=(other,)), FACTS, CONNECTORS).lacking == ()
+
+
 def test_an_account_that_can_is_not_passed_over() -> None:
     """Issue 9: capability sets, required parameters."""
     assert not why_not(account("X", connector="address"), replace(FACTS, sent=frozenset({"billing.city"})), CONNECTORS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.connectors.routing import CONNECTORS
 from gateway.desk.story import story_of
 from gateway.models import AcquirerExchange, Payment
 from gateway.payments.exchanges import message
@@ -19,6 +20,19 @@ def test_external_without_an_acquirer_account_is_refused_and_makes_no_payment(sh
     answer = shop.api.pay(testMode="EXTERNAL")
     assert (answer.status, answer.code) == (400, "600.200.700")
     assert not Payment.objects.exists()
+
+
+def test_a_parameter_that_the_acquirer_wants_is_asked_for_by_name(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A13.11, A20.5."""
+    monkeypatch.setattr(CONNECTORS["stub"], "required", frozenset({"merchantTransactionId"}))
+    account_at_stub(shop.channel)
+    answer = shop.api.pay(testMode="EXTERNAL")
+    assert (answer.status, answer.code) == (400, "200.300.404")
+    assert [error["name"] for error in answer.body["result"]["parameterErrors"]] == ["merchantTransactionId"]
+    assert not Payment.objects.exists()
+    assert shop.api.pay(testMode="EXTERNAL", merchantTransactionId="order-7").code == "000.100.112"
 
 
 def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Shop, acquirer: StubProcess) -> None:
