@@ -99,7 +99,10 @@ class Iso8583:
         return word_of(written.asked, _asked_or_silence(request, written), written.sent)
 
     def asks_nobody(self, request: AcquirerRequest) -> bool:
-        """Whether ``submit`` answers out of our own books: a capture of an account that presents them by batch."""
+        """Whether ``submit`` answers out of our own books: a capture of an account that presents them by batch, and a
+        reversal of one that the host has not answered."""
+        if request.operation == "RV":
+            return later.named(request) is not None
         return request.operation == "CP" and request.account.settings.get("capture") == BATCH
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -120,7 +123,7 @@ _lock = threading.Lock()
 def _kept_only(request: AcquirerRequest) -> bool:
     """A capture that can only be in the books: its account presents by batch, and no advice of it went out before the
     account was changed to that, for then the silence has told its numbers."""
-    return ISO8583.asks_nobody(request) and Original.parse(request.learnt) is None
+    return request.operation == "CP" and ISO8583.asks_nobody(request) and Original.parse(request.learnt) is None
 
 
 def _unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerReply:

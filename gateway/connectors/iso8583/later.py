@@ -39,13 +39,19 @@ def keep(request: AcquirerRequest, terminal: Terminal) -> AcquirerReply:
     return answer_of(row, request.brand, masked(message, asked))
 
 
-def behind(request: AcquirerRequest) -> BatchedCapture | None:
-    """The capture that a reversal speaks of, where that is still one of the books': its reference is the payment's
-    id until the host has it."""
+def named(request: AcquirerRequest) -> UUID | None:
+    """The capture of our books that a reversal names: its reference is the payment's id until the host has answered,
+    and the numbers of its message from then on."""
     try:
-        return books.find(UUID(hex=request.reference))
+        return UUID(hex=request.reference)
     except ValueError:
         return None
+
+
+def behind(request: AcquirerRequest) -> BatchedCapture | None:
+    """The capture that a reversal speaks of, where that is one of the books'."""
+    ident = named(request)
+    return books.find(ident) if ident is not None else None
 
 
 def reverse(request: AcquirerRequest, row: BatchedCapture) -> AcquirerReply:
