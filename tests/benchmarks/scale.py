@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import psycopg
 
+from gateway.identifiers import short_id
 from tests.benchmarks import load, meter, traffic
 from tests.benchmarks.ground import PRODUCT, Ground, Site
 from tests.benchmarks.options import Options
@@ -22,7 +23,9 @@ from tests.benchmarks.targets import Figure, Gap
 SHARE: Final = 0.3
 READ: Final = 5_000
 ASKED: Final = 500
-"""Orders that queries look for."""
+"""Payments that queries look for."""
+WARM: Final = 20
+ASKED_OF_A_SHAPE: Final = 300
 MADE: Final = ("post", "get", "query")
 SMALL_ROWS: Final = 1_000
 """A table of fewer rows may be read whole: that is the quickest way."""
@@ -38,6 +41,7 @@ class Scale:
     post: traffic.Make
     get: traffic.Make
     query: traffic.Make
+    shapes: Mapping[str, traffic.Make]
     rounds: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -73,7 +77,9 @@ def measure(ground: Ground, options: Options, counts: Sequence[int]) -> tuple[li
         told = {name: round(statistics.median(values), 3) for name, values in one.rounds.items() if "warm" not in name}
         say(f"  {one.count}: {told}")
     found = list(_ratios(scales, rates))
-    raw = {"scale": {str(one.count): one.rounds for one in scales}}
+    shapes = {one.count: _shapes(ground, one) for one in scales}
+    found += _slowest(shapes[counts[-1]], counts[-1])
+    raw = {"scale": {str(one.count): one.rounds for one in scales}, "query shapes in ms": shapes}
     scans, plans = _scans(ground, counts[-1], shops[counts[-1]])
     found.append(Figure(target="P6.scans", measured=len(scans), remark="; ".join(scans)[:200] or f"{plans} plans"))
     return found, raw
@@ -99,14 +105,18 @@ def _open(ground: Ground, count: int, shop: traffic.Shop) -> Scale:
         ).fetchall()
         site = ground.open_site(name_of(count), PRODUCT, name_of(count))
         ids = [row[0].hex for row in rows]
-        orders = connection.execute(
-            "SELECT merchant_transaction_id FROM gateway_payment WHERE channel_id = %s"
+        known = connection.execute(
+            "SELECT id, merchant_transaction_id, number FROM gateway_payment WHERE channel_id = %s"
             " AND merchant_transaction_id <> '' AND random() < %s LIMIT %s",
             (shop.entity, min(1.0, 2 * ASKED / (count * SHARE)), ASKED),
         ).fetchall()
+    shapes = traffic.query_shapes(
+        shop, [traffic.Known(id=one.hex, order=order, short_id=short_id(number)) for one, order, number in known],
+        datetime.now(UTC),
+    )  # fmt: skip
     return Scale(
         count=count, site=site, post=traffic.payments(shop), get=traffic.reads(shop, ids),
-        query=traffic.queries(shop, [row[0] for row in orders], datetime.now(UTC)),
+        query=traffic.queries(shapes), shapes=shapes,
     )  # fmt: skip
 
 
@@ -137,6 +147,34 @@ def _ratios(scales: Sequence[Scale], rates: dict[str, float]) -> Iterator[Figure
             yield figure(f"P6.{name}.{what}", ratios, remark)
     remark = f"{many.count} payments, at {rates['query']:.0f}/s"
     yield figure("P6.query.ms", many.rounds["query.p99"], remark)
+
+
+# --- shapes of queries ------------------------------------------------------------------------------------------
+
+
+def _shapes(ground: Ground, one: Scale) -> dict[str, dict[str, float]]:
+    """Shape → median, 99th percentile and CPU in ms, one query after the other on one connection."""
+    found = {}
+    for name, make in one.shapes.items():
+        load.closed(one.site.port, make, seconds=5, first=0, connections=1, most=WARM).result()
+        before = meter.cpu_seconds(one.site.pid, ground.postgres_pid)
+        result = load.closed(one.site.port, make, seconds=20, first=WARM, connections=1, most=ASKED_OF_A_SHAPE).result()
+        used = meter.cpu_seconds(one.site.pid, ground.postgres_pid) - before
+        if not result.answered:
+            say(f"  {one.count}: {name}: finds nothing, {result.errors}")  # answered 400, of which no time is kept
+            continue
+        found[name] = {
+            "p50": round(result.percentile_ms(0.5), 2), "p99": round(result.percentile_ms(0.99), 2),
+            "cpu": round(used * 1000 / result.answered, 2),
+        }  # fmt: skip
+        say(f"  {one.count}: {name}: {found[name]}")
+    return found
+
+
+def _slowest(shapes: Mapping[str, Mapping[str, float]], count: int) -> Iterator[Figure]:
+    for key, target in (("p99", "P6.shape.ms"), ("cpu", "P6.shape.cpu")):
+        name = max(shapes, key=lambda each: shapes[each][key])
+        yield Figure(target=target, measured=shapes[name][key], remark=f"{name}, {count} payments")
 
 
 # --- plans ----------------------------------------------------------------------------------------------------
@@ -184,10 +222,9 @@ def _walk_endpoints(site: Site, shop: traffic.Shop) -> None:
     one(traffic.follow_ups(shop, held, kind="RV", amount="20.00"), 0)
     one(traffic.follow_ups(shop, paid, kind="RF", amount="5.00"), 0)
     one(traffic.reads(shop, [paid]), 0)
-    order = traffic.order_of(start)
-    for number in range(5):
-        load.closed(site.port, traffic.queries(shop, [order], datetime.now(UTC)), seconds=10, first=number,
-                    connections=1, most=1)  # fmt: skip
+    known = traffic.Known(id=paid, order=traffic.order_of(start), short_id="0000.0000.0000")
+    for shape in traffic.query_shapes(shop, [known], datetime.now(UTC)).values():
+        load.closed(site.port, shape, seconds=10, first=0, connections=1, most=1).result()
 
 
 def _scanned(connection: psycopg.Connection[Any], text: str) -> list[str]:

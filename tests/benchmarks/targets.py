@@ -85,6 +85,8 @@ TARGETS: Final = _rows(
     ("P6.query.cpu", "CPU of a query, most rows ÷ fewest",                       "×",    1.15,  1.05),
     ("P6.query.p99", "p99 of a query, most rows ÷ fewest",                       "×",    1.15,  1.05),
     ("P6.query.ms", "p99 of a query at the most rows",                           "ms",  15.0,   8.0),
+    ("P6.shape.ms", "p99 of the slowest shape of query, one after the other",    "ms",  15.0,   8.0),
+    ("P6.shape.cpu", "CPU of the shape that costs most, app + PostgreSQL",       "ms"),
     ("P6.scans",   "sequential scans in the plans of the hot statements",        "",     0.0,   0.0),
     ("P7.plain",   "CPU of a card payment with key, one after the other",        "ms"),
     ("P7.threeds", "of a 3-D Secure payment without a challenge",                "ms"),

@@ -5,7 +5,7 @@ A request is a fixed text around its number, so that making one costs nothing be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -81,9 +81,20 @@ def order_of(number: int) -> str:
     return f"order-{number:0{DIGITS}d}"
 
 
-def queries(shop: Shop, orders: Sequence[str], newest: datetime) -> Make:
-    """GET /v1/query and /v3/query, turn by turn: an order, an order with what is linked, half a month, half a year's
-    refunds, the first page of half a month. Of 10,000 payments in a year, too, the lists are full ones."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What whoever asks knows of a payment: its id (32 hex digits), its order's, its short id."""
+
+    id: str
+    order: str
+    short_id: str
+
+
+def query_shapes(shop: Shop, known: Sequence[Known], newest: datetime) -> Mapping[str, Make]:
+    """Name → GET /v1/query and /v3/query of that shape: every parameter, alone and as merchants put them together.
+
+    Of 10,000 payments in a year, too, the lists are full ones: half a month of the large merchant.
+    """
     tail = f" HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {shop.token}\r\n\r\n"
 
     def get(path: str, **fields: str) -> bytes:
@@ -94,15 +105,43 @@ def queries(shop: Shop, orders: Sequence[str], newest: datetime) -> Make:
         end = newest - timedelta(days=1 + number % 150)
         return {"date__from": f"{end - timedelta(days=days):%Y-%m-%d %H:%M:%S}", "date__to": f"{end:%Y-%m-%d %H:%M:%S}"}
 
-    made = []
-    for number, order in enumerate(orders):
-        made += [
-            get("/v1/query", merchantTransactionId=order),
-            get("/v1/query", merchantTransactionId=order, includeLinkedTransactions="true"),
-            get("/v1/query", **period(number, 15)),
-            get("/v1/query", paymentTypes="RF", **period(number, 180)),
-            get("/v3/query", pageNo="1", **period(number, 15)),
-        ]
+    def month(**fields: str) -> Callable[[int, Known], bytes]:
+        return lambda number, one: get("/v1/query", **fields, **period(number, 15))
+
+    shapes: dict[str, Callable[[int, Known], bytes]] = {
+        "id": lambda number, one: get(f"/v1/query/{one.id}"),
+        "id, linked": lambda number, one: get(f"/v1/query/{one.id}", includeLinkedTransactions="true"),
+        "id, v3": lambda number, one: get(f"/v3/query/{one.id}"),
+        "order": lambda number, one: get("/v1/query", merchantTransactionId=one.order),
+        "order, linked": lambda number, one: get(
+            "/v1/query", merchantTransactionId=one.order, includeLinkedTransactions="true"
+        ),
+        "short id": lambda number, one: get("/v1/query", shortId=one.short_id),
+        "dates": month(),
+        "dates, linked": month(includeLinkedTransactions="true"),
+        "dates, 500": month(limit="500"),
+        "dates, debits": month(paymentTypes="DB"),
+        "dates, cards": month(paymentMethods="CC"),
+        "dates, debits and refunds by card": month(paymentTypes="DB,RF", paymentMethods="CC"),
+        "dates, bank accounts": month(paymentMethods="DD"),
+        "refunds of half a year": lambda number, one: get("/v1/query", paymentTypes="RF", **period(number, 180)),
+        "dates, first page": lambda number, one: get("/v3/query", pageNo="1", **period(number, 15)),
+        "dates, third page": lambda number, one: get("/v3/query", pageNo="3", **period(number, 15)),
+        "newest": lambda number, one: get("/v1/query"),
+    }
+    return {name: _in_turn([shape(number, one) for number, one in enumerate(known)]) for name, shape in shapes.items()}
+
+
+USUAL: Final = ("order", "order, linked", "dates", "refunds of half a year", "dates, first page")
+"""The shapes that a load of queries is made of, turn by turn."""
+
+
+def queries(shapes: Mapping[str, Make]) -> Make:
+    """A load of the usual ones."""
+    return lambda number: shapes[USUAL[number % len(USUAL)]](number // len(USUAL))
+
+
+def _in_turn(made: Sequence[bytes]) -> Make:
     return lambda number: made[number % len(made)]
 
 
