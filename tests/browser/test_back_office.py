@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from gateway import clock, totp
-from gateway.models import Role
+from gateway.models import RiskSet, Role
 from gateway.secret import Secret
 from tests.browser.conftest import picture
 from tests.support.client import Api
@@ -107,3 +107,32 @@ def serious(page: Page) -> list[str]:
         f"{page.url} {fault['id']}: {fault['nodes'][0]['target']}"
         for fault in answer["violations"] if fault["impact"] in ("serious", "critical")
     ]  # fmt: skip
+
+
+def test_a_rule_set_is_put_together_and_goes_as_one_field(
+    site: str, open_page: Opened, committed: Shop, settings: object
+) -> None:
+    """Found in review: a large set had more inputs than a form may have fields, and was lost."""
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 60  # type: ignore[attr-defined]
+    rules = [{"name": f"rule {n}", "when": {"kind": "disposable-email"}, "then": {"score": 1}} for n in range(30)]
+    document = {"key": "EVERYDAY", "declineFrom": 50, "rules": rules}
+    row = RiskSet.objects.create(merchant=committed.merchant, key="EVERYDAY", document=document)
+    boss = person("dora", Role.MANAGER, committed.merchant)
+    boss.set_password(PASSWORD)
+    boss.save()
+    page = open_page()
+    sign_in(page, site)
+    page.goto(f"{site}/admin/gateway/riskset/{row.pk}/change/")
+    page.get_by_role("button", name="Add a rule").click()
+    added = page.locator("[data-rule]").last
+    added.get_by_label("Name", exact=True).fill("large")
+    added.get_by_label("Condition").select_option("amount")
+    added.get_by_label("Currency").fill("EUR")
+    added.get_by_label("Over", exact=True).fill("500.00")
+    picture(page, "rule-set")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url(f"{site}/admin/gateway/riskset/")
+    row.refresh_from_db()
+    assert [rule["name"] for rule in row.document["rules"]] == [*(rule["name"] for rule in rules), "large"]
+    when = {"kind": "amount", "currency": "EUR", "over": "500.00"}
+    assert row.document["rules"][-1] == {"name": "large", "when": when, "then": {"score": 10}}
