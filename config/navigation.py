@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.apps import apps
 from django.conf import settings
+from django.contrib.admin import site
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
@@ -26,6 +28,14 @@ class Item:
     page: str
     right: str
     count: str = ""
+
+    def is_for(self, request: HttpRequest) -> bool:
+        """Whether the user has the right to it, and its page lets them in: some want every merchant there is."""
+        if not rights.allowed(request.user, self.right):
+            return False
+        app, dot, model = self.page.partition(".")
+        page = site.get_model_admin(apps.get_model(app, model)) if dot and self.address is not None else None
+        return page is None or bool(page.has_view_permission(request))
 
     @property
     def address(self) -> str | None:
@@ -128,7 +138,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         mine = [
             {"title": item.title, "icon": item.icon, "link": address, **_badge(item, request)}
             for item in items
-            if rights.allowed(request.user, item.right) and (address := item.address) is not None
+            if (address := item.address) is not None and item.is_for(request)
         ]
         if mine:
             groups.append({"title": title, "items": mine})

@@ -5,6 +5,8 @@ Source: design goals, back office; Part A, Authentication, 2.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
@@ -19,10 +21,12 @@ from gateway.models import (
     Merchant,
     Payment,
     RequestLog,
+    Role,
     ThreeDSecureConfiguration,
 )
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.threeds import buy
 
 pytestmark = pytest.mark.django_db
@@ -212,3 +216,15 @@ def test_a_page_carries_a_policy_that_lets_nothing_foreign_in(boss: Client) -> N
 def directives(answer: HttpResponse) -> dict[str, list[str]]:
     """The Content-Security-Policy of an answer: directive → sources."""
     return {name: sources for name, *sources in map(str.split, answer["Content-Security-Policy"].split(";"))}
+
+
+def test_the_navigation_leads_nobody_to_a_closed_door(shop: Shop, stranger: Shop) -> None:
+    """J7, step 2: without the right the line is not there. Found in use: settlement files of every merchant's."""
+    manager = signed_in(person("max", Role.MANAGER, shop.merchant))
+    links = set(re.findall(r'href="(/admin/(?:gateway|reporting|chargebacks|checkout|scheduling)/[a-z]+/)"',
+                           manager.get("/admin/").content.decode()))  # fmt: skip
+    assert "/admin/gateway/payment/" in links
+    assert "/admin/reporting/settlementfile/" not in links
+    assert {link: manager.get(link).status_code for link in links} == dict.fromkeys(links, 200)
+    staff = signed_in(person("petra", Role.PSP, shop.merchant.division.psp))
+    assert "/admin/reporting/settlementfile/" in staff.get("/admin/").content.decode()
