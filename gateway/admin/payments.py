@@ -222,10 +222,13 @@ def _waiting(request: HttpRequest) -> int:
     return rows.filter(scope.where("merchant", "payment__channel"))[:100].count()
 
 
-def _outcomes(request: HttpRequest) -> list[Approval]:
+def _outcomes(request: HttpRequest) -> list[dict[str, Any]]:
     """What became of this user's own latest requests."""
     mine = Approval.objects.filter(asked_by=request.user.pk).exclude(state=Approval.State.WITHDRAWN)
-    return list(mine.order_by("-asked_at")[:3])
+    return [
+        {"row": row, "what": _(OPERATIONS[row.payment_type].title), "pill": pill(row.state)}
+        for row in mine.order_by("-asked_at")[:3]
+    ]
 
 
 def _moment(moment: Moment, story: Story) -> dict[str, Any]:

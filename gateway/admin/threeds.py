@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from gateway import identifiers
 from gateway.admin.kit import ReadOnly
@@ -18,7 +19,7 @@ class AuthenticationAdmin(ReadOnly):
     list_filter = ("step", "flow", "trans_status", "network")
     links_ask = ("created_at",)
     search_fields = ("id",)
-    search_help_text = "Payment id, or the authentication's own"
+    search_help_text = gettext_lazy("Payment id, or the authentication's own")
     ordering = ("-id",)
     exclude = ("number_sealed", "proof_sealed", "scenario", "return_url")
 

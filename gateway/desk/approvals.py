@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from gateway import audit, clock, identifiers, money
 from gateway.desk import limits
@@ -92,15 +93,18 @@ def _not_by(row: Approval, by: Clerk) -> str:
         alone = moved_alone(row.asked_by_name, chain) + moved_alone(by.name, chain)
         if row.amount + alone > by.limit:
             most = f"{money.amount_text(by.limit)} {row.currency}"
-            return f"This is above your own limit of {most} for this payment. Somebody with a higher one has to decide."
+            words = _("This is above your own limit of %s for this payment. Somebody with a higher one has to decide.")
+            return words % most
     if by.day is not None and (moved := moved_lately(by.user, row.merchant_id, row.currency)) + row.amount > by.day:
         most, before = (f"{money.amount_text(each)} {row.currency}" for each in (by.day, moved))
-        return f"With {before} before, this is above your own limit of {most} in 24 hours. Somebody else has to decide."
+        words = _("With %(before)s before, this is above your own limit of %(most)s in 24 hours. Somebody else has to.")
+        return words % {"before": before, "most": most}
     grants = [str(pk) for pk in Grant.objects.filter(user=by.user).values_list("pk", flat=True)]
     own = Q(subject="user", subject_id=str(by.user)) | Q(subject="grant", subject_id__in=grants)
     touched = AuditEntry.objects.filter(own, actor=row.asked_by_name, at__gte=row.asked_at).exclude(action="view")
     if touched.exists():
-        return f"{row.asked_by_name} asked for this, and made or changed your user since. Somebody else has to decide."
+        words = _("%s asked for this, and made or changed your user since. Somebody else has to decide.")
+        return words % row.asked_by_name
     return ""
 
 
@@ -112,7 +116,7 @@ def withdraw(request: UUID, *, by: Clerk) -> Approval:
             state=Approval.State.WITHDRAWN, decided_at=clock.real()
         )
         if not moved:
-            raise NotPossible("Only who asked can withdraw a request, and only while nobody has decided it.")
+            raise NotPossible(_("Only who asked can withdraw a request, and only while nobody has decided it."))
         row = Approval.objects.get(pk=request)
         audit.record(by.actor, "approval withdrawn", row, before=_said(before), after=_said(row))
     return row
@@ -120,11 +124,11 @@ def withdraw(request: UUID, *, by: Clerk) -> Approval:
 
 def _why_not(row: Approval, by: Clerk) -> str:
     if row.asked_by_id == by.user:
-        return "You asked for this yourself: somebody else has to decide it."
+        return _("You asked for this yourself: somebody else has to decide it.")
     if row.state != Approval.State.ASKED:
         who = row.decided_by_name or row.asked_by_name
-        return f"This was decided before, by {who}: {row.get_state_display()}."
-    return f"This request is too old: it could be decided until {row.expires_at:%Y-%m-%d %H:%M} UTC."
+        return _("This was decided before, by %(who)s: %(state)s.") % {"who": who, "state": _(row.get_state_display())}
+    return _("This request is too old: it could be decided until %s UTC.") % f"{row.expires_at:%Y-%m-%d %H:%M}"
 
 
 def finish(row: Approval, by: audit.Actor) -> Approval:

@@ -17,6 +17,7 @@ from uuid import UUID, uuid5
 
 from django.core import signing
 from django.db import IntegrityError
+from django.utils.translation import gettext as _
 
 from gateway import audit, clock, identifiers, money
 from gateway.catalogue.endpoints import FOLLOW_UP
@@ -77,11 +78,11 @@ def read_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
     try:
         key, *rest = signing.loads(text, salt=_SALT, max_age=KEY_MAX_AGE_S)
     except signing.SignatureExpired:
-        raise NotPossible("This form was opened too long ago. Open it again; nothing was sent.") from None
+        raise NotPossible(_("This form was opened too long ago. Open it again; nothing was sent.")) from None
     except (signing.BadSignature, ValueError, TypeError):
-        raise NotPossible("This form is not one of ours. Open it again; nothing was sent.") from None
+        raise NotPossible(_("This form is not one of ours. Open it again; nothing was sent.")) from None
     if rest != [clerk.user, target.id.hex, code]:
-        raise NotPossible("This form belongs to another payment or person. Open it again; nothing was sent.")
+        raise NotPossible(_("This form belongs to another payment or person. Open it again; nothing was sent."))
     return UUID(key)
 
 
@@ -89,18 +90,18 @@ def read_order(chain: Chain, target: Payment, code: str, amount: str) -> Order:
     """The order a form asks for, if it is possible at all. Raises NotPossible."""
     offer = offer_of(chain, target, code)
     if offer is None:
-        raise NotPossible(f"{OPERATIONS[code].title} is not possible for this payment as it stands now.")
+        raise NotPossible(_("%s is not possible for this payment as it stands now.") % _(OPERATIONS[code].title))
     try:
         asked = money.parse_amount(amount.strip().replace(",", "."))
     except ValueError:
-        raise NotPossible("Give the amount with none or two decimals, e.g. 92.00.") from None
+        raise NotPossible(_("Give the amount with none or two decimals, e.g. 92.00.")) from None
     if asked <= 0:
-        raise NotPossible("Give an amount above 0.")
+        raise NotPossible(_("Give an amount above 0."))
     if not money.fits_currency(asked, target.currency):
-        raise NotPossible(f"{target.currency} has no decimals: give a whole amount.")
+        raise NotPossible(_("%s has no decimals: give a whole amount.") % target.currency)
     if offer.most is not None and asked > offer.most:
         most = f"{money.amount_text(offer.most)} {target.currency}"
-        raise NotPossible(f"At most {most} can still be moved by this. Nothing was sent.")
+        raise NotPossible(_("At most %s can still be moved by this. Nothing was sent.") % most)
     return Order(target=target, code=code, amount=asked)
 
 
@@ -137,7 +138,7 @@ def send(order: Order, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
     except KeyTaken:
         made = _made(claim)
         if made is None:  # pragma: no cover - the key that was taken is there
-            raise NotPossible("This form is being carried out at this moment.") from None
+            raise NotPossible(_("This form is being carried out at this moment.")) from None
         return made, False
 
 
@@ -163,7 +164,7 @@ def _made(claim: Claim) -> Payment | None:
     if kept is None:
         return None
     if not vault().matches(claim.body, kept.fingerprint):
-        raise NotPossible("This form was sent before, with another amount. Open a new one to send this one, too.")
+        raise NotPossible(_("This form was sent before, with another amount. Open a new one to send this one, too."))
     return Payment.objects.get(pk=kept.payment)
 
 
@@ -211,7 +212,7 @@ def carry_out(
     except Refused as fault:
         reason = f"{fault.code} {fault.more}".strip()
         audit.record(by, f"{order.title.lower()} refused", target, after={**said, "code": fault.code})
-        raise NotPossible(f"The gateway refused this: {reason}. Nothing was sent.") from None
+        raise NotPossible(_("The gateway refused this: %s. Nothing was sent.") % reason) from None
     except IntegrityError:
         made_before = Payment.objects.filter(pk=follow_up).first() if follow_up is not None else None
         if made_before is None:
@@ -234,7 +235,7 @@ def _parameters(order: Order) -> Any:
         return FOLLOW_UP.catalogue.parse(pairs, facts=facts_of(target.channel, now), policy=target.channel.parameters)
     except Invalid as fault:
         wrong = "; ".join(f"{error.name} {error.message}" for error in fault.errors)
-        raise NotPossible(f"The gateway refused this: {wrong}. Nothing was sent.") from None
+        raise NotPossible(_("The gateway refused this: %s. Nothing was sent.") % wrong) from None
 
 
 def _sums(target: Payment) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from uuid import UUID
 
 from django.db import OperationalError, connection, models, transaction
 from django.db.models import Q, QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as lazy
 from psycopg.errors import QueryCanceled
 
 from gateway import clock, identifiers
@@ -67,7 +69,7 @@ class Asked:
 
     @property
     def about(self) -> str:
-        return next((shape.about for shape in SHAPES if shape.name == self.shape), "")
+        return next((str(shape.about) for shape in SHAPES if shape.name == self.shape), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class Shape:
     time, among older ones by ``older``. ``shared``: any number of payments may have it."""
 
     name: str
-    about: str
+    about: str | Promise
     example: str
     reads: Callable[[str], str | None]
     where: Callable[[str, Sequence[UUID]], Q]
@@ -191,35 +193,36 @@ def _uuid(text: str) -> str | None:
 
 SHAPES: Final[tuple[Shape, ...]] = (
     Shape(
-        name="id", about="the id of a payment, a registration or an authentication", one=True,
+        name="id", about=lazy("the id of a payment, a registration or an authentication"), one=True,
         example="0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", reads=_uuid, where=_by_id,
     ),
     Shape(
-        name="shortId", about="a shortId", one=True, example="1234.5678.9012",
+        name="shortId", about=lazy("a shortId"), one=True, example="1234.5678.9012",
         reads=_matching(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}"), where=_by_short_id,
     ),
     Shape(
-        name="ndc", about="the ndc of a request", one=True, example="8a82…-0190…",
+        name="ndc", about=lazy("the ndc of a request"), one=True, example="8a82…-0190…",
         reads=_matching(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
     ),
     Shape(
-        name="fingerprint", about="the fingerprint of a card", example="4242:9f86d081884c7d659a2feaa0c55ad015",
+        name="fingerprint", about=lazy("the fingerprint of a card"), example="4242:9f86d081884c7d659a2feaa0c55ad015",
         reads=_matching(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
     ),
     Shape(
-        name="email", about="the shopper's e-mail address", example="jane@shop.example",
+        name="email", about=lazy("the shopper's e-mail address"), example="jane@shop.example",
         reads=_matching(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
     ),
     Shape(
-        name="lastFour", about="the last four digits of a card or account", example="4242",
+        name="lastFour", about=lazy("the last four digits of a card or account"), example="4242",
         reads=_matching(r"[0-9]{4}"), where=_by_last_four, shared=True,
     ),
     Shape(
-        name="amount", about="an amount", example="92.00 EUR", reads=_amount, where=_by_amount, older=_by_asked_amount,
+        name="amount", about=lazy("an amount"), example="92.00 EUR", reads=_amount, where=_by_amount,
+        older=_by_asked_amount,
     ),
     Shape(
-        name="order", about="the order or invoice number", example="order-4711", reads=_matching(r"[^\0]{1,255}"),
-        where=_by_reference,
+        name="order", about=lazy("the order or invoice number"), example="order-4711",
+        reads=_matching(r"[^\0]{1,255}"), where=_by_reference,
     ),
 )  # fmt: skip
 """In the order in which a text is tried; the last one takes what no other did."""

@@ -18,7 +18,14 @@ from django.utils import translation
 
 from chargebacks.models import Chargeback
 from gateway import results
-from gateway.models import Payment, RequestLog, RiskSet, Role, WebhookDelivery, WebhookEndpoint
+from gateway.models import (
+    Payment,
+    RequestLog,
+    RiskSet,
+    Role,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 from gateway.models.webhooks import KINDS
 from reporting.models import ClearingInstitute, Settlement, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile
@@ -83,6 +90,8 @@ def pages(shop: Shop) -> Iterator[str]:
     yield f"{base}riskset/add/"
     yield f"{base}channel/{shop.channel.pk}/change/"
     yield "/admin/checkout/offerrule/add/"
+    yield f"{base}payment/?q=47.11"
+    yield f"{base}threedsecureconfiguration/add/"
     for payment in Payment.objects.filter(merchant=shop.merchant):
         yield f"{base}payment/{payment.pk}/change/"
     paid = Payment.objects.filter(merchant=shop.merchant, status="APPROVED", payment_type="DB").earliest("id")
@@ -128,3 +137,13 @@ def test_no_english_of_our_own_stays_on_a_page_in_german(shop: Shop) -> None:
     # A request's language stays with the thread, and the next test is in English.
     translation.activate("en")
     assert forgotten == {}
+
+
+def test_a_closed_door_and_a_page_that_is_not_there_speak_german(shop: Shop) -> None:
+    """Issue 7: in English and German at least, also where something went wrong."""
+    clerk = signed_in(person("clara", Role.CLERK, shop.merchant))
+    for path, words in (("/admin/gateway/riskset/add/", "nicht freigegeben"), ("/admin/nowhere/", "Hier ist nichts")):
+        page = clerk.get(path, headers={"accept-language": "de", "accept": "text/html"}).content.decode()
+        assert words in page, path
+        assert '<html lang="de">' in page
+    translation.activate("en")
