@@ -37,6 +37,7 @@ const amount = document.querySelector("input[data-most]");
 if (amount) {
   const button = document.querySelector("[data-submit]");
   const plain = button.textContent;
+  const danger = button.classList.contains("danger");
   const over = document.querySelector("[data-over]");
   const approval = document.querySelector("[data-approval]");
   const number = (text) => Number(text.replace(",", "."));
@@ -45,6 +46,7 @@ if (amount) {
     const above = amount.dataset.limit !== undefined && asked > number(amount.dataset.limit);
     over.hidden = !(amount.dataset.most && asked > number(amount.dataset.most));
     if (approval) approval.hidden = !above;
+    button.classList.toggle("danger", danger && !above);
     button.textContent = above ? button.dataset.ask : `${plain} ${amount.value} ${button.dataset.plain.split(" ").pop()}`;
   };
   amount.addEventListener("input", look);

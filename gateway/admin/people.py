@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.conf import settings
@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import TabularInline
@@ -321,16 +322,29 @@ def _pk(obj: Any) -> Any:
     return int(obj) if str(obj).isdecimal() else None
 
 
+_BROWSERS: Final = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"),
+                    ("Safari/", "Safari"))  # fmt: skip
+_SYSTEMS: Final = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"),
+                   ("Mac OS X", "macOS"), ("Linux", "Linux"))  # fmt: skip
+"""A mark in what a browser calls itself, and what people call it; the first that is there."""
+
+
 @admin.register(SignIn)
 class SignInAdmin(Page):
     """Who signed in, from where, and which sessions go on."""
 
-    list_display = ("at", "user", "ip", "agent", "second_factor", "last_seen_at", "ended_at", "ended_by")
+    list_display = ("at", "user", "ip", "browser", "second_factor", "last_seen_at", "ended_at", "ended_by")
     list_filter = ("second_factor",)
     list_select_related = ("user",)
     search_fields = ("user__username", "=ip")
     search_help_text = gettext_lazy("Name, or an address as a whole")
     ordering = ("-at",)
+
+    @display(description=gettext_lazy("browser"))
+    def browser(self, row: SignIn) -> str:
+        """A few words of what it calls itself; the row's own page has all of it."""
+        words = [next((name for mark, name in marks if mark in row.agent), "") for marks in (_BROWSERS, _SYSTEMS)]
+        return ", ".join(word for word in words if word) or Truncator(row.agent).chars(40) or "–"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SignIn]:
         rows = super().get_queryset(request)

@@ -497,3 +497,20 @@ def test_a_page_that_asks_by_itself_keeps_no_session_alive(clerk: User, time: Mo
         time.shift(timedelta(minutes=settings.GATEWAY_SESSION_IDLE_MINUTES // 2))
         client.get("/admin/gateway/backgroundwork/", headers={"sec-fetch-dest": "empty"})
     assert not is_in(client)
+
+
+@pytest.mark.parametrize(
+    ("agent", "shown"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36",
+         "Chrome, Linux"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1 Version/17.5 Safari/604.1",
+         "Safari, iPhone"),
+        ("a<b>" + "x" * 100, "a&lt;b&gt;" + "x" * 34), ("", "–"),
+    ],
+)  # fmt: skip
+def test_a_sign_in_is_listed_with_its_browser_in_a_few_words(shop: Shop, agent: str, shown: str) -> None:
+    """Found in use: what a browser calls itself was cut off on a phone."""
+    boss = person("boss", Role.MANAGER, shop.merchant)
+    SignIn.objects.create(user=boss, at=clock.real(), last_seen_at=clock.real(), agent=agent)
+    assert shown in signed_in(boss).get("/admin/gateway/signin/").content.decode()
