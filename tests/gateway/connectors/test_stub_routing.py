@@ -32,7 +32,7 @@ def test_a_parameter_that_the_acquirer_wants_is_asked_for_by_name(
     assert (answer.status, answer.code) == (400, "200.300.404")
     assert [error["name"] for error in answer.body["result"]["parameterErrors"]] == ["merchantTransactionId"]
     assert not Payment.objects.exists()
-    assert shop.api.pay(testMode="EXTERNAL", merchantTransactionId="order-7").code == "000.100.112"
+    assert shop.api.pay(testMode="EXTERNAL", merchantTransactionId="order-0007").code == "000.100.112"
 
 
 def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Shop, acquirer: StubProcess) -> None:
