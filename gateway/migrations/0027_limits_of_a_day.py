@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0025_network_references"),
+        ("gateway", "0026_network_references"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

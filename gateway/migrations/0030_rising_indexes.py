@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies: ClassVar = [("gateway", "0028_cheaper_payments")]
+    dependencies: ClassVar = [("gateway", "0029_cheaper_payments")]
 
     operations: ClassVar = [
         AddIndexConcurrently("payment", models.Index(fields=["merchant", "created_at"], name="payment_merchant_made")),

@@ -20,7 +20,7 @@ END $$
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0027_payment_amount")]
+    dependencies: ClassVar = [("gateway", "0028_payment_amount")]
 
     operations: ClassVar = [
         migrations.RunSQL(_FUNCTION, "DROP FUNCTION gateway_never_deleted() CASCADE"),
