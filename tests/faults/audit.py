@@ -138,6 +138,10 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
     if last is None and (rejected := aside.authentications.get(ident)) is not None:
         step, _, code = rejected
         return "" if step == "done" and code == payment.code else f"the authentication says {step} {code or 'go on'}"
+    if last is None and payment.code == UNREACHABLE:
+        # The account's breaker was open, or it was full: nothing was sent, so there is no exchange. Others' books are
+        # asked by tests.faults.peers.
+        return "never sent, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""
     if last is None:
         return "no exchange with an answer"
     if (order := aside.orders.get(ident)) is not None:

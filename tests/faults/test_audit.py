@@ -166,3 +166,10 @@ def test_settling_counts_the_time_in_which_the_acquirer_could_be_asked() -> None
     slow = {A: ours(A, moves=(move("IN_DOUBT", 10.0),), completed=100.0)}
     assert timing.settlements(slow, []).over == 1
     assert timing.settlements(slow, [(10.0, 50.0), (40.0, 60.0)]).most_s == 40.0
+
+
+@pytest.mark.parametrize("log, kinds", [([], []), ([booked(A, outcome="declined")], ["declined without evidence"])])
+def test_what_a_breaker_did_not_send_has_no_exchange_and_must_not_be_at_the_acquirer(
+    log: list[dict[str, Any]], kinds: list[str]
+) -> None:
+    assert found([ours(A, "DECLINED", code="900.100.600", exchanges=())], log) == kinds
