@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from gateway import results
 from gateway.advice import advice, shopper_text
+from gateway.connectors.guarded import OUT_OF_REACH
 from gateway.desk import routed
 from gateway.models import Authentication, Payment, RiskDecision, Status
 from gateway.payments.answer import code_of
@@ -127,6 +128,8 @@ def why(
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = Who.AUTHENTICATION
         more.append(_authenticated(authentication))
+    elif payment.status == Status.DECLINED and not was_asked and code == OUT_OF_REACH:
+        happened = _LEFT_ALONE
     elif payment.status == Status.DECLINED and not was_asked and who in (Who.ISSUER, Who.ACQUIRER):
         who = Who.GATEWAY
         happened = "It was refused before the acquirer was asked."
@@ -138,6 +141,12 @@ def why(
         money=_(_money(payment)),
         code=code, description=results.result(code).description, more=tuple(more),
     )  # fmt: skip
+
+
+_LEFT_ALONE: Final = (
+    "Nothing was sent: the account at the acquirer was left alone after failures, or too many payments waited for it "
+    "already, and no other account could take it. The acquirers' health tells which."
+)
 
 
 def _spoken(text: str | None) -> str | None:

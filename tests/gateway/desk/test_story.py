@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway import results
+from gateway.connectors.guarded import OUT_OF_REACH
 from gateway.desk import story
 from gateway.desk.particulars import particulars_of
 from gateway.desk.story import Story, story_of
@@ -80,6 +81,13 @@ def test_a_decline_says_who_decided_and_that_no_money_moved(shop: Shop) -> None:
     assert ours.who is Who.REQUEST
     invalid = told(shop.api.pay(card__number="4444444444444444").id).why
     assert invalid.who is Who.REQUEST
+
+
+def test_a_payment_that_a_breaker_or_bulkhead_kept_back_says_so() -> None:
+    """Nobody was asked, so no exchange tells of it; one that was asked in vain has one."""
+    payment = Payment(status="DECLINED", result_code=OUT_OF_REACH, payment_type="DB", answer={})
+    assert why(payment, was_asked=False).happened.startswith("Nothing was sent: the account at the acquirer")
+    assert "could not be reached" in why(payment, was_asked=True).happened
 
 
 @pytest.mark.django_db
