@@ -93,6 +93,13 @@ def _empty_what_was_written(_: Any) -> None:
             cursor.execute(f'DELETE FROM "{table}"')
 
 
+def pytest_runtest_teardown() -> None:
+    """A request in German leaves its thread speaking German; the next test expects nobody's language."""
+    from django.utils import translation
+
+    translation.deactivate()
+
+
 def pytest_unconfigure() -> None:
     """Also called after Ctrl-C. A killed run needs nothing: the server dies with it."""
     if _postgres is not None:

@@ -136,6 +136,8 @@ def test_expired_and_loading_states(api: Api, site: str, shop_site: Shopfront, o
     expect(widget.root).not_to_have_attribute("aria-busy", "true")
     widget.page.unroute_all()
     widget.open(shop_site.widget(site, "0" * 32 + "-node01", csp=OPEN_POLICY))
+    expect(widget.page.locator(".wpwl-end")).to_be_visible()
+    expect(widget.page.locator(".wpwl-button-pay")).to_have_count(0)
     assert serious(widget.page) == []
     picture(widget.page, "expired")
 

@@ -246,7 +246,7 @@ def test_nothing_but_a_code_and_a_holder_stands_beside_a_registration(api: Api) 
 def test_what_a_registration_needs_is_asked_for_all_at_once(api: Api) -> None:
     """D10, D29; 100.150."""
     empty = api.post("/v1/registrations", {"paymentBrand": "VISA"})
-    assert (empty.status, empty.errors.keys()) == (400, {"card.number"})
+    assert (empty.status, empty.errors.keys()) == (400, {"card.number", "card.expiryMonth", "card.expiryYear"})
     assert register(api, card__expiryMonth=None).errors.keys() == {"card.expiryMonth"}
     assert register(api, paymentType="DB").errors.keys() == {"paymentType"}
     assert register(api, card__number="4444444444444444").code == "100.100.101"

@@ -164,7 +164,7 @@ def test_sets_and_lists_belong_to_the_merchant_the_rest_to_a_channel(shop: Shop,
     """--entity may name the merchant."""
     merchant = shop.merchant.entity_id
     assert run("--entity", merchant, write({"risk": {"sets": [{"key": "SET"}]}})) == "Changed: risk.\n"
-    assert set(shown(shop, merchant)) == {"risk", "brands"}
+    assert set(shown(shop, merchant)) == {"risk", "brands", "settlementSources"}
     found = faults(shop, write({"channel": {}, "risk": {"set": "SET"}}), merchant)
     assert set(found) == {"channel", "risk.set"}
 

@@ -591,7 +591,7 @@ def test_an_open_breaker_keeps_no_capture_out_of_the_books_and_they_do_not_close
     pa = authorised(shop)
     with override_settings(GATEWAY_BREAKER_LEAST=1, GATEWAY_BREAKER_SHARE=0.01, GATEWAY_BREAKER_PAUSE_S=3600.0):
         own = gate("iso8583", accounts.account_at(ISO8583, shop.channel.pk, "MERCHANT-1"))
-        own.breaker.failed("test", payment=True)
+        own.breaker.failed("test")
         capture = shop.api.follow(pa, "CP", "60.00")
         assert capture.code == WAITS
         assert shop.api.follow(capture.id, "RV").code == OK
