@@ -76,10 +76,10 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]
                 self._leave()
 
     def _leave(self) -> None:
+        """Ask Celery to stop, which ends this thread with the process; whoever is still here then is ended."""
         os.kill(os.getpid(), signal.SIGTERM)
-        if not self._over.wait(GOODBYE_S):
-            log.critical("worker_deaf_and_does_not_stop")
         time.sleep(GOODBYE_S)
+        log.critical("worker_deaf_and_does_not_stop", after_s=GOODBYE_S)
         os._exit(1)
 
 
