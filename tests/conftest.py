@@ -93,6 +93,17 @@ def _empty_what_was_written(_: Any) -> None:
             cursor.execute(f'DELETE FROM "{table}"')
 
 
+OF_OTHERS = frozenset({"browser", "canary", "ground", "running"})
+"""Folders whose tests drive a browser, or processes that the machine may stop for a while whenever it likes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """They get one more try, and are named at the end if they took it: a rule that does not hold fails twice."""
+    for item in items:
+        if OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 def pytest_runtest_teardown() -> None:
     """A request in German leaves its thread speaking German; the next test expects nobody's language."""
     from django.utils import translation
