@@ -52,6 +52,7 @@ class Bank:
     """See the module. ``client`` is set with the load; the days pass in a thread of their own."""
 
     name = "mock-bank"
+    clients = 1
 
     def __init__(self, stack: Stack, seed: int) -> None:
         self.missing = absent("mock-bank")
@@ -111,7 +112,7 @@ class Bank:
 
     # --- the load -------------------------------------------------------------------------------------------------
 
-    def load(self, client: Client, seed: int) -> list[Any]:
+    def load(self, client: Client, number: int, seed: int) -> list[Any]:
         self._client = client
         return [self]
 

@@ -30,6 +30,7 @@ class CoreCards:
     each answer: it is killed while it writes none."""
 
     name = "localstripe"
+    clients = 1
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.missing = absent("localstripe")
@@ -66,7 +67,7 @@ class CoreCards:
         self.tap.shut()
         return quiet
 
-    def load(self, client: Client, seed: int) -> list[Chains]:
+    def load(self, client: Client, number: int, seed: int) -> list[Chains]:
         habits = Habits(approved=CARD, declined="4000000000000341")
         return [Chains(client, habits, order=f"peer-core-{seed}", seed=seed)]
 
@@ -94,6 +95,7 @@ class KeyedCards:
     """Cards through the card API of our own tests, which knows idempotency keys as localstripe does not."""
 
     name = "own card API"
+    clients = 1
     missing = ""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -109,7 +111,7 @@ class KeyedCards:
     def document(self) -> dict[str, Any]:
         return {"acquirers": {"accounts": [card_account(self.tap.port, keyed=True)]}}
 
-    def load(self, client: Client, seed: int) -> list[Chains]:
+    def load(self, client: Client, number: int, seed: int) -> list[Chains]:
         habits = Habits(approved=CARD, declined="4000000000009995")
         return [Chains(client, habits, order=f"peer-keyed-{seed}", seed=seed)]
 

@@ -18,17 +18,21 @@ SETTLED_WITHIN_S: Final = 60.0
 ASK_EVERY_S: Final = 0.4
 MOST_CHAINS: Final = 400
 """Of one client: a card API is looked through for what was lost, 2,000 objects at most."""
+MOST_FIRSTS: Final = 2_000
+"""Of a client that follows nothing up."""
 CENT: Final = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
     """What a client of one processor does. ``declined``: a card that is, '' for none; ``captures``: of one
-    authorization, at most."""
+    authorization, at most; ``first_only``: nothing follows a payment, so that none is waited for at an acquirer that is
+    gone."""
 
     approved: str
     declined: str = ""
     captures: int = 1
+    first_only: bool = False
 
 
 class Chains:
@@ -55,7 +59,7 @@ class Chains:
 
     def _run(self) -> None:
         try:
-            for number in range(MOST_CHAINS):
+            for number in range(MOST_FIRSTS if self._habits.first_only else MOST_CHAINS):
                 if self._ended.is_set():
                     break
                 self._chain(f"{self._order}-{number}")
@@ -71,7 +75,7 @@ class Chains:
         card = habits.declined if habits.declined and dice.random() < 0.1 else habits.approved
         fields = payment(kind, str(amount), mode="EXTERNAL", order=order, card=card)
         first = self._settled(lambda: self._client.pay(order, fields))
-        if first is None:
+        if first is None or habits.first_only:
             return
         if kind == "DB":
             self._give_back(order, first)

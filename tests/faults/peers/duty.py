@@ -45,7 +45,8 @@ class Peers:
         self._opened: dict[str, Opened] = {}
         self._loads: list[Any] = []
         self._probes = 0
-        self.journals = [stack.folder / f"journal-peers-{number}.jsonl" for number in range(len(self.sides))]
+        many = sum(side.clients for side in self.sides)
+        self.journals = [stack.folder / f"journal-peers-{number}.jsonl" for number in range(many)]
 
     # --- a duty ---------------------------------------------------------------------------------------------------
 
@@ -60,9 +61,11 @@ class Peers:
             shops.append(Shop(name="Peers, bank", channels=bank, ahead_s=bank_ahead_s))
         self._opened = open_shops(self._stack, shops, {"card-api.key": KEY, "bank.password": WORD})
         self.steer({})
-        for number, side in enumerate(self.sides):
-            client = self._client(side.name, Journal(path=self.journals[number]))
-            self._loads += side.load(client, self._seed)
+        journals = iter(self.journals)
+        for side in self.sides:
+            for number in range(side.clients):
+                client = self._client(side.name, Journal(path=next(journals)))
+                self._loads += side.load(client, number, self._seed)
         for load in self._loads:
             load.start()
 

@@ -108,6 +108,7 @@ class Iso:
     """Cards through iso8583sim."""
 
     name = "iso8583sim"
+    clients = 1
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.missing = absent("iso8583sim")
@@ -118,7 +119,7 @@ class Iso:
     def document(self) -> dict[str, Any]:
         return {"acquirers": {"accounts": [iso_account(self.host.tap.port)]}}
 
-    def load(self, client: Client, seed: int) -> list[Chains]:
+    def load(self, client: Client, number: int, seed: int) -> list[Chains]:
         habits = Habits(approved=VISA, declined="4000015500000005", captures=2)
         return [Chains(client, habits, order=f"peer-iso-{seed}", seed=seed)]
 
@@ -135,9 +136,11 @@ class Iso:
 
 class Pair:
     """A channel with two acquirers: iso8583sim first, which is killed; a card API of ours behind it, which is always
-    there. So a payment of it is declined for want of an acquirer never."""
+    there. So a payment of it is declined for want of an acquirer never. Whoever has a chain there waits while the first
+    is dead; the others pay on, and are who goes to the second."""
 
     name = "two acquirers"
+    clients = 4
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.missing = absent("iso8583sim")
@@ -157,8 +160,9 @@ class Pair:
             "acquirers": {"accounts": accounts}, "routing": {"rules": [{"name": "First, then second", "to": to}]},
         }  # fmt: skip
 
-    def load(self, client: Client, seed: int) -> list[Chains]:
-        return [Chains(client, Habits(approved=CARD), order=f"peer-pair-{seed}", seed=seed)]
+    def load(self, client: Client, number: int, seed: int) -> list[Chains]:
+        habits = Habits(approved=CARD, first_only=number > 0)
+        return [Chains(client, habits, order=f"peer-pair-{number}-{seed}", seed=seed + number)]
 
     def compare(self, payments: Mapping[str, Payment]) -> list[Finding]:
         stories, books = self.first.stories(), books_of(self.second)

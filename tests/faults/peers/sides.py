@@ -24,9 +24,11 @@ LAUNCHER: Final = Path(__file__).parents[2] / "external" / "on_loopback.py"
 
 
 class Side(Protocol):
-    """One processor, or two behind one channel. ``missing``: why it cannot be had, '' where it can."""
+    """One processor, or two behind one channel. ``missing``: why it cannot be had, '' where it can; ``clients``: how
+    many pay there at once."""
 
     name: str
+    clients: int
     missing: str
     taps: list[Any]
 
@@ -36,8 +38,8 @@ class Side(Protocol):
     def document(self) -> dict[str, Any]:
         """The channel's configuration."""
 
-    def load(self, client: Client, seed: int) -> Sequence[Any]:
-        """Clients that pay through it."""
+    def load(self, client: Client, number: int, seed: int) -> Sequence[Any]:
+        """What pays through it: client ``number`` of those that it wants."""
 
     def compare(self, payments: Mapping[str, Payment]) -> list[Finding]:
         """Stop it, and hold its books against the payments of its channel."""
