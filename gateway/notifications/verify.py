@@ -29,7 +29,8 @@ MOST_PASTED: Final = 200_000
 """Characters of headers and body that are looked at."""
 _ID, _AT, _SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 _IV, _TAG = "x-initialization-vector", "x-authentication-tag"
-_HEADER: Final = re.compile(r"^\s*[\"']?([A-Za-z0-9-]+)[\"']?\s*:\s*[\"']?(.*?)[\"']?,?\s*$")
+_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,128}")
+_QUOTES: Final = ("'", '"')
 
 
 class Kind(StrEnum):
@@ -56,10 +57,17 @@ def headers_of(pasted: str) -> dict[str, str]:
     """Names in lower case and values of pasted lines ("Name: value"); other lines, such as POST …, are passed over."""
     found: dict[str, str] = {}
     for line in pasted.splitlines():
-        if match := _HEADER.match(line):
-            name, value = match.groups()
-            found.setdefault(name.lower(), value)
+        name, colon, value = line.partition(":")
+        name = _unquoted(name.strip())
+        if colon and _NAME.fullmatch(name):
+            found.setdefault(name.lower(), _unquoted(value.strip().removesuffix(",").rstrip()))
     return found
+
+
+def _unquoted(text: str) -> str:
+    """Without the quotes that a dictionary's text has around it; each end for itself, as people cut."""
+    text = text[1:] if text.startswith(_QUOTES) else text
+    return text[:-1] if text.endswith(_QUOTES) else text
 
 
 def verify(keys: Keys, headers: Mapping[str, str], body: str, now: datetime) -> Verdict:

@@ -25,7 +25,8 @@ MAX_LOOKUPS: Final = 64
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _OWN_DEFAULTS: Final = {"postgresql": 5432, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671}
 LOWEST_LOOPBACK_PORT: Final = 1_024
-_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}\.?)+")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
+"""Labels with dots between them. There is one way to read a name: with more, a wrong one would be read for hours."""
 _FORBIDDEN_CHARS: Final = re.compile(r"[\x00-\x20\x7f\\]")
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address

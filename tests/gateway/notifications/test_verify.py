@@ -104,3 +104,23 @@ def test_headers_are_read_as_people_paste_them() -> None:
     assert found["webhook-id"] == "msg_1"
     assert found["webhook-timestamp"] == "17"
     assert found["host"] == "shop.example"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        f"a: x{' ' * (verify.MOST_PASTED - 10)}x",
+        f"a:{'x ' * (verify.MOST_PASTED // 2 - 10)}x",
+        f"{' ' * (verify.MOST_PASTED - 10)}a",
+        ":" * verify.MOST_PASTED,
+    ],
+)
+@pytest.mark.timeout(60)
+def test_the_longest_line_that_may_be_pasted_is_read_once(pasted: str) -> None:
+    """A pattern that tried every blank as the end of the value took half an hour."""
+    assert set(verify.headers_of(pasted)) <= {"a"}
+
+
+@pytest.mark.parametrize("line", ['"a": "b",', "'a': 'b' ,", "a:b", "  a : b  ", '"a": "b'])
+def test_quotes_and_commas_around_a_header_are_left_out(line: str) -> None:
+    assert verify.headers_of(line) == {"a": "b"}

@@ -216,3 +216,22 @@ def test_public_addresses_pass(text: str) -> None:
 def test_an_address_is_read_as_it_is_sent(url: str, host: str, port: int, path: str, authority: str) -> None:
     target = guard.target_of(url)
     assert (target.host, target.port, target.path, target.authority) == (host, port, path, authority)
+
+
+@pytest.mark.parametrize("name", ["a" * 200 + "!", "a-" * 100 + "!", "a." * 100 + "!", "_" * 252 + "!"])
+@pytest.mark.timeout(60)
+def test_a_long_name_with_one_wrong_letter_is_no_host_name(name: str) -> None:
+    """A pattern with many ways to read a name took hours over it, and the web server's process with it."""
+    with pytest.raises(guard.Forbidden, match="no host name"):
+        guard.target_of(f"https://{name}/hook")
+
+
+@pytest.mark.parametrize("name", ["a..b", ".a", "-a", "a" * 64, "a" * 64 + ".example", "a.b.."])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(guard.Forbidden, match="no host name"):
+        guard.target_of(f"https://{name}/hook")
+
+
+@pytest.mark.parametrize("name", ["a", "a.", "a_b.example", "xn--bcher-kva.example", "a" * 63 + ".example", "1and1.de"])
+def test_a_name_that_dns_knows_is_read(name: str) -> None:
+    assert guard.target_of(f"https://{name}/hook").host == name
