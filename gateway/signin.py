@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 from uuid import UUID
 
@@ -29,7 +30,12 @@ from gateway.vault import vault
 WINDOW_S: Final = 900
 """Tries are counted in windows of this length, and a lock lasts until the window ends."""
 MOST_TRIES: Final = {"name and address": 6, "name": 30, "address": 100}
-"""What is counted together → tries in one window. A name alone has more, so that nobody locks others out easily."""
+"""What is counted together → tries in one window. A name alone has more, and a try that its address is locked for does
+not count towards it, so that nobody locks others out easily; where its owner signed in lately, it is not counted."""
+KNOWN_FOR: Final = timedelta(days=30)
+"""How long an address counts as one of a user after a sign-in from there."""
+MOST_PLACES: Final = 100
+"""Sign-ins whose addresses are looked at, newest first."""
 RECOVERY_CODES: Final = 10
 OFFERED_FOR: Final = timedelta(minutes=10)
 """How long a factor can be set up with the secret that was shown."""
@@ -55,9 +61,16 @@ class LockedOut(Exception):
 # --- tries ----------------------------------------------------------------------------------------------------------
 
 
+def _near(ip: str | None) -> str:
+    """An address as tries are counted: of IPv6 the network, since one line has all addresses of it."""
+    address = ip_address(ip) if ip else None
+    return str(ip_network((address, 64), strict=False)) if isinstance(address, IPv6Address) else str(address)
+
+
 def _keys(name: str, ip: str | None) -> dict[str, UUID]:
     """What a try counts towards. Names are compared without case, as a guesser would not mind it."""
-    parts = {"name and address": f"{name.lower()}\n{ip}", "name": name.lower(), "address": str(ip)}
+    near = _near(ip)
+    parts = {"name and address": f"{name.lower()}\n{near}", "name": name.lower(), "address": near}
     return {
         what: UUID(bytes=hashlib.sha256(f"sign-in\n{what}\n{part}".encode()).digest()[:16])
         for what, part in parts.items()
@@ -69,10 +82,21 @@ def count_try(name: str, ip: str | None) -> None:
     now = clock.real()
     window = int(now.timestamp()) // WINDOW_S
     keys = _keys(name, ip)
-    values = {"keys": sorted(keys.values()), "window_s": WINDOW_S, "window": window}
-    counts = {UUID(str(key)): count for key, count in execute(_COUNT, values)}
-    if any(counts[key] > MOST_TRIES[what] for what, key in keys.items()):
+
+    def is_over(*counted: str) -> bool:
+        values = {"keys": sorted(keys[what] for what in counted), "window_s": WINDOW_S, "window": window}
+        counts = {UUID(str(key)): count for key, count in execute(_COUNT, values)}
+        return any(counts[keys[what]] > MOST_TRIES[what] for what in counted)
+
+    # One address that goes on after it was locked would lock the name for everybody.
+    if is_over("name and address", "address") or (is_over("name") and not _knows(name, ip, now)):
         raise LockedOut(until=datetime.fromtimestamp((window + 1) * WINDOW_S, tz=now.tzinfo))
+
+
+def _knows(name: str, ip: str | None, now: datetime) -> bool:
+    """Whether that user signed in from there lately: others' tries elsewhere then keep nobody out."""
+    lately = SignIn.objects.filter(user__username=name, at__gt=now - KNOWN_FOR, ip__isnull=False).order_by("-at")
+    return ip is not None and _near(ip) in {_near(one) for one in lately.values_list("ip", flat=True)[:MOST_PLACES]}
 
 
 def forgive(name: str, ip: str | None) -> None:

@@ -255,6 +255,50 @@ def test_codes_are_locked_out_too(client: Client, clerk: User, secret: Secret, t
     assert not is_in(client)
 
 
+def locked(name: str, ip: str) -> bool:
+    try:
+        signin.count_try(name, ip)
+    except signin.LockedOut:
+        return True
+    return False
+
+
+def test_one_address_locks_a_name_for_nobody_else(time: Moving) -> None:
+    """Found in use: 31 requests from one machine, and nobody of that name signed in for a quarter of an hour."""
+    for _ in range(2 * signin.MOST_TRIES["name"]):
+        locked("clara", "192.0.2.1")
+    assert locked("clara", "192.0.2.1")
+    assert not locked("clara", "192.0.2.2")
+
+
+def test_a_name_is_locked_for_many_addresses_but_not_where_its_owner_signed_in(clerk: User, time: Moving) -> None:
+    """Decision 0049."""
+    for place in ("198.51.100.7", "2001:db8:1:2::7"):
+        signin.begin(clerk, ip=place, agent="", second_factor=False)
+    for number in range(signin.MOST_TRIES["name"]):
+        assert not locked("clara", f"192.0.2.{number}")
+    assert locked("clara", "192.0.2.200")
+    assert not locked("clara", "198.51.100.7")
+    assert not locked("clara", "2001:db8:1:2:ffff::1")
+    assert locked("clara", "2001:db8:1:3::7")
+    assert locked("nobody", "198.51.100.7") is False
+    for _ in range(signin.MOST_TRIES["name and address"]):
+        locked("clara", "198.51.100.7")
+    assert locked("clara", "198.51.100.7")
+    time.shift(signin.KNOWN_FOR + timedelta(minutes=1))
+    for number in range(signin.MOST_TRIES["name"]):
+        locked("clara", f"192.0.2.{number}")
+    assert locked("clara", "198.51.100.7")
+
+
+def test_addresses_of_one_ipv6_network_are_one(time: Moving) -> None:
+    """Whoever has a line has all of its addresses."""
+    for number in range(signin.MOST_TRIES["name and address"]):
+        assert not locked("clara", f"2001:db8::{number:x}")
+    assert locked("clara", "2001:db8::ffff")
+    assert not locked("clara", "2001:db8:0:1::1")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_tries_at_once_are_all_counted(time: Moving) -> None:
     """Issue 7: a lock that many threads run past locks nobody."""
