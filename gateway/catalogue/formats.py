@@ -76,7 +76,8 @@ def _decimal(words: str, expression: str, expects: str, example: str) -> Format:
         if re.fullmatch(r"[0-9]{1,10}\.[0-9]|[0-9]{1,10}\.[0-9]{3,}", value):
             return f"must have exactly two decimals, e.g. {(value + '0')[: value.index('.') + 3]}"
         if re.fullmatch(r"[0-9]{1,10},[0-9]{1,2}", value):
-            return f"takes a dot as the decimal separator, e.g. {value.replace(',', '.').ljust(len(value), '0')}"
+            whole, _, part = value.partition(",")
+            return f"takes a dot as the decimal separator, e.g. {whole}.{part.ljust(2, '0')}"
         if value[:1] in "+-" and shape.fullmatch(value[1:]):
             return f"must not carry a sign, e.g. {value[1:]}"
         return None
@@ -196,26 +197,36 @@ def _is_web_host(value: str) -> bool:
         return False
 
 
+_WEB = frozenset({"http", "https"})
+_NO_PAGES = frozenset({"javascript", "data", "file", "vbscript", "blob", "about"})
+"""Schemes that run or show something in the page that leads to them, and lead to no shop."""
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
 def url(low: int, high: int, *, words: str, web_only: bool = False) -> Format:
     """An absolute address; ``javascript:``, ``data:``, ``file:`` are refused, app schemes pass unless ``web_only``."""
     printable = re.compile(f"[^\\s{UNPRINTABLE}]{{{low},{high}}}").fullmatch
-    refused = frozenset({"javascript", "data", "file", "vbscript", "blob", "about"})
+    allowed = "https: and http: are" if web_only else "https:, http: and the schemes of apps are"
 
     def fits(value: str) -> bool:
-        if not printable(value) or not _is_absolute_url(value):
-            return False
-        scheme = value.split(":", 1)[0].lower()
-        if scheme in ("http", "https"):
-            return _is_web_host(value)
-        return not web_only and scheme not in refused
+        return bool(printable(value) and _is_absolute_url(value)) and explain(value) is None
+
+    def explain(value: str) -> str | None:
+        if not printable(value):
+            return None
+        scheme, colon, _ = value.partition(":")
+        scheme = scheme.lower()
+        if scheme in _NO_PAGES or (web_only and _is_absolute_url(value) and scheme not in _WEB):
+            return f"must not begin with {scheme}: - {allowed} allowed, e.g. https://shop.example/result"
+        if colon and scheme in _WEB and not (_is_absolute_url(value) and _is_web_host(value)):
+            return "must name a host, and a port only from 1 to 65535, e.g. https://shop.example/result"
+        return None
 
     return Format(
         words=words,
         expects=f"must be an absolute address of at most {high} characters without spaces",
         fits=fits,
+        explain=explain,
         example="https://shop.example/result",
         counterexample="/result",
         schema={"type": "string", "format": "uri", "minLength": low, "maxLength": high},

@@ -13,6 +13,8 @@ from typing import Final
 from gateway.catalogue.structure import Param, Structure
 
 INDEX: Final = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
+BRACKETS: Final = re.compile(r"\[[^\[\]]{0,40}\]")
+"""Where an index stands, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)

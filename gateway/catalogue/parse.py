@@ -21,7 +21,7 @@ from gateway.catalogue.errors import (
     shorten,
     shown,
 )
-from gateway.catalogue.lookup import INDEX, Row, compiled, find
+from gateway.catalogue.lookup import BRACKETS, INDEX, Row, compiled, find
 from gateway.catalogue.nesting import mask_account, nest
 from gateway.catalogue.parameters import Parameters
 from gateway.catalogue.rules import Rule, Sent
@@ -38,6 +38,8 @@ NEAR_MISS_LIMIT = 100
 """Unknown names that are compared with the known ones, per request: more cost time and help nobody."""
 MOST_UNKNOWN_ERRORS = 1_000
 """Unknown names reported one by one; a request with more has another problem, and its answer must stay readable."""
+MOST_ERRORS = 5_000
+"""Errors told in one answer: five in each of 1,000 items. More of them made answers of megabytes."""
 MOST_ALTERNATIVES = 15
 """Names an error lists as allowed; a longer list is left to the docs."""
 
@@ -102,6 +104,10 @@ class Catalogue:
         row = self._maps.get(name)
         return row.param.key.example if row is not None and row.param.key is not None else ""
 
+    def of_a_wrong_index(self, name: str) -> Row | None:
+        """The row of a list's parameter whose name has no index between its brackets: ``cart.items[1e2].name``."""
+        return self._exact.get(BRACKETS.sub("[]", name)) if "[" in name else None
+
     def is_inside_a_structure(self, name: str) -> bool:
         return ("." in name or "[" in name) and re.split(r"[.\[]", name, maxsplit=1)[0] in self._roots
 
@@ -160,10 +166,15 @@ class _Run:
         self.params = Parameters()
 
     def fault(self, name: str, message: str, value: str | None = None, code: str = INVALID) -> None:
+        self._faulty.add(name)
+        if len(self._errors) >= MOST_ERRORS:
+            if len(self._errors) == MOST_ERRORS:
+                message = f"is wrong, too: only the first {MOST_ERRORS:,} errors are told"
+                self._errors.append(ParameterError(name=shorten(mask_text(name)), message=message))
+            return
         known = self._catalogue.find(name) is not None
         shown_name = shorten(mask_text(name))
         self._errors.append(ParameterError(name=shown_name, message=message, value=value, code=code, known=known))
-        self._faulty.add(name)
 
     def take(self, name: str, value: str) -> None:
         if len(name) > LONGEST_NAME:
@@ -223,6 +234,11 @@ class _Run:
             return
         if example := self._catalogue.key_of_a_map(name):
             self.fault(name, f"takes a key, e.g. {name}[{example}]", hidden(name, value, None))
+            return
+        if row := self._catalogue.of_a_wrong_index(name):
+            example = row.structure.full(row.param.name).replace("[n]", "[0]")
+            most = row.structure.max_items - 1
+            self.fault(name, f"is not an allowed parameter: an index is a number from 0 to {most}, e.g. {example}")
             return
         meant = self._catalogue.meant_by(name) if self._unknown <= NEAR_MISS_LIMIT else None
         if meant or self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name):

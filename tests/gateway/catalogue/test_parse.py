@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.forms import MAX_FIELDS, UnreadableForm, pairs
-from gateway.catalogue.parse import Invalid, ParameterError, Parameters, Policy
+from gateway.catalogue.parse import MOST_ERRORS, Invalid, ParameterError, Parameters, Policy
 from gateway.catalogue.structure import Echo
 from gateway.catalogue.structures import REQUEST_STRUCTURES
 
@@ -119,6 +119,63 @@ def test_bracket_and_dot_nonsense_inside_a_structure_is_named(name: str) -> None
         assert "did you mean amount" in errors((name, "x"))[name].message
     else:
         assert "not an allowed parameter" in errors((name, "x"))[name].message
+
+
+@pytest.mark.parametrize("index", ["", "x", "-1", "01", "1.0", " 1", "١", "1e2", "999999999999"])
+def test_what_is_no_index_is_told_what_one_is(index: str) -> None:
+    """Found in use: cart.items[1e2].name was told that there is cart.payments, too."""
+    name = f"cart.items[{index}].name"
+    said = "is not an allowed parameter: an index is a number from 0 to 999, e.g. cart.items[0].name"
+    assert errors((name, "x"))[name].message == said
+
+
+def test_of_many_errors_the_first_are_told_and_that_there_are_more() -> None:
+    """A body within its limits made an answer of eight megabytes."""
+    with pytest.raises(Invalid) as caught:
+        parse(*[(f"cart.items[{1000 + number}].name", "x") for number in range(MOST_ERRORS + 500)])
+    found = caught.value.errors
+    assert len(found) == MOST_ERRORS + 1
+    assert found[0].name == "cart.items[1000].name"
+    assert found[-1].name == f"cart.items[{1000 + MOST_ERRORS}].name"
+    assert found[-1].message == "is wrong, too: only the first 5,000 errors are told"
+
+
+def test_refused_values_before_many_errors_make_no_payment() -> None:
+    """D10: what is not well-formed is no declined payment, however late it stands."""
+    many = [(f"cart.items[{1000 + number}].name", "x") for number in range(MOST_ERRORS)]
+    with pytest.raises(Invalid):
+        parse(*many, card__number="4444444444444444")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("javascript:alert(1)", "must not begin with javascript: - https:, http: and the schemes of apps are allowed"),
+        ("JavaScript:alert(1)", "must not begin with javascript:"),
+        ("data:text/html,x", "must not begin with data:"),
+        ("file:///etc/passwd", "must not begin with file:"),
+        ("http:///x", "must name a host"),
+        ("https://shop.example:99999/", "a port only from 1 to 65535"),
+        ("/result", "must be an absolute address"),
+        ("https://shop.example/a b", "without spaces"),
+    ],
+)
+def test_an_address_is_told_what_is_wrong_with_it(value: str, says: str) -> None:
+    """Decisions, section 7; it spoke of the length, whatever it was."""
+    assert says in errors(shopperResultUrl=value)["shopperResultUrl"].message
+
+
+def test_only_addresses_that_can_be_called_are_taken_where_we_call() -> None:
+    """Decisions, section 7: app schemes are redirected to, never called by us."""
+    assert parse(shopperResultUrl="myshop://paid").get("shopperResultUrl") == "myshop://paid"
+    said = errors(notificationUrl="myshop://paid")["notificationUrl"].message
+    assert said.startswith("must not begin with myshop: - https: and http: are allowed")
+
+
+def test_a_comma_is_answered_with_an_amount_that_fits() -> None:
+    """Found in use: 1,5 was told to be 1.5, which is none."""
+    assert errors(amount="1,5")["amount"].message == "takes a dot as the decimal separator, e.g. 1.50"
+    assert errors(amount="12,34")["amount"].message == "takes a dot as the decimal separator, e.g. 12.34"
 
 
 @pytest.mark.parametrize("name", ["[", "]", "[]", "[0]", "]]][[[", "%", "=", " ", "a" * 5000])
