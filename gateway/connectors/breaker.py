@@ -19,6 +19,11 @@ PROBES: Final = 2
 """Payments in a row that have to be answered before all are sent again."""
 
 
+MOST_PAUSES: Final = 6
+"""Pauses from its opening until a payment tries an open breaker, however many inquiries find nobody meanwhile: a
+payment that the acquirer never gives a word about is asked about for ever, and must not keep the account shut."""
+
+
 class State(enum.StrEnum):
     CLOSED = "closed"
     HALF_OPEN = "half-open"
@@ -58,7 +63,7 @@ class Breaker:
         self._limits, self._now = limits, now
         self._lock = threading.Lock()
         self._counted: deque[tuple[float, bool]] = deque(maxlen=MOST_COUNTED)
-        self._state, self._until = State.CLOSED, 0.0
+        self._state, self._until, self._opened = State.CLOSED, 0.0, 0.0
         self._turn, self._probing, self._good = 0, False, 0
 
     @property
@@ -91,15 +96,17 @@ class Breaker:
             self._probing, self._good = False, self._good + 1
             return self._to(State.CLOSED, f"{PROBES} payments in a row were answered") if self._good >= PROBES else None
 
-    def failed(self, why: str, turn: int | None = None) -> Moved | None:
+    def failed(self, why: str, turn: int | None = None, *, again: bool = False) -> Moved | None:
         """A question found nobody. While the breaker is open that makes its pause begin anew, whenever it was sent: it
-        has had no answer until now."""
+        has had no answer until now; for MOST_PAUSES in all. ``again``: an inquiry about a payment of which one failed
+        before, which opens nothing: it says more about that payment than about the acquirer."""
         with self._lock:
             now = self._now()
             if self._state is State.OPEN:
-                self._until = now + self._limits().pause_s
+                pause = self._limits().pause_s
+                self._until = max(self._until, min(now + pause, self._opened + MOST_PAUSES * pause))
                 return None
-            if self._is_of_before(turn):
+            if again or self._is_of_before(turn):
                 return None
             self._counted.append((now, True))
             if self._state is State.HALF_OPEN:
@@ -122,7 +129,8 @@ class Breaker:
         return turn is not None and turn != self._turn
 
     def _open(self, why: str) -> Moved:
-        self._until = self._now() + self._limits().pause_s
+        self._opened = self._now()
+        self._until = self._opened + self._limits().pause_s
         return self._to(State.OPEN, why)
 
     def _to(self, state: State, why: str) -> Moved:

@@ -13,6 +13,7 @@ import os
 import socket
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -43,6 +44,8 @@ _NEWEST: Final = 0.2
 """The share of the newest answer in what is usual."""
 KEPT: Final = timedelta(days=7)
 """How long changes of breakers are kept."""
+MOST_LOST: Final = 1_000
+"""Payments of one account about which an inquiry failed that are remembered; of more, the newest."""
 MOST_ACCOUNTS: Final = 10_000
 """Accounts that one process keeps count of; those in use are never forgotten."""
 
@@ -55,12 +58,27 @@ log = structlog.get_logger(__name__)
 class Gate:
     """One account in this process: how many payments wait for it, and its breaker.
 
-    ``usual_s``: how long it takes to answer, of late."""
+    ``usual_s``: how long it takes to answer, of late; ``lost``: payments whose last inquiry or void found nobody."""
 
     breaker: Breaker
     waiting: int = 0
     usual_s: float = 0.0
     room: threading.Condition = field(default_factory=threading.Condition)
+    lost: OrderedDict[UUID, None] = field(default_factory=OrderedDict)
+
+    def lose(self, payment: UUID) -> bool:
+        """Remember that nobody gave a word about a payment; whether that was so before."""
+        with self.room:
+            before = payment in self.lost
+            self.lost[payment] = None
+            while len(self.lost) > MOST_LOST:
+                self.lost.popitem(last=False)
+        return before
+
+    def find(self, payment: UUID) -> None:
+        """There was a word about it."""
+        with self.room:
+            self.lost.pop(payment, None)
 
 
 _gates: dict[_Key, Gate] = {}
@@ -153,11 +171,16 @@ class Guarded:
         try:
             found = ask(request)
         except NotTakenBack:
+            own.find(request.payment)
             own.breaker.answered()
             raise
         except Silence as silence:
-            self._moved(own.breaker.failed(str(silence)), request.account)
+            moved = own.breaker.failed(str(silence), again=own.lose(request.payment))
+            self._moved(moved, request.account)
             raise
+        if not isinstance(found, NeverArrived):
+            # Of one that never arrived the void still has to tell.
+            own.find(request.payment)
         own.breaker.answered()
         return found
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -19,9 +20,9 @@ from django.core.checks import run_checks
 from django.test import Client, override_settings
 
 from gateway.connectors import guarded
-from gateway.connectors.breaker import PROBES, Breaker, Limits, State
+from gateway.connectors.breaker import MOST_PAUSES, PROBES, Breaker, Limits, State
 from gateway.connectors.guarded import OUT_OF_REACH
-from gateway.connectors.port import Account, AcquirerRequest, Silence
+from gateway.connectors.port import Account, AcquirerReply, AcquirerRequest, Silence
 from gateway.models import BreakerChange, Payment
 from gateway.money import Money
 from tests.support.acquirers import APPROVED, Acquirer, account, known
@@ -130,6 +131,19 @@ def test_inquiries_are_counted_and_decide_nothing_while_payments_try() -> None:
     assert found.state is State.HALF_OPEN
 
 
+def test_inquiries_that_find_nobody_for_ever_keep_no_account_shut() -> None:
+    """A payment that its host never gives a word about is asked about without end."""
+    now = Time()
+    found = opened(now)
+    for _ in range(10 * MOST_PAUSES):
+        now.at += LIMITS.pause_s / 2
+        found.failed("the host did not take it back: 21")
+        if found.enter()[0] is not None:
+            break
+    assert found.state is State.HALF_OPEN
+    assert now.at == MOST_PAUSES * LIMITS.pause_s
+
+
 def test_payments_sent_before_it_opened_are_no_tries_and_open_nothing_once_it_is_closed() -> None:
     """Review of issue 9, 12: forty wait while it opens; what they come to says how the acquirer was before."""
     now = Time()
@@ -202,6 +216,28 @@ def test_inquiries_and_voids_pass_an_open_breaker() -> None:
         one.inquire(asked)
         one.void(asked)
     assert inner.kinds == ["submit", "submit", "submit", "inquire", "void"]
+
+
+@pytest.mark.django_db
+def test_a_payment_that_is_asked_about_for_ever_opens_no_breaker() -> None:
+    """A host that refuses a void for good has answered; each try of it is no new sign that nobody is there."""
+    inner, stuck = Acquirer("one"), request()
+    inner.void = silent  # type: ignore[method-assign]
+    one = guarded.guarded(inner)
+    with override_settings(GATEWAY_BREAKER_LEAST=3, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(20):
+            with pytest.raises(Silence):
+                one.void(stuck)
+        assert one.submit(replace(stuck, payment=uuid.uuid4())).code == APPROVED
+        for _ in range(3):
+            with pytest.raises(Silence):
+                one.void(replace(stuck, payment=uuid.uuid4()))
+        assert one.submit(replace(stuck, payment=uuid.uuid4())).elsewhere
+    assert not guarded.gate("one", stuck.account).breaker.enter()[0]
+
+
+def silent(asked: AcquirerRequest) -> AcquirerReply:
+    raise Silence("the host did not take it back: 21", {})
 
 
 @pytest.mark.django_db
