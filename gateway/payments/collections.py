@@ -10,11 +10,12 @@ and 8.
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
 import structlog
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from gateway import clock
 from gateway.connectors.message import success_code
@@ -23,9 +24,11 @@ from gateway.connectors.sepa import books
 from gateway.connectors.sepa.connector import answer_of
 from gateway.connectors.sepa.reasons import reason_of
 from gateway.due import Timer
-from gateway.models import BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
+from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.money import Money
 from gateway.payments import store, told
+from gateway.payments.chain import representable, standing
+from gateway.payments.follow_up import BUSY, read_chain
 from gateway.payments.process import event_of
 from gateway.payments.refusal import Refused
 from gateway.payments.states import ImpossibleMove
@@ -35,6 +38,8 @@ AT_ONCE: Final = 200
 ROUNDS: Final = 10
 """Events of one order that one run tells at most."""
 ORIGIN: Final = "bank"
+MOST_FINDINGS: Final = 200
+"""Of one message, those of its reading among them; of more, the newest."""
 
 State = BankOrder.State
 log = structlog.get_logger(__name__)
@@ -118,8 +123,17 @@ def _won_back(event: BankOrderEvent, payment: Payment) -> bool:
     )
     disputed = earlier.order_by("-event_id").values_list("payment", flat=True).first()
     if disputed is None:
+        disputed = _entered_elsewhere(payment)
+    if disputed is None:
         return _is_told(event)
     return _followed(event, "CR", Payment.objects.select_related("merchant").get(pk=disputed), "")
+
+
+def _entered_elsewhere(payment: Payment) -> UUID | None:
+    """The chargeback of a collection that another door entered, and that stands."""
+    chain = read_chain(payment.id, payment.merchant, None)
+    disputes = chain.followers(payment, "CB") if chain is not None else ()
+    return next((one.id for one in disputes if chain is not None and standing(chain, one) > 0), None)
 
 
 def _followed(event: BankOrderEvent, kind: str, target: Payment, reason: str) -> bool:
@@ -143,13 +157,39 @@ def _followed(event: BankOrderEvent, kind: str, target: Payment, reason: str) ->
             alongside=alongside,
         )  # fmt: skip
     except Refused as refusal:
-        # It was entered by another door (a settlement file, a clerk), or the money was given back before.
-        log.warning("bank_return_not_entered", payment=target.id.hex, kind=kind, code=refusal.code)
+        if refusal.code == BUSY:
+            return False
+        if not _stands(kind, target, order.amount):
+            _find(event, kind, target, refusal.code)
         return _is_told(event)
     except IntegrityError:
         if not BankOrderFollowUp.objects.filter(event=ident).exists():
             raise
     return True
+
+
+def _stands(kind: str, target: Payment, amount: Decimal) -> bool:
+    """Whether another door (a settlement file, a clerk) entered it before."""
+    chain = read_chain(target.id, target.merchant, None)
+    if chain is None:
+        return False
+    if kind == "CR":
+        return representable(chain, target) <= 0
+    return sum((standing(chain, one) for one in chain.followers(target, "CB")), Decimal(0)) >= amount
+
+
+def _find(event: BankOrderEvent, kind: str, target: Payment, code: str) -> None:
+    """The bank moved money that our books have no room for, such as a collection that was refunded and then returned
+    as well: it was given back twice, and somebody has to ask for it."""
+    order = event.order
+    log.error("bank_return_not_entered", payment=target.id.hex, kind=kind, code=code)
+    words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
+    words += f" does not fit into our books ({code}): the money may have been given back twice"
+    with transaction.atomic():
+        message = BankMessage.objects.select_for_update().filter(pk=event.message_id).first()
+        if message is not None and words not in message.findings:
+            message.findings = [*message.findings, words][-MOST_FINDINGS:]
+            message.save(update_fields=["findings"])
 
 
 def _last_won(event: BankOrderEvent) -> Payment | None:

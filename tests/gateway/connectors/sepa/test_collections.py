@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from gateway import clock, due
-from gateway.models import BankFile, BankOrder, Notification, Payment
+from gateway.connectors.port import AcquirerReply
+from gateway.models import BankFile, BankMessage, BankOrder, Notification, Payment
+from gateway.payments import told
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
@@ -94,3 +96,46 @@ def test_the_due_date_that_was_asked_for_decides_when_the_file_is_made(banked: S
     pass_time(banked.api, days=18)
     (file,) = sepa.files_in(outbox)
     assert file.text("ReqdColltnDt") >= wanted.isoformat()
+
+
+def paid_and_refunded(shop: Shop, outbox: Path, back: str) -> str:
+    """A collection that the bank booked, and of which ``back`` was given back by a transfer."""
+    paid = sepa.debit(shop.api)
+    filed(shop, outbox)
+    sepa.take(sepa.statement([Entry(order=paid.id)]))
+    due.run_now("bank answers")
+    assert shop.api.follow(paid.id, "RF", amount=back, currency="EUR").code == "800.400.502"
+    return paid.id
+
+
+@pytest.mark.parametrize("refunded", ["92.00", "12.00"])
+def test_a_return_of_what_was_refunded_is_a_finding(banked: Shop, outbox: Path, refunded: str) -> None:
+    """The money is gone twice: the merchant's refund and the bank's return. No chargeback fits; somebody has to know."""
+    paid = paid_and_refunded(banked, outbox, refunded)
+    back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
+    for _ in range(2):
+        due.run_now("bank answers")
+    assert not Payment.objects.filter(chain=paid, payment_type="CB").exists()
+    (finding,) = BankMessage.objects.get(pk=back.pk).findings
+    assert paid in finding
+    assert "given back twice" in finding
+    assert "92.00 EUR" in finding
+
+
+def test_a_return_that_another_door_entered_is_no_finding_and_is_won_back(banked: Shop, outbox: Path) -> None:
+    """The settlement's own reading of the statement, or a clerk, was faster; the reversal follows what they entered."""
+    paid = sepa.debit(banked.api)
+    filed(banked, outbox)
+    sepa.take(sepa.statement([Entry(order=paid.id)]))
+    assert code(banked, paid.id) == SUCCESS
+    payment = Payment.objects.get(pk=paid.id)
+    reply = AcquirerReply(code="000.100.206", approved=payment.money)
+    elsewhere = told.enter("CB", payment.id, banked.merchant, payment.amount, "EUR", reply, origin="settlement")
+    back = sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD06", on="2026-03-09")], number=2))
+    due.run_now("bank answers")
+    assert BankMessage.objects.get(pk=back.pk).findings == []
+    sepa.take(sepa.statement([Entry(order=paid.id, reversal=True, on="2026-03-20")], number=3))
+    due.run_now("bank answers")
+    (won,) = Payment.objects.filter(chain=paid.id, payment_type="CR")
+    assert (won.referenced, won.status) == (elsewhere.id, "APPROVED")
+    assert Payment.objects.filter(chain=paid.id, payment_type="CB").count() == 1
