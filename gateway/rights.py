@@ -37,6 +37,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.view_approval": "PMCA",
     "gateway.view_bankorder": "PMCA",
     "gateway.view_bankfile": "PMA",
+    "gateway.change_bankfile": "PM",
     "gateway.view_bankmessage": "P",
     "gateway.view_capturebatch": "PMCA",
     "gateway.change_capturebatch": "PM",

@@ -8,17 +8,19 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
 
 from gateway import identifiers
 from gateway.admin.kit import OfInstallation, ReadOnly, Shown
-from gateway.connectors.sepa import pain
+from gateway.connectors.sepa import delivery, pain
 from gateway.connectors.sepa.reasons import reason_of
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 
@@ -115,12 +117,26 @@ class BankFileAdmin(ReadOnly):
         "size", "hash", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
     )  # fmt: skip
     readonly_fields = fields
-    actions = None
+    actions = ("send_again",)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.download_view)
         own = [path("<uuid:file>/download/", view, name="gateway_bankfile_download")]
         return own + super().get_urls()
+
+    def has_send_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change", obj)
+
+    @admin.action(description=lazy("Send files that were given up once more"), permissions=["send"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[BankFile]) -> None:
+        """Each with its entry in the audit trail."""
+        moved = 0
+        for row in self.own(request, queryset, "change").filter(state=BankFile.State.FAILED):
+            with transaction.atomic():
+                if delivery.again(row):
+                    self.record(request, "send again", row, before={"state": row.state, "failure": row.failure})
+                    moved += 1
+        messages.success(request, ngettext("%d file is tried again.", "%d files are tried again.", moved) % moved)
 
     @admin.display(description="SHA-256")
     def hash(self, row: BankFile) -> str:

@@ -7,7 +7,9 @@ what comes in are files (files.py, intake.py). Source: Part A, Bank account; doc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, time, timedelta
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +20,16 @@ from gateway.connectors.means import BankAccount
 from gateway.connectors.message import masked_message, success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, NotTakenBack
 from gateway.connectors.sepa import books
-from gateway.connectors.sepa.creditor import SETTINGS, Creditor, NotSetUp, creditor_of, is_iban, is_reachable
+from gateway.connectors.sepa.creditor import (
+    SETTINGS,
+    Creditor,
+    NotSetUp,
+    creditor_of,
+    faults_of,
+    is_iban,
+    is_reachable,
+    is_writable_bic,
+)
 from gateway.connectors.sepa.reasons import reason_of
 from gateway.models import BankOrder
 from gateway.money import Money
@@ -30,6 +41,10 @@ WITHDRAWN: Final = "100.396.201"
 REVERSED: Final = "900.100.301"
 WRONG_CURRENCY: Final = "800.100.173"
 WRONG_ACCOUNT: Final = "100.200.104"
+WRONG_BIC: Final = "100.200.103"
+TOO_MUCH: Final = "100.550.301"
+MOST: Final = Decimal("999999999.99")
+"""Of one order: what the messages' schemas have room for."""
 NOT_REACHABLE: Final = "800.100.208"
 OTHER_MANDATE: Final = "600.200.500"
 NOT_SET_UP: Final = "600.200.501"
@@ -57,6 +72,10 @@ class Sepa:
     redirects = False
     settings = SETTINGS
     asks_with_means = False
+
+    def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """What is wrong with an account's settings taken together: (setting, why)."""
+        return faults_of(settings)
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         sent = masked_message(request)
@@ -142,8 +161,14 @@ def _from_account(request: AcquirerRequest, creditor: Creditor, sent: dict[str, 
         return _refused(WRONG_ACCOUNT, sent, "an IBAN is needed")
     if not is_reachable(means.account.reveal()):
         return _refused(NOT_REACHABLE, sent, "the country of the account takes no part in the scheme")
+    means = replace(means, bic=means.bic.upper())
+    # One order that does not fit its message's schema would keep the whole file of the day here.
+    if means.bic and not is_writable_bic(means.bic):
+        return _refused(WRONG_BIC, sent, "the BIC has not the form of one")
     if request.money.currency != "EUR":
         return _refused(WRONG_CURRENCY, sent, "the scheme moves euros only")
+    if request.money.amount > MOST:
+        return _refused(TOO_MUCH, sent, f"an order moves {MOST} at most")
     try:
         if request.operation == "RG":
             return _stored(request, means, creditor, sent)

@@ -5,11 +5,14 @@ Source: EPC 130-08 (customer-to-bank guidelines of direct debits); docs/connecto
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.conf import settings
 from schwifty import BIC, IBAN
 
 from gateway.connectors.port import Account, Setting
@@ -62,8 +65,16 @@ _SCHEME: Final = frozenset(_COUNTRIES.split())
 """Countries whose banks take part (EPC 409-09)."""
 
 
+_BIC: Final = re.compile(r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?")
+"""As every version of the messages' schemas has it."""
+
+
 class NotSetUp(Exception):
-    """The account's settings do not do; why, in words, naming the setting."""
+    """The account's settings do not do: ``setting``, and ``why``."""
+
+    def __init__(self, setting: str, why: str) -> None:
+        super().__init__(f"{setting} {why}")
+        self.setting, self.why = setting, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,30 +135,65 @@ def creditor_of(account: Account) -> Creditor:
     have = {one.name: one.default for one in SETTINGS if not one.secret} | dict(account.settings)
     missing = [one.name for one in SETTINGS if one.required and not have.get(one.name)]
     if missing:
-        raise NotSetUp(f"{missing[0]} is not set")
+        raise NotSetUp(missing[0], "is not set")
     if not is_iban(have["creditorIban"]):
-        raise NotSetUp("creditorIban is no IBAN")
-    if have["creditorBic"] and not is_bic(have["creditorBic"]):
-        raise NotSetUp("creditorBic is no BIC")
+        raise NotSetUp("creditorIban", "is no IBAN")
+    if have["creditorBic"] and not (is_bic(have["creditorBic"]) and is_writable_bic(have["creditorBic"])):
+        raise NotSetUp("creditorBic", "is no BIC")
     if have["schema"] == COLLECT_SCHEMAS[1] and not have["creditorBic"]:
-        raise NotSetUp(f"creditorBic is needed by {have['schema']}")
+        raise NotSetUp("creditorBic", f"is needed by {have['schema']}")
     if have["delivery"] == HTTP and not have["uploadUrl"]:
-        raise NotSetUp("uploadUrl is needed by delivery http")
+        raise NotSetUp("uploadUrl", "is needed by delivery http")
+    if settings.IS_LIVE and have["delivery"] == HTTP and not have["uploadUrl"].startswith("https://"):
+        why = "must begin with https:// in the live environment: accounts and the password would cross the network in"
+        raise NotSetUp("uploadUrl", f"{why} clear")
+    return Creditor(
+        name=have["creditorName"], ident=have["creditorId"], iban=have["creditorIban"], bic=have["creditorBic"],
+        instrument=have["instrument"], schema=have["schema"], lead_days=_number(have, "leadDays"),
+        file_at=_time(have, "fileAt"), zone=_zone(have, "timeZone"),
+        final_after=_number(have, "finalAfter") if have["finalAfter"] else None, delivery=have["delivery"],
+        upload_url=have["uploadUrl"],
+    )  # fmt: skip
+
+
+def faults_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
     try:
-        return Creditor(
-            name=have["creditorName"], ident=have["creditorId"], iban=have["creditorIban"], bic=have["creditorBic"],
-            instrument=have["instrument"], schema=have["schema"], lead_days=int(have["leadDays"]),
-            file_at=time.fromisoformat(have["fileAt"]), zone=ZoneInfo(have["timeZone"]),
-            final_after=int(have["finalAfter"]) if have["finalAfter"] else None, delivery=have["delivery"],
-            upload_url=have["uploadUrl"],
-        )  # fmt: skip
-    except (ValueError, ZoneInfoNotFoundError) as fault:
-        raise NotSetUp(f"a setting cannot be read: {fault}") from None
+        creditor_of(Account(settings=given))
+    except NotSetUp as fault:
+        return ((fault.setting, fault.why),)
+    return ()
+
+
+def _number(have: Mapping[str, str], name: str) -> int:
+    try:
+        return int(have[name])
+    except ValueError:
+        raise NotSetUp(name, "is no number") from None
+
+
+def _time(have: Mapping[str, str], name: str) -> time:
+    try:
+        return time.fromisoformat(have[name])
+    except ValueError:
+        raise NotSetUp(name, "is no time of day") from None
+
+
+def _zone(have: Mapping[str, str], name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(have[name])
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise NotSetUp(name, f"{have[name][:40]!r} is no IANA time zone") from None
 
 
 def is_iban(text: str) -> bool:
     """Whether its check digits, length and country are right."""
     return IBAN(text, allow_invalid=True).is_valid
+
+
+def is_writable_bic(text: str) -> bool:
+    """Whether a file can carry it."""
+    return _BIC.fullmatch(text) is not None
 
 
 def is_bic(text: str) -> bool:

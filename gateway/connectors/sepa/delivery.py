@@ -32,6 +32,7 @@ State = BankFile.State
 
 AT_ONCE: Final = 20
 LEASE: Final = timedelta(minutes=5)
+"""Of one file, longer than UPLOAD_S; kept anew for each of those that were claimed together."""
 PAUSES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
 """After a try that failed, until the next; the last one goes on."""
 MOST_TRIES: Final = 170
@@ -66,7 +67,21 @@ def deliver_due(connector: Connector, merchant: Merchant | None = None) -> int:
     now = clock.real()
     values = {"now": now, "lease": now + LEASE, "most": AT_ONCE, "merchant": merchant.pk if merchant else None}
     claimed: list[UUID] = [row[0] for row in execute(_CLAIM, values)]
-    return sum(_deliver(file, connector) for file in BankFile.objects.filter(pk__in=claimed).order_by("id"))
+    files = list(BankFile.objects.filter(pk__in=claimed).order_by("id"))
+    return sum(_deliver(file, connector) for file in files if _is_ours(file))
+
+
+def again(file: BankFile) -> bool:
+    """By hand: a file that was given up is tried once more, with the same bytes and message id; it never was delivered.
+    False for one that is in another state."""
+    failed = BankFile.objects.filter(pk=file.pk, state=State.FAILED)
+    return bool(failed.update(state=State.DECIDED, due_at=clock.real(), lease_until=None))
+
+
+def _is_ours(file: BankFile) -> bool:
+    """Keep the lease for this file: those before it may have taken long. False when somebody else took it on since."""
+    mine = BankFile.objects.filter(pk=file.pk, tries=file.tries, state__in=(State.DECIDED, State.WRITTEN))
+    return bool(mine.update(lease_until=clock.real() + LEASE))
 
 
 def outbox(file: BankFile) -> Path:

@@ -6,10 +6,12 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.test import override_settings
 
 from gateway import results
 from gateway.connectors.port import Account
 from gateway.connectors.sepa import target
+from gateway.connectors.sepa.connector import SEPA
 from gateway.connectors.sepa.creditor import SETTINGS, NotSetUp, creditor_of
 from gateway.connectors.sepa.reasons import REASONS, UNLISTED, reason_of
 from tests.support.sepa import SETTINGS as SHOP
@@ -93,12 +95,25 @@ def test_lead_days_are_counted_in_open_days() -> None:
         ({"creditorBic": "NOBANK"}, "creditorBic"),
         ({"schema": "pain.008.001.02", "creditorBic": ""}, "creditorBic"),
         ({"delivery": "http"}, "uploadUrl"),
-        ({"timeZone": "Mars/Olympus"}, "Mars/Olympus"),
+        ({"timeZone": "Mars/Olympus"}, "timeZone"),
     ],
 )
 def test_an_account_that_is_not_set_up_says_which_setting(changes: dict[str, str], named: str) -> None:
     with pytest.raises(NotSetUp, match=named):
         creditor_of(Account(settings=SHOP | changes))
+    [(setting, why)] = SEPA.faults_of(SHOP | changes)
+    assert setting == named
+    assert why
+
+
+def test_files_are_uploaded_in_clear_in_no_live_environment() -> None:
+    """They hold accounts, and the upload its password."""
+    upload = SHOP | {"delivery": "http", "uploadUrl": "http://bank.example/payments"}
+    assert SEPA.faults_of(upload) == ()
+    with override_settings(IS_LIVE=True):
+        [(setting, why)] = SEPA.faults_of(upload)
+        assert (setting, "https" in why) == ("uploadUrl", True)
+        assert SEPA.faults_of(upload | {"uploadUrl": "https://bank.example/payments"}) == ()
 
 
 def test_defaults_of_settings_keep_their_own_patterns() -> None:

@@ -13,19 +13,21 @@ from uuid import UUID
 import pytest
 from django.db import connection, transaction
 from django.test import override_settings
+from django.urls import reverse
 from sepaxml.validation import try_valid_xml
 
 from gateway import clock, due
 from gateway.connectors import accounts
 from gateway.connectors.sepa import books, delivery, files
 from gateway.connectors.sepa.connector import SEPA
-from gateway.models import AcquirerAccount, BankFile, BankOrder, Merchant, Payment, SepaMandate
+from gateway.models import AcquirerAccount, AuditEntry, BankFile, BankOrder, Merchant, Payment, Role, SepaMandate
 from gateway.payments import process, recovery
 from gateway.vault import vault
 from tests.support import sepa
 from tests.support.acquirers import Killed
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.threads import at_once
 
 DAYS = 24 * 3600.0
@@ -167,6 +169,73 @@ def test_a_file_whose_bytes_would_differ_stays_here_and_says_why(banked: Shop, o
     file.refresh_from_db()
     assert (file.state, file.failure) == ("FAILED", "made again it has other bytes, so it stays here")
     assert sepa.files_in(outbox) == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"bankAccount__bic": "12345678"}, "100.200.103"),
+        ({"bankAccount__bic": "MARKDE1O"}, "100.200.103"),
+        ({"amount": "1000000000.00"}, "100.550.301"),
+    ],
+    ids=str,
+)
+def test_an_order_that_fits_into_no_file_is_declined_and_the_others_go(
+    banked: Shop, outbox: Path, wrong: dict[str, str], code: str
+) -> None:
+    """The file of the day is valid as a whole or stays here: one shopper's nonsense must not keep everybody's money."""
+    small = sepa.debit(banked.api, bankAccount__bic="cobadeff")
+    refused = banked.api.pay(**{**sepa.JANE, "amount": "92.00", **wrong})
+    assert (refused.status, refused.code) == (400, code)
+    most = sepa.debit(banked.api, "999999999.99")
+    pass_time(banked.api, days=4)
+    (file,) = sepa.files_in(outbox)
+    try_valid_xml(file.xml, "pain.008.001.08")
+    assert sorted(file.texts("EndToEndId")) == sorted([small.id, most.id])
+    assert "COBADEFF" in file.texts("DbtrAgt/FinInstnId/BICFI")
+
+
+@pytest.mark.django_db
+def test_files_that_were_claimed_together_are_each_held_while_their_turn_comes(
+    shop: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow bank takes longer for some of them than one lease lasts: nobody sends what another one is sending."""
+    for name in ("bank-a", "bank-b"):
+        sepa.account_at_bank(shop.channel, name, delivery="http", uploadUrl="http://127.0.0.1:9/payments")
+        sepa.debit(shop.api)
+        AcquirerAccount.objects.filter(acquirer_merchant_id=name).update(active=False)
+    jump(4 * DAYS)
+    assert files.decide_due(SEPA, shop.merchant) == 2
+    sent: list[str] = []
+
+    def slow(file: BankFile, connector: object) -> None:
+        sent.append(file.message_id)
+        if len(sent) == 1:
+            # As long as it takes for the lease of those claimed together to run out; then somebody else looks.
+            BankFile.objects.filter(tries__gt=0).exclude(pk=file.pk).update(lease_until=clock.real() - delivery.LEASE)
+            assert delivery.deliver_due(SEPA) == 1
+
+    monkeypatch.setattr(delivery, "_upload", slow)
+    assert delivery.deliver_due(SEPA) == 1
+    assert sorted(sent) == sorted(BankFile.objects.values_list("message_id", flat=True))
+    assert set(BankFile.objects.values_list("state", flat=True)) == {"DELIVERED"}
+
+
+@pytest.mark.django_db
+def test_a_file_that_was_given_up_is_sent_by_hand(banked: Shop, outbox: Path) -> None:
+    """After a week without its bank nobody tries any more; its orders wait for it."""
+    sepa.debit(banked.api)
+    file = run(banked)
+    BankFile.objects.update(state=BankFile.State.FAILED, tries=delivery.MOST_TRIES, failure="answered with 503")
+    client = signed_in(person("boss@shop", Role.MANAGER, banked.merchant))
+    page = reverse("admin:gateway_bankfile_changelist")
+    answer = client.post(page, {"action": "send_again", "_selected_action": str(file.pk)}, follow=True)
+    assert "1 file is tried again" in answer.content.decode()
+    assert AuditEntry.objects.filter(action="send again", subject_id=str(file.pk)).exists()
+    assert not delivery.again(file)
+    assert delivery.deliver_due(SEPA) == 1
+    assert len(sepa.files_in(outbox)) == 1
 
 
 @pytest.mark.django_db
