@@ -6,6 +6,7 @@ Source: docs/connectors/card-api.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -57,7 +58,11 @@ SETTINGS: Final = (
 
 
 class Unusable(Exception):
-    """The account cannot be used as it is set up; the text says why, without any secret."""
+    """The account cannot be used as it is set up: ``setting``, and ``why``, without any secret."""
+
+    def __init__(self, setting: str, why: str) -> None:
+        super().__init__(f"the account's {setting} {why}")
+        self.setting, self.why = setting, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +82,35 @@ def setup_of(account: Account) -> Setup:
     for one in SETTINGS:
         value = account.secrets[one.name].reveal() if one.name in account.secrets else given.get(one.name, "")
         if value and not re.fullmatch(one.pattern, value):
-            raise Unusable(f"the account's {one.name} is not {one.allowed}")
-    url = given.get("url", DEFAULT_URL).rstrip("/")
-    full = given.get("profile", FULL) == FULL
+            raise Unusable(one.name, f"is not {one.allowed}")
+    _guard(given)
     key = account.secrets.get(KEY)
     if not key:
-        raise Unusable("the account has no api_key")
-    if settings.IS_LIVE and not full:
-        raise Unusable("the core profile is for tests; live needs idempotency keys")
-    if not url.startswith("https://") and (settings.IS_LIVE or not is_here(url)):
-        raise Unusable("the account's url is not https")
+        raise Unusable(KEY, "is missing")
+    full = given.get("profile", FULL) == FULL
     return Setup(
-        url=url, full=full, multicapture=full and given.get("multicapture") == MULTICAPTURE,
+        url=given.get("url", DEFAULT_URL).rstrip("/"), full=full,
+        multicapture=full and given.get("multicapture") == MULTICAPTURE,
         version=given.get("api_version", DEFAULT_VERSION), key=key,
     )  # fmt: skip
+
+
+def faults_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
+    try:
+        _guard(given)
+    except Unusable as fault:
+        return ((fault.setting, fault.why),)
+    return ()
+
+
+def _guard(given: Mapping[str, str]) -> None:
+    """Raises Unusable for what this environment does not allow."""
+    if settings.IS_LIVE and given.get("profile", FULL) != FULL:
+        raise Unusable("profile", f"must be {FULL} in the live environment, which needs idempotency keys")
+    url = given.get("url", DEFAULT_URL)
+    if not url.startswith("https://") and (settings.IS_LIVE or not is_here(url)):
+        raise Unusable("url", "must begin with https://: card numbers and the key would cross the network in clear")
 
 
 def is_here(url: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.connectors.means import Card
 from gateway.connectors.port import Account, AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.stripe import asking, first, following, looking, table
-from gateway.connectors.stripe.account import SETTINGS, Unusable, setup_of
+from gateway.connectors.stripe.account import SETTINGS, Unusable, faults_of, setup_of
 from gateway.connectors.stripe.mapping import Unfit, text_of
 from gateway.connectors.stripe.question import FIRST, Question
 from gateway.connectors.stripe.wire import Talk
@@ -65,6 +65,10 @@ class CardApi:
             return looking.inquire(_question(request))
         except (Unusable, Unfit) as fault:
             raise Silence(str(fault), {"lookFor": request.payment.hex}) from None
+
+    def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """What is wrong with an account's settings taken together: (setting, why)."""
+        return faults_of(settings)
 
     def sees(self, account: Account, connector_tx_id: str) -> bool | None:
         """An object is known to the account that made it alone, and to its other keys of the same mode."""

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.connectors.port import Account
 from gateway.connectors.stripe.account import SETTINGS, Unusable, setup_of
+from gateway.connectors.stripe.connector import CARD_API
 from gateway.secret import Secret
 from tests.support.card_api import KEY
 
@@ -24,25 +25,35 @@ def test_without_settings_it_is_the_whole_api_over_tls() -> None:
 def test_plain_http_is_for_this_machine_itself_in_test_alone(host: str, request: pytest.FixtureRequest) -> None:
     assert setup_of(account(url=f"http://{host}")).url == f"http://{host}"
     request.getfixturevalue("live")
-    with pytest.raises(Unusable, match="not https"):
+    with pytest.raises(Unusable, match="url must begin with https"):
         setup_of(account(url=f"http://{host}"))
 
 
 def test_live_refuses_the_core_profile(live: None) -> None:
-    with pytest.raises(Unusable, match="core profile"):
+    with pytest.raises(Unusable, match="profile must be full"):
         setup_of(account(profile="core"))
+
+
+def test_what_cannot_work_is_refused_when_the_account_is_saved(request: pytest.FixtureRequest) -> None:
+    """An account that is taken and then refuses every payment is found by shoppers."""
+    assert CARD_API.faults_of({"profile": "core", "url": "http://127.0.0.1:8420"}) == ()
+    assert [name for name, _ in CARD_API.faults_of({"url": "http://api.example.com"})] == ["url"]
+    request.getfixturevalue("live")
+    assert [name for name, _ in CARD_API.faults_of({"url": "http://127.0.0.1:8420"})] == ["url"]
+    assert [name for name, _ in CARD_API.faults_of({"profile": "core"})] == ["profile"]
+    assert CARD_API.faults_of({}) == ()
 
 
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"url": "http://api.example.com"}, "not https"),
-        ({"url": "http://127.0.0.1.example.com"}, "not https"),
+        ({"url": "http://api.example.com"}, "must begin with https"),
+        ({"url": "http://127.0.0.1.example.com"}, "must begin with https"),
         ({"url": "http://user@127.0.0.1"}, "url is not"),
         ({"url": "ftp://api.example.com"}, "url is not"),
         ({"profile": "half"}, "profile is not"),
         ({"api_version": "2024-06-20\r\nX-Other: 1"}, "api_version is not"),
-        ({"key": ""}, "no api_key"),
+        ({"key": ""}, "api_key is missing"),
         ({"key": "pk_test_public"}, "api_key is not"),
         ({"key": "sk_test_a\r\nX: 1"}, "api_key is not"),
     ],
