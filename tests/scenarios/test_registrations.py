@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway import clock
 from gateway.models import Registration
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop
@@ -161,12 +162,13 @@ def test_a_registration_is_read_updated_and_deleted(api: Api) -> None:
 
 def test_an_expired_card_is_told_as_such(api: Api) -> None:
     """A15: 100.100.303, a declined payment that can be read."""
-    stored = register(api, card__expiryMonth="12", card__expiryYear="2027")
-    assert api.post("/v1/test/clock", {"now": "2028-01-01T00:00:00Z"}).status == 200
+    year = clock.real().year + 1
+    stored = register(api, card__expiryMonth="12", card__expiryYear=str(year))
+    assert api.post("/v1/test/clock", {"now": f"{year + 1}-01-01T00:00:00Z"}).status == 200
     late = click(api, stored.id)
     assert (late.status, late.code, list(late.errors)) == (400, "100.100.303", ["card.expiryMonth"])
     assert api.read(late.id).code == "100.100.303"
-    assert api.post(f"/v1/registrations/{stored.id}", {"card.expiryYear": "2031"}).status == 200
+    assert api.post(f"/v1/registrations/{stored.id}", {"card.expiryYear": str(year + 4)}).status == 200
     assert click(api, stored.id).status == 200
 
 

@@ -5,8 +5,11 @@ Source: Part B, Card on file, Tokenization and registration, 3D Secure; rulings 
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from gateway import clock
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
@@ -82,7 +85,8 @@ def test_the_readers_card_is_renewed_and_the_subscription_goes_on(api: Api) -> N
     """D5: update; 100.100.303 in between."""
     registration = subscribe(api).body["registrationId"]
     path = f"/v1/registrations/{registration}"
-    assert api.post(path, {"card.expiryMonth": "01", "card.expiryYear": "2027"}).status == 200
+    ends = clock.real() + timedelta(days=MONTH)
+    assert api.post(path, {"card.expiryMonth": f"{ends:%m}", "card.expiryYear": f"{ends:%Y}"}).status == 200
     pass_time(api, days=4 * MONTH)
     late = charge(api, registration)
     assert (late.status, late.code) == (400, "100.100.303")

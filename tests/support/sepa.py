@@ -19,6 +19,8 @@ from tests.support.client import Answer, Api
 DEBTOR = "DE89370400440532013000"
 OTHER_DEBTOR = "NL91ABNA0417164300"
 CREDITOR = "NL41MOCK0000000001"
+A_RUN = 6
+"""Days in which a file is made, whatever the day: from the Thursday before Easter to the Tuesday after, none is."""
 SETTINGS = {
     "creditorName": "Shop Ltd", "creditorId": "DE98ZZZ09999999999", "creditorIban": "DE23100000001234567890",
     "creditorBic": "MARKDEF1100",

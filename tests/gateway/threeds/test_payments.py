@@ -335,11 +335,11 @@ def test_instalments_need_their_number(api: Api) -> None:
     """B20.4."""
     given = {"standingInstruction.type": "INSTALLMENT"}
     assert set(buy(api, FRICTIONLESS, **given).errors) == {"standingInstruction.numberOfInstallments"}
-    more = {"standingInstruction.numberOfInstallments": "12", "standingInstruction.expiry": "2028-05-14",
+    more = {"standingInstruction.numberOfInstallments": "12", "standingInstruction.expiry": "2094-05-14",
             "standingInstruction.frequency": "30"}  # fmt: skip
     assert buy(api, FRICTIONLESS, **given, **more).code == PAID
     areq = Authentication.objects.get().messages[0]
-    assert (areq["purchaseInstalData"], areq["recurringExpiry"], areq["recurringFrequency"]) == ("12", "20280514", "30")
+    assert (areq["purchaseInstalData"], areq["recurringExpiry"], areq["recurringFrequency"]) == ("12", "20940514", "30")
 
 
 # --- steering, wishes, policy ---------------------------------------------------------------------------------------

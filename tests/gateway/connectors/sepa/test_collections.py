@@ -24,7 +24,7 @@ SUCCESS = "000.100.112"
 
 def filed(shop: Shop, outbox: Path) -> sepa.File:
     """The one file that the next run makes."""
-    pass_time(shop.api, days=4)
+    pass_time(shop.api, days=sepa.A_RUN)
     (file,) = sepa.files_in(outbox)
     return file
 

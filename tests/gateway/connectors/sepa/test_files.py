@@ -35,7 +35,7 @@ DAYS = 24 * 3600.0
 
 def run(shop: Shop) -> BankFile:
     """Some days later a file is decided; nobody has made it yet."""
-    jump(4 * DAYS)
+    jump(sepa.A_RUN * DAYS)
     assert files.decide_due(SEPA, shop.merchant)
     return BankFile.objects.latest("id")
 
@@ -47,7 +47,7 @@ def test_files_are_valid_by_the_messages_schema(shop: Shop, outbox: Path, schema
     sepa.account_at_bank(shop.channel, schema=schema, instrument=instrument)
     sepa.debit(shop.api, bankAccount__holder="Zoë Müller-Łukasz & Söhne <Ltd>", descriptor="Größe 4 – „Hallo“")
     sepa.debit(shop.api, "0.01", bankAccount__iban=sepa.OTHER_DEBTOR, bankAccount__mandate__id="A" * 200)
-    pass_time(shop.api, days=4)
+    pass_time(shop.api, days=sepa.A_RUN)
     (file,) = sepa.files_in(outbox)
     try_valid_xml(file.xml, schema)
     assert f"urn:iso:std:iso:20022:tech:xsd:{schema}".encode() in file.xml
@@ -150,7 +150,7 @@ def test_a_run_that_is_killed_lays_its_file_out_once(
 @pytest.mark.django_db
 def test_files_are_readable_by_their_owner_alone_and_go_after_a_while(banked: Shop, outbox: Path) -> None:
     sepa.debit(banked.api)
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     (path,) = outbox.rglob("*.xml")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -273,7 +273,7 @@ def test_an_account_that_is_not_set_up_any_more_leaves_its_orders_waiting(banked
     sepa.debit(banked.api)
     banked.channel.acquirer_accounts.update(settings=sepa.SETTINGS | {"creditorIban": "DE00"})
     accounts.forget()
-    jump(4 * DAYS)
+    jump(sepa.A_RUN * DAYS)
     assert files.decide_due(SEPA, banked.merchant) == 0
     assert BankOrder.objects.get().state == BankOrder.State.WAITING
     refused = banked.api.pay(**sepa.JANE)
@@ -312,7 +312,7 @@ def test_accounts_that_cannot_be_filed_for_do_not_stand_before_the_others(
         sepa.debit(shop.api)
     shops[0].channel.acquirer_accounts.update(settings=sepa.SETTINGS | {"creditorIban": "DE00"})
     accounts.forget()
-    jump(4 * DAYS)
+    jump(sepa.A_RUN * DAYS)
     assert any(files.decide_due(SEPA) for _ in range(100))
 
 
@@ -329,7 +329,7 @@ def of_two(committed: Shop, tmp_path: Path) -> Iterator[Shop]:
 def test_a_reversal_and_the_run_at_the_same_moment_leave_one_winner(of_two: Shop) -> None:
     """Taken out and in no file, or filed and refused: never both, never neither."""
     payments = [sepa.debit(of_two.api).id for _ in range(6)]
-    jump(4 * DAYS)
+    jump(sepa.A_RUN * DAYS)
 
     def reverse(payment: str) -> bool:
         return of_two.api.follow(payment, "RV").code == "000.100.112"
@@ -385,7 +385,7 @@ def test_a_reversal_that_recovery_gave_up_takes_nothing_out_when_it_comes(
 
 def test_two_runs_at_once_file_every_order_once(of_two: Shop) -> None:
     payments = [sepa.debit(of_two.api, bankAccount__mandate__id="M-A").id for _ in range(5)]
-    jump(4 * DAYS)
+    jump(sepa.A_RUN * DAYS)
     merchant = Merchant.objects.get(pk=of_two.merchant.pk)
     filed = at_once(*[lambda: files.decide_due(SEPA, merchant) for _ in range(3)])
     assert sum(filed) == len(payments)
@@ -398,7 +398,7 @@ def test_two_runs_at_once_file_every_order_once(of_two: Shop) -> None:
 def test_a_withdrawal_waits_for_a_run_that_has_not_ended(of_two: Shop) -> None:
     """While a run holds the row, whoever takes it back learns what came of it."""
     payment = sepa.debit(of_two.api).id
-    jump(4 * DAYS)
+    jump(sepa.A_RUN * DAYS)
     merchant = Merchant.objects.get(pk=of_two.merchant.pk)
     result: list[bool] = []
 

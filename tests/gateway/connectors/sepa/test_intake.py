@@ -32,7 +32,7 @@ NAMESPACE = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"
 def filed(shop: Shop, *amounts: str) -> tuple[list[str], BankFile]:
     """Collections that are with the bank."""
     paid = [sepa.debit(shop.api, amount).id for amount in amounts or ("92.00",)]
-    pass_time(shop.api, days=4)
+    pass_time(shop.api, days=sepa.A_RUN)
     return paid, BankFile.objects.get()
 
 
@@ -196,7 +196,7 @@ def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outb
         f"order {withdrawn}: the bank says 'in', our books say 'taken back'",
         f"order {waiting}: the bank says 'in', our books say 'waits for a file'",
     ])  # fmt: skip
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     file = BankFile.objects.get()
     sepa.take(sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}))
     taken = sepa.take(sepa.statement([Entry(order=waiting)], number=2))

@@ -32,7 +32,7 @@ SUCCESS = "000.100.112"
 def booked(shop: Shop, amount: str = "92.00") -> str:
     """A collection that was paid."""
     paid = sepa.debit(shop.api, amount).id
-    pass_time(shop.api, days=4)
+    pass_time(shop.api, days=sepa.A_RUN)
     sepa.take(sepa.statement([Entry(order=paid, amount=amount)], number=paid))  # type: ignore[arg-type]
     due.run_now("bank answers")
     return paid
@@ -44,7 +44,7 @@ def test_a_reversal_in_time_takes_the_collection_out(banked: Shop, outbox: Path)
     due.run_now("bank answers")
     told = banked.api.read(paid)
     assert (told.status, told.code) == (400, "100.396.201")
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     assert sepa.files_in(outbox) == []
     assert banked.api.follow(paid, "RV").code == "700.400.530"
 
@@ -58,7 +58,7 @@ def test_a_reversal_takes_all_of_a_collection_or_nothing(banked: Shop) -> None:
 
 def test_a_reversal_that_comes_too_late_says_so(banked: Shop, outbox: Path) -> None:
     paid = sepa.debit(banked.api).id
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     late = banked.api.follow(paid, "RV")
     assert (late.status, late.code) == (400, "700.300.700")
     assert banked.api.read(paid).code == "800.400.501"
@@ -77,7 +77,7 @@ def test_a_refund_is_a_transfer_back_to_the_same_account(banked: Shop, outbox: P
     paid = booked(banked)
     refund = banked.api.follow(paid, "RF", "30.00")
     assert (refund.status, refund.code) == (200, "800.400.502")
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     file = sepa.files_in(outbox)[-1] if b"pain.001" in sepa.files_in(outbox)[-1].xml else sepa.files_in(outbox)[0]
     try_valid_xml(file.xml, "pain.001.001.09")
     assert file.text("CdtTrfTxInf/CdtrAcct/Id/IBAN") == sepa.DEBTOR
@@ -91,7 +91,7 @@ def test_a_refund_is_a_transfer_back_to_the_same_account(banked: Shop, outbox: P
 def test_a_refund_that_the_bank_rejects_is_declined_and_may_be_made_again(banked: Shop, outbox: Path) -> None:
     paid = booked(banked)
     refund = banked.api.follow(paid, "RF", "92.00").id
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     file = BankFile.objects.get(kind="PAY")
     sepa.take(sepa.status(file.message_id, orders={refund: ("RJCT", "AC04")}))
     due.run_now("bank answers")
@@ -172,7 +172,7 @@ def test_inquiries_are_answered_by_the_books_and_a_void_takes_out_what_is_not_fi
     assert SEPA.void(question(waiting)).code == "900.100.301"
     assert SEPA.void(question(waiting)).code == "900.100.301"
     with_bank = sepa.debit(banked.api).id
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     guarded = CONNECTORS["sepa"]
     for _ in range(30):
         with pytest.raises(NotTakenBack):
@@ -207,7 +207,7 @@ def test_who_is_debited_reads_of_it_before_the_money_goes(banked: Shop, outbox: 
     assert order.mandate is not None
     assert f"Collected on: {order.due_on}" in sent.body
     assert f"Mandate reference: {order.mandate.mandate}" in sent.body
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     sepa.take(sepa.statement([Entry(order=paid)]))
     due.run_now("bank answers")
     assert banked.api.read(paid).code == SUCCESS
@@ -218,15 +218,15 @@ def test_two_merchants_at_one_bank_have_files_of_their_own(banked: Shop, strange
     sepa.account_at_bank(stranger.channel, creditorName="Stranger Ltd")
     sepa.debit(banked.api)
     sepa.debit(stranger.api)
-    pass_time(banked.api, days=4)
-    pass_time(stranger.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
+    pass_time(stranger.api, days=sepa.A_RUN)
     assert sorted(file.texts("Cdtr/Nm")[0] for file in sepa.files_in(outbox)) == ["Shop Ltd", "Stranger Ltd"]
     accounts.forget()
 
 
 def test_a_file_is_downloaded_with_its_accounts_masked(banked: Shop, outbox: Path) -> None:
     sepa.debit(banked.api)
-    pass_time(banked.api, days=4)
+    pass_time(banked.api, days=sepa.A_RUN)
     file = BankFile.objects.get()
     client = signed_in(User.objects.create_superuser("boss"))
     answer = client.get(f"/admin/gateway/bankfile/{file.pk}/download/")
