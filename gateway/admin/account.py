@@ -117,9 +117,9 @@ def welcome(site: Any, request: HttpRequest, ident: str, token: str) -> HttpResp
         messages.success(request, _("Your password is set. Sign in with it."))
         return HttpResponseRedirect(reverse("admin:login"))
     context = session.context_of(site, request, title=_("Choose your password"), form=form, name=user.get_username())
-    answer = TemplateResponse(request, "admin/welcome.html", context)
-    answer["Referrer-Policy"] = "no-referrer"
-    return answer
+    # Not "no-referrer", which makes browsers send "Origin: null" with the form, and that is taken for a forgery; the
+    # site's own policy tells the address to nobody else either.
+    return TemplateResponse(request, "admin/welcome.html", context)
 
 
 def _invited(ident: str) -> User | None:

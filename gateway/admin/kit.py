@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import models, transaction
@@ -81,6 +82,16 @@ class OwnRelated(admin.RelatedFieldListFilter):
         return [(row.pk, str(row)) for row in rows[:MOST_CHOICES]]
 
 
+def without_popups(field: Any) -> Any:
+    """A form's field without the menu beside it that adds and changes rows of the page it chooses from: whoever gives
+    a role or issues a token does not make a merchant on the way, and each has a page of its own."""
+    widget = getattr(field, "widget", None)
+    if isinstance(widget, RelatedFieldWidgetWrapper):
+        widget.can_add_related = widget.can_change_related = False
+        widget.can_delete_related = widget.can_view_related = False
+    return field
+
+
 class Page(ModelAdmin):
     """A page of the back office: audited, bounded, and without Django's own log of actions.
 
@@ -138,6 +149,9 @@ class Page(ModelAdmin):
         if not isinstance(each, str) or "__" in each:
             return each
         return (each, OwnRelated) if self.opts.get_field(each).is_relation else each
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        return without_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
 
     writes: ClassVar[tuple[str, ...]] = ("change", "add")
     """The rights that let somebody fill in this page's form: it offers rows where they have one of them."""

@@ -16,13 +16,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from unfold.admin import TabularInline
+from unfold.admin import StackedInline
 from unfold.decorators import display
 
 from gateway import rights, signin
 from gateway.admin import session
 from gateway.admin.account import welcome_address
-from gateway.admin.kit import Page, actor, shown
+from gateway.admin.kit import Page, actor, shown, without_popups
 from gateway.models import NODES, Channel, Division, Grant, Merchant, Role, SignIn
 from gateway.money import amount_text
 
@@ -109,12 +109,17 @@ class Grants(forms.BaseInlineFormSet):
             raise forms.ValidationError(_("Give the new user a role: without one nobody here would see them again."))
 
 
-class GrantInline(TabularInline):
+class GrantInline(StackedInline):
+    """One below the other, in whole words: seven columns beside each other cut every choice down to three letters."""
+
     model = Grant
     form = GrantForm
     formset = Grants
-    extra = 0
-    fields = ("role", *NODES, *rights.LIMITS)
+    fields = ("role", ("merchant", "channel"), ("psp", "division"), tuple(rights.LIMITS))
+
+    def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
+        """Nobody is made without a role, so a new user's form has one to fill in."""
+        return 1 if obj is None else 0
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Grant]:
         """Whoever looks sees what reaches into their own part of the tree."""
@@ -139,6 +144,15 @@ class GrantInline(TabularInline):
         kwargs["form"] = type("GrantFormOf", (GrantForm,), {"giver": request.user})
         kwargs["formset"] = type("GrantsOf", (Grants,), {"without": request.user.is_superuser})
         return super().get_formset(request, obj, **kwargs)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        return without_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
+
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Nothing is chosen beforehand: the first of the roles may do everything."""
+        return super().formfield_for_choice_field(
+            db_field, request, **kwargs, choices=[("", _("Choose a role")), *db_field.get_choices(include_blank=False)]
+        )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Places that the giver reaches themself."""
@@ -182,6 +196,7 @@ class UserAdmin(Page):
     search_help_text = gettext_lazy("Name or e-mail")
     ordering = ("username",)
     fields = ("username", "first_name", "last_name", "email", "is_active", "last_login", "roles")
+    add_fields = ("username", "first_name", "last_name", "email", "is_active")
     readonly_fields = ("last_login", "roles")
     inlines = (GrantInline,)
     change_form_outer_after_template = "admin/user_acts.html"
@@ -189,6 +204,10 @@ class UserAdmin(Page):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Somebody keeps their name: the audit trail knows them by it."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "username")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Of somebody who is only being made there is no last sign-in, and no role yet."""
+        return self.add_fields if obj is None else self.fields
 
     # --- who is seen ----------------------------------------------------------------------------------------------
 

@@ -32,9 +32,9 @@ def developer(committed: Shop) -> User:
     return user
 
 
-def sign_in(page: Page, site: str) -> None:
+def sign_in(page: Page, site: str, name: str = "dora") -> None:
     page.goto(f"{site}/admin/")
-    page.get_by_label("Username").fill("dora")
+    page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
 
@@ -136,3 +136,37 @@ def test_a_rule_set_is_put_together_and_goes_as_one_field(
     assert [rule["name"] for rule in row.document["rules"]] == [*(rule["name"] for rule in rules), "large"]
     when = {"kind": "amount", "currency": "EUR", "over": "500.00"}
     assert row.document["rules"][-1] == {"name": "large", "when": when, "then": {"score": 10}}
+
+
+def test_a_manager_makes_a_user_who_chooses_a_password_and_signs_in(
+    site: str, open_page: Opened, committed: Shop
+) -> None:
+    """Issue 7, who: by forms that a browser really sends. A page that sends no referrer sends no origin either, and
+    was refused as a forgery: nobody could have chosen a first password."""
+    manager = person("maja", Role.MANAGER, committed.merchant)
+    manager.set_password(PASSWORD)
+    manager.save()
+    page = open_page()
+    sign_in(page, site, "maja")
+    page.goto(f"{site}/admin/auth/user/add/")
+    page.get_by_label("Username").fill("newcomer")
+    role = page.locator("select[name=grants-0-role]")
+    expect(role).to_have_value("")
+    role.select_option(label="clerk")
+    place = page.locator("select[name=grants-0-merchant]")
+    place.select_option(label=str(committed.merchant))
+    for chosen in (role, place):
+        # What was chosen can be read: it stands in the room that it has.
+        assert chosen.evaluate("one => one.clientWidth") > 150
+    picture(page, "user-form")
+    page.get_by_role("button", name="Save", exact=True).click()
+    link = page.get_by_text(f"{site}/admin/welcome/")
+    expect(link).to_be_visible()
+    invited = open_page()
+    invited.goto(str(link.inner_text()).strip())
+    invited.locator("input[name=password1]").fill(PASSWORD)
+    invited.locator("input[name=password2]").fill(PASSWORD)
+    invited.get_by_role("button", name="Set the password").click()
+    invited.wait_for_url(f"{site}/admin/login/")
+    sign_in(invited, site, "newcomer")
+    expect(invited.get_by_text("This is your first sign-in.")).to_be_visible()
