@@ -100,14 +100,15 @@ def add(kind: Kind) -> Kind:
 
 
 def ask(kind: Kind, title: str, parameters: Mapping[str, Any], *, owner: int, by: audit.Actor) -> BackgroundWork:
-    """Put work on the list; a worker takes it within a second. Raises TooMuchOpen."""
+    """Put work on the list; a worker takes it within a second. ``title``: in the owner's language, and so not in the
+    trail. Raises TooMuchOpen."""
     if BackgroundWork.objects.filter(owner=owner, state__in=TO_DO).count() >= OPEN_AT_MOST:
         raise TooMuchOpen
     with transaction.atomic():
         row = BackgroundWork.objects.create(
             kind=kind.name, title=title[:200], owner_id=owner, parameters=dict(parameters), asked_at=clock.real()
         )
-        audit.record(by, f"{kind.name} asked", row, after={"title": row.title, **parameters})
+        audit.record(by, f"{kind.name} asked", row, after=dict(parameters))
     wake.wake(NAME)
     return row
 

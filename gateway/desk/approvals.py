@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 from gateway import audit, clock, identifiers, money
@@ -137,7 +138,9 @@ def finish(row: Approval, by: audit.Actor) -> Approval:
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
     order = Order(target=target, code=row.payment_type, amount=row.amount)
     try:
-        made = Payment.objects.filter(pk=row.follow_up).first() or carry_out(order, by, follow_up=row.follow_up)
+        # Its refusal is kept: the trail has one language, whoever decides.
+        with translation.override("en"):
+            made = Payment.objects.filter(pk=row.follow_up).first() or carry_out(order, by, follow_up=row.follow_up)
     except NotPossible as fault:
         return _end(row, Approval.State.FAILED, "", by, str(fault))
     state = Approval.State.FAILED if made.status == Status.DECLINED else Approval.State.DONE

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.utils import translation
 
 from gateway import audit, clock, identifiers
 from gateway.desk import approvals, by_hand
@@ -198,3 +199,15 @@ def test_an_approval_that_is_no_longer_possible_says_so(shop: Shop) -> None:
     assert shop.api.follow(row.payment_id.hex, "RF", "92.00").status == 200
     done = approvals.decide(row.pk, approve=True, note="", by=max_)
     assert (done.state, done.result_code) == ("FAILED", "700.400.200")
+
+
+def test_the_trail_of_a_german_speaker_is_english(shop: Shop) -> None:
+    """Two languages in one trail are searched by nobody. A debit follows nothing: the gateway refuses it."""
+    row = asked(shop, clerk("clara", "20.00"))
+    Approval.objects.filter(pk=row.pk).update(payment_type="DB")
+    with translation.override("de"):
+        done = approvals.decide(row.pk, approve=True, note="", by=clerk("max"))
+        assert translation.gettext("Give an amount above 0.") != "Give an amount above 0."
+    assert done.state == "FAILED"
+    kept = AuditEntry.objects.filter(action="approval carried out").get().after or {}
+    assert kept["why"].startswith("The gateway refused this: "), kept
