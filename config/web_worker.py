@@ -1,14 +1,20 @@
 """gunicorn's worker, which answers what is no HTTP request in the envelope of every answer, and repeats nothing of it.
 
 Bytes that are no request may be the rest of a body whose length was announced too short, card number and all: gunicorn
-itself would send them back in HTML and write them into its log. Source: Part A, Errors; ruling D13; goals, R8.
+itself would send them back in HTML and write them into its log. And it waits for no request for ever: whoever sends
+one byte by byte, or went away within one, would keep a thread. Source: Part A, Errors; ruling D13; goals, R8.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import select
+import socket
+import time
 from typing import Any, Final
 
-from gunicorn import util
+from gunicorn import http, util
 from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
@@ -21,8 +27,56 @@ _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
 """What the reader of requests raises → status, its words, and ours. The first that fits counts."""
 
 
+REQUEST_S: Final = 15.0
+"""How long one request may take to come, head and body, beside what its bytes take."""
+SLOWEST: Final = 16 * 1024
+"""Bytes a second that the slowest sender of a long body is allowed."""
+
+
+class Sender:
+    """A client's socket as requests are read from it: each within its time."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self.begin()
+
+    def begin(self) -> None:
+        """The next request may come from now on."""
+        self._until = time.monotonic() + REQUEST_S
+
+    def recv(self, size: int) -> bytes:
+        """What came; b"" at the end. Raises ConnectionResetError when the time is over: the line is cut then."""
+        while True:
+            try:
+                found = self._line.recv(size, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._wait()
+            else:
+                self._until += len(found) / SLOWEST
+                return found
+
+    def _wait(self) -> None:
+        left = self._until - time.monotonic()
+        coming = select.poll()
+        coming.register(self._line, select.POLLIN)
+        if left > 0 and coming.poll(left * 1000):
+            return
+        with contextlib.suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+        # What gunicorn takes for a client that went away, and the application for a body that ended early.
+        raise ConnectionResetError(errno.ECONNRESET, f"the request did not come within {REQUEST_S:g} s")
+
+
 class Worker(ThreadWorker):  # type: ignore[misc]
     """The threaded worker of `make run`."""
+
+    def handle(self, conn: Any) -> Any:
+        """Serve the next request of a connection, if it comes in time."""
+        if conn.parser is None and not self.cfg.is_ssl:
+            conn.parser = http.get_parser(self.cfg, Sender(conn.sock), conn.client)
+        if not conn.is_http2 and isinstance(sender := conn.parser.unreader.sock, Sender):
+            sender.begin()
+        return super().handle(conn)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Answer what could not be read. What the application did wrong is left to gunicorn."""

@@ -11,14 +11,18 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from config import web_worker
 from config.launcher.programs import Web
+from config.web_worker import Sender
 from tests.ground.conftest import ROOT
 
 PATIENCE_S = 120.0
@@ -105,3 +109,65 @@ def test_the_rest_of_a_body_is_neither_sent_back_nor_logged(server: Server) -> N
     for secret in SECRETS:
         assert secret not in answered
         assert secret not in log
+
+
+def test_two_requests_and_a_body_in_pieces_are_read(server: Server) -> None:
+    """The line is kept between requests, and a body may come in pieces, chunked or not."""
+    head = HEAD + b"Content-Type: application/x-www-form-urlencoded\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for sent in (
+            [head[:20], head[20:], b"Content-Length: 6\r\n\r\n", b"a=", b"1&b="],
+            [head, b"Transfer-Encoding: chunked\r\n\r\n", b"3\r\na=", b"1\r\n", b"0\r\n\r\n"],
+        ):
+            for piece in sent:
+                line.sendall(piece)
+            got = b""
+            while b'"ndc"' not in got:
+                part = line.recv(65536)
+                assert part, got
+                got += part
+            assert got.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A client's end, and the server's."""
+    monkeypatch.setattr(web_worker, "REQUEST_S", 0.2)
+    ends = socket.socketpair()
+    yield ends
+    for end in ends:
+        end.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_request_that_does_not_come_is_given_up(line: tuple[socket.socket, socket.socket]) -> None:
+    """Found in use: sixteen connections that sent half a request kept all threads for ever."""
+    client, server = line
+    client.sendall(b"POST /v1/pay")
+    sender = Sender(server)
+    assert sender.recv(8192) == b"POST /v1/pay"
+    with pytest.raises(ConnectionResetError, match="did not come within"):
+        sender.recv(8192)
+    assert client.recv(1) == b""
+
+
+@pytest.mark.timeout(60)
+def test_a_request_that_comes_byte_by_byte_is_given_up(line: tuple[socket.socket, socket.socket]) -> None:
+    """A limit of each pause alone would let a patient sender go on."""
+    client, server = line
+
+    def drip() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client.sendall(b"x")
+                time.sleep(0.01)
+
+    sending = threading.Thread(target=drip, daemon=True)
+    sender = Sender(server)
+    sending.start()
+    with pytest.raises(ConnectionResetError):
+        deque(iter(lambda: sender.recv(8192), b""), maxlen=0)
+    server.close()
+    sending.join(PATIENCE_S)
+    assert not sending.is_alive()
