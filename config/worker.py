@@ -23,6 +23,7 @@ from django.conf import settings
 from kombu.transport import redis
 
 from gateway import wake
+from gateway.environment import refuse_another
 
 LOOK_EVERY_S: Final = 2.0
 GOODBYE_S: Final = 10.0
@@ -97,5 +98,7 @@ class Message(redis.Channel.Message):  # type: ignore[misc, valid-type]
 
 
 def install(app: Any) -> None:
+    """Raises ImproperlyConfigured on a database of the other environment: such a worker does nothing."""
+    refuse_another()
     app.steps["worker"].add(Watchdog)
     redis.Channel.Message = Message

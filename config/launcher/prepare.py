@@ -22,7 +22,7 @@ def main() -> int:
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    if not _checks_pass():
+    if not _checks_pass() or not _is_ours():
         return 1
     _tell("Migrations", _migrate())
     if options.demo_file is not None:
@@ -37,6 +37,20 @@ def _checks_pass() -> bool:
     for fault in faults:
         _tell("fault", f"{fault.msg} {fault.hint or ''}".strip())
     return not faults
+
+
+def _is_ours() -> bool:
+    """Before anything is written: a database of the other environment is left as it is."""
+    from django.core.exceptions import ImproperlyConfigured
+
+    from gateway.environment import refuse_another
+
+    try:
+        refuse_another()
+    except ImproperlyConfigured as fault:
+        _tell("fault", str(fault))
+        return False
+    return True
 
 
 def _migrate() -> str:

@@ -9,10 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 import structlog
-from django.core.management.base import BaseCommand
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from gateway import due
+from gateway.environment import refuse_another
 
 LOOK_EVERY_S: Final = 0.1
 
@@ -26,6 +28,10 @@ class Command(BaseCommand):
         parser.add_argument("--forever", action="store_true", help="go on until interrupted")
 
     def handle(self, *args: Any, forever: bool, **options: Any) -> None:
+        try:
+            refuse_another()
+        except ImproperlyConfigured as fault:
+            raise CommandError(str(fault)) from None
         if forever:
             _for_ever(due.TIMERS)
         done = due.run_all()
