@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
 from gateway import results
 from gateway.connectors import means as kinds
@@ -33,6 +34,8 @@ from tests.support.threads import at_once
 AT_ONCE: Final = 12
 MARGIN_S: Final = 5.0
 """Beyond the timeout, for a busy machine: a connector without an end of its own would wait for ever."""
+SILENCE_S: Final = 1.0
+"""What an acquirer may take that gives no answer: every such silence is waited for to its end."""
 LONGEST_ID: Final = 64
 
 
@@ -119,12 +122,14 @@ def processor_secrets(request: AcquirerRequest) -> tuple[str, ...]:
     return tuple(secret.reveal() for secret in request.account.secrets.values())
 
 
-def lost(rig: Rig, request: AcquirerRequest) -> Silence:
-    """Submit what gets no answer: in bounded time it is Silence, whose message can be kept."""
+def lost(rig: Rig, request: AcquirerRequest, fault: str) -> Silence:
+    """Submit what gets no answer: in bounded time it is Silence, whose message can be kept. Who hangs up is heard at
+    once; else the time that an acquirer may take is waited for."""
+    within = settings.GATEWAY_ACQUIRER_TIMEOUT_S if fault.startswith("hangs_up") else SILENCE_S
     began = time.monotonic()
-    with pytest.raises(Silence) as caught:
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=within), pytest.raises(Silence) as caught:
         rig.connector.submit(request)
-    assert time.monotonic() - began < settings.GATEWAY_ACQUIRER_TIMEOUT_S + MARGIN_S
+    assert time.monotonic() - began < within + MARGIN_S
     kept_safely(rig, processor_secrets(request), caught.value.sent)
     assert len(caught.value.connector_tx_id) <= LONGEST_ID
     return caught.value
@@ -275,7 +280,7 @@ def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
         pytest.skip(f"{fault} cannot happen between us and {rig.connector.name}")
     request = asked(rig, processor)
     processor.misbehave(fault)
-    silence = lost(rig, request)
+    silence = lost(rig, request, fault)
     later = replace(request, learnt=silence.connector_tx_id)
     if not rig.connector.asks_with_means:
         later = replace(later, means=None, parameters={})
@@ -303,7 +308,7 @@ def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
     learnt = ""
     if fault:
         processor.misbehave(fault)
-        learnt = lost(rig, request).connector_tx_id
+        learnt = lost(rig, request, fault).connector_tx_id
     else:
         learnt = rig.connector.submit(request).connector_tx_id
     later = replace(request, learnt=learnt, means=without_cvv(rig) if rig.connector.asks_with_means else None)

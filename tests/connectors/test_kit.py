@@ -22,7 +22,7 @@ from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived
 from gateway.connectors.stub.connector import REVERSED, Stub
 from gateway.money import Money
 from tests.connectors import test_conformance as kit
-from tests.connectors.conftest import TIMEOUT_S
+from tests.connectors.conftest import PATIENCE_S
 from tests.connectors.rig import Processor, Rig
 from tests.connectors.stub import STUB_RIG
 
@@ -275,7 +275,7 @@ BROKEN: Final[tuple[tuple[type[Stub], Check, type[BaseException], str], ...]] = 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Processor]:
     """One stub for all that leave it alive."""
-    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S), STUB_RIG.start() as running:
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=PATIENCE_S), STUB_RIG.start() as running:
         yield running
 
 
@@ -285,7 +285,7 @@ def stub(request: pytest.FixtureRequest) -> Iterator[Processor]:
     check = request.node.callspec.params["check"]
     with ExitStack() as open_ones:
         if check is kit.test_nobody_there_is_a_decline_that_may_go_elsewhere:
-            open_ones.enter_context(override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S))
+            open_ones.enter_context(override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=PATIENCE_S))
             yield open_ones.enter_context(STUB_RIG.start())
         else:
             yield request.getfixturevalue("shared")
