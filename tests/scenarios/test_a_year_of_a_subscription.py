@@ -68,11 +68,12 @@ def test_the_first_payment_starts_the_subscription_and_notice_ends_it(shop: Shop
     given = api.post(f"/v1/schedules/{job.id}/deschedule", {"paymentType": "DS"})
     assert given.body["plan"] | {"active": True, "state": "ENDING", "reason": "NOTICE"} == given.body["plan"]
     assert len(given.body["plan"]["nextRuns"]) == 1
-    assert step(shop.merchant) == 1
-    assert step(shop.merchant) == 1
+    done = 0
+    while tasks.next_at(shop.merchant) is not None:
+        done += step(shop.merchant)  # its end lies so little behind its last payment that one step may do both
+    assert done == 2
     body = api.get(f"/v1/schedules/{job.id}").body
     assert (body["plan"]["active"], body["plan"]["state"], len(body["runs"])) == (False, "ENDED", 4)
-    assert tasks.next_at(shop.merchant) is None
     told = Notification.objects.filter(kind="SCHEDULE").order_by("id").values_list("action", flat=True)
     assert list(told) == ["CREATED", "UPDATED", "DELETED"]
     told = api.get("/v1/test/acquirer/messages", {"id": first.id}).body["messages"][0]["received"]
