@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chargebacks.models import CaseEvent, Chargeback, Reminder
 from chargebacks.states import CLOSED, START, Event, ImpossibleMove, State, after
@@ -43,8 +45,18 @@ def deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = 
 
 def days_left(case: Chargeback, at: datetime) -> int:
     """Days of the merchant's calendar until the one on which the answer is due: 0 on that day, whatever the hour."""
-    zone = ZoneInfo(case.merchant.time_zone)
-    return (case.due_at.astimezone(zone).date() - at.astimezone(zone).date()).days
+    return days_between(at, case.due_at, case.merchant.time_zone)
+
+
+def days_between(at: datetime, due_at: datetime, time_zone: str) -> int:
+    """Midnights of that time zone from one moment to the other."""
+    zone = ZoneInfo(time_zone)
+    return (due_at.astimezone(zone).date() - at.astimezone(zone).date()).days
+
+
+def left_words(days: int) -> str:
+    """The same for a reader who is at it."""
+    return ngettext("%d day left", "%d days left", days) % days if days > 0 else _("due today")
 
 
 def write_case(
@@ -188,11 +200,25 @@ def adopt_all(merchant: Merchant | None = None) -> int:
     return _adopt(merchant, None)
 
 
+def next_without_a_case(merchant: Merchant) -> datetime | None:
+    """When the merchant's first recent chargeback or reversal without a case was made, by the merchant's clock: a clock
+    that is moved past a deadline must not leave a case behind that nobody has made yet."""
+    found = _without_a_case(merchant, clock.real() - ADOPT_WITHIN, 1)
+    return Payment.objects.values_list("created_at", flat=True).get(pk=found[0]) if found else None
+
+
 def _adopt(merchant: Merchant | None, since: datetime | None) -> int:
+    return sum(
+        adopt(Payment.objects.select_related("merchant").get(pk=ident))
+        for ident in _without_a_case(merchant, since, AT_ONCE)
+    )
+
+
+def _without_a_case(merchant: Merchant | None, since: datetime | None, limit: int) -> list[UUID]:
+    """The oldest first."""
     floor = UUID(int=int(since.timestamp() * 1000) << 80) if since is not None else UUID(int=0)
-    values = {"floor": floor, "limit": AT_ONCE, "merchant": merchant.pk if merchant is not None else None}
-    return sum(adopt(Payment.objects.select_related("merchant").get(pk=ident)) for (ident,) in execute(
-        _WITHOUT_A_CASE, values))  # fmt: skip
+    values = {"floor": floor, "limit": limit, "merchant": merchant.pk if merchant is not None else None}
+    return [ident for (ident,) in execute(_WITHOUT_A_CASE, values)]
 
 
 def adopt_chain(chain: UUID) -> None:
@@ -244,7 +270,7 @@ def disputed_by(dispute: Payment) -> tuple[Payment, Chargeback | None]:
 
 def _reversed(representment: Payment, by: str) -> bool:
     """The move of the case whose money came back, wholly or in part."""
-    for _ in range(MOST_TRIES):
+    for _try in range(MOST_TRIES):
         dispute = _behind(representment)
         case = Chargeback.objects.filter(pk=dispute.pk).first()
         if case is None:

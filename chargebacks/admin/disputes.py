@@ -24,7 +24,6 @@ from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
-from django.utils.translation import ngettext
 
 from chargebacks import cases, evidence, ledger, packet, pictures
 from chargebacks.admin import by_hand
@@ -44,8 +43,9 @@ MOST_URGENT_FIRST: Final = paging.Order(columns=(("due_at", datetime), ("id", UU
 NEWEST_FIRST: Final = paging.Order(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
 PICTURED: Final = timedelta(days=90)
 MERCHANTS_AT_MOST: Final = 50
-PRESSING: Final = timedelta(days=3)
-"""A dispute with no more time left is red, on its page and in the navigation."""
+PRESSING_DAYS: Final = 3
+"""A dispute with no more days left is red, on its page and in the navigation."""
+SOON_DAYS: Final = 7
 MOST_COUNTED: Final = 99
 LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingProxyType(
     {
@@ -254,8 +254,8 @@ def _left(case: Chargeback) -> dict[str, str] | None:
     if case.due_at <= now:
         return {"tone": "bad", "text": _("too late")}
     days = cases.days_left(case, now)
-    text = ngettext("%d day left", "%d days left", days) % days if days else _("due today")
-    return {"tone": "bad" if days <= 3 else "wait" if days <= 7 else "plain", "text": text}
+    tone = "bad" if days <= PRESSING_DAYS else "wait" if days <= SOON_DAYS else "plain"
+    return {"tone": tone, "text": cases.left_words(days)}
 
 
 def _picture(own: QuerySet[Chargeback]) -> Any:
@@ -274,11 +274,14 @@ def _picture(own: QuerySet[Chargeback]) -> Any:
 
 
 def pressing(user: Any) -> int:
-    """Disputes of the user's merchants that must be answered within PRESSING, up to MOST_COUNTED."""
+    """Disputes of the user's merchants that must be answered within PRESSING_DAYS, up to MOST_COUNTED."""
     own = rights.scope(user, "chargebacks.view_chargeback").where("merchant", "channel")
     # Their merchants' clocks may be ahead of real time: in the test environment they are moved.
     left = ExpressionWrapper(F("due_at") - F("merchant__clock_offset"), output_field=DateTimeField())
-    found = (
-        Chargeback.objects.filter(own, state=State.OPEN).annotate(real=left).filter(real__lte=clock.real() + PRESSING)
+    found = Chargeback.objects.filter(own, state=State.OPEN).annotate(real=left).order_by("real")
+    now = clock.real()
+    # A day of the calendar may be 25 hours long; those that are not red yet are left out below.
+    rows = found.filter(real__lte=now + timedelta(days=PRESSING_DAYS + 1, hours=1)).values_list(
+        "due_at", "merchant__clock_offset", "merchant__time_zone"
     )
-    return int(found.order_by()[:MOST_COUNTED].count())
+    return sum(cases.days_between(now + ahead, due, zone) <= PRESSING_DAYS for due, ahead, zone in rows[:MOST_COUNTED])

@@ -232,6 +232,20 @@ def test_the_clock_past_the_deadline_closes_the_dispute_as_lost_with_a_note(shop
     assert cases.next_deadline(shop.merchant) is None
 
 
+def test_a_clock_moved_past_the_deadline_of_a_chargeback_by_api_ends_it_though_nobody_had_made_its_case(
+    shop: Shop,
+) -> None:
+    """J6, step 10: what came a moment ago is on the way, too. No tick runs here but the moved clock's own."""
+    charged = shop.api.follow(shop.api.pay().id, "CB", "92.00")
+    assert not Chargeback.objects.exists()
+    moved = shop.api.post("/v1/test/clock", {"advance": str(20 * 24 * 60 * 60)})
+    assert (moved.status, moved.body["complete"]) == (200, True)
+    assert moved.body["ran"]["dispute cases"] == 1
+    lost = Chargeback.objects.get(pk=charged.id)
+    assert (lost.state, lost.note[:27]) == ("LOST", "No evidence was submitted b")
+    assert cases.next_without_a_case(shop.merchant) is None
+
+
 def test_evidence_after_the_deadline_is_too_late_even_before_the_tick(shop: Shop) -> None:
     case = dispute(shop)
     evidence.add(case, "order", "order.pdf", io.BytesIO(PDF), BY)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, override_settings
 
@@ -226,3 +227,26 @@ def test_a_red_badge_tells_of_disputes_that_must_be_answered_soon(
     assert re.search(badge, text(clara.get("/admin/")), re.S)
     assert "2 days left" in text(clara.get(LIST))
     assert pressing(person("root", "psp", shop.merchant.division.psp)) == 2
+
+
+def test_the_first_page_says_until_when_the_first_dispute_has_to_be_answered(
+    clara: Client, case: Chargeback, shop: Shop
+) -> None:
+    """J6, step 1: in the merchant's own time, and counted in days as the dispute's page counts them."""
+    shop.merchant.time_zone = "Asia/Tokyo"
+    shop.merchant.save(update_fields=["time_zone"])
+    Chargeback.objects.update(due_at=datetime(2031, 5, 14, 8, tzinfo=UTC))
+    # 03:00 in Tokyo, fourteen days before the deadline's day: fourteen days, and some hours.
+    shop.merchant.clock_offset = datetime(2031, 4, 29, 18, tzinfo=UTC) - clock.real()
+    shop.merchant.save(update_fields=["clock_offset"])
+    cache.clear()
+    page = text(clara.get("/admin/"))
+    assert "1 dispute, answer by 2031-05-14 17:00 (Asia/Tokyo)" in page
+    assert "92.00 EUR, 14 days left" in page
+    assert f"{LIST}{case.pk}/change/" in page
+    row = r'<th scope="row">(?:<a[^>]*>)?8–14 days(?:</a>)?</th><td class="th-num">1</td>'
+    assert re.search(row, page)
+    sooner = ledger.charge_back(payment_of(shop.api.pay().id), Decimal("10.00"), by=BY)
+    Chargeback.objects.filter(pk=sooner.pk).update(due_at=datetime(2031, 5, 13, 8, tzinfo=UTC))
+    cache.clear()
+    assert "2 disputes, the first to answer by 2031-05-13 17:00 (Asia/Tokyo)" in text(clara.get("/admin/"))
