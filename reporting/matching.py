@@ -12,6 +12,7 @@ its candidates (reporting.exceptions), and a clerk decides. docs/decisions/0027.
 # ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import psycopg
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from reporting.layout import STAGED
 from reporting.models import SettlementFile
@@ -27,6 +28,8 @@ from reporting.models import SettlementFile
 RECENT: Final = timedelta(days=60)
 """How old a payment is, by real time, that the first pass knows. The second one knows all."""
 MOST_CANDIDATES: Final = 20
+TEMP_BUFFERS: Final = "128MB"
+"""PostgreSQL's memory for the copies, at most: with its usual 8 MB nearly every look at an id would read a page."""
 DAYS_APART: Final = 1
 """Between a payment's day and its presentment, both in the institute's time zone."""
 
@@ -45,9 +48,9 @@ def _known(name: str, chosen: str) -> str:
     the institute's time zone. ``held_at``: the merchant's id at the institute, of the simulator: the channel's."""
     return f"""
 CREATE TEMP TABLE {name} AS
-SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant, p.channel_id AS channel,
+SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
     CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS held_at,
-    p.payment_type AS kind, p.payment_type IN ({_list(INWARD)}) AS inward, p.status, p.amount, p.currency,
+    p.payment_type AS kind, p.payment_type IN ({_list(INWARD)}) AS inward, p.status, p.currency,
     coalesce(p.approved, p.amount) - coalesce(r.taken, 0) AS net,
     p.merchant_transaction_id AS reference, (p.created_at AT TIME ZONE %(zone)s)::date AS day
 FROM gateway_payment p
@@ -169,6 +172,7 @@ class Run:
     def __enter__(self) -> Run:
         with connection.cursor() as cursor:
             self._drop(cursor)
+            self._make_room(cursor)
             self._copy(cursor, "known", "", self.values)
             cursor.execute(_ACCOUNTS, self.values)
             cursor.execute("CREATE UNIQUE INDEX ON held (held_at)")
@@ -186,8 +190,14 @@ class Run:
     def _copy(cursor: Any, name: str, chosen: str, values: dict[str, Any]) -> None:
         cursor.execute(_known(name, chosen), values)
         cursor.execute(f"CREATE INDEX ON {name} (payment)")
-        cursor.execute(f"CREATE INDEX ON {name} (tx)")
+        cursor.execute(f"CREATE INDEX ON {name} USING hash (tx)")
         cursor.execute(f"ANALYZE {name}")
+
+    @staticmethod
+    def _make_room(cursor: Any) -> None:
+        """Taken as needed, kept by the connection; one that has used temporary tables before cannot be given more."""
+        with contextlib.suppress(DatabaseError), transaction.atomic():
+            cursor.execute("SELECT set_config('temp_buffers', %s, false)", [TEMP_BUFFERS])
 
     @staticmethod
     def _drop(cursor: Any) -> None:

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
 from chargebacks import ledger
@@ -44,6 +45,29 @@ def test_a_line_that_names_an_id_of_the_institute_is_matched_to_its_payment(shop
     assert (record.merchant_id, record.account) == (shop.merchant.id, shop.channel.id)
     assert (file.state, file.records, file.matched, file.faults) == ("DONE", 1, 1, 0)
     assert kinds() == []
+
+
+def test_a_connection_that_has_used_temporary_tables_before_takes_a_file_in_all_the_same(shop: Shop) -> None:
+    """It has the memory for them that it began with: PostgreSQL gives it no more."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE before AS SELECT 1 AS one")
+        cursor.execute("SELECT one FROM before")
+    payment = payment_of(shop.api.pay().id)
+    assert take_in(csv([line(payment)]), institute()).matched == 1
+
+
+def test_all_that_is_wrong_with_a_line_is_found_at_once(shop: Shop) -> None:
+    """Each kind is asked of each line, whichever other ones were found."""
+    payment = payment_of(shop.api.pay(amount="92.00").id)
+    right = payment_of(shop.api.pay(amount="12.00").id)
+    wrong = {"Amount": "93.00", "SettlementAmount": "90.00", "Cashflow": "NEG", "SettlementStatus": "FAILED"}
+    take_in(csv([line(payment, **wrong), line(right)]), institute())
+    assert kinds() == ["AMOUNT", "ARITHMETIC", "DIRECTION", "FAILED"]
+    assert set(Finding.objects.values_list("record__line", "payment", "merchant")) == {
+        (1, payment.id, shop.merchant.id)
+    }
+    amount = Finding.objects.get(kind="AMOUNT")
+    assert (amount.expected, amount.found) == ("92.00", "93.00")
 
 
 def test_our_own_id_goes_before_the_institutes(shop: Shop) -> None:
