@@ -22,8 +22,9 @@ import psycopg
 from config.launcher import postgres as launcher
 from config.launcher.postgres import Postgres
 from config.launcher.programs import WEB_THREADS, WEB_TIMEOUT_S, WEB_WORKERS, Program, Web
-from config.launcher.var import ROOT, port_is_free
+from config.launcher.var import ROOT
 from tests.benchmarks.traffic import Shop
+from tests.support.ports import free_port
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG")
 READY_TIMEOUT_S: Final = 120.0
@@ -189,11 +190,3 @@ class Ground:
     def stop_sites(self) -> None:
         while self._running:
             self._running.pop().stop()
-
-
-def free_port() -> int:
-    """A free port below those that outgoing connections take."""
-    while True:
-        port = 20_000 + secrets.randbelow(10_000)
-        if port_is_free("127.0.0.1", port):
-            return port

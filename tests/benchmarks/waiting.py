@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from gateway import identifiers
 from tests.benchmarks import load, traffic
-from tests.benchmarks.ground import Ground, free_port
+from tests.benchmarks.ground import Ground
 from tests.benchmarks.options import Options
 from tests.benchmarks.report import say
 from tests.benchmarks.saturation import Numbers, figure
 from tests.benchmarks.targets import Figure, Gap
+from tests.support.ports import free_port
 
 IN_FLIGHT: Final = 200
 THINKS_S: Final = 2.0

@@ -16,11 +16,12 @@ from typing import Any, Final
 
 from config.launcher.programs import Program
 from tests.benchmarks import meter
-from tests.benchmarks.ground import Ground, free_port
+from tests.benchmarks.ground import Ground
 from tests.benchmarks.options import Options
 from tests.benchmarks.report import say
 from tests.benchmarks.saturation import figure
 from tests.benchmarks.targets import Figure, Gap
+from tests.support.ports import free_port
 
 DATABASE: Final = "webhooks"
 WORKERS: Final = 2

@@ -21,6 +21,7 @@ from config.launcher.postgres import Postgres
 from config.launcher.postgres_files import find_binaries
 from config.launcher.process import spawn
 from config.launcher.programs import Web
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PYTEST_", "TEST_")
@@ -75,9 +76,7 @@ class Site:
     def start(self) -> None:
         self._postgres = Postgres(self.var, durable=False)
         self._postgres.start()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         file = self.var / "demo.json"
         self.run(
             "-m", "config.launcher.prepare", "--base-url", f"http://127.0.0.1:{self.port}", "--demo-file", str(file)

@@ -28,13 +28,6 @@ def program(name: str) -> Path:
     return Path(PEERS) / name
 
 
-def free_port() -> int:
-    """A port nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
 class Peer:
     """One running peer. ``command``: its program and arguments, told to listen on ``port``; ``log``: what it said."""
 

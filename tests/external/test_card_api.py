@@ -22,11 +22,12 @@ from gateway import clock
 from gateway.connectors.routing import CONNECTORS
 from gateway.models import AcquirerAccount, AcquirerExchange, Payment, ProcessorEvent, Status
 from gateway.payments import recovery
-from tests.external.peers import Peer, free_port, program, running
+from tests.external.peers import Peer, program, running
 from tests.support.card_api import CARD, KEY, SIGNING, account_at
 from tests.support.client import Answer
 from tests.support.cutting import Cutting, cutting
 from tests.support.fixtures import Shop
+from tests.support.ports import free_port
 from tests.support.receivers import answering, receiving
 
 pytestmark = pytest.mark.django_db

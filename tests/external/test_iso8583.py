@@ -27,9 +27,10 @@ from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.iso8583.wire import Wire
 from gateway.models import AcquirerAccount, CaptureBatch, Payment
 from gateway.payments import captures, recovery
-from tests.external.peers import PATIENCE_S, Peer, free_port, program
+from tests.external.peers import PATIENCE_S, Peer, program
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
+from tests.support.ports import free_port
 from tests.support.threads import at_once
 
 OK = "000.100.112"

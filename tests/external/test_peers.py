@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.external.peers import free_port, program, running
+from tests.external.peers import program, running
+from tests.support.ports import free_port
 
 
 def test_an_independent_host_listens_and_stops(tmp_path: Path) -> None:

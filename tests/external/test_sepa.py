@@ -24,10 +24,11 @@ from django.test import override_settings
 from gateway import clock, due
 from gateway.connectors import accounts
 from gateway.models import BankFile, BankOrder, Merchant, Payment
-from tests.external.peers import free_port, program, running
+from tests.external.peers import program, running
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.django_db
 

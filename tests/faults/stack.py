@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import re
-import secrets
 import shutil
 import signal
 import subprocess
@@ -22,9 +21,10 @@ import psycopg
 import redis
 
 from config.launcher.process import spawn
-from config.launcher.var import ROOT, port_is_free
+from config.launcher.var import ROOT
 from gateway.connectors.stub.control import StubControl, log_entries
 from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
+from tests.support.ports import free_port
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PG", "PYTEST_")
 UP_WITHIN_S: Final = 300.0
@@ -237,11 +237,3 @@ def stopped(family: list[Process]) -> bool:
     """Whether every one of them is held by SIGSTOP."""
     now = [read(one.pid) for one in family]
     return bool(family) and all(one is not None and one.state == "T" for one in now)
-
-
-def free_port() -> int:
-    """A free port below those that outgoing connections take."""
-    while True:
-        port = 20_000 + secrets.randbelow(10_000)
-        if port_is_free("127.0.0.1", port):
-            return port

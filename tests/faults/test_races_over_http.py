@@ -9,7 +9,7 @@ import pytest
 from tests.faults import races
 from tests.faults.stack import Stack
 
-pytestmark = [pytest.mark.xdist_group("whole-stack"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("whole-stack"), pytest.mark.timeout(900)]
 NAMES = (
     "refund / refund", "capture / capture", "capture / reversal", "refund / reversal", "one key, one body",
     "one key, other bodies",

@@ -15,8 +15,8 @@ from tests.faults.peers.http_tap import HttpTap
 from tests.faults.peers.iso_tap import IsoTap
 from tests.faults.peers.misdeeds import Misdeeds
 from tests.faults.peers.tap import Tap
-from tests.faults.stack import free_port
 from tests.support.iso_host import IsoHost
+from tests.support.ports import free_port
 from tests.support.receivers import answering, read_request, receiving
 
 PATIENCE_S = 20.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PYTEST_")
@@ -33,11 +34,8 @@ def var() -> Iterator[Path]:
 @pytest.fixture
 def environment(var: Path) -> dict[str, str]:
     """The environment of someone who just typed `make run`, on a `var/` and a port of the test's own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
-    return {**bare, "TOLLHOUSE_VAR": str(var), "PORT": str(port)}
+    return {**bare, "TOLLHOUSE_VAR": str(var), "PORT": str(free_port())}
 
 
 Launch = Callable[..., "subprocess.Popen[str]"]
@@ -99,7 +97,7 @@ def alive(pids: set[int]) -> set[int]:
     return running
 
 
-def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> bool:
+def eventually(holds: Callable[[], bool], within_s: float = 60.0) -> bool:
     """Poll until it holds; whether it ever did."""
     deadline = time.monotonic() + within_s
     while not holds():

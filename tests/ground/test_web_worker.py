@@ -24,6 +24,7 @@ from config import web_worker
 from config.launcher.programs import Web
 from config.web_worker import Sender
 from tests.ground.conftest import ROOT
+from tests.support.ports import free_port
 
 PATIENCE_S = 120.0
 HEAD = b"POST /v1/nothing HTTP/1.1\r\nHost: pay.example\r\n"
@@ -51,9 +52,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The web server as the launcher starts it; what it is asked here needs no database."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     log = tmp_path_factory.mktemp("web") / "web.log"
     command = Web(host="127.0.0.1", port=port, workers=1, threads=2, timeout_s=60).command()
     nowhere = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "DJANGO_SECRET_KEY": "only for this test"}

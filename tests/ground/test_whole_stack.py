@@ -13,7 +13,7 @@ import pytest
 
 from tests.ground.conftest import Launch, alive, descendants, eventually
 
-pytestmark = [pytest.mark.xdist_group("whole-stack"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("whole-stack"), pytest.mark.timeout(900)]
 
 
 def read_until(process: subprocess.Popen[str], mark: str) -> str:
@@ -28,7 +28,7 @@ def read_until(process: subprocess.Popen[str], mark: str) -> str:
 
 
 def status(url: str) -> int:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=300) as answer:
         return int(answer.status)
 
 
@@ -63,13 +63,13 @@ def test_everything_comes_up_survives_a_killed_server_and_goes_down_in_order(
         again = subprocess.run(["bash", "-c", pasted], capture_output=True, text=True, check=False)
         return '"000.' in again.stdout
 
-    assert eventually(pays_again, within_s=30)
+    assert eventually(pays_again)
 
     family = descendants(process.pid)
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0
-    assert not alive(family)
+    assert process.wait(timeout=300) == 0
+    assert eventually(lambda: not alive(family)), alive(family)
     assert not (var / "run.json").exists()
 
 
@@ -90,13 +90,13 @@ def test_a_command_runs_in_the_environment_of_the_run_or_with_a_ground_of_its_ow
     """`make manage` and `make shell`."""
     show = ("exec", "--", "printenv", "DATABASE_URL")
     own = launch(*show)
-    out, err = own.communicate(timeout=60)
+    out, err = own.communicate(timeout=300)
     assert own.returncode == 0, err
     assert out.startswith("postgresql://")
     assert not (var / "run.json").exists()
     process = launch()
     read_until(process, "card.cvv")
     shared = launch(*show)
-    assert shared.communicate(timeout=60)[0] == out
+    assert shared.communicate(timeout=300)[0] == out
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0

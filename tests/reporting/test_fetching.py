@@ -24,6 +24,7 @@ from tests.support import sshd
 from tests.support.database import places_of
 from tests.support.fixtures import BY, Shop
 from tests.support.office import Moving, person, signed_in
+from tests.support.ports import free_port
 from tests.support.settlement import csv, institute, line, payment_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("sshd")]
@@ -184,7 +185,7 @@ def test_what_goes_wrong_is_seen_and_tried_again_less_and_less_often(
 ) -> None:
     (server.inbox / "may.csv").write_bytes(one_line(shop))
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"port": sshd.free_port()}, "connecting failed"),
+        ({"port": free_port()}, "connecting failed"),
         ({"host_key": sshd.new_key()[1]}, "another key"),
         ({"secret": Secret(sshd.new_key()[0])}, "logging in was refused"),
         ({"folder": str(server.inbox / "missing")}, "looking into the folder failed"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,13 +34,6 @@ def copy_scripts(folder: Path) -> None:
         copy = folder / name
         copy.write_bytes((EXAMPLES / name).read_bytes())
         copy.chmod(0o755)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def make_certificate(folder: Path) -> Path:

@@ -16,7 +16,8 @@ import psycopg
 
 from config.launcher.postgres_files import can_read, find_binaries
 from config.launcher.process import Account, spawn, stop, unprivileged_account, wait_until
-from tests.running.files import copy_scripts, free_port, rendered
+from tests.running.files import copy_scripts, rendered
+from tests.support.ports import free_port
 
 NAMES: Final = ("pg1", "pg2", "pg3")
 DATABASE: Final = "tollhouse"

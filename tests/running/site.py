@@ -19,7 +19,8 @@ from config.launcher.process import spawn, stop, wait_until
 from config.launcher.programs import Web, acquirer_command, beat_command, worker_command
 from config.launcher.var import ROOT
 from tests.running.clients import Speaker
-from tests.running.files import free_port, make_certificate, rendered
+from tests.running.files import make_certificate, rendered
+from tests.support.ports import free_port
 
 OURS: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG", "PROMETHEUS_")
 PROXIES: Final = ("haproxy", "nginx", "own")

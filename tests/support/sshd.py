@@ -20,6 +20,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from tests.support.ports import free_port
+
 SSHD: Final = Path("/usr/sbin/sshd")
 READY_S: Final = 30.0
 _CONFIG: Final = """
@@ -60,14 +62,6 @@ def new_key() -> tuple[str, str]:
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return private.decode(), public.decode()
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 @contextmanager

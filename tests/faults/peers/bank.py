@@ -30,7 +30,8 @@ from tests.faults.peers.http_tap import HttpTap
 from tests.faults.peers.misdeeds import Misdeeds
 from tests.faults.peers.opening import bank_account, monday_at_seven
 from tests.faults.peers.sides import LATE_S, absent
-from tests.faults.stack import Stack, free_port
+from tests.faults.stack import Stack
+from tests.support.ports import free_port
 
 USER: Final = "tollhouse"
 WORD: Final = "only-for-faults"

@@ -21,8 +21,8 @@ from tests.faults.peers.http_tap import HttpTap
 from tests.faults.peers.misdeeds import Misdeeds
 from tests.faults.peers.opening import card_account
 from tests.faults.peers.sides import LATE_S, LAUNCHER, absent
-from tests.faults.stack import free_port
 from tests.support.card_host import CARD, KEY, CardApi, card_api
+from tests.support.ports import free_port
 
 
 class CoreCards:

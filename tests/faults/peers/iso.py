@@ -23,8 +23,8 @@ from tests.faults.peers.misdeeds import Misdeeds
 from tests.faults.peers.opening import card_account, iso_account
 from tests.faults.peers.sides import LATE_S, VISA, absent
 from tests.faults.processes import eventually
-from tests.faults.stack import free_port
 from tests.support.card_host import CARD, card_api
+from tests.support.ports import free_port
 
 READ_WITHIN_S: Final = 10.0
 NOWHERE: Final = frozenset({"900.100.600", "800.800.400", "900.100.201"})
