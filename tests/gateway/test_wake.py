@@ -21,7 +21,7 @@ from gateway.risk import records
 from gateway.risk.screening import Outcome, Verdict
 from tests.support.fixtures import Shop
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_wake_up_arrives_as_the_timers_task(broker: str) -> None:
     wake.wake("recovery")
     assert eventually(lambda: waiting() == 1)
     with wake.connection() as line:
-        message = line.SimpleQueue(current_app.conf.task_default_queue).get(timeout=5)
+        message = line.SimpleQueue(current_app.conf.task_default_queue).get(timeout=PATIENCE_S)
         message.ack()
     assert message.headers["task"] == "gateway.tasks.run_timer"
     assert message.payload[0] == ["recovery"]
@@ -168,7 +168,7 @@ def test_a_forked_child_sends_its_own(broker: str) -> None:
     child = os.fork()
     if child == 0:
         wake.wake("shopper deadlines")
-        time.sleep(5)
+        time.sleep(PATIENCE_S)  # it is killed below
         os._exit(0)
     try:
         assert eventually(lambda: waiting() == 2)
@@ -186,6 +186,6 @@ def test_a_decision_of_the_risk_rules_is_told_at_once(shop: Shop, url: str) -> N
         assert records.keep(payment, verdict, None, answer={}, at=clock.real())
         assert eventually(lambda: waiting() == 1)
         with wake.connection() as line:
-            message = line.SimpleQueue(current_app.conf.task_default_queue).get(timeout=5)
+            message = line.SimpleQueue(current_app.conf.task_default_queue).get(timeout=PATIENCE_S)
             message.ack()
     assert message.payload[0] == ["webhooks"]

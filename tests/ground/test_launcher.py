@@ -38,7 +38,7 @@ time.sleep(600)
 
 def one_line(process: subprocess.Popen[str]) -> str:
     """What a launcher that gave up said: exactly one line, exit code 1, no traceback."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 1, out + err
     lines = [line for line in err.splitlines() if line.strip()]
     assert len(lines) == 1, err

@@ -17,7 +17,7 @@ SEQUENCES, STEPS = 60, 12
 
 
 @pytest.mark.django_db
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_no_sequence_of_operations_makes_the_books_wrong(shop: Shop) -> None:
     """Decisions, section 4: accepted and refused agree, codes and amounts too, and no ceiling is ever broken."""
     machine = type("Machine", (ChainMachine,), {"api": shop.api})

@@ -98,7 +98,7 @@ def test_a_line_that_broke_meanwhile_is_replaced_before_anything_is_sent(acquire
 
 def test_when_all_lines_are_busy_nothing_is_sent(acquirer: StubProcess) -> None:
     """A named limit on everything that can wait."""
-    lines = Lines(acquirer.address, most=1, timeout_s=0.2)
+    lines = Lines(acquirer.address, most=1, timeout_s=2)
     lines._free.acquire()
     question = debit()
     with pytest.raises(Unreachable):

@@ -21,7 +21,7 @@ from tests.support.receivers import answering, receiving
 
 def test_an_answer_is_told_with_its_status_headers_and_first_bytes() -> None:
     with receiving(answering(202, b"taken", "X-Mine: 7")) as receiver:
-        outcome = call("POST", f"{receiver.url}?a=b", headers={"X-Ours": "1"}, body=b'{"a":1}', timeout_s=5)
+        outcome = call("POST", f"{receiver.url}?a=b", headers={"X-Ours": "1"}, body=b'{"a":1}', timeout_s=30)
     assert (outcome.status, outcome.body, outcome.cut, outcome.failure) == (202, b"taken", False, None)
     assert outcome.is_success
     assert outcome.headers["x-mine"] == "7"
@@ -35,7 +35,7 @@ def test_an_answer_is_told_with_its_status_headers_and_first_bytes() -> None:
 
 def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
     with receiving(answering()) as elsewhere, receiving(answering(302, b"", f"Location: {elsewhere.url}")) as receiver:
-        outcome = call("GET", receiver.url, timeout_s=5)
+        outcome = call("GET", receiver.url, timeout_s=30)
     assert (outcome.status, elsewhere.connections) == (302, 0)
 
 
@@ -45,7 +45,7 @@ def test_cookies_and_proxies_of_the_environment_play_no_part(monkeypatch: pytest
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
         lines = Lines()
         for _ in range(2):
-            assert call("GET", receiver.url, timeout_s=5, lines=lines).status == 200
+            assert call("GET", receiver.url, timeout_s=30, lines=lines).status == 200
         lines.close()
     assert proxy.connections == 0
     assert b"cookie" not in receiver.requests[1].lower()
@@ -140,7 +140,7 @@ def test_what_speaks_no_http_is_no_answer(behave: object) -> None:
 def test_nobody_listening_and_an_unknown_name_are_unreachable() -> None:
     with receiving(answering()) as receiver:
         pass
-    assert call("GET", receiver.url, timeout_s=5).failure is Failure.UNREACHABLE
+    assert call("GET", receiver.url, timeout_s=30).failure is Failure.UNREACHABLE
     assert call("GET", "http://nobody.invalid/", timeout_s=20).failure is Failure.UNREACHABLE
 
 
@@ -159,10 +159,10 @@ def test_kept_connections_are_used_again_and_a_closed_one_is_replaced() -> None:
 
     lines = Lines()
     with receiving(once) as receiver:
-        assert [call("POST", receiver.url, body=b"a", timeout_s=5, lines=lines).status for _ in range(5)] == [200] * 5
+        assert [call("POST", receiver.url, body=b"a", timeout_s=30, lines=lines).status for _ in range(5)] == [200] * 5
         assert receiver.connections == 1
-        assert call("POST", receiver.url, body=b"last", timeout_s=5, lines=lines).status == 200
-        assert call("POST", receiver.url, body=b"b", timeout_s=5, lines=lines).status == 200
+        assert call("POST", receiver.url, body=b"last", timeout_s=30, lines=lines).status == 200
+        assert call("POST", receiver.url, body=b"b", timeout_s=30, lines=lines).status == 200
         assert receiver.connections == 2
     lines.close()
 
@@ -201,12 +201,12 @@ def test_certificates_and_their_names_are_verified(tmp_path: Path, settings: Set
     right, authority = _certificate(tmp_path, "127.0.0.1")
     wrong, other = _certificate(tmp_path, "other.example")
     with receiving(answering(), tls=right) as receiver, receiving(answering(), tls=wrong) as misnamed:
-        unknown = call("GET", f"https://127.0.0.1:{receiver.port}/", timeout_s=5)
+        unknown = call("GET", f"https://127.0.0.1:{receiver.port}/", timeout_s=30)
         assert unknown.failure is Failure.TLS
         settings.GATEWAY_OUTBOUND_CA_FILE = str(authority)
-        assert call("GET", f"https://127.0.0.1:{receiver.port}/", timeout_s=5).status == 200
+        assert call("GET", f"https://127.0.0.1:{receiver.port}/", timeout_s=30).status == 200
         settings.GATEWAY_OUTBOUND_CA_FILE = str(other)
-        assert call("GET", f"https://127.0.0.1:{misnamed.port}/", timeout_s=5).failure is Failure.TLS
+        assert call("GET", f"https://127.0.0.1:{misnamed.port}/", timeout_s=30).failure is Failure.TLS
     assert misnamed.requests == []
 
 
@@ -214,7 +214,7 @@ def test_an_outcome_tells_whether_a_part_of_the_request_may_have_left() -> None:
     """What a processor of payments needs to know: before that, nobody can have accepted anything."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # and does not listen
-        assert not call("POST", f"http://127.0.0.1:{held.getsockname()[1]}/", body=b"x", timeout_s=5).sent
+        assert not call("POST", f"http://127.0.0.1:{held.getsockname()[1]}/", body=b"x", timeout_s=30).sent
     assert not call("POST", "http://10.0.0.1/", body=b"x").sent
 
     def hang_up(line: socket.socket, request: bytes) -> None:

@@ -133,7 +133,7 @@ def test_a_hostile_address_is_not_connected_to(
     settings.GATEWAY_OUTBOUND_LOOPBACK = False
     monkeypatch.setattr(socket, "getaddrinfo", Resolver({name: list(told) for name, told in NAMES.items()}))
     with receiving(answering()) as receiver:
-        outcome = call("POST", url.replace("{port}", str(receiver.port)), body=b"x", timeout_s=5)
+        outcome = call("POST", url.replace("{port}", str(receiver.port)), body=b"x", timeout_s=30)
     assert (outcome.failure, outcome.status) == (Failure.FORBIDDEN, None)
     assert outcome.reason
     assert connects == []
@@ -150,10 +150,10 @@ def test_a_name_that_answers_differently_the_second_time_is_asked_once(
         # The first answer stands for a public address here: nothing may leave the machine that runs the tests.
         monkeypatch.setattr(guard, "is_public", lambda address: str(address) == "240.0.0.1")
         monkeypatch.setattr(socket.socket, "connect", _refusing(socket.socket.connect))
-        outcome = call("GET", "http://rebinding.example:8080/", timeout_s=5)
+        outcome = call("GET", "http://rebinding.example:8080/", timeout_s=30)
         assert resolver.asked == ["rebinding.example"]
         assert (outcome.failure, connects) == (Failure.UNREACHABLE, [("240.0.0.1", 8080)])
-        again = call("GET", "http://rebinding.example:8080/", timeout_s=5)
+        again = call("GET", "http://rebinding.example:8080/", timeout_s=30)
     assert again.failure is Failure.FORBIDDEN
     assert len(connects) == 1
     assert receiver.connections == 0
@@ -176,25 +176,25 @@ def test_in_the_test_environment_a_local_receiver_is_called_but_never_our_own_po
 ) -> None:
     settings.GATEWAY_OUTBOUND_LOOPBACK = True
     with receiving(answering(204, b"")) as receiver:
-        assert call("POST", receiver.url, body=b"{}", timeout_s=5).status == 204
+        assert call("POST", receiver.url, body=b"{}", timeout_s=30).status == 204
         connects.clear()
         settings.GATEWAY_BASE_URL = f"http://127.0.0.1:{receiver.port}"
-        own = call("POST", receiver.url, body=b"{}", timeout_s=5)
+        own = call("POST", receiver.url, body=b"{}", timeout_s=30)
         assert own.failure is Failure.FORBIDDEN
         settings.GATEWAY_BASE_URL = "http://testserver"
         settings.CELERY_BROKER_URL = f"redis://:secret@127.0.0.1:{receiver.port}/0"
-        assert call("POST", f"http://localhost:{receiver.port}/", timeout_s=5).failure is Failure.FORBIDDEN
+        assert call("POST", f"http://localhost:{receiver.port}/", timeout_s=30).failure is Failure.FORBIDDEN
         settings.CELERY_BROKER_URL = "memory://"
         settings.GATEWAY_STUB_ACQUIRER = f"127.0.0.1:{receiver.port}"
-        assert call("POST", receiver.url, timeout_s=5).failure is Failure.FORBIDDEN
+        assert call("POST", receiver.url, timeout_s=30).failure is Failure.FORBIDDEN
         settings.GATEWAY_STUB_ACQUIRER = ""
         settings.GATEWAY_OUTBOUND_NEVER_PORTS = [receiver.port]
-        assert call("POST", receiver.url, timeout_s=5).failure is Failure.FORBIDDEN
+        assert call("POST", receiver.url, timeout_s=30).failure is Failure.FORBIDDEN
     postgres = settings.DATABASES["default"]["PORT"] or 5432
-    assert call("POST", f"http://127.0.0.1:{postgres}/", timeout_s=5).failure is Failure.FORBIDDEN
-    assert call("POST", "http://127.0.0.1:22/", timeout_s=5).failure is Failure.FORBIDDEN
-    assert call("POST", f"http://[::ffff:127.0.0.1]:{receiver.port}/", timeout_s=5).failure is Failure.FORBIDDEN
-    assert call("POST", "http://169.254.169.254/", timeout_s=5).failure is Failure.FORBIDDEN
+    assert call("POST", f"http://127.0.0.1:{postgres}/", timeout_s=30).failure is Failure.FORBIDDEN
+    assert call("POST", "http://127.0.0.1:22/", timeout_s=30).failure is Failure.FORBIDDEN
+    assert call("POST", f"http://[::ffff:127.0.0.1]:{receiver.port}/", timeout_s=30).failure is Failure.FORBIDDEN
+    assert call("POST", "http://169.254.169.254/", timeout_s=30).failure is Failure.FORBIDDEN
     assert connects == []
 
 

@@ -47,7 +47,7 @@ def debit(of: Terminal, payment: UUID | None = None, amount: str = "92.00") -> d
     return message_of(question(request, of))
 
 
-def ask(of: Terminal, message: dict[str, str] | None = None, within_s: float = 5.0) -> dict[str, str]:
+def ask(of: Terminal, message: dict[str, str] | None = None, within_s: float = PATIENCE_S) -> dict[str, str]:
     return link_to(of).ask(message or debit(of), time.monotonic() + within_s)
 
 
@@ -138,7 +138,7 @@ def test_a_late_answer_is_counted_and_given_to_nobody(iso_host: IsoHost) -> None
     assert ask(to)["39"] == "00"
     iso_host.next("0200", "held")
     with pytest.raises(Unanswered):
-        ask(to, within_s=0.3)
+        ask(to, within_s=1.0)
     iso_host.release()
     until(lambda: strays("late") == 1, "the late answer is counted")
     assert ask(to)["39"] == "00"
@@ -151,7 +151,7 @@ def test_an_answer_with_other_numbers_is_given_to_nobody(iso_host: IsoHost, chan
     assert ask(to)["39"] == "00"
     iso_host.next("0200", **change)
     with pytest.raises(Unanswered):
-        ask(to, within_s=0.3)
+        ask(to, within_s=1.0)
     until(lambda: strays("unknown") == 1, "it is counted")
 
 
@@ -334,13 +334,13 @@ def test_a_host_without_echoes_is_left_after_questions_without_an_answer(iso_hos
     iso_host.next("0200", "lost", times=2)
     for _ in range(2):
         with pytest.raises(Unanswered):
-            ask(to, within_s=0.2)
+            ask(to, within_s=1.0)
     # An answer in between: the line is well.
     assert ask(to)["39"] == "00"
     iso_host.next("0200", "lost", times=3)
     for _ in range(3):
         with pytest.raises(Unanswered):
-            ask(to, within_s=0.2)
+            ask(to, within_s=1.0)
     until(lambda: link.states()[0].why == "the host left 3 questions without an answer", "the link is taken down")
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
