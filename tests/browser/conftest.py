@@ -1,6 +1,7 @@
 """A real Chromium against a real server. Where no Chromium can be started the tests are skipped, in CI they fail.
 
-`SCREENSHOTS=folder` keeps a picture of every page that a test looks at.
+`SCREENSHOTS=folder` keeps a picture of every page that a test looks at. `SLOW=browser` and `SLOW=test` show the tests
+that look too early or too late (tests/browser/patience.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 from django.test import override_settings
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
+from tests.browser.patience import PATIENCE_MS, STEP_MS, in_no_hurry
 from tests.browser.widget import Widget
 from tests.support.shopfront import Shopfront, shopfront
 
@@ -29,7 +31,6 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
-PATIENCE_MS = 20_000
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -68,7 +69,7 @@ def chromium(elsewhere: int) -> Iterator[Browser]:
         try:
             path = CHROMIUM if Path(CHROMIUM).exists() else None
             names = f"--host-resolver-rules=MAP *.example 127.0.0.1:{elsewhere}"
-            browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, names])
+            browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, names], slow_mo=STEP_MS)
         except Error as fault:
             if os.environ.get("CI"):
                 raise
@@ -91,8 +92,7 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
     faults: list[str] = []
 
     def page(width: int = 1280, height: int = 800, **options: Any) -> Page:
-        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(PATIENCE_MS)
+        context = in_no_hurry(chromium.new_context(viewport={"width": width, "height": height}, **options))
         contexts.append(context)
         opened = context.new_page()
         opened.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
@@ -120,8 +120,7 @@ def open_widget(chromium: Browser) -> Iterator[Callable[..., Widget]]:
     opened: list[Widget] = []
 
     def widget(width: int = 1280, height: int = 900, **options: Any) -> Widget:
-        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
-        context.set_default_timeout(PATIENCE_MS)
+        context = in_no_hurry(chromium.new_context(viewport={"width": width, "height": height}, **options))
         contexts.append(context)
         found = Widget(page=context.new_page())
         opened.append(found)

@@ -15,6 +15,7 @@ from gateway.models import Division, Psp
 from reporting import intake
 from reporting.models import SettlementFile
 from tests.browser.conftest import picture
+from tests.browser.patience import follow
 from tests.browser.test_clerks import fits, serious, sign_in, somebody
 from tests.support.fixtures import Shop, open_shop
 from tests.support.settlement import BY, csv, institute, line, payment_of
@@ -53,14 +54,14 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     page.goto(f"{site}/admin/reporting/settlementfile/upload/")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "march.csv")
     look("upload")
-    page.get_by_role("button", name="Show what is in it").click()
+    follow(page, page.get_by_role("button", name="Show what is in it"))
     expect(page.get_by_text("much").first).to_be_visible()
     look("preview")
-    page.get_by_role("button", name="Read this file").click()
+    follow(page, page.get_by_role("button", name="Read this file"))
     expect(page.locator("progress")).to_be_visible()
     look("progress")
     assert intake.run(SettlementFile.objects.get().pk)
-    expect(page.locator("[data-state]")).to_have_text("Done")
+    expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
     look("file")
     page.goto(f"{site}/admin/reporting/settlementfile/")
     look("files")
@@ -69,9 +70,9 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     page.goto(f"{site}/admin/reporting/settlementfile/missing/{of.pk}/?to=2099-12-31")
     look("missing")
     page.goto(f"{site}/admin/reporting/settlementrecord/?list=multiple")
-    page.locator("tbody a").first.click()
+    follow(page, page.locator("tbody a").first)
     look("candidates")
-    page.get_by_role("button", name="Choose this one").first.click()
+    follow(page, page.get_by_role("button", name="Choose this one").first)
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     look("exceptions")
     page.goto(f"{site}/admin/reporting/settlement/")
@@ -87,15 +88,14 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     look("disputes")
     page.goto(f"{site}/admin/chargebacks/chargeback/{case.pk}/change/")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "delivery.pdf")
-    page.get_by_role("button", name="Add it").click()
+    follow(page, page.get_by_role("button", name="Add it"))
     Image.new("RGB", (600, 400), "teal").save(tmp_path / "photo.png")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "photo.png")
-    page.get_by_role("button", name="Add it").click()
-    expect(page.locator("img.ck-small")).to_be_visible()
-    assert page.locator("img.ck-small").evaluate("image => image.naturalWidth") == 160
+    follow(page, page.get_by_role("button", name="Add it"))
+    expect(page.locator("img.ck-small")).to_have_js_property("naturalWidth", 160)
     look("dispute")
     page.get_by_label("I have looked at every file").check()
-    page.get_by_role("button", name="Submit the evidence").click()
-    page.get_by_role("button", name="For the merchant").click()
+    follow(page, page.get_by_role("button", name="Submit the evidence"))
+    follow(page, page.get_by_role("button", name="For the merchant"))
     expect(page.get_by_text("Won", exact=True).first).to_be_visible()
     look("dispute-won")

@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from gateway.connectors.simulator import orders
 from gateway.models import Division, PaymentEvent, Psp, SimulatedOrder
 from tests.browser.conftest import picture
+from tests.browser.patience import resize
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop, open_shop
 
@@ -74,7 +75,7 @@ def test_the_page_fits_its_window_and_fingers_hit_its_buttons(api: Api, open_pag
     go(page, buy(api, brand))
     for scheme, width in product(("light", "dark"), (320, 390, 1440)):
         page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 844})
+        resize(page, width, 844)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for button in page.get_by_role("button").all():
             box = button.bounding_box()

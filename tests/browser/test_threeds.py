@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Division, Payment, Psp
 from tests.browser.conftest import picture
+from tests.browser.patience import resize
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop, open_shop
 from tests.support.threeds import CODE, FAIL, METHOD_CHALLENGE, PASS, Shopper
@@ -171,7 +172,7 @@ def test_every_challenge_window_fits_on_its_own_size_on_a_phone_and_on_a_desktop
     page = open_page()
     page.goto(address(answer))
     for name, (wide, high) in {"own": (width, height), "phone": PHONE, "desktop": (1280, 800)}.items():
-        page.set_viewport_size({"width": wide, "height": high})
+        resize(page, wide, high)
         expect(page.get_by_role("button", name="Confirm")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= wide, name
         box = page.locator(".window").bounding_box()

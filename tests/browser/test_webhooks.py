@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from gateway import work
 from gateway.models import Division, Psp, WebhookDelivery, WebhookEndpoint
 from tests.browser.conftest import picture
+from tests.browser.patience import follow, resize
 from tests.browser.test_clerks import find, fits, serious, sign_in, somebody
 from tests.support.fixtures import Shop, open_shop
 from tests.support.telling import deliver
@@ -33,13 +34,13 @@ def shop(transactional_db: None) -> Shop:
 def make_endpoint(page: Page, site: str, hook: Hook) -> str:
     """A signed endpoint at the receiver, activated; its secret, which is shown once."""
     page.goto(f"{site}/admin/gateway/webhookendpoint/")
-    page.get_by_role("link", name="New endpoint").click()
+    follow(page, page.get_by_role("link", name="New endpoint"))
     page.get_by_label("Address").fill(hook.url)
     page.get_by_label("How it is protected").select_option("signed")
-    page.locator("form button.primary").click()
+    follow(page, page.locator("form button.primary"))
     secret = page.locator("#standard").input_value()
-    page.get_by_role("link", name="I have kept it").click()
-    page.get_by_role("button", name="Activate: send the test message").click()
+    follow(page, page.get_by_role("link", name="I have kept it"))
+    follow(page, page.get_by_role("button", name="Activate: send the test message"))
     expect(page.get_by_text("Active", exact=True).first).to_be_visible()
     return secret
 
@@ -50,9 +51,9 @@ def test_a_developer_sees_webhooks_without_a_tunnel(shop: Shop, site: str, open_
     page = open_page()
     sign_in(page, site, "dora")
     page.goto(f"{site}/admin/gateway/webhookendpoint/")
-    page.get_by_role("link", name="Use the built-in inspector").click()
+    follow(page, page.get_by_role("link", name="Use the built-in inspector"))
     page.get_by_label("How it is protected").select_option("encrypted")
-    page.locator("form[data-once] button").click()
+    follow(page, page.locator("form[data-once] button"))
     page.goto(f"{site}/admin/gateway/webhookendpoint/{WebhookEndpoint.objects.get().pk}/inspect/")
     shown = page.locator(".ck-inspected")
     before = shown.count()
@@ -66,7 +67,7 @@ def test_a_developer_sees_webhooks_without_a_tunnel(shop: Shop, site: str, open_
     expect(newest.locator("pre").first).to_contain_text("X-Initialization-Vector", ignore_case=True)
     expect(newest.locator("pre").last).to_contain_text(paid.id)
     for kind in KINDS:
-        page.get_by_role("button", name=kind, exact=True).click()
+        follow(page, page.get_by_role("button", name=kind, exact=True))
         expect(page.locator(".ck-inspected").first).to_contain_text(kind)
     picture(page, "inspector")
     assert serious(page) == []
@@ -85,16 +86,16 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         failed = shop.api.pay(card__number="4000015500000005", merchantTransactionId="order-4711")
         deliver(shop)
         find(page, site, "order-4711")
-        page.locator("tbody a").first.click()
+        follow(page, page.locator("tbody a").first)
         expect(page.get_by_text("The card has not enough credit.")).to_be_visible()
         expect(page.get_by_text("attempt 1: 503")).to_be_visible()
-        page.get_by_role("link", name="delivery").first.click()
+        follow(page, page.get_by_role("link", name="delivery").first)
         expect(page.get_by_text("503").first).to_be_visible()
         picture(page, "delivery-waits")
         assert serious(page) == []
         told = len(hook.told)
         hook.always = 200
-        page.get_by_role("button", name="Try now").click()
+        follow(page, page.get_by_role("button", name="Try now"))
         expect(page.get_by_text("It is due again")).to_be_visible()
         deliver(shop)
         page.reload()
@@ -104,22 +105,22 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         # The others by filter: first what it would be, then the work, found again by its bar.
         page.goto(f"{site}/admin/gateway/webhookdelivery/?state=waiting")
         assert WebhookDelivery.objects.filter(state="waiting").count() == 3
-        page.get_by_role("button", name=re.compile("Replay")).click()
+        follow(page, page.get_by_role("button", name=re.compile("Replay")))
         expect(page.get_by_text(re.compile("3 events"))).to_be_visible()
         expect(page.get_by_text(re.compile("3 payments"))).to_be_visible()
         picture(page, "replay-dry-run")
         assert serious(page) == []
-        page.get_by_role("button", name="Replay 3").click()
+        follow(page, page.get_by_role("button", name="Replay 3"))
         expect(page.get_by_role("progressbar")).to_be_visible()
         work.run(None)
         deliver(shop)
-        expect(page.get_by_text("Done", exact=True)).to_be_visible()
-        page.get_by_role("link", name="See each of them").click()
+        expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
+        follow(page, page.get_by_role("link", name="See each of them"))
         expect(page.locator("tbody .ck-pill", has_text="Delivered").first).to_be_visible()
         assert not WebhookDelivery.objects.filter(state="waiting").exists()
         assert {verified(one, secret)["type"] for one in hook.told[1:]} == {"PAYMENT"}
         rotate_and_verify(page, site, shop, hook, secret)
-        page.set_viewport_size({"width": 390, "height": 844})
+        resize(page, 390, 844)
         assert fits(page)
 
 
@@ -127,9 +128,9 @@ def rotate_and_verify(page: Page, site: str, shop: Shop, hook: Hook, before: str
     """J3, steps 8 and 9: for a day both secrets sign; the tool says right, wrong, or that the body is another."""
     row = WebhookEndpoint.objects.get()
     page.goto(f"{site}/admin/gateway/webhookendpoint/{row.pk}/change/")
-    page.get_by_role("link", name="Rotate the secret…").click()
+    follow(page, page.get_by_role("link", name="Rotate the secret…"))
     page.locator("#confirm").fill("rotate")
-    page.locator("form[data-once] button.primary").click()
+    follow(page, page.locator("form[data-once] button.primary"))
     after = page.locator("#standard").input_value()
     assert after != before
     shop.api.pay()
@@ -142,5 +143,5 @@ def rotate_and_verify(page: Page, site: str, shop: Shop, hook: Hook, before: str
         page.goto(f"{site}/admin/gateway/webhookendpoint/verify/?endpoint={row.pk.hex}")
         page.get_by_label("Headers", exact=True).fill(headers)
         page.get_by_label("Body", exact=True).fill(body)
-        page.get_by_role("button", name="Verify", exact=True).click()
+        follow(page, page.get_by_role("button", name="Verify", exact=True))
         expect(page.locator(f".ck-why.{tone}")).to_be_visible()

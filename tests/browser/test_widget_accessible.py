@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from gateway.languages import LOCALES
 from gateway.models import Division, Psp
 from tests.browser.conftest import picture
-from tests.browser.widget import Widget, checkout
+from tests.browser.widget import Widget, checkout, held, let_go
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
 from tests.support.shopfront import Shopfront
@@ -29,6 +29,8 @@ ALL = "VISA MASTER AMEX DIRECTDEBIT_SEPA VIRTUALACCOUNT ONLINETRANSFER WALLET2"
 TOUCH_PX = 44
 # axe needs the page's own script to run; the policy under test is another test's matter.
 OPEN_POLICY = ""
+ARRIVED = """() => Promise.allSettled(document.getAnimations()
+  .filter((one) => Number.isFinite(one.effect.getComputedTiming().endTime)).map((one) => one.finished))"""
 
 
 @pytest.fixture
@@ -37,7 +39,8 @@ def api(transactional_db: None) -> Api:
 
 
 def serious(page: Page) -> list[str]:
-    """What axe calls serious or critical, frames included."""
+    """What axe calls serious or critical, frames included; colours on their way to others have arrived."""
+    page.evaluate(ARRIVED)
     found = Axe().run(page, options=RULES)
     return [
         f"{one['id']}: {json.dumps([node['target'] for node in one['nodes']])[:300]}"
@@ -60,7 +63,7 @@ def test_every_language_is_drawn_for_everybody(
     page = widget.page
     assert widget.root.get_attribute("dir") == ("rtl" if locale == "ar" else "ltr")
     widget.number.fill("4200000000000001")
-    widget.pay.click()
+    widget.press()
     expect(widget.hint("expiry")).to_be_visible()
     assert serious(page) == []
     assert overflow(page) <= 0
@@ -92,7 +95,8 @@ def test_dark_card_form(api: Api, site: str, shop_site: Shopfront, open_widget: 
     url = shop_site.widget(site, checkout(api), head=head, csp=OPEN_POLICY)
     widget = open_widget(390, 800, color_scheme="dark").open(url)
     widget.number.fill("4200000000000001")
-    widget.pay.click()
+    widget.press()
+    expect(widget.hint("expiry")).to_be_visible()
     assert serious(widget.page) == []
     expect(widget.number).to_have_css("color", "rgb(238, 242, 248)")
     picture(widget.page, "dark-errors")
@@ -114,7 +118,7 @@ def test_four_hundred_per_cent(api: Api, site: str, shop_site: Shopfront, open_w
     widget = open_widget(320, 256).open(shop_site.widget(site, checkout(api), options={"locale": "de"}))
     assert overflow(widget.page) <= 0
     widget.fill()
-    widget.pay.click()
+    widget.press()
     widget.lands()
 
 
@@ -127,11 +131,10 @@ def test_who_wants_no_motion_gets_none(api: Api, site: str, shop_site: Shopfront
 def test_expired_and_loading_states(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """The skeleton is announced as busy; the end is readable."""
     widget = open_widget(390, 800)
-    held: list[object] = []
-    widget.page.route(re.compile("/config"), lambda route: held.append(route))
+    waiting = held(widget, "/config")
     widget.page.goto(shop_site.widget(site, checkout(api), csp=OPEN_POLICY))
     expect(widget.root).to_have_attribute("aria-busy", "true")
-    held[0].continue_()  # type: ignore[attr-defined]
+    let_go(widget, waiting)
     widget.ready()
     expect(widget.root).not_to_have_attribute("aria-busy", "true")
     widget.page.unroute_all()

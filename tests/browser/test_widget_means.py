@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from playwright.sync_api import expect
 from gateway.connectors.simulator import orders
 from gateway.models import Division, Payment, Psp, Registration, Status
 from tests.browser.conftest import picture
+from tests.browser.patience import press_in, until
 from tests.browser.widget import GOOD, Widget, checkout, result
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
@@ -60,10 +62,11 @@ def test_ways_to_pay_stand_in_the_page_s_order(api: Api, site: str, shop_site: S
     """A8.4, A8.14: one row for each; the cards where the first of them stands."""
     widget = open_widget(390, 900).open(shop_site.widget(site, checkout(api), brands=ALL))
     rows = widget.page.locator(".wpwl-method-words > span:first-child")
-    assert rows.all_inner_texts() == [
+    names = [
         "Mobile wallet 2", "Card", "Direct debit (SEPA)", "Virtual account", "Online transfer", "Web wallet",
         "Online shop wallet",
     ]  # fmt: skip
+    expect(rows).to_have_text(names)
     picture(widget.page, "methods")
 
 
@@ -106,7 +109,7 @@ def test_a_window_that_is_closed_leads_back_and_a_card_pays(
     expect(page.locator(".wpwl-note")).to_contain_text("We do not know yet how it went there.")
     page.get_by_role("radio", name="Card", exact=True).check()
     widget.fill()
-    widget.pay.click()
+    widget.press()
     widget.lands()
     assert paid() == ["VISA"]
     assert result(api, checkout_id).body["paymentBrand"] == "VISA"
@@ -126,13 +129,13 @@ def test_a_window_that_ends_leads_to_the_shop(api: Api, site: str, shop_site: Sh
     for outcome in (CANCEL, DECLINE, APPROVE):
         with widget.page.expect_popup() as opened:
             pay.click()
-        opened.value.get_by_role("button").nth(outcome).click(no_wait_after=True)
+        press_in(opened.value, outcome)
         if outcome == CANCEL:
             expect(widget.page.locator(".wpwl-note-info")).to_contain_text("The payment was not finished.")
         elif outcome == DECLINE:
             expect(widget.page.locator(".wpwl-note-error")).to_contain_text("You were not charged.")
     widget.lands()
-    assert opened.value.is_closed()
+    assert until(widget.page, opened.value.is_closed)
     assert paid() == ["ONLINETRANSFER"]
 
 
@@ -169,7 +172,8 @@ def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site
     page.goto(fast(site, shop_site, "WALLET2 SHOPWALLET", CREATE % f"'{checkout_id}'", options))
     button = page.get_by_role("button", name="Pay with Mobile wallet 2")
     picture(page, "fast-buttons")
-    button.dblclick()
+    # Both at once: the sheet that the first opens may lie under the second.
+    button.evaluate("(one) => { one.click(); one.click() }")
     sheet = page.locator(".wpwl-sheet-wallet")
     expect(sheet).to_contain_text("A book")
     expect(sheet.locator(".wpwl-total")).to_contain_text("€92.00")
@@ -252,11 +256,12 @@ def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(
     """J9.5: close, choose card instead, pay: one charge only."""
     widget = open_widget(500, 900).open(shop_site.widget(site, checkout(api), brands="WALLET3 VISA"))
     widget.page.get_by_role("button", name="Pay with Mobile wallet 3").click()
+    expect(widget.page.locator(".wpwl-sheet-wallet")).to_be_visible()
     widget.page.keyboard.press("Escape")
     expect(widget.page.locator(".wpwl-sheet-wallet")).to_have_count(0)
     widget.page.get_by_role("radio", name="Card", exact=True).check()
     widget.fill(GOOD)
-    widget.pay.click()
+    widget.press()
     widget.lands()
     assert Payment.objects.count() == 1
 
@@ -284,7 +289,7 @@ def test_the_online_shop_s_wallet_reads_its_options(
     sheet.get_by_label("Country").select_option("IT")
     with page.expect_popup() as opened:
         sheet.locator(".wpwl-button-pay").click()
-    opened.value.get_by_role("button").nth(APPROVE).click(no_wait_after=True)
+    press_in(opened.value, APPROVE)
     widget.lands()
     assert paid() == ["SHOPWALLET"]
     assert not [line for line in widget.said if "warning" in line]
@@ -340,6 +345,7 @@ def test_saved_cards_stand_first(api: Api, site: str, shop_site: Shopfront, open
     saved.locator(".wpwl-button-pay").click()
     expect(saved.locator(".wpwl-hint-cvvError")).to_have_text("Enter the 3-digit security code.")
     saved.frame_locator("iframe").locator("#field").fill("123")
+    widget.heard()
     saved.locator(".wpwl-button-pay").click()
     widget.lands()
     told = result(api, checkout_id)
@@ -356,7 +362,7 @@ def test_a_card_is_saved_beside_a_payment_and_offered_in_the_next(
     keep = widget.page.get_by_label("Save this card for next time")
     expect(keep).not_to_be_checked()
     keep.check()
-    widget.pay.click()
+    widget.press()
     widget.lands()
     stored = result(api, first).body["registrationId"]
     second = checkout(api, **shopper, **{"registrations[0].id": stored})
@@ -373,7 +379,7 @@ def test_a_real_window_of_a_wallet_pays(api: Api, site: str, shop_site: Shopfron
     widget = open_widget().open(shop_site.widget(site, checkout_id, brands="WEBWALLET VISA"))
     with widget.page.expect_popup() as opened:
         widget.page.locator(".wpwl-form-WEBWALLET .wpwl-button-pay").click()
-    opened.value.get_by_role("button", name=re.compile("Pay|Approve|Confirm")).first.click()
+    press_in(opened.value, APPROVE)
     widget.lands()
     assert api.get(f"/v1/checkouts/{checkout_id}/payment").code == "000.100.110"
 
@@ -388,10 +394,13 @@ def test_a_window_that_lost_its_tie_is_followed_by_the_state(
     answers(widget, {"result": {"code": "000.200.000"}, "state": "action", "redirect": redirect})
     stands_as(widget, "action")
     page.evaluate("document.hasFocus = () => false; 0")
+    # Only a window that closes in its first moments was cut off: the page's time stands still.
+    page.clock.set_fixed_time(datetime.now(UTC))
     with page.expect_popup() as opened:
         page.locator(".wpwl-form-WEBWALLET .wpwl-button-pay").click()
-    opened.value.close()
     sheet = page.locator(".wpwl-sheet-window")
+    expect(sheet).to_be_visible()
+    opened.value.close()
     expect(sheet.get_by_role("button", name="Show the window")).to_be_hidden()
     sheet.get_by_role("button", name="Cancel").click()
     expect(page.locator(".wpwl-note")).to_contain_text("you will not pay twice")

@@ -14,6 +14,7 @@ from playwright.sync_api import Route, expect
 
 from gateway.models import Division, Payment, Psp, Status
 from tests.browser.conftest import picture
+from tests.browser.patience import PATIENCE_MS
 from tests.browser.widget import GOOD, Widget, checkout
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
@@ -35,7 +36,7 @@ def test_labels_and_messages_of_the_page_win(api: Api, site: str, shop_site: Sho
     options = {"labels": {"cardNumber": "Your number"}, "errorMessages": {"cardNumberMissing": "The number, please."}}
     widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
     expect(widget.page.locator(".wpwl-label-cardNumber")).to_have_text("Your number")
-    widget.pay.click()
+    widget.press()
     expect(widget.hint("cardNumber")).to_have_text("The number, please.")
 
 
@@ -46,13 +47,13 @@ def test_a_form_that_is_older_than_the_gateway_pays(
     widget, told = open_widget(), list[str]()
 
     def later(route: Route) -> None:
-        answer = route.fetch()
+        answer = route.fetch(timeout=PATIENCE_MS)
         told.append(urlsplit(route.request.url).path.rpartition("/")[2])
         route.fulfill(response=answer, json=with_news(answer.json()))
 
     widget.page.route(re.compile("/v1/checkouts/"), later)
     widget.open(shop_site.widget(site, checkout(api))).fill()
-    widget.pay.click()
+    widget.press()
     widget.lands()
     assert {"config", "payment"} <= set(told)
     assert not widget.faults
@@ -66,7 +67,7 @@ def test_the_browser_s_time_zone_is_told_from_utc(
     """A20.9: minutes from local time to UTC: positive behind it (UTC-5), negative ahead of it (UTC+2)."""
     widget = open_widget(timezone_id=zone).open(shop_site.widget(site, checkout(api))).fill()
     with widget.page.expect_request(re.compile("/v1/checkouts/[^/]+/payment$")) as sent:
-        widget.pay.click()
+        widget.press()
     widget.lands()
     fields = dict(parse_qsl(sent.value.post_data or ""))
     assert fields["customer.browser.timezone"] == minutes
@@ -81,7 +82,7 @@ def test_a_page_may_ask_for_the_billing_address(api: Api, site: str, shop_site: 
     expect(labels).to_have_text(["Street and house number", "City", "Country"])
     widget.fill()
     widget.page.locator(".wpwl-control-street1").fill("Via Appia 1")
-    widget.pay.click()
+    widget.press()
     widget.lands()
     answer = api.get(f"/v1/checkouts/{sent}/payment")
     assert answer.body["billing"] == {
@@ -95,7 +96,7 @@ def test_fields_that_do_not_load_are_told_and_tried_again(
     """Behind a network or a policy that keeps the frames away nobody can type: the form says so, the console why."""
     widget = open_widget()
     widget.page.route(re.compile(r"/frame\.html"), lambda route: route.abort())
-    widget.open(shop_site.widget(site, checkout(api)))
+    widget.page.goto(shop_site.widget(site, checkout(api)))
     note = widget.page.locator(".wpwl-note-error")
     expect(note).to_contain_text("could not be loaded")
     assert widget.says("hosted fields did not load", "frame-src")
@@ -104,7 +105,7 @@ def test_fields_that_do_not_load_are_told_and_tried_again(
     note.get_by_role("button").click()
     widget.ready().fill()
     expect(note).to_have_count(0)
-    widget.pay.click()
+    widget.press()
     widget.lands()
 
 
@@ -134,7 +135,7 @@ def test_every_style_draws_a_form_that_pays(
     widget = open_widget(500, 700).open(shop_site.widget(site, checkout(api), options={"style": style}))
     picture(widget.page, f"style-{style}")
     widget.fill()
-    widget.pay.click()
+    widget.press()
     widget.lands()
 
 
@@ -161,7 +162,7 @@ def test_a_hook_stops_the_submission(api: Api, site: str, shop_site: Shopfront, 
     posts: list[str] = []
     widget.page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
     with widget.page.expect_console_message(lambda said: said.text == "asked"):
-        widget.pay.click()
+        widget.press()
     expect(widget.pay).to_have_attribute("aria-disabled", "false")
     assert not posts
     assert not Payment.objects.exists()
@@ -174,7 +175,7 @@ def test_hooks_are_called_in_their_time(api: Api, site: str, shop_site: Shopfron
         widgetOptions[name] = (value) => { sessionStorage.calls = (sessionStorage.calls || "") + name + " " };
       widgetOptions.onBeforeSubmitCard = () => { sessionStorage.calls += "before "; return true };"""
     widget = open_widget().open(shop_site.widget(site, checkout(api), code=code)).fill()
-    widget.page.evaluate("wpwl.executePayment('wpwl-container-card')")
+    widget.heard().page.evaluate("wpwl.executePayment('wpwl-container-card')")
     widget.lands()
     assert widget.page.evaluate("sessionStorage.calls") == "onReady onChangeBrand before onAfterSubmit "
 
@@ -238,6 +239,7 @@ def test_several_forms_on_a_page_work_apart(api: Api, site: str, shop_site: Shop
     second.frame_locator(".wpwl-control-cardNumber iframe").locator("#field").fill("5454545454545454")
     second.locator(".wpwl-control-expiry").press_sequentially("0534")
     second.frame_locator(".wpwl-control-cvv iframe").locator("#field").fill("123")
+    widget.heard()
     second.locator(".wpwl-button-pay").click()
     widget.lands()
     assert Payment.objects.get().brand == "MASTER"
@@ -260,7 +262,7 @@ def test_unloaded_and_loaded_again_late_and_twice(api: Api, site: str, shop_site
         assert widget.page.evaluate(load, source) == checkout_id
     expect(widget.page.locator(".wpwl-widget")).to_have_count(1)
     widget.ready().fill()
-    widget.pay.click()
+    widget.press()
     widget.lands()
     assert not widget.faults
 
@@ -274,11 +276,11 @@ def test_brand_detection_can_be_left_to_the_shopper(
     brand = widget.page.get_by_label("Card type")
     brand.select_option("MASTER")
     widget.fill(GOOD)
-    widget.pay.click()
+    widget.press()
     expect(widget.hint("cardNumber")).to_have_text("This type of card is not accepted here.")
     brand.select_option("VISA")
     expect(widget.cvv).to_have_css("-webkit-text-security", "disc")
-    widget.pay.click()
+    widget.press()
     widget.lands()
 
 
@@ -289,7 +291,7 @@ def test_parameters_of_the_page_must_be_the_shopper_s(
     options = {"customParameters": {"SHOPPER_gift": "yes", "price": "1"}}
     widget = open_widget().open(shop_site.widget(site, checkout(api), options=options)).fill()
     with widget.page.expect_request(re.compile("/payment$")) as sent:
-        widget.pay.click()
+        widget.press()
     assert "customParameters%5BSHOPPER_gift%5D=yes" in (sent.value.post_data or "")
     assert "price" not in (sent.value.post_data or "")
     assert widget.says("customParameters.price", "SHOPPER_")

@@ -24,6 +24,7 @@ from gateway.wallets import testing
 from gateway.wallets.formats import FORMATS
 from gateway.wallets.making import GATEWAY_MERCHANT_ID, Sheet
 from tests.browser.conftest import picture
+from tests.browser.patience import in_no_hurry
 from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, Widget, checkout, result
 from tests.support.fixtures import Shop, open_shop
 from tests.support.shopfront import Shopfront, policy
@@ -108,8 +109,8 @@ def test_wallet_2_opens_the_provider_s_sheet_and_its_token_pays(
     pay.click()
     expect(page.locator("#provider-sheet")).to_contain_text("The Corner Bookshop 92.00")
     picture(page, "provider-sheet")
-    agree(widget)
     asked = page.evaluate("({ ready: provider.asked[0], request: provider.request, options: provider.options })")
+    agree(widget)
     widget.lands()
     assert result(shop.api, checkout_id).body["paymentBrand"] == "WALLET2"
     assert brands_paid() == ["WALLET2"]
@@ -240,7 +241,7 @@ def test_a_wallet_that_this_shopper_does_not_have_is_left_out(
 
 PAYMENT_REQUEST = """
   window.PaymentRequest = class {
-    constructor(methods, details) { window.asked = { methods, details }; }
+    constructor(methods, details) { sessionStorage.setItem("asked", JSON.stringify({ methods, details })); }
     canMakePayment() { return Promise.resolve(true); }
     async show() {
       const complete = async (how) => sessionStorage.setItem("how", how);
@@ -258,8 +259,8 @@ def test_wallet_3_goes_by_the_browser_s_payment_request(
     checkout_id = checkout(shop.api)
     widget = open_widget().open(page_of(site, shop_site, provider, checkout_id, "WALLET3", code=code))
     widget.page.locator(".wpwl-wallet-WALLET3").click()
-    asked = widget.page.evaluate("asked")
     widget.lands()
+    asked = json.loads(widget.page.evaluate("sessionStorage.getItem('asked')"))
     assert result(shop.api, checkout_id).body["paymentBrand"] == "WALLET3"
     assert asked["methods"] == [{"supportedMethods": "https://wallet3.example/pay", "data": {"serviceId": "s"}}]
     assert asked["details"]["total"]["amount"] == {"currency": "EUR", "value": "92.00"}
@@ -270,7 +271,7 @@ def test_a_policy_without_the_provider_is_told_by_name(
     shop: Shop, provider: Providers, site: str, shop_site: Shopfront, chromium: Any
 ) -> None:
     """A8.28: missing one gives a named console error; the other ways to pay stay."""
-    context = chromium.new_context()
+    context = in_no_hurry(chromium.new_context())
     page = context.new_page()
     words = f"does the page's Content-Security-Policy name {provider.url}?"
     with page.expect_console_message(lambda line: words in line.text):

@@ -43,7 +43,7 @@ def test_a_page_with_an_older_hash_still_pays(
     first = checkout(api, **shopper)
     widget = open_widget(390, 844).open(page(first)).fill()
     widget.page.get_by_label("Save this card for next time").check()
-    widget.pay.click()
+    widget.press()
     widget.lands()
     stored = result(api, first).body["registrationId"]
     second = checkout(api, **shopper, **{"registrations[0].id": stored})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from playwright.sync_api import FrameLocator, Locator, Page, expect
+from playwright.sync_api import Error, FrameLocator, Locator, Page, Route, expect
 
+from tests.browser.patience import PATIENCE_MS, until
 from tests.support.client import Answer, Api
 
 GOOD = "4200000000000000"
@@ -15,6 +16,17 @@ DECLINED_AT_THE_BANK = "4000015200000008"
 RESULT = re.compile(r"/result\?order=7&id=[0-9A-Za-z-]{32,48}&resourcePath=")
 # What a browser says of every answer that is not 2xx; the widget has nothing to do with it.
 OF_THE_BROWSER = "Failed to load resource"
+# A frame that sends a word back to whoever says it, and a page that says one to a frame and waits for it.
+ECHO = """() => {
+  window.echoes ||= (addEventListener("message", ({ data, source }) => data?.echo && source.postMessage({ echoed: data.echo }, "*")), true);
+}"""  # noqa: E501
+ASK = """(frame) => new Promise((done) => {
+  const echo = String(Math.random());
+  const gone = () => (frame.isConnected ? setTimeout(gone, 50) : done());
+  addEventListener("message", ({ data }) => data?.echoed === echo && done());
+  frame.contentWindow?.postMessage({ echo }, "*");
+  gone();
+})"""
 
 
 @dataclass(kw_only=True)
@@ -30,11 +42,7 @@ class Widget:
 
     def says(self, *words: str) -> bool:
         """Whether one line of the console has them all. It comes when it comes, so it is waited for."""
-        for _ in range(100):
-            if any(all(word in line for word in words) for line in self.said):
-                return True
-            self.page.wait_for_timeout(50)
-        return False
+        return until(self.page, lambda: any(all(word in line for word in words) for line in self.said))
 
     @property
     def root(self) -> Locator:
@@ -67,7 +75,32 @@ class Widget:
         return self.ready()
 
     def ready(self) -> Widget:
+        """Every form of the page stands, and its hosted fields know what they are for."""
         expect(self.root).not_to_have_class(re.compile("wpwl-waiting"))
+        expect(self.page.locator(".wpwl-waiting, .wpwl-loading")).to_have_count(0)
+        return self.heard()
+
+    def heard(self) -> Widget:
+        """The page and the hosted fields have heard all that they told each other up to now. A field lives in another
+        process: a click on the page may be there before its last word."""
+        for element in self.page.locator(".wpwl-frame").element_handles():
+            try:
+                if frame := element.content_frame():
+                    frame.evaluate(ECHO)
+                    element.evaluate(ASK)
+            except Error:  # the form may end, its fields with it
+                if element.evaluate("(frame) => frame.isConnected"):
+                    raise
+        return self
+
+    def press(self) -> None:
+        """Pay, with what the fields say now."""
+        self.heard().pay.click()
+
+    def emptied(self) -> Widget:
+        """The form is back after an attempt, its security code taken away: what is typed now stays."""
+        expect(self.pay).to_have_attribute("aria-disabled", "false")
+        expect(self.cvv).to_have_value("")
         return self
 
     def fill(self, number: str = GOOD, expiry: str = "0534", cvv: str = "123") -> Widget:
@@ -80,6 +113,25 @@ class Widget:
         """Where the shop is told of the result."""
         self.page.wait_for_url(RESULT)
         return self.page.url
+
+
+def lose(route: Route) -> None:
+    """The request arrives, its answer does not."""
+    route.fetch(timeout=PATIENCE_MS)
+    route.abort()
+
+
+def held(widget: Widget, address: str) -> list[Route]:
+    """Requests to ``address`` wait here for the test to let them go on."""
+    waiting: list[Route] = []
+    widget.page.route(re.compile(address), lambda route: waiting.append(route))
+    return waiting
+
+
+def let_go(widget: Widget, waiting: list[Route]) -> None:
+    """The first of them goes on, as soon as it has come."""
+    until(widget.page, lambda: waiting)
+    waiting[0].continue_()
 
 
 def checkout(api: Api, **more: str) -> str:
