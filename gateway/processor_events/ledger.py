@@ -97,7 +97,9 @@ def record(
             alongside=remember,
         )  # fmt: skip
     except IntegrityError:
-        return done("recorded before", payment=target.pk, made=told_before(event, reference))
+        if (before := told_before(event, reference)) is None:
+            raise  # a fault of another kind: nothing was recorded, so the event is due again
+        return done("recorded before", payment=target.pk, made=before)
     except Refused as fault:
         return flagged(f"{kind} of {money} does not fit into our books: {fault.code}", payment=target.pk)
     return done(f"{kind} of {money} recorded", payment=target.pk, made=made.pk)

@@ -16,7 +16,7 @@ from django.conf import settings
 from gateway import clock
 from gateway.connectors.accounts import account_at
 from gateway.connectors.port import Silence
-from gateway.connectors.stripe.asking import NotThere
+from gateway.connectors.stripe.asking import NOT_FOUND, NotThere
 from gateway.connectors.stripe.connector import CARD_API
 from gateway.due import Timer
 from gateway.models import Merchant, ProcessorEvent
@@ -76,7 +76,10 @@ def act(row: ProcessorEvent) -> None:
         channel = row.account.channel
         account = account_at(CARD_API, channel.pk, row.account.acquirer_merchant_id)
         verdict = _about(row.kind)(Event(row=row, account=account, merchant=channel.merchant))
-    except NotThere:
+    except NotThere as fault:
+        if fault.status != NOT_FOUND:
+            _later(row, now, f"the processor refused to be asked: HTTP {fault.status}")
+            return
         verdict = ignored("the processor knows no such object")
     except (Silence, VaultError) as fault:
         _later(row, now, str(fault))

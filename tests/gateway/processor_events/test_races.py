@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+import pytest
 from django.db import connection
 from django.test import Client
 
@@ -32,3 +35,20 @@ def test_a_refund_that_two_events_tell_of_is_recorded_once(committed: Shop, proc
     assert [payment.payment_type for payment in Payment.objects.order_by("id")] == ["DB", "RF"]
     made = Payment.objects.get(payment_type="RF").pk
     assert set(ProcessorEvent.objects.values_list("state", "made")) == {("done", made)}
+
+
+def test_what_could_not_be_written_is_not_taken_for_recorded_before(
+    committed: Shop, processor: CardApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers at the same dispute meet in one constraint; any other is a fault, and the money is still out."""
+    sender = Sender(account=account_at(committed.channel, processor.url), http=Client())
+    paid = pay(committed)
+    dispute = processor.dispute(intent_of(processor, paid), 1_000, "general", "lost")
+    with monkeypatch.context() as patch:
+        patch.setattr("gateway.payments.told.identifiers.row_id", lambda: UUID(paid.id))
+        row = sender.tell("charge.dispute.created", dispute["id"], "evt_dispute")
+    assert (row.state, row.made) == (ProcessorEvent.State.NEW, None)
+    ProcessorEvent.objects.update(due_at=row.created_at)
+    work.act_on_due()
+    row.refresh_from_db()
+    assert (row.state, row.made) == (ProcessorEvent.State.DONE, Payment.objects.get(payment_type="CB").pk)

@@ -20,10 +20,12 @@ from chargebacks.models import Chargeback
 from gateway import identifiers
 from gateway.connectors.accounts import sealed_secrets
 from gateway.connectors.stripe import signature
+from gateway.connectors.stripe.asking import NotThere
 from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, Payment, ProcessorEvent, Status
 from gateway.payments.process import IN_DOUBT_CODE
 from gateway.processor_events import work
 from gateway.processor_events.intake import MOST_BYTES
+from gateway.processor_events.verdict import Verdict
 from gateway.secret import Secret
 from tests.support.card_api import KEY, SIGNING, CardApi
 from tests.support.client import Answer
@@ -359,6 +361,19 @@ def test_while_the_processor_cannot_be_asked_an_event_waits(
     work.act_on_due()
     row.refresh_from_db()
     assert row.state == State.FLAGGED
+
+
+@pytest.mark.parametrize(("status", "state"), [(404, State.IGNORED), (400, State.NEW)])
+def test_only_an_object_that_is_not_there_is_of_no_concern(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch, status: int, state: str
+) -> None:
+    """A question that the processor does not take (another version, a parameter) tells nothing about the object."""
+
+    def refused(event: object) -> Verdict:
+        raise NotThere("/v1/disputes/dp_1", status)
+
+    monkeypatch.setitem(work._ABOUT, "charge.dispute", refused)  # type: ignore[misc]
+    assert sender.tell("charge.dispute.created", "dp_1").state == state
 
 
 def test_old_events_are_forgotten_but_not_those_that_wait_for_a_person(sender: Sender) -> None:
