@@ -10,7 +10,7 @@ from gateway import due, work
 from gateway import timers as gateway
 from gateway.desk import approvals, export
 from gateway.notifications import bulk
-from gateway.payments import captures, collections, mandates, telling
+from gateway.payments import captures, collections, mandates, retention, telling
 from gateway.processor_events import work as processor_events
 from gateway.scheduling import tasks as scheduling
 from reporting import timers as reporting
@@ -24,6 +24,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     *processor_events.TIMERS,
     collections.TIMER,
     captures.TIMER,
+    retention.TIMER,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,

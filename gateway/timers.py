@@ -12,6 +12,7 @@ from gateway.connectors.iso8583 import batches, sending
 from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.sepa import delivery, files, finishing, intake
 from gateway.connectors.sepa.connector import SEPA
+from gateway.connectors.simulator import orders
 from gateway.due import Timer
 from gateway.models import CardTestingCount, Merchant, RequestLog, RiskObservation, ThrottleWindow
 from gateway.payments import idempotency, recovery, resume
@@ -80,6 +81,10 @@ def _bank_inbox(merchant: Merchant | None) -> int:
     return intake.look() if merchant is None else 0
 
 
+def _simulated_orders(merchant: Merchant | None) -> int:
+    return orders.forget(limit=_BATCH) if merchant is None else 0
+
+
 def _bank_outbox(merchant: Merchant | None) -> int:
     return delivery.sweep()
 
@@ -107,4 +112,6 @@ TIMERS: Final = (
           about="Count collections as paid that no bank rejected in time, where the account says so."),
     Timer(name="bank outbox", run=_bank_outbox, every_s=3600.0,
           about="Remove delivered files after GATEWAY_SEPA_OUTBOX_DAYS."),
+    Timer(name="simulated orders", run=_simulated_orders, every_s=3600.0,
+          about="Forget orders at the simulator 90 days after they were decided."),
 )  # fmt: skip

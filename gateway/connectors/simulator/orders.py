@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef
 
 from gateway import clock, languages
 from gateway.brands import BRANDS
 from gateway.connectors.port import AcquirerRequest, Redirect
 from gateway.connectors.simulator.accounts import iban_of
 from gateway.connectors.simulator.cards import APPROVED
-from gateway.models import SimulatedOrder
+from gateway.models import OpenPayment, SimulatedOrder, Suspension
 
+KEPT: Final = timedelta(days=90)
+"""How long an order is kept after it was decided, real time."""
 State = SimulatedOrder.State
 
 WAITING: Final = "000.200.000"
@@ -124,6 +128,16 @@ def take_back(request: AcquirerRequest) -> SimulatedOrder:
     if not created:
         decide(order, State.EXPIRED)
     return order
+
+
+def forget(*, limit: int) -> int:
+    """Throw away at most ``limit`` orders that were decided KEPT ago, whose payments have long had that answer."""
+    old = SimulatedOrder.objects.exclude(state=State.OPEN).filter(decided_at__lt=clock.real() - KEPT)
+    open_ones = (OpenPayment.objects.filter(pk=OuterRef("pk")), Suspension.objects.filter(pk=OuterRef("pk")))
+    for rows in open_ones:
+        old = old.exclude(Exists(rows))
+    ids = list(old.order_by("decided_at").values_list("pk", flat=True)[:limit])
+    return SimulatedOrder.objects.filter(pk__in=ids).delete()[0] if ids else 0
 
 
 def kind_of(request: AcquirerRequest) -> Kind:

@@ -13,9 +13,10 @@ import pytest
 from gateway import clock
 from gateway.connectors.means import Card
 from gateway.models import Agreement, Notification, Payment, Registration, Status
-from gateway.payments import recovery, registrations
+from gateway.payments import recovery, registrations, retention
 from gateway.vault import vault
 from tests.support.client import Api
+from tests.support.clock import pass_time
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
@@ -111,3 +112,24 @@ def test_of_two_that_delete_at_once_one_is_told_that_the_other_was_faster(commit
     assert codes["000.100.110"] == 1
     assert codes.keys() <= {"000.100.110", "800.120.402", "100.150.202"}
     assert Payment.objects.filter(payment_type="DR").count() == 1
+
+
+def test_an_account_is_erased_once_its_retention_has_ended(shop: Shop, stranger: Shop) -> None:
+    """R8: what nobody can use any more is not kept; the registration and its payments can still be read."""
+    for each in (shop, stranger):
+        each.channel.registration_days = 30
+        each.channel.save(update_fields=["registration_days"])
+    ended, other = (each.api.post("/v1/registrations", CARD).id for each in (shop, stranger))
+    paid = shop.api.post(f"/v1/registrations/{ended}/payments", CLICK)
+    pass_time(shop.api, days=30, minutes=1)
+    assert retention.erase_due() == 0
+    late = shop.api.post(f"/v1/registrations/{ended}/payments", CLICK).code
+    assert Registration.objects.get(pk=ended).means_sealed is not None
+    pass_time(shop.api, days=1)
+    row = Registration.objects.get(pk=ended)
+    assert (row.means_sealed, row.means_fingerprint, row.status) == (None, None, "ACTIVE")
+    assert Registration.objects.get(pk=other).means_sealed is not None
+    assert late == "100.150.206"
+    assert shop.api.post(f"/v1/registrations/{ended}/payments", CLICK).code == late
+    assert shop.api.read(paid.id).code == paid.code
+    assert retention.erase_due(stranger.merchant) == 0

@@ -6,6 +6,7 @@ A29, B13; decisions, section 5.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,7 +14,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from gateway import languages
+from gateway import clock, languages
 from gateway.brands import BRANDS
 from gateway.connectors.simulator import orders
 from gateway.models import AcquirerExchange, Payment, PaymentEvent, SimulatedOrder, Status, Suspension
@@ -288,3 +289,17 @@ def _question(payment: Payment) -> Any:
     from gateway.payments.process import question
 
     return question(payment, None, {})
+
+
+def test_orders_that_were_decided_long_ago_are_forgotten_but_not_what_a_payment_still_asks_about(api: Api) -> None:
+    """What stands for another party's memory has an end, too; not while somebody may ask."""
+    decided, waiting, asked = (pay(api, "ONLINETRANSFER") for _ in range(3))
+    follow(browse(page_of(decided), "approve"))
+    long_ago = clock.real() - orders.KEPT - timedelta(seconds=1)
+    SimulatedOrder.objects.filter(pk=asked.id).update(state=SimulatedOrder.State.APPROVED)
+    SimulatedOrder.objects.update(opened_at=long_ago)
+    assert orders.forget(limit=10) == 0
+    SimulatedOrder.objects.exclude(pk=waiting.id).update(decided_at=long_ago)
+    assert orders.forget(limit=10) == 1
+    assert {row.payment.hex for row in SimulatedOrder.objects.all()} == {waiting.id, asked.id}
+    assert api.read(decided.id).code == "000.100.110"
