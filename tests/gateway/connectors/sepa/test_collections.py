@@ -110,7 +110,7 @@ def paid_and_refunded(shop: Shop, outbox: Path, back: str) -> str:
 
 @pytest.mark.parametrize("refunded", ["92.00", "12.00"])
 def test_a_return_of_what_was_refunded_is_a_finding(banked: Shop, outbox: Path, refunded: str) -> None:
-    """The money is gone twice: the merchant's refund and the bank's return. No chargeback fits; somebody has to know."""
+    """The money is gone twice, by the refund and by the return. No chargeback fits; somebody has to know."""
     paid = paid_and_refunded(banked, outbox, refunded)
     back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
     for _ in range(2):
