@@ -19,7 +19,8 @@ from gateway.connectors.stub.control import StubControl, log_entries
 from gateway.models import AcquirerAccount, Channel
 
 PATIENCE_S = 20.0
-TIMEOUT_S = 0.5
+TIMEOUT_S = 1.0
+"""What the acquirer may take: little, as every silence is waited for, and enough to answer on a busy machine."""
 
 
 class StubProcess:
