@@ -124,7 +124,7 @@ def _moved(case: Chargeback, event: Event, by: audit.Actor, note: str, at: datet
     before = {"state": case.state}
     with transaction.atomic():
         if not move(case, event, at=at, by=by.name, note=note, **changes):
-            raise ImpossibleMove("the dispute was changed by somebody else; look at it again")
+            raise ImpossibleMove(_("The dispute was changed by somebody else. Look at it again."))
         audit.record(by, event.value, case, before=before, after={"state": case.state, "note": note})
 
 
@@ -133,9 +133,9 @@ def submit(case: Chargeback, by: audit.Actor, note: str = "") -> None:
     at = clock.now(case.merchant)
     after(State(case.state), Event.SUBMIT)
     if at >= case.due_at:
-        raise ImpossibleMove(f"the deadline was {case.due_at:%Y-%m-%d %H:%M} UTC")
+        raise ImpossibleMove(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
     if not case.evidence.exists():
-        raise ImpossibleMove("there is no evidence yet; add at least one file")
+        raise ImpossibleMove(_("There is no evidence yet: add at least one file."))
     _moved(case, Event.SUBMIT, by, note, at, submitted_at=at)
 
 

@@ -52,15 +52,19 @@ def limits() -> str:
 def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Actor) -> Evidence:
     """Add a file to the case. Raises NotEvidence, and ImpossibleMove once the case is not open."""
     if item not in ITEMS:
-        raise NotEvidence(f"item: {item[:32]!r} is none of {', '.join(ITEMS)}")
+        raise NotEvidence(_("Choose what the file shows."))
     octets = stream.read(MOST_BYTES + 1)
     if len(octets) > MOST_BYTES:
-        raise NotEvidence(f"the file is larger than {MOST_BYTES // 1024**2} MB; allowed are {limits()}")
+        raise NotEvidence(
+            _("The file is larger than %(most)s MB; allowed are %(limits)s.")
+            % {"most": MOST_BYTES // 1024**2, "limits": limits()}
+        )
     kind = kind_of(octets)
     plain = _plain(name)
     if kind is None or not plain.lower().endswith(KINDS[kind]):
-        told = f"is {kind}" if kind else "is none of them"
-        raise NotEvidence(f"{plain!r} {told} by its content; allowed are {limits()}")
+        told = (_("%(name)s is %(kind)s by its content, and named as something else; allowed are %(limits)s.") if kind
+                else _("%(name)s is no PDF, PNG or JPEG by its content; allowed are %(limits)s."))  # fmt: skip
+        raise NotEvidence(told % {"name": plain, "kind": kind, "limits": limits()})
     with transaction.atomic():
         # The row of the case is locked: it cannot be submitted between the look at it and the new file.
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
@@ -73,7 +77,7 @@ def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Acto
             with transaction.atomic():
                 evidence.save(force_insert=True)
         except IntegrityError:
-            raise NotEvidence(f"{plain!r} is there already") from None
+            raise NotEvidence(_("%(name)s is there already.") % {"name": plain}) from None
         for number, start in enumerate(range(0, len(octets), PIECE_BYTES)):
             piece = EvidencePiece(evidence=evidence, number=number)
             text = base64.b64encode(octets[start : start + PIECE_BYTES]).decode()
@@ -116,18 +120,18 @@ def kind_of(octets: bytes) -> str | None:
 
 def _refuse_when_closed(case: Chargeback) -> None:
     if case.state != State.OPEN:
-        raise ImpossibleMove(f"evidence cannot be changed: the dispute is {case.state}")
+        raise ImpossibleMove(_("Evidence cannot be changed any more."))
     if clock.now(case.merchant) >= case.due_at:
-        raise ImpossibleMove(f"the deadline was {case.due_at:%Y-%m-%d %H:%M} UTC")
+        raise ImpossibleMove(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
 
 
 def _refuse_when_over(case: Chargeback, size: int) -> None:
     _refuse_when_closed(case)
     held = case.evidence.aggregate(size=Sum("size"))["size"] or 0
     if case.evidence.count() >= MOST_FILES:
-        raise NotEvidence(f"there are {MOST_FILES} files already, which is the most")
+        raise NotEvidence(_("There are %d files already, which is the most.") % MOST_FILES)
     if held + size > MOST_BYTES_OF_A_CASE:
-        raise NotEvidence(f"all files together would be larger than {MOST_BYTES_OF_A_CASE // 1024**2} MB")
+        raise NotEvidence(_("All files together would be larger than %d MB.") % (MOST_BYTES_OF_A_CASE // 1024**2))
 
 
 def _plain(name: str) -> str:

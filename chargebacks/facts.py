@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from gateway.desk.why import AVS, CVV
 from gateway.masking import mask_text
 from gateway.models import Authentication, Payment
 
@@ -35,9 +36,16 @@ def _authenticated(first: Payment) -> list[tuple[str, str]]:
 
 def _checked(first: Payment) -> list[tuple[str, str]]:
     return [
-        (_("Address check (AVS)"), first.answer.get("avs") or _("not told")),
-        (_("Security code (CVV)"), first.answer.get("cvv") or _("not told")),
+        (_("Address check (AVS)"), _spelt(AVS, first.answer.get("avs"))),
+        (_("Security code (CVV)"), _spelt(CVV, first.answer.get("cvv"))),
     ]
+
+
+def _spelt(table: Mapping[str, str], code: str | None) -> str:
+    """A letter of the bank's, and what it means: a clerk does not know the letters, the acquirer asks for them."""
+    if not code:
+        return _("not told")
+    return f"{code}: {_(table[code])}" if code in table else code
 
 
 def _shopper(request: Mapping[str, Any]) -> list[tuple[str, str]]:

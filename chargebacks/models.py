@@ -75,7 +75,7 @@ class Chargeback(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount} {self.currency} ({self.state})"
+        return f"{self.amount} {self.currency}"
 
 
 class CaseEvent(models.Model):

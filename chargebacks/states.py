@@ -9,6 +9,8 @@ import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from django.utils.translation import gettext as _
+
 from chargebacks.models import Chargeback
 
 State = Chargeback.State
@@ -60,4 +62,4 @@ def after(state: State | None, event: Event) -> State:
         return TRANSITIONS[state, event]
     except KeyError:
         known = State(state).label if state is not None else "not there"
-        raise ImpossibleMove(f"{event} is not possible: the dispute is {state} ({known})") from None
+        raise ImpossibleMove(_("That is not possible: %s.") % _(known)) from None

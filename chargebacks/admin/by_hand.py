@@ -65,7 +65,7 @@ def view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -
     context = {
         **page.admin_site.each_context(request), "title": _("Enter a chargeback"), "opts": page.opts,
         "payment": payment, "fault": fault, "seen": Payment.objects.get(pk=payment.chain).follow_ups,
-        "reasons": [(code, words(code)) for code in REASONS],
+        "reasons": [(code, _(words(code))) for code in REASONS],
         "amount": request.POST.get("amount", amount_text(payment.approved or payment.amount)),
         "reason": request.POST.get("reason", NO_REASON), "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),

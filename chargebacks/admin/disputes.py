@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -26,7 +25,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from chargebacks import cases, evidence, ledger, packet, pictures
-from chargebacks.admin import by_hand
+from chargebacks.admin import by_hand, shown
 from chargebacks.checklist import ITEMS, wanted, words
 from chargebacks.evidence import NotEvidence
 from chargebacks.facts import facts_of
@@ -43,21 +42,11 @@ MOST_URGENT_FIRST: Final = paging.Order(columns=(("due_at", datetime), ("id", UU
 NEWEST_FIRST: Final = paging.Order(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
 PICTURED: Final = timedelta(days=90)
 MERCHANTS_AT_MOST: Final = 50
-PRESSING_DAYS: Final = 3
-"""A dispute with no more days left is red, on its page and in the navigation."""
-SOON_DAYS: Final = 7
 MOST_COUNTED: Final = 99
 LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingProxyType(
     {
         "open": (lazy("To answer"), (State.OPEN,)), "submitted": (lazy("Submitted"), (State.SUBMITTED,)),
         "closed": (lazy("Closed"), tuple(CLOSED)), "all": (lazy("All"), tuple(State)),
-    }
-)  # fmt: skip
-PILLS: Final[Mapping[str, tuple[str, str | Promise]]] = MappingProxyType(
-    {
-        State.OPEN: ("wait", lazy("To answer")), State.SUBMITTED: ("wait", lazy("Submitted, the bank decides")),
-        State.WON: ("good", lazy("Won")), State.LOST: ("bad", lazy("Lost")),
-        State.ACCEPTED: ("plain", lazy("Accepted")),
     }
 )  # fmt: skip
 
@@ -94,7 +83,7 @@ class ChargebackAdmin(ReadOnly):
         context = {
             **self.admin_site.each_context(request), "title": _("Disputes"), "opts": self.opts, "chosen": chosen,
             "lists": [(name, title, name == chosen) for name, (title, _states) in LISTS.items()], "reason": reason,
-            "rows": [_listed(row) for row in pages.rows], "pages": pages, "picture": _picture(own),
+            "rows": [shown.listed(row) for row in pages.rows], "pages": pages, "picture": _picture(own),
             "contacts": [(one, list(one.dispute_contacts.order_by("email")),
                           rights.allowed(request.user, "chargebacks.change_contact", rights.Place(merchant=one.pk)))
                          for one in merchants.prefetch_related("dispute_contacts")[:MERCHANTS_AT_MOST]],
@@ -116,12 +105,13 @@ class ChargebackAdmin(ReadOnly):
         more = [item for key, item in ITEMS.items() if key not in asked]
         context = {
             **self.admin_site.each_context(request), "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
-            "opts": self.opts, "original": case, "case": _listed(case), "row": case, "disputed": disputed,
-            "proofs": facts_of(disputed), "events": list(case.events.order_by("sequence")), "limits": evidence.limits(),
+            "opts": self.opts, "original": case, "case": shown.listed(case), "row": case, "disputed": disputed,
+            "proofs": facts_of(disputed), "events": shown.happened(case), "limits": evidence.limits(),
             "checklist": [(item, [file for file in files if file.item == item.key])
                           for item in wanted(case.reason_code)],
             "others": [file for file in files if file.item not in asked], "items": [*wanted(case.reason_code), *more],
-            "files": files, "missing": evidence.missing_of(case), "open": open_,
+            "first": (*evidence.missing_of(case), *wanted(case.reason_code))[0].key,
+            "files": files, "missing": evidence.missing_of(case), "open": open_, "reminders": shown.reminders(case),
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == State.SUBMITTED,
             "next": list(case.next.all()[:1]), **(extra_context or {}),
@@ -235,29 +225,6 @@ def _file(file: Evidence) -> StreamingHttpResponse:
     return answer
 
 
-def _listed(case: Chargeback) -> dict[str, Any]:
-    tone, text = PILLS[case.state]
-    zone = ZoneInfo(case.merchant.time_zone)
-    return {
-        "row": case, "pill": {"tone": tone, "text": str(text)}, "words": words(case.reason_code),
-        "left": _left(case), "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})",
-        "address": reverse("admin:chargebacks_chargeback_change", args=[case.pk]),
-        "payment": reverse("admin:gateway_payment_change", args=[case.disputed]),
-    }  # fmt: skip
-
-
-def _left(case: Chargeback) -> dict[str, str] | None:
-    """How long is left to answer, and how much that presses; None for a case that is not open."""
-    if case.state != State.OPEN:
-        return None
-    now = clock.now(case.merchant)
-    if case.due_at <= now:
-        return {"tone": "bad", "text": _("too late")}
-    days = cases.days_left(case, now)
-    tone = "bad" if days <= PRESSING_DAYS else "wait" if days <= SOON_DAYS else "plain"
-    return {"tone": tone, "text": cases.left_words(days)}
-
-
 def _picture(own: QuerySet[Chargeback]) -> Any:
     """The last 90 days by reason and outcome; each column leads to its disputes."""
     since: datetime = clock.real() - PICTURED
@@ -269,19 +236,20 @@ def _picture(own: QuerySet[Chargeback]) -> Any:
     if not counted:
         return ""
     kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost or accepted")))
-    shown = [(code[-3:] + " " + words(code)[:28], figures, f"?reason={code}") for code, figures in counted.items()]
-    return plots.stacked(shown, kinds, title=_("Disputes by reason and outcome, 90 days"))
+    columns = [(f"{code[-3:]} {_(words(code))[:28]}", figures, f"?reason={code}") for code, figures in counted.items()]
+    return plots.stacked(columns, kinds, title=_("Disputes by reason and outcome, 90 days"))
 
 
 def pressing(user: Any) -> int:
-    """Disputes of the user's merchants that must be answered within PRESSING_DAYS, up to MOST_COUNTED."""
+    """Disputes of the user's merchants that press, by the days that are left, up to MOST_COUNTED."""
     own = rights.scope(user, "chargebacks.view_chargeback").where("merchant", "channel")
     # Their merchants' clocks may be ahead of real time: in the test environment they are moved.
     left = ExpressionWrapper(F("due_at") - F("merchant__clock_offset"), output_field=DateTimeField())
     found = Chargeback.objects.filter(own, state=State.OPEN).annotate(real=left).order_by("real")
     now = clock.real()
     # A day of the calendar may be 25 hours long; those that are not red yet are left out below.
-    rows = found.filter(real__lte=now + timedelta(days=PRESSING_DAYS + 1, hours=1)).values_list(
+    rows = found.filter(real__lte=now + timedelta(days=shown.PRESSING_DAYS + 1, hours=1)).values_list(
         "due_at", "merchant__clock_offset", "merchant__time_zone"
     )
-    return sum(cases.days_between(now + ahead, due, zone) <= PRESSING_DAYS for due, ahead, zone in rows[:MOST_COUNTED])
+    days = (cases.days_between(now + ahead, due, zone) for due, ahead, zone in rows[:MOST_COUNTED])
+    return sum(left <= shown.PRESSING_DAYS for left in days)

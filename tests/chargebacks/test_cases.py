@@ -185,7 +185,7 @@ def test_the_same_file_twice_is_refused_and_a_picture_is_known_by_its_bytes(shop
     assert evidence.add(case, "messages", "chat.PNG", io.BytesIO(png), BY).content_type == "image/png"
     with pytest.raises(evidence.NotEvidence, match="already"):
         evidence.add(case, "messages", "again.png", io.BytesIO(png), BY)
-    with pytest.raises(evidence.NotEvidence, match="item"):
+    with pytest.raises(evidence.NotEvidence, match="what the file shows"):
         evidence.add(case, "nonsense", "a.pdf", io.BytesIO(PDF), BY)
 
 

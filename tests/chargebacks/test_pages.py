@@ -20,6 +20,7 @@ from chargebacks.models import Chargeback, Contact
 from chargebacks.states import State
 from gateway import clock
 from gateway.models import AuditEntry, Payment
+from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import BY, payment_of
@@ -86,7 +87,7 @@ def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Charg
     """J6, steps 4, 6 and 8."""
     assert "Add at least one file first." in text(clara.get(f"{LIST}{case.pk}/change/"))
     refused = do(clara, case, "add", item="delivery", file=SimpleUploadedFile("a.pdf", b"<script>"))
-    assert "is none of them by its content" in refused
+    assert "a.pdf is no PDF, PNG or JPEG by its content" in refused
     page = do(clara, case, "add", item="delivery", file=SimpleUploadedFile("a.pdf", PDF))
     assert "✓ there" in page
     file = case.evidence.get()
@@ -250,3 +251,25 @@ def test_the_first_page_says_until_when_the_first_dispute_has_to_be_answered(
     Chargeback.objects.filter(pk=sooner.pk).update(due_at=datetime(2031, 5, 13, 8, tzinfo=UTC))
     cache.clear()
     assert "2 disputes, the first to answer by 2031-05-13 17:00 (Asia/Tokyo)" in text(clara.get("/admin/"))
+
+
+def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_german(
+    clara: Client, case: Chargeback, shop: Shop
+) -> None:
+    """J6: what a clerk reads is in the clerk's language, and a bank's letters come with their words."""
+    Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
+    clara.cookies["django_language"] = "de"
+    pass_time(shop.api, days=8)
+    page = text(clara.get(f"{LIST}{case.pk}/change/"))
+    for told in ("Ware kam nie an", "Die Rückbuchung kam", "Erinnerung, 7 Tage vorher", "UTC, disputes@shop.example",
+                 "Erinnerung, 3 Tage vorher", "wird gesendet", "M: stimmt"):  # fmt: skip
+        assert told in page, told
+    assert "open →" not in page
+    assert "Ware kam nie an" in text(clara.get(LIST))
+    refused = do(clara, case, "add", item="delivery", file=SimpleUploadedFile("a.pdf", b"<script>"))
+    assert "a.pdf ist dem Inhalt nach weder PDF noch PNG noch JPEG" in refused
+    assert "Wählen Sie, was die Datei zeigt." in do(clara, case, "add", item="", file=SimpleUploadedFile("a.pdf", PDF))
+    do(clara, case, "add", item="order", file=SimpleUploadedFile("a.pdf", PDF))
+    assert 'value="delivery" selected' in text(clara.get(f"{LIST}{case.pk}/change/"))
+    do(clara, case, "submit", sure="yes")
+    assert "Das ist nicht möglich: Belege wurden eingereicht." in do(clara, case, "accept", sure="yes")
