@@ -22,7 +22,7 @@ from urllib.parse import urlencode, urlsplit
 
 CARD = {"card.expiryMonth": "05", "card.expiryYear": "2034", "card.holder": "Jane Jones"}
 DEADLINE_S = 86_400
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 Row = Mapping[str, Any]
 Json = dict[str, Any]

@@ -26,7 +26,7 @@ from tests.support.ports import free_port
 ROOT = Path(__file__).resolve().parents[2]
 OWN = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PYTEST_", "TEST_")
 FORM = "application/x-www-form-urlencoded"
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

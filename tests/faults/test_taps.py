@@ -19,7 +19,7 @@ from tests.support.iso_host import IsoHost
 from tests.support.ports import free_port
 from tests.support.receivers import answering, read_request, receiving
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 LATE_S = 0.2
 QUESTION = {"t": "0200", "3": "000000", "4": "000000002000", "7": "1122010203", "11": "000042", "37": "632600000042",
             "41": "TERM0001", "42": "MERCHANT1      ", "49": "978", "63": "a" * 32}  # fmt: skip

@@ -13,7 +13,7 @@ from tests.support.receivers import read_request, receiving
 
 CUTS = ("silent_before", "hangs_up_before", "silent_after", "hangs_up_after")
 """*_before: the request is never handed on. *_after: it is, and its answer is not. silent: the connection stays."""
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @dataclass(slots=True)

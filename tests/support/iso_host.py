@@ -18,7 +18,7 @@ from gateway.connectors.iso8583 import link
 from gateway.connectors.iso8583.wire import Wire
 from gateway.models import AcquirerAccount, Channel
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 TIMEOUT_S = 1.0
 Message = dict[str, str]
 ECHOED = ("3", "4", "7", "11", "12", "13", "37", "41", "42", "49", "70")

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.support.ports import free_port
 
 SSHD: Final = Path("/usr/sbin/sshd")
-READY_S: Final = 30.0
+READY_S: Final = 60.0
 _CONFIG: Final = """
 ListenAddress 127.0.0.1
 Port {port}

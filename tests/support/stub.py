@@ -18,8 +18,8 @@ from config.launcher.process import spawn
 from gateway.connectors.stub.control import StubControl, log_entries
 from gateway.models import AcquirerAccount, Channel
 
-PATIENCE_S = 20.0
-TIMEOUT_S = 1.0
+PATIENCE_S = 60.0
+TIMEOUT_S = 1.5
 """What the acquirer may take: little, as every silence is waited for, and enough to answer on a busy machine."""
 
 
@@ -83,7 +83,8 @@ class StubProcess:
 
 @pytest.fixture
 def acquirer(tmp_path: Path) -> Iterator[StubProcess]:
-    """A running stub acquirer that the connector talks to, with little patience."""
+    """A running stub acquirer that the connector talks to, with little patience: every silence is waited for, and what is
+    said must still be heard on a machine that is busy."""
     stub = StubProcess(tmp_path)
     stub.start()
     with override_settings(GATEWAY_STUB_ACQUIRER=stub.address, GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S):
