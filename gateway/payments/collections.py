@@ -185,6 +185,8 @@ def _find(event: BankOrderEvent, kind: str, target: Payment, code: str) -> None:
     log.error("bank_return_not_entered", payment=target.id.hex, kind=kind, code=code)
     words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
     words += f" does not fit into our books ({code}): the money may have been given back twice"
+    if event.message_id is None:
+        return
     with transaction.atomic():
         message = BankMessage.objects.select_for_update().filter(pk=event.message_id).first()
         if message is not None and words not in message.findings:

@@ -83,8 +83,7 @@ class StubProcess:
 
 @pytest.fixture
 def acquirer(tmp_path: Path) -> Iterator[StubProcess]:
-    """A running stub acquirer that the connector talks to, with little patience: every silence is waited for, and what is
-    said must still be heard on a machine that is busy."""
+    """A running stub acquirer that the connector talks to, with TIMEOUT_S of patience."""
     stub = StubProcess(tmp_path)
     stub.start()
     with override_settings(GATEWAY_STUB_ACQUIRER=stub.address, GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S):
