@@ -17,8 +17,8 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetWrapper
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import models, transaction
 from django.forms import BaseModelFormSet, ModelForm
@@ -90,6 +90,20 @@ def without_popups(field: Any) -> Any:
         widget.can_add_related = widget.can_change_related = False
         widget.can_delete_related = widget.can_view_related = False
     return field
+
+
+class OneFound(AutocompleteSelect):
+    """A row that is looked for by typing. What is sent or linked to and is no key of a row shows none."""
+
+    def optgroups(self, name: str, value: list[str], attr: Any = None) -> Any:
+        return super().optgroups(name, [one for one in value if self._is_key(one)], attr)
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.field.remote_field.model._meta.pk.to_python(text)
+        except ValidationError:
+            return False
+        return True
 
 
 class Page(ModelAdmin):
@@ -171,6 +185,8 @@ class Page(ModelAdmin):
             elif not any(scope.everything for scope in scopes):
                 rows = rows.none()
             kwargs["queryset"] = rows
+        if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = OneFound(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     # --- what is kept of changes and views --------------------------------------------------------------------------
