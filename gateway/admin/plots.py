@@ -15,8 +15,8 @@ HEIGHT: Final = 140
 FOOT: Final = 18
 HEAD: Final = 14
 MOST_LABELS: Final = 8
-CHARACTER: Final = 7
-"""How wide a character of a label is, on the picture's own scale; a label that does not fit is cut there, and whole in
+CHARACTER: Final = 9
+"""How wide a character of a label is on a phone, on the picture's own scale; a label that does not fit is cut there, and whole in
 the table."""
 
 

@@ -46,8 +46,16 @@ def test_labels_do_not_run_into_each_other_and_are_whole_in_the_table() -> None:
     labels = [f"20{number} customer disputed or revoked" for number in range(8)]
     picture = plots.stacked([(label, [1], "") for label in labels], KINDS[:1], title="Reasons")
     shown = re.findall(r'text-anchor="middle">([^<]*)</text>', picture)
-    assert shown == [f"{label[:7]}…" for label in labels]
+    assert shown == [f"{label[:5]}…" for label in labels]
     assert all(f'<th scope="row">{label}</th>' in picture for label in labels)
+
+
+def test_labels_have_room_on_a_phone_too_where_letters_are_larger() -> None:
+    """There the picture's text is 15 of its units high, and a letter 9 wide."""
+    for many in range(1, 9):
+        picture = plots.stacked([(f"20{number} " + "m" * 40, [1], "") for number in range(many)], KINDS[:1], title="R")
+        shown = re.findall(r'text-anchor="middle">([^<]*)</text>', picture)
+        assert all(len(label) * 9 <= plots.WIDTH / many for label in shown), many
 
 
 def test_without_anything_below_zero_the_line_is_at_the_foot() -> None:
