@@ -141,17 +141,17 @@ class Guarded:
         began = time.monotonic()
         try:
             reply = self.inner.submit(request)
-            judged = True
-            moved = (
-                own.breaker.failed(why_of(reply), turn) if reply.elsewhere else own.breaker.answered(turn)
-            )  # fmt: skip
+            judged = not reply.unsent
+            moved = None
+            if judged:
+                moved = own.breaker.failed(why_of(reply), turn) if reply.elsewhere else own.breaker.answered(turn)
         except Silence as silence:
             judged = True
             self._moved(own.breaker.failed(str(silence), turn), request.account)
             raise
         finally:
             if not judged:
-                # A fault of ours says nothing about the acquirer.
+                # A fault of ours, and what was not sent, say nothing about the acquirer.
                 own.breaker.gave_up(turn)
             own.usual_s += _NEWEST * (time.monotonic() - began - own.usual_s)
             _leave(own)

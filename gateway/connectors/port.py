@@ -124,8 +124,9 @@ class AcquirerReply:
     masked, as the exchange keeps them. ``network_reference``: the card scheme's own id of the transaction, by which
     a payment at any processor names the first one of an agreement (gateway.connectors.message.scheme_reference).
     ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no room, a processor that
-    says it is out of order), so another acquirer may be asked; never after silence. ``until``: the merchant's
-    clock; a pending answer is waited for at least as long (a bank that collects weeks from now)."""
+    says it is out of order), so another acquirer may be asked; never after silence. ``unsent``: with that, that nothing
+    was sent for a reason of the question or the account, which says nothing about the acquirer. ``until``: the
+    merchant's clock; a pending answer is waited for at least as long (a bank that collects weeks from now)."""
 
     code: str
     approved: Money | None = None
@@ -139,6 +140,7 @@ class AcquirerReply:
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: bool = False
+    unsent: bool = False
     until: datetime | None = None
 
 

@@ -129,7 +129,7 @@ def _kept_only(request: AcquirerRequest) -> bool:
 def _unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerReply:
     """Nothing left the house."""
     sent = {"operation": request.operation, "transaction": request.payment.hex}
-    return AcquirerReply(code=code, sent=sent, received={"unsent": why}, elsewhere=True)
+    return AcquirerReply(code=code, sent=sent, received={"unsent": why}, elsewhere=True, unsent=True)
 
 
 def _written(request: AcquirerRequest, *, repeat: bool = False, void: bool = False) -> _Written:

@@ -40,7 +40,8 @@ class CardApi:
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """What the account or the processor does not allow is declined before anything is sent."""
+        """What the account or the processor does not allow is declined before anything is sent; another acquirer may be
+        able to take a first payment."""
         verb = _VERBS.get(request.operation)
         if verb is None:
             return AcquirerReply(code=_NOT_OFFERED.get(request.operation, table.NOT_OFFERED))
@@ -53,11 +54,9 @@ class CardApi:
         try:
             return verb(_question(request))
         except Unusable as fault:
-            return AcquirerReply(
-                code=table.ERROR, sent=sent, received={"unusable": str(fault)}, elsewhere=request.operation in FIRST
-            )
+            return _unsent(request, table.ERROR, sent, {"unusable": str(fault)})
         except Unfit as fault:
-            return AcquirerReply(code=fault.code, sent=sent, received={"unfit": str(fault)})
+            return _unsent(request, fault.code, sent, {"unfit": str(fault)})
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
         """By the payment's own mark on the processor's objects; nothing is sent a second time."""
@@ -83,6 +82,12 @@ class CardApi:
 
 
 CARD_API: Final = CardApi()
+
+
+def _unsent(request: AcquirerRequest, code: str, sent: Mapping[str, str], received: Mapping[str, str]) -> AcquirerReply:
+    return AcquirerReply(
+        code=code, sent=sent, received=received, elsewhere=request.operation in FIRST, unsent=True
+    )  # fmt: skip
 
 
 def _question(request: AcquirerRequest) -> Question:

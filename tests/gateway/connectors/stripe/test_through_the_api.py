@@ -12,12 +12,13 @@ from django.test import override_settings
 from gateway import clock
 from gateway.connectors.accounts import sealed_secrets
 from gateway.connectors.routing import CONNECTORS
-from gateway.models import AcquirerAccount, AcquirerExchange, Payment, Status
+from gateway.models import AcquirerAccount, AcquirerExchange, BreakerChange, Payment, Status
 from gateway.payments import recovery
 from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api
 from tests.support.client import Answer
 from tests.support.database import leaves
 from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
 
 pytestmark = pytest.mark.django_db
 
@@ -379,6 +380,22 @@ def test_an_account_that_cannot_be_used_declines_and_says_why(
     exchange = AcquirerExchange.objects.get(payment=answer.id)
     assert why in exchange.received["unusable"]
     assert not processor.calls
+
+
+def test_what_this_processor_cannot_be_told_goes_to_the_next_and_opens_no_breaker(
+    card_shop: Shop, processor: CardApi, acquirer: StubProcess
+) -> None:
+    """A wallet's device number is a card that another acquirer takes; and it says nothing about this processor."""
+    account_at_stub(card_shop.channel)
+    wallet = {"card__numberType": "DPAN", "threeDSecure__eci": "05", "card__cvv": None,
+              "threeDSecure__verificationId": "AAAAAAAAAAAAAAAAAAAAAAAAAAA="}  # fmt: skip
+    with override_settings(GATEWAY_BREAKER_LEAST=2, GATEWAY_BREAKER_PAUSE_S=1_000.0):
+        for _ in range(3):
+            paid = row(pay(card_shop, **wallet))
+            assert (paid.status, paid.connector) == (Status.APPROVED, "stub"), paid.result_code
+        assert not processor.calls
+        assert row(pay(card_shop)).connector == "stripe"
+    assert not BreakerChange.objects.exists()
 
 
 def test_addresses_of_this_machine_need_the_allowance(card_shop: Shop, processor: CardApi) -> None:
