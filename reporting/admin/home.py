@@ -33,9 +33,10 @@ def _drawn(scope: Scope) -> Panel | None:
         return None
     files = reverse("admin:reporting_settlementfile_changelist")
     queue = reverse("admin:reporting_settlementrecord_changelist")
-    today = clock.real().date()
+    # Each institute has a day of its own; the picture ends with the latest of them.
+    today = max(clock.real().astimezone(one.zone).date() for one in institutes)
     days = [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
-    came, missed = _came(institutes, days[0]), _missed(institutes, days[0], today - timedelta(days=1))
+    came, missed = _came(institutes, days[0]), _missed(institutes, days[0])
     shown = [(f"{day:%d.%m.}", (came.get(day, 0), sum(1 for one, _by in missed if one == day)), files) for day in days]
     late = owed.now_owed(scope)
     records = SettlementRecord.objects.filter(scope.where("merchant", None))
@@ -88,12 +89,12 @@ def _came(institutes: Sequence[ClearingInstitute], first: date) -> dict[date, in
     return counted
 
 
-def _missed(institutes: Sequence[ClearingInstitute], first: date, last: date) -> list[tuple[date, str]]:
-    """(day, institute) of files that were expected and did not come, oldest first; not before the institute was set
-    up."""
+def _missed(institutes: Sequence[ClearingInstitute], first: date) -> list[tuple[date, str]]:
+    """(day, institute) of files that were expected and did not come, oldest first: days that are over where the
+    institute is, none before it was set up."""
     found = [
         (day, one.name) for one in institutes if one.expects_files_on
-        for day in missing.files(one, max(first, one.created_at.date()), last)
+        for day in missing.lately(one) if day >= first
     ]  # fmt: skip
     return sorted(found)
 

@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from gateway import clock
 from gateway.models import AuditEntry, Payment
-from reporting import days, intake, stash
+from gateway.rights import EVERYTHING
+from reporting import days, intake, missing, stash
 from reporting.admin import exceptions as exceptions_page
+from reporting.admin import home
 from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile, SftpTarget
 from tests.support.books import merchant_of
@@ -370,3 +373,20 @@ def test_a_day_without_its_file_is_told_by_the_command(db: None) -> None:
     with pytest.raises(CommandError, match=r"[34] missing"):  # midnight may pass in between
         call_command("settlement_missing", stdout=out)
     assert f"{of.key}: no file came on {first:%A, %Y-%m-%d}" in out.getvalue()
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_the_first_page_misses_files_by_the_day_of_their_institute(db: None, zone: str) -> None:
+    """At any hour it is another day in one of the two than in UTC: neither a day that still runs is missed, nor one
+    from before the institute was set up, and what came today stands on today."""
+    of = institute(expects_files_on=[1, 2, 3, 4, 5, 6, 7], time_zone=zone)
+    ClearingInstitute.objects.update(created_at=clock.real() - timedelta(days=1))
+    take_in(csv([line()]), of)
+    came = SettlementFile.objects.get().received_at.astimezone(of.zone)
+    cache.clear()
+    shown = home.draw(EVERYTHING)
+    assert shown is not None
+    missed = [f"{day:%Y-%m-%d}" for day in missing.lately(ClearingInstitute.objects.get())]
+    assert missed
+    assert [name for name, *_ in shown.facts] == missed
+    assert f"{came:%d.%m.}" in shown.chart
