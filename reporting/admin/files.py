@@ -7,14 +7,13 @@ Exceptions and Payouts.
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -26,18 +25,16 @@ from gateway import clock, rights, wake
 from gateway.admin import paging
 from gateway.admin.kit import Page, actor
 from gateway.models import Merchant
-from reporting import files, reconciliation, stash
-from reporting.admin import lacking, sources
-from reporting.findings import BY_NAME
+from reporting import files, stash
+from reporting.admin import figures, lacking, sources
 from reporting.formats.port import NotReadable
 from reporting.intake import OPEN
 from reporting.layout import COLUMNS
-from reporting.models import ClearingInstitute, Finding, SettlementFile, SettlementRecord
+from reporting.models import ClearingInstitute, SettlementFile, SettlementRecord
 
 NEWEST_FIRST: Final = paging.Order(columns=(("received_at", datetime), ("id", UUID)), newest_first=True)
 ERRORS: Final = paging.Order(columns=(("line", int), ("id", int)))
 TIMER: Final = "settlement files"
-ZERO: Final = Decimal("0.00")
 State = SettlementFile.State
 _STATES: Final = {
     State.RECEIVED: ("wait", lazy("Waits to be read")), State.READING: ("wait", lazy("Being read")),
@@ -134,7 +131,8 @@ class SettlementFileAdmin(Page):
             stash.drop(kept)
             messages.error(request, _("%(name)s is not taken: %(why)s.") % {"name": kept.name, "why": refused})
             return redirect(reverse("admin:reporting_settlementfile_upload"))
-        names = [column.name for column in COLUMNS if any(column.name in line.values for line in preview.first)]
+        # A column that no line of these has something in would only push the amounts out of sight.
+        names = [column.name for column in COLUMNS if any(line.values.get(column.name) for line in preview.first)]
         context = {
             **self.admin_site.each_context(request), "title": _("Look before it is read"), "opts": self.opts,
             "upload": kept, "institute": institute, "preview": preview, "names": names,
@@ -184,10 +182,12 @@ class SettlementFileAdmin(Page):
         context = {
             **self.admin_site.each_context(request), "title": file.name, "opts": self.opts, "original": file,
             "file": file, "work": _told(file), "pill": _pill(file),
-            "sums": sums_by_currency(records) if file.state not in OPEN else [],
-            "errors": errors.rows, "pages": errors, "findings": findings_of(file) if file.state not in OPEN else [],
+            "sums": [] if file.state in OPEN else figures.sums_by_currency(records),
+            "findings": [] if file.state in OPEN else figures.findings_of(file),
+            "errors": errors.rows, "pages": errors,
             "again": file.state == State.FAILED and _may_upload(request) and files.has_content(file),
-            "said": file.totals.get("said"), **(extra_context or {}),
+            "said": file.totals.get("said"),
+            **(figures.matching(file, records) if file.state not in OPEN else {"now": file}), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/file.html", context)
 
@@ -264,37 +264,3 @@ def _told(file: SettlementFile) -> dict[str, Any]:
         "state": str(_STATES[State(file.state)][1]), "share": share, "done": file.lines,
         "total": file.lines if ended else total, "message": words, "ended": ended, "file": "",
     }  # fmt: skip
-
-
-def sums_by_currency(records: QuerySet[SettlementRecord]) -> list[dict[str, Any]]:
-    """What is paid out and what is kept as fees, by the currency of the payout: exact, of the rows themselves."""
-    found: dict[str, dict[str, Any]] = {}
-    rows = records.values("settlement_currency", "cashflow", "settlement_status").annotate(
-        n=Count("id"), amount=Sum("settlement_amount"), fees=Sum("settlement_fee")
-    )
-    for row in rows.order_by("settlement_currency"):
-        currency = row["settlement_currency"]
-        none = {"currency": currency, "lines": 0, "pos": ZERO, "neg": ZERO, "fees": ZERO, "failed": 0}
-        one = found.setdefault(currency, none)
-        one["lines"] += row["n"]
-        if row["settlement_status"] == "FAILED":
-            one["failed"] += row["n"]
-            continue
-        one["pos" if row["cashflow"] == "POS" else "neg"] += row["amount"]
-        one["fees"] += row["fees"] or ZERO
-    for one in found.values():
-        one["paid"], one["fees"] = one["pos"] - one["neg"], shortest(one["fees"])
-    return list(found.values())
-
-
-def shortest(amount: Decimal) -> Decimal:
-    """Two decimals, and more only where they say something: fees are kept with four."""
-    return Decimal(reconciliation.decimal(amount))
-
-
-def findings_of(file: SettlementFile) -> list[dict[str, Any]]:
-    """What is wrong, by kind."""
-    rows = Finding.objects.filter(record__file=file, closed_at=None).values("kind").annotate(n=Count("id"))
-    return [
-        {"kind": row["kind"], "about": _(BY_NAME[row["kind"]].about), "count": row["n"]} for row in rows.order_by("-n")
-    ]

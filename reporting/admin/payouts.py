@@ -26,7 +26,7 @@ from gateway import clock
 from gateway.admin import paging, plots
 from gateway.admin.kit import ReadOnly
 from reporting.admin.exceptions import state_pill
-from reporting.admin.files import shortest, sums_by_currency
+from reporting.admin.figures import shortest, sums_by_currency
 from reporting.models import Matching, Settlement, SettlementFile, SettlementRecord
 
 DAYS: Final = 31

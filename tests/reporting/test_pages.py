@@ -19,7 +19,7 @@ from django.test import Client
 from gateway import clock
 from gateway.models import AuditEntry, Payment
 from gateway.rights import EVERYTHING
-from reporting import days, intake, missing, stash
+from reporting import days, exceptions, intake, missing, stash
 from reporting.admin import exceptions as exceptions_page
 from reporting.admin import home
 from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
@@ -28,7 +28,7 @@ from tests.support.books import merchant_of
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
-from tests.support.settlement import csv, institute, line, payment_of, take_in
+from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
 
 pytestmark = pytest.mark.django_db
 FILES, LINES = "/admin/reporting/settlementfile/", "/admin/reporting/settlementrecord/"
@@ -105,6 +105,30 @@ def test_a_file_is_looked_at_before_it_is_read_and_read_in_the_background(
     assert LineError.objects.get().message in page.replace("&#x27;", "'").replace("&quot;", '"')
     assert not [path for path in places.rglob("*") if path.is_file()]
     assert AuditEntry.objects.filter(action="receive", actor="max").count() == 1
+
+
+def test_a_file_s_figures_make_all_its_lines_and_follow_what_a_clerk_does(
+    max_: Client, shop: Shop, of: ClearingInstitute, places: Path
+) -> None:
+    """J5, step 3: the picture; and step 5: what was marked is not waited for any more."""
+    _payment, good = paid_line(shop)
+    nobody = {**good, "ConnectorTxId1": "unknown-1", "TransactionId": ""}
+    fee = {**good, "ReconciliationType": "FEE", "PaymentType": "MONTHLY", "Cashflow": "NEG", "ConnectorTxId1": "",
+           "TransactionId": ""}  # fmt: skip
+    octets = csv([good, nobody, fee, {**good, "Amount": "much"}])
+    preview = text(max_.get(upload(max_, octets)["Location"]))
+    assert '<th scope="col">Amount</th>' in preview
+    assert '<th scope="col">BankCode</th>' not in preview
+    file = take_in(octets, of)
+
+    def shown() -> list[str]:
+        page = text(max_.get(f"{FILES}{file.pk}/change/"))
+        assert "Lines by what they are" in page
+        return re.findall(r'<div class="ck-sum.*?<dd>(?:<a [^>]*>)?(\d+)', page)
+
+    assert shown() == ["4", "1", "0", "1", "1", "1"]
+    exceptions.mark(SettlementRecord.objects.get(tx_id1="unknown-1"), BY, "not ours")
+    assert shown() == ["4", "1", "0", "0", "2", "1"]
 
 
 def test_the_same_file_twice_is_seen_and_a_thrown_away_one_leaves_nothing(
