@@ -27,4 +27,4 @@ def now(merchant: HasClock) -> datetime:
 
 def wire(moment: datetime) -> str:
     """``yyyy-MM-dd HH:mm:ss+0000``, as answers carry it. Source: Part B, Payment response (timestamp)."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S+0000")
+    return f"{moment.astimezone(UTC).isoformat(' ', 'seconds')[:19]}+0000"  # strftime takes five times as long
