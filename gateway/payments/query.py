@@ -25,6 +25,8 @@ from gateway.rows import loaded
 
 LOOKED: Final = 50_000
 """Transactions of one channel that a query looks through, and the most that it counts for its pages."""
+LOOKED_FIRST: Final = 5_000
+"""Filters that fit often fill a list within so many; only when they do not are LOOKED looked through."""
 MOST_LINKED: Final = 5_000
 """Transactions in one answer when linked ones are asked for."""
 OFTEN_USED_TYPES: Final = frozenset({"DB", "PA", "CP"})
@@ -88,9 +90,9 @@ def query_of(parameters: Parameters, merchant: Merchant, channel: Channel | None
 
 def find(query: Query) -> Found:
     """Raises Invalid where more would have to be looked through, or told, than the limits allow."""
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(query), _values(query))
-        rows = cursor.fetchall()
+    rows = _rows(query, LOOKED if query.page is not None else min(LOOKED_FIRST, LOOKED))
+    if rows[0][1] and query.page is None:
+        rows = _rows(query, LOOKED)
     total, stopped = rows[0][:2]
     if stopped or (query.page is not None and total > LOOKED):
         raise _too_many(query)
@@ -99,6 +101,12 @@ def find(query: Query) -> Found:
         raise Invalid([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
     payments = [loaded(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
     return Found(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+
+
+def _rows(query: Query, looked: int) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(query), _values(query, looked))
+        return cursor.fetchall()
 
 
 def linked_to(payment: Payment, channel: Channel | None) -> list[Payment]:
@@ -178,18 +186,31 @@ _WAYS: Final[Mapping[str, tuple[str, str]]] = {
 }
 _STATEMENT: Final = """
 WITH dimensions AS (SELECT d.*, {horizon} AS horizon FROM ({dimensions}) d),
-matching AS (
-    SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
-        SELECT p.id, p.chain, p.created_at FROM {source} p
-        WHERE {conditions} ORDER BY p.created_at {order}, p.id {order} LIMIT %(most)s
-    ) walked
-),
-chosen AS (SELECT * FROM matching ORDER BY created_at {order}, id {order} OFFSET %(offset)s LIMIT %(limit)s),
+matching AS ({matching}),
+chosen AS (SELECT * FROM matching ORDER BY created_at {order}, id {order} OFFSET {offset} LIMIT %(limit)s),
 wanted AS ({wanted}),
 facts AS (SELECT ({total}) AS total, {stopped} AS stopped)
 SELECT facts.total, facts.stopped, {columns}
 FROM facts LEFT JOIN (wanted JOIN gateway_payment p ON p.id = wanted.id) ON true
 ORDER BY p.created_at {order}, p.id {order}
+"""
+_MATCHING: Final = """
+    SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
+        SELECT p.id, p.chain, p.created_at FROM {source} p
+        WHERE {conditions} ORDER BY p.created_at {order}, p.id {order} LIMIT %(most)s
+    ) walked
+"""
+# A later page of one walk that passes nothing by: what is before it is counted in the index alone, up to the time at
+# which the page begins; of those that have this very time, some may be of the page before.
+_FROM_THERE: Final = """
+    SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
+        SELECT p.created_at, rank() OVER (ORDER BY p.created_at) - 1 AS before FROM {source} p
+        WHERE {conditions} ORDER BY p.created_at OFFSET %(offset)s LIMIT 1
+    ) first CROSS JOIN LATERAL (
+        SELECT p.id, p.chain, p.created_at FROM {source} p
+        WHERE {conditions} AND p.created_at >= first.created_at
+        ORDER BY p.created_at, p.id OFFSET %(offset)s - first.before LIMIT %(limit)s
+    ) walked
 """
 _LINKED: Final = """
     SELECT p.id FROM (SELECT DISTINCT chain FROM chosen) one JOIN gateway_payment p ON p.chain = one.chain
@@ -256,7 +277,10 @@ def _statement(query: Query) -> str:
     if query.page is not None and filters and walks:
         stopped = "EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)"
     parts = {"source": source, "conditions": " AND ".join(conditions)}
+    there = way == "time" and query.channel is not None and not filters and (query.page or 0) > 1
     return _STATEMENT.format(
+        matching=(_FROM_THERE if there else _MATCHING).format(order=order, **parts),
+        offset="0" if there else "%(offset)s",
         dimensions=dimensions.format(channels=channels),
         horizon=horizon,
         order=order,
@@ -264,15 +288,14 @@ def _statement(query: Query) -> str:
         total="SELECT count(*) FROM chosen" if query.page is None else _TOTAL.format(**parts),
         stopped=stopped,
         columns=_COLUMNS,
-        **parts,
     )
 
 
-def _values(query: Query) -> dict[str, Any]:
+def _values(query: Query, looked: int = LOOKED) -> dict[str, Any]:
     offset = 0 if query.page is None else (query.page - 1) * query.limit
     return {
         "merchant": query.merchant, "channel": query.channel, "number": query.number, "start": query.start,
         "end": query.end, "transaction_id": query.transaction_id, "types": list(query.types),
         "methods": list(query.methods), "limit": query.limit, "offset": offset, "most": offset + query.limit,
-        "looked": LOOKED, "beyond": LOOKED + 1, "most_linked": MOST_LINKED + 1,
+        "looked": looked, "beyond": LOOKED + 1, "most_linked": MOST_LINKED + 1,
     }  # fmt: skip

@@ -158,6 +158,21 @@ def test_a_query_that_would_look_too_far_is_told_so(channel: Channel, monkeypatc
     assert keys(find(asked(channel, types=("CB", "RF"), **wanted))) == rare
 
 
+@pytest.mark.parametrize("looked", [1, 3, 7, 100])
+def test_how_many_are_looked_through_at_first_changes_no_answer(
+    channel: Channel, looked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0026: whatever LOOKED allows is found, however far behind those that are looked through first."""
+    monkeypatch.setattr(queries, "LOOKED_FIRST", looked)
+    older = add(channel, 1, 2, kind="PA")
+    add(channel, *range(3, 9))
+    newer = add(channel, 9, kind="PA")
+    for wanted in ({"types": ("PA", "CP")}, {"types": ("PA",), "methods": ("CC",)}):
+        assert keys(find(asked(channel, **wanted))) == [*newer, *reversed(older)]
+        assert keys(find(asked(channel, limit=1, **wanted))) == newer
+        assert keys(find(asked(channel, limit=2, **wanted))) == [*newer, older[1]]
+
+
 def test_more_linked_transactions_than_an_answer_takes_are_told(
     channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +199,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "the newest": ({}, "payment_channel_time"),
     "a period": ({"start": START, "end": START + timedelta(days=900)}, "payment_channel_time"),
     "pages": ({"start": START, "end": START + timedelta(days=900), "page": 1}, "payment_channel_time"),
+    "later pages": ({"start": START, "end": START + timedelta(days=900), "page": 9}, "payment_channel_time"),
     "often used types": ({"types": ("DB", "RF")}, "payment_channel_time"),
     "seldom used types": ({"types": ("RF", "CB")}, "payment_channel_type"),
     "seldom used methods": ({"methods": ("DD", "PP")}, "payment_channel_method"),
