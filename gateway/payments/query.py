@@ -106,7 +106,8 @@ def find(query: Query) -> Found:
 def _rows(query: Query, looked: int) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(_statement(query), _values(query, looked))
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def linked_to(payment: Payment, channel: Channel | None) -> list[Payment]:
