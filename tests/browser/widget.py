@@ -21,7 +21,7 @@ ECHO = """() => {
   window.echoes ||= (addEventListener("message", ({ data, source }) => data?.echo && source.postMessage({ echoed: data.echo }, "*")), true);
 }"""  # noqa: E501
 ASK = """(frame) => new Promise((done) => {
-  const echo = String(Math.random());
+  const echo = window.lastEcho = (window.lastEcho || 0) + 1;
   const gone = () => (frame.isConnected ? setTimeout(gone, 50) : done());
   addEventListener("message", ({ data }) => data?.echoed === echo && done());
   frame.contentWindow?.postMessage({ echo }, "*");
