@@ -25,13 +25,14 @@ _SECRETIVE: Final = re.compile(r"(?i)cvv|cvc|csc|cvn|security|pin|token|cryptogr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterError:
     """One fault: ``value`` is what was sent, masked and shortened; None when nothing was sent. ``known``: the endpoint
-    takes a parameter of this name, so its reference explains it."""
+    takes a parameter of this name, so its reference explains it. ``meant``: the one that it takes instead."""
 
     name: str
     message: str
     value: str | None = None
     code: str = INVALID
     known: bool = False
+    meant: str = ""
 
     def as_json(self, docs: str = "") -> dict[str, str]:
         """As answers carry it; ``docs`` is the address of the endpoint's reference, for names it explains."""
@@ -39,8 +40,8 @@ class ParameterError:
         if self.value is not None:
             body["value"] = self.value
         body["message"] = self.message
-        if docs and self.known:
-            body["link"] = f"{docs}#{self.name}"
+        if docs and (self.known or self.meant):
+            body["link"] = f"{docs}#{self.meant or self.name}"
         return body
 
 

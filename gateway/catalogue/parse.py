@@ -165,7 +165,7 @@ class _Run:
         self._used: dict[tuple[str, tuple[int, ...]], Structure] = {}
         self.params = Parameters()
 
-    def fault(self, name: str, message: str, value: str | None = None, code: str = INVALID) -> None:
+    def fault(self, name: str, message: str, value: str | None = None, code: str = INVALID, *, meant: str = "") -> None:
         self._faulty.add(name)
         if len(self._errors) >= MOST_ERRORS:
             if len(self._errors) == MOST_ERRORS:
@@ -174,7 +174,9 @@ class _Run:
             return
         known = self._catalogue.find(name) is not None
         shown_name = shorten(mask_text(name))
-        self._errors.append(ParameterError(name=shown_name, message=message, value=value, code=code, known=known))
+        self._errors.append(
+            ParameterError(name=shown_name, message=message, value=value, code=code, known=known, meant=meant)
+        )
 
     def take(self, name: str, value: str) -> None:
         if len(name) > LONGEST_NAME:
@@ -243,7 +245,8 @@ class _Run:
         meant = self._catalogue.meant_by(name) if self._unknown <= NEAR_MISS_LIMIT else None
         if meant or self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name):
             hint = f" - did you mean {meant[0]}?" if meant else self._allowed_instead(name)
-            self.fault(name, f"is not an allowed parameter{hint}", hidden(name, value, meant and meant[1].param))
+            said = f"is not an allowed parameter{hint}"
+            self.fault(name, said, hidden(name, value, meant and meant[1].param), meant=meant[0] if meant else "")
             return
         self._ignored.append(name)
 

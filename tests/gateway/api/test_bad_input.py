@@ -179,6 +179,8 @@ def test_a_spelling_mistake_is_told_the_name_that_was_meant(api: Api) -> None:
     answer = refused(api.pay(paymentBrand=None, paymentBrnad="VISA", amount="92.1"), "paymentBrnad", "amount")
     assert answer.errors["paymentBrnad"] == "is not an allowed parameter - did you mean paymentBrand?"
     assert answer.errors["amount"].startswith("must have exactly two decimals, e.g. 92.10")
+    told = {one["name"]: one["link"] for one in answer.body["result"]["parameterErrors"]}
+    assert told["paymentBrnad"].endswith("/docs/reference/payment#paymentBrand")
 
 
 def test_an_unknown_name_is_ignored_and_reported(api: Api) -> None:
