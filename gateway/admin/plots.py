@@ -56,11 +56,13 @@ def stacked(
             below += high if figure < 0 else 0.0
             box = (round(place * step + step * 0.12, 2), round(begins, 2), round(step * 0.76, 2), round(high, 2))
             parts.append((kind, *box, f"{label}: {name} {figure:,}"))
+        written = label if len(label) <= room else f"{label[: room - 1]}…"
+        # A label at the edge stays on the picture, though its column is narrower than it, and off its neighbour.
+        half = min(len(written) * CHARACTER, (every + 0.5) * step / 1.5) / 2
         columns.append(
             Bar(
-                label=label if len(label) <= room else f"{label[: room - 1]}…",
-                shown=place % every == 0, middle=round((place + 0.5) * step, 2), parts=tuple(parts),
-                link=link,
+                label=written, shown=place % every == 0,
+                middle=round(min(max((place + 0.5) * step, half), WIDTH - half), 2), parts=tuple(parts), link=link,
             )
         )  # fmt: skip
     context = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from decimal import Decimal
 
@@ -40,6 +41,18 @@ def test_a_picture_of_nothing_but_what_was_taken_back_is_not_empty() -> None:
     assert parts[-1][1] == zero
     assert parts[-1][2] > 0
     assert "Nothing in this time." in drawn(("0.00", "0.00", "0.00"))[2]
+
+
+def test_labels_at_the_edge_stay_on_the_picture() -> None:
+    """ "05:00" was cut to "5:00" by the edge, which is another hour."""
+    hours = [(f"{hour:02}:00", [1], "") for hour in range(24)]
+    picture = plots.stacked(hours, KINDS[:1], title="Attempts")
+    places = [float(found) for found in re.findall(r'<text x="([0-9.]+)" y="[0-9.]+" text-anchor="middle">', picture)]
+    half = len("00:00") * plots.CHARACTER / 2
+    assert len(places) == 8
+    assert min(places) >= half
+    assert max(places) <= plots.WIDTH - half
+    assert all(after - before >= 2 * half for before, after in itertools.pairwise(places))
 
 
 def test_labels_do_not_run_into_each_other_and_are_whole_in_the_table() -> None:
