@@ -17,7 +17,7 @@ from checkout import offers, story
 from checkout.models import Checkout, OfferRule
 from checkout.session import hashed
 from gateway.admin import agreeing, composed
-from gateway.admin.composed import ComposedField, GroupWidget, Input
+from gateway.admin.composed import ComposedField, GroupWidget, Input, in_one_line
 from gateway.admin.kit import OfMerchant, ReadOnly
 from gateway.document import Fault
 
@@ -44,7 +44,10 @@ CONDITIONS: Final = (
 class CheckoutAdmin(ReadOnly):
     """A checkout's id is a capability while it lasts: the list shows its hash, as the request log does."""
 
-    list_display = ("created_at", "kind", "merchant", "attempts", "hidden", "fetched_at", "logged_as")
+    nothing = gettext_lazy(
+        "A checkout is made by POST /v1/checkouts, before a shopper sees the form. The demo shop makes one, too."
+    )
+    list_display = ("created_at", "kind", "money", "merchant", "attempts", "not_offered", "fetched_at", "logged_as")
     list_select_related = ("merchant",)
     list_filter = ("kind",)
     ordering = ("-created_at",)
@@ -54,7 +57,17 @@ class CheckoutAdmin(ReadOnly):
     )  # fmt: skip
     readonly_fields = ("logged_as",)
 
-    @admin.display(description="in logs")
+    @admin.display(description=gettext_lazy("amount"))
+    def money(self, checkout: Checkout) -> str:
+        found = (checkout.request.get("amount"), checkout.request.get("currency"))
+        return " ".join(str(each) for each in found if each) or "–"
+
+    @admin.display(description=gettext_lazy("not offered"))
+    def not_offered(self, checkout: Checkout) -> str:
+        """Brands that were asked for and are not on the form; the checkout's page says why."""
+        return ", ".join(sorted(checkout.hidden)) or "–"
+
+    @admin.display(description=gettext_lazy("in logs"))
     def logged_as(self, checkout: Checkout) -> str:
         return hashed(checkout.public_id)
 
@@ -80,6 +93,7 @@ class OfferRuleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        in_one_line(self, "brands")
         composed.speak_up(self)
 
     class Meta:
@@ -124,6 +138,10 @@ class OfferRuleAdmin(OfMerchant):
     autocomplete_fields = ("merchant", "channel")
     search_fields = ("name", "reason")
     deletable = True
+    nothing = gettext_lazy(
+        "Without a rule every brand of the channel is offered. A rule hides brands, or puts them first, "
+        "by amount, country or risk."
+    )
     list_display = ("name", "merchant", "channel", "position", "action", "brands", "told", "reason", "active")
     list_filter = ("active", "action")
     list_select_related = ("merchant", "channel")

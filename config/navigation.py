@@ -50,7 +50,8 @@ class Item:
 NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
     (_("Money"), (
         Item(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
-        Item(title=_("Approvals"), icon="how_to_reg", page="gateway.Approval", right="gateway.view_approval"),
+        Item(title=_("Approvals"), icon="how_to_reg", page="gateway.Approval", right="gateway.view_approval",
+             count="gateway.admin.approvals.waiting_for"),
         Item(title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"),
         Item(title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"),
         Item(title=_("Registrations"), icon="credit_card", page="gateway.Registration",
@@ -128,6 +129,11 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
     )),
 )  # fmt: skip
 """Grouped by work. A line is there for whoever has its right, once its page exists."""
+
+
+def places() -> dict[str, tuple[str | Promise, str | Promise]]:
+    """Address of a page of the navigation → its group and its title there."""
+    return {address: (group, item.title) for group, items in NAVIGATION for item in items if (address := item.address)}
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

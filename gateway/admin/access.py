@@ -93,6 +93,7 @@ class TokenForm(forms.ModelForm):
 class AccessTokenAdmin(OfMerchant):
     form = TokenForm
     writes = (RIGHT,)
+    nothing = gettext_lazy("A token is what a server calls the API with. It is shown once, when it is issued.")
     list_display = ("name", "hint", "merchant", "channel", "rights_of", "state", "last_used_at", "last_used_ip")
     list_select_related = ("merchant", "channel")
     sensitive = True
@@ -150,6 +151,9 @@ class AccessTokenAdmin(OfMerchant):
         token = self.get_object(request, object_id) if object_id is not None else None
         issues = token is not None and token.revoked_at is None and self.may(request, RIGHT, token)
         return super().changeform_view(request, object_id, form_url, {"issues": issues, **(extra_context or {})})
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        return super().changelist_view(request, extra_context) if self.may(request, "view") else self._refuse(request)
 
     # --- issuing ------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from unfold.forms import AdminPasswordChangeForm
 
 from gateway import audit, signin
 from gateway.admin import session, signing
+from gateway.admin.browsers import browser_of
 from gateway.admin.kit import actor
 from gateway.api.door import client_ip
 from gateway.models import SignIn
@@ -31,7 +32,8 @@ def account(site: Any, request: HttpRequest) -> HttpResponse:
         return _act(site, request)
     here = session.current(request)
     context = session.context_of(
-        site, request, title=_("Your account"), here=here, running=signin.running(request.user),
+        site, request, title=_("Your account"), here=here,
+        running=[(one, browser_of(one.agent)) for one in signin.running(request.user)],
         before=signin.last_before(here) if here is not None else None, has_factor=signin.has_factor(request.user),
         required=signin.settings.GATEWAY_TOTP == "required", codes_left=signin.recovery_codes_left(request.user),
         grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]

@@ -31,6 +31,7 @@ from unfold.widgets import (
 
 from gateway import document as d
 from gateway.admin import agreeing, health, session
+from gateway.admin.composed import in_one_line
 from gateway.admin.kit import OfMerchant
 from gateway.configuration.acquirers import (
     fits,
@@ -73,9 +74,7 @@ class AcquirerForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in ("brands", "currencies"):
-            if name in self.fields:
-                self.fields[name].widget = UnfoldAdminTextInputWidget()
+        in_one_line(self, "brands", "currencies")
         kept = self.instance.settings or {}
         for one in self.at.settings if self.at is not None else ():
             field = self.fields.get(name_of(one))
@@ -174,6 +173,9 @@ def _kept_since(secrets: Mapping[str, str], name: str) -> str:
 class AcquirerAccountAdmin(OfMerchant):
     merchant_path, channel_path = "channel__merchant", "channel"
     form = AcquirerForm
+    nothing = gettext_lazy(
+        "An account at an acquirer or bank takes the payments of a channel. Test mode INTERNAL needs none."
+    )
     list_display = ("__str__", "channel", "connector", "acquirer_merchant_id", "takes", "active")
     list_select_related = ("channel",)
     list_filter = ("connector", "active")

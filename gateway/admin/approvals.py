@@ -17,7 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from gateway import clock, results
+from gateway import clock, results, rights
 from gateway.admin import decided as decided_about
 from gateway.admin.follow_ups import clerk_of
 from gateway.admin.kit import ReadOnly
@@ -25,7 +25,7 @@ from gateway.admin.showing import pill
 from gateway.advice import advice
 from gateway.desk import approvals
 from gateway.desk.by_hand import NotPossible
-from gateway.desk.story import sums_of
+from gateway.desk.story import sums_of, title_of
 from gateway.models import Approval, Payment
 from gateway.payments.chain import Chain
 from gateway.payments.operations import OPERATIONS
@@ -82,7 +82,7 @@ class ApprovalAdmin(ReadOnly):
             **self.admin_site.each_context(request), "title": f"{_(OPERATIONS[row.payment_type].title)} {row.amount} "
             f"{row.currency}", "opts": self.opts, "original": row, "approval": row, "target": target, "made": made,
             "pill": pill(row.state), "operation": _(OPERATIONS[row.payment_type].title),
-            "sums": sums_of(Chain(members)),
+            "sums": sums_of(Chain(members)), "named": title_of(target),
             "target_address": reverse("admin:gateway_payment_change", args=[target.pk]),
             "made_address": reverse("admin:gateway_payment_change", args=[made.pk]) if made else "",
             "result": results.result(row.result_code).description if row.result_code else "",
@@ -126,6 +126,17 @@ class ApprovalAdmin(ReadOnly):
             raise Http404
         row: Approval = found
         return row
+
+
+def waiting_for(user: Any) -> int:
+    """Requests that ``user`` may decide and did not make, up to SHOWN_AT_MOST."""
+    scope = rights.scope(user, DECIDE)
+    if not scope:
+        return 0
+    rows = Approval.objects.filter(state=Approval.State.ASKED, expires_at__gt=clock.real()).exclude(asked_by=user.pk)
+    if not scope.everything:
+        rows = rows.filter(scope.where("merchant", ApprovalAdmin.channel_path))
+    return int(rows.order_by()[:SHOWN_AT_MOST].count())
 
 
 def _listed(row: Approval) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Events(Shown):
 @admin.register(BankOrder)
 class BankOrderAdmin(ReadOnly):
     sensitive = True
+    nothing = lazy("A direct debit or transfer that is to be presented to a bank stands here.")
     list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account")
     list_display_links = ("created_at",)
     list_select_related = ("merchant", "file")
@@ -103,6 +104,7 @@ class BankOrderAdmin(ReadOnly):
 
 @admin.register(BankFile)
 class BankFileAdmin(ReadOnly):
+    nothing = lazy("Orders are gathered into files when their day comes; the first file comes with the first order.")
     list_display = (
         "stamped_at", "merchant", "kind", "message_id", "orders_count", "total", "state", "bank_status", "delivered_at",
     )  # fmt: skip
@@ -164,6 +166,7 @@ class BankMessageAdmin(OfInstallation):
     """One message may speak of several merchants' orders."""
 
     changeable = False
+    nothing = lazy("Statements and status reports stand here when a bank sends them, or one is read by command.")
     list_display = ("received_at", "kind", "message_id", "name", "source", "told", "found")
     ordering = ("-received_at",)
     list_filter = ("kind",)

@@ -66,6 +66,9 @@ def _payment(ident: UUID) -> str:
 
 @admin.register(CaptureBatch)
 class CaptureBatchAdmin(ReadOnly):
+    nothing = lazy(
+        "Only accounts that present captures by batch have them; a batch opens with the first capture there."
+    )
     list_display = ("opened_at", "merchant", "account", "number", "captures_in_it", "money", "how", "last_word")
     list_display_links = ("opened_at", "number")
     list_select_related = ("merchant",)
@@ -228,6 +231,7 @@ def _listed(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) -> list[d
 @admin.register(BatchedCapture)
 class BatchedCaptureAdmin(ReadOnly):
     sensitive = True
+    nothing = lazy("A capture stands here when its account presents by batch; all others are sent at once.")
     list_display = ("created_at", "merchant", "account", "money", "state", "code", "present_at", "batch")
     list_display_links = ("created_at",)
     list_select_related = ("merchant", "batch")

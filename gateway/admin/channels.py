@@ -19,7 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from gateway import document as d
 from gateway.admin import agreeing, composed
-from gateway.admin.composed import ComposedField
+from gateway.admin.composed import ComposedField, in_one_line
 from gateway.admin.kit import OfMerchant
 from gateway.admin.limit_form import GuardWidget, LimitsWidget
 from gateway.admin.requestor_form import RequestorsWidget
@@ -72,6 +72,7 @@ class ChannelForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        in_one_line(self, "brands", "currencies")
         composed.speak_up(self)
 
     def clean(self) -> dict[str, Any]:
@@ -95,6 +96,7 @@ class ChannelForm(forms.ModelForm):
 class ChannelAdmin(OfMerchant):
     merchant_path, channel_path = "merchant", "pk"
     form = ChannelForm
+    nothing = gettext_lazy("A channel is what a request names as entityId.")
     list_display = ("name", "entity", "merchant", "takes", "three_d_secure", "read", "active")
     list_filter = ("active", "three_d_secure", "parameters", "merchant")
     list_select_related = ("merchant",)
@@ -176,6 +178,7 @@ class ThreeDSecureForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        in_one_line(self, "networks")
         composed.speak_up(self)
 
     def clean(self) -> dict[str, Any]:
@@ -195,6 +198,10 @@ class ThreeDSecureForm(forms.ModelForm):
 class ThreeDSecureConfigurationAdmin(OfMerchant):
     merchant_path, channel_path = "channel__merchant", "channel"
     form = ThreeDSecureForm
+    nothing = gettext_lazy(
+        "A channel with 3-D Secure on works without a row here, by the defaults. A row says what this "
+        "shop wants otherwise."
+    )
     list_display = ("channel", "is_on", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method")
     list_select_related = ("channel",)
     search_fields = ("channel__name",)
@@ -215,6 +222,9 @@ class WalletKeyAdmin(OfMerchant):
 
     merchant_path, channel_path = "channel__merchant", "channel"
     sensitive = proof = True
+    nothing = gettext_lazy(
+        "Keys that open wallet tokens are added by manage.py wallet_key, where the private key is a file."
+    )
     list_display = ("__str__", "channel", "wallet", "key_hash", "kind", "created_at", "active")
     list_select_related = ("channel",)
     list_filter = ("wallet", "active")

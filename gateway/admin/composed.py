@@ -18,6 +18,7 @@ from django.utils.functional import Promise
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway import document as d
 
@@ -160,6 +161,13 @@ class GroupWidget(ComposedWidget):
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
         return members(self.inputs, data, name)
+
+
+def in_one_line(form: forms.BaseForm, *names: str) -> None:
+    """Lists of codes are written with commas in one line; the theme gives them a box of ten."""
+    for name in names:
+        if name in form.fields:
+            form.fields[name].widget = UnfoldAdminTextInputWidget()
 
 
 def speak_up(form: forms.BaseForm) -> None:

@@ -17,30 +17,38 @@ from gateway.admin.kit import OfMerchant, OfPsp, Shown
 from gateway.models import Channel, Division, Merchant, Psp
 
 
+@admin.display(description="entityId", ordering="pk")
+def entity(row: Psp | Division | Merchant | Channel) -> str:
+    """As requests and configuration documents name it."""
+    return row.entity_id
+
+
 @admin.register(Psp)
 class PspAdmin(OfPsp):
     psp_path = "pk"
-    list_display = ("name", "entity_id", "active")
-    fields = ("name", "active", "entity_id")
-    readonly_fields = ("entity_id",)
+    nothing = gettext_lazy("A PSP is the top of the tree: divisions, merchants and channels stand below it.")
+    list_display = ("name", entity, "active")
+    fields = ("name", "active", entity)
+    readonly_fields = (entity,)
 
 
 @admin.register(Division)
 class DivisionAdmin(OfPsp):
-    list_display = ("name", "entity_id", "psp", "active")
+    nothing = gettext_lazy("A division groups merchants of a PSP.")
+    list_display = ("name", entity, "psp", "active")
     list_select_related = ("psp",)
-    fields = ("psp", "name", "active", "entity_id")
-    readonly_fields = ("entity_id",)
+    fields = ("psp", "name", "active", entity)
+    readonly_fields = (entity,)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         """A division stays with its PSP, and so do the merchants below it."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "psp")
 
 
 class ChannelInline(Shown):
     model = Channel
-    fields = ("name", "entity_id", "position", "three_d_secure", "parameters", "active")
-    readonly_fields = ("entity_id",)
+    fields = ("name", entity, "position", "three_d_secure", "parameters", "active")
+    readonly_fields = (entity,)
     show_change_link = True
 
 
@@ -61,14 +69,15 @@ class MerchantAdmin(OfMerchant):
     form = MerchantForm
     ordering = ("name",)
     merchant_path, channel_path = "pk", None
-    list_display = ("name", "entity_id", "division", "dispatching", "time_zone", "active")
+    nothing = gettext_lazy("A merchant has channels, tokens and payments; it stands in a division.")
+    list_display = ("name", entity, "division", "dispatching", "time_zone", "active")
     list_select_related = ("division",)
     search_fields = ("name",)
-    fields = ("name", "division", "dispatching", "time_zone", "active", "entity_id")
-    readonly_fields = ("entity_id",)
+    fields = ("name", "division", "dispatching", "time_zone", "active", entity)
+    readonly_fields = (entity,)
     inlines = (ChannelInline,)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         """A merchant stays in its division: whoever belongs to that division keeps seeing what they saw."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
 

@@ -21,7 +21,7 @@ from gateway.advice import advice
 from gateway.desk import approvals, by_hand, limits
 from gateway.desk.by_hand import NotPossible, Order
 from gateway.desk.limits import Clerk, OverLimit, Used
-from gateway.desk.story import nodes_of, sums_of
+from gateway.desk.story import nodes_of, sums_of, title_of
 from gateway.models import Approval, Payment, Status
 from gateway.money import amount_text
 from gateway.payments.answer import code_of
@@ -67,6 +67,8 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
         **page.admin_site.each_context(request), "title": _(OPERATIONS[code].title), "opts": page.opts,
         "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,
         "sums": sums_of(chain), "nodes": nodes_of(chain, target.id), "used": used[0] if used else None,
+        "moved": amount_text(used[0].moved) if used else "",
+        "named": f"{title_of(target)} {target.amount} {target.currency}",
         "most": amount_text(most) if most is not None else "", "note": request.POST.get("note", ""),
         "amount": asked or amount_text(most if most is not None else target.amount),
         "key": by_hand.new_key(clerk, target, code), "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",

@@ -117,11 +117,24 @@ def context(request: HttpRequest) -> dict[str, Any]:
         "sees_payments": True, "panels": panels(request), "decided": decided.lately(request.user),
         "hours": by_hour(rows), "brands": by_brand(rows), "reasons": reasons(rows),
         "funnel": funnel(told("authentications", scope, _AUTHENTICATIONS)),
-        "approved": first[Status.APPROVED], "declined": first[Status.DECLINED],
-        "open": first[Status.PENDING] + first[Status.STARTED], "doubt": first[Status.IN_DOUBT],
-        "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
+        "figures": _figures(first), "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
         "cut": sum(first.values()) >= MOST_ROWS, "most": MOST_ROWS,
     }  # fmt: skip
+
+
+def _figures(first: Counter[str]) -> list[Figure]:
+    """How many first payments stand how, each with the list behind it."""
+    begins = f"{_first():{MINUTE}}"
+    shown = (
+        (_("approved"), first[Status.APPROVED], Status.APPROVED, ""),
+        (_("declined"), first[Status.DECLINED], Status.DECLINED, ""),
+        (_("waiting for shoppers"), first[Status.PENDING] + first[Status.STARTED], Status.PENDING, ""),
+        (_("in doubt"), first[Status.IN_DOUBT], Status.IN_DOUBT, "warn" if first[Status.IN_DOUBT] else ""),
+    )
+    return [
+        Figure(name=name, value=str(count), tone=tone, link=payments_list(status=status, **{"from": begins}))
+        for name, count, status, tone in shown
+    ]
 
 
 def since(moment: datetime) -> UUID:

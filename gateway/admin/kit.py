@@ -25,7 +25,7 @@ from django.forms import BaseModelFormSet, ModelForm
 from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.functional import cached_property
+from django.utils.functional import Promise, cached_property
 from django.utils.translation import gettext as _
 from unfold.admin import ModelAdmin, TabularInline
 
@@ -115,6 +115,8 @@ class Page(ModelAdmin):
     sensitive: ClassVar[bool] = False
     proof: ClassVar[bool] = False
     """Whether whoever changes a row here shows once more who they are."""
+    nothing: ClassVar[str | Promise] = ""
+    """What an empty list says: what fills it, or what to do first."""
     links_ask: ClassVar[tuple[str, ...]] = ()
     """Columns without a filter of their own that links of other pages narrow the list by."""
     show_full_result_count = False
@@ -185,6 +187,9 @@ class Page(ModelAdmin):
             elif not any(scope.everything for scope in scopes):
                 rows = rows.none()
             kwargs["queryset"] = rows
+            if not db_field.null and "initial" not in kwargs and len(only := rows[:2]) == 1:
+                # Who has one shop is not asked which.
+                kwargs["initial"] = only[0].pk
         if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
             kwargs["widget"] = OneFound(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)

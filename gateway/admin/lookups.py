@@ -15,6 +15,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -32,11 +34,17 @@ from gateway.payments.request import Trace
 from gateway.rights import Place, Scope, place_of
 
 PAYMENTS_AT_MOST = 50
+NDC_END = 12
+"""Characters of an ndc that a list shows."""
 
 
 @admin.register(Registration)
 class RegistrationAdmin(ReadOnly):
     deletable = True
+    nothing = gettext_lazy(
+        "A registration is a stored means of payment: POST /v1/registrations, or createRegistration=true "
+        "with a payment."
+    )
     list_display = ("created_at", "brand", "account", "holder", "state", "merchant", "channel", "id_hex")
     list_display_links = ("created_at", "id_hex")
     list_select_related = ("merchant", "channel")
@@ -161,12 +169,23 @@ def _made_with(row: Registration) -> list[dict[str, Any]]:
 
 @admin.register(RequestLog)
 class RequestLogAdmin(ReadOnly):
-    list_display = ("ndc", "at", "method", "path", "status", "result_code", "duration_ms")
+    nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
+    list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
+    list_display_links = ("at", "short_ndc")
     list_filter = ("status", "method")
     search_fields = ("id",)
     search_help_text = gettext_lazy("The ndc of an answer")
     ordering = ("-id",)
     actions = None
+
+    @admin.display(description="ndc")
+    def short_ndc(self, row: RequestLog) -> SafeString:
+        """Its end, which tells requests apart; whole, it would push the list out of a window of 1280."""
+        return format_html('<code title="{}">…{}</code>', row.ndc, row.ndc[-NDC_END:])
+
+    @admin.display(description=gettext_lazy("took (ms)"), ordering="duration_ms")
+    def took(self, row: RequestLog) -> int:
+        return row.duration_ms
 
     def reached(self, rows: QuerySet[RequestLog], scope: Scope) -> QuerySet[RequestLog]:
         """A request knows the entity that was named: a merchant or a channel, no more."""
@@ -210,10 +229,17 @@ class RequestLogAdmin(ReadOnly):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnly):
-    list_display = ("id", "created_at", "merchant", "kind", "action", "payment_id", "sequence")
+    nothing = gettext_lazy("What merchants are told stands here first: with the first payment.")
+    list_display = ("created_at", "kind", "action", "payment_hex", "sequence", "merchant")
     list_select_related = ("merchant",)
+    list_filter = ("kind",)
     ordering = ("-id",)
     actions = None
+
+    @admin.display(description=gettext_lazy("payment"))
+    def payment_hex(self, row: Notification) -> str:
+        """As the API writes it, so that it is found by what a merchant has logged."""
+        return row.payment_id.hex if row.payment_id else "–"
 
 
 @admin.register(RiskObservation)
@@ -221,6 +247,9 @@ class RiskObservationAdmin(ReadOnly):
     """What velocities count. The key is a keyed fingerprint: it tells nobody's e-mail or address."""
 
     channel_path = None
+    nothing = gettext_lazy(
+        "What rules of the kind velocity count stands here, with the first payment that such a rule looks at."
+    )
     list_display = ("at", "merchant", "payment", "amount", "currency", "fingerprint")
     list_select_related = ("merchant",)
     ordering = ("-id",)

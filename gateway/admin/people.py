@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -13,7 +13,6 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
@@ -22,6 +21,7 @@ from unfold.decorators import display
 from gateway import rights, signin
 from gateway.admin import session
 from gateway.admin.account import welcome_address
+from gateway.admin.browsers import browser_of
 from gateway.admin.kit import Page, actor, shown, without_popups
 from gateway.models import NODES, Channel, Division, Grant, Merchant, Role, SignIn
 from gateway.money import amount_text
@@ -190,6 +190,7 @@ class UserAdmin(Page):
 
     sensitive = True
     form = UserForm
+    nothing = gettext_lazy("Whoever works here needs a user and a role.")
     list_display = ("username", "email", "roles", "second_factor_is_on", "last_login", "is_active")
     list_filter = ("is_active",)
     search_fields = ("username", "email", "first_name", "last_name")
@@ -341,17 +342,11 @@ def _pk(obj: Any) -> Any:
     return int(obj) if str(obj).isdecimal() else None
 
 
-_BROWSERS: Final = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"),
-                    ("Safari/", "Safari"))  # fmt: skip
-_SYSTEMS: Final = (("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"),
-                   ("Mac OS X", "macOS"), ("Linux", "Linux"))  # fmt: skip
-"""A mark in what a browser calls itself, and what people call it; the first that is there."""
-
-
 @admin.register(SignIn)
 class SignInAdmin(Page):
     """Who signed in, from where, and which sessions go on."""
 
+    nothing = gettext_lazy("Every sign-in leaves a row here.")
     list_display = ("at", "user", "ip", "browser", "second_factor", "last_seen_at", "ended_at", "ended_by")
     list_filter = ("second_factor",)
     list_select_related = ("user",)
@@ -361,9 +356,7 @@ class SignInAdmin(Page):
 
     @display(description=gettext_lazy("browser"))
     def browser(self, row: SignIn) -> str:
-        """A few words of what it calls itself; the row's own page has all of it."""
-        words = [next((name for mark, name in marks if mark in row.agent), "") for marks in (_BROWSERS, _SYSTEMS)]
-        return ", ".join(word for word in words if word) or Truncator(row.agent).chars(40) or "–"
+        return browser_of(row.agent)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SignIn]:
         rows = super().get_queryset(request)

@@ -20,6 +20,9 @@ from gateway.processor_events import desk
 @admin.register(ProcessorEvent)
 class ProcessorEventAdmin(ReadOnly):
     merchant_path, channel_path = "account__channel__merchant", "account__channel"
+    nothing = gettext_lazy(
+        "What a processor tells by itself stands here, once an account has the address for it set up there."
+    )
     list_display = ("created_at", "account", "kind", "object_id", "state", "why", "about", "recorded")
     list_filter = ("state",)
     list_select_related = ("account__channel__merchant",)

@@ -128,6 +128,9 @@ def sets_naming(row: RiskList) -> list[RiskSet]:
 @admin.register(RiskList)
 class RiskListAdmin(Configured):
     form = RiskListForm
+    nothing = gettext_lazy(
+        "A list holds e-mail addresses, networks, accounts or customers that rules name: to let through, or to stop."
+    )
     list_display = ("name", "field", "merchant", "entry_count")
     list_select_related = ("merchant",)
     list_filter = ("merchant",)

@@ -118,6 +118,7 @@ class RiskSetForm(TryForm):
 @admin.register(RiskSet)
 class RiskSetAdmin(Configured):
     form = RiskSetForm
+    nothing = gettext_lazy("Without a set nothing but the guard against card testing looks at a payment.")
     list_display = ("key", "title", "merchant", "rule_count", "version", "active", "changed_at")
     list_select_related = ("merchant",)
     list_filter = ("active", "merchant")

@@ -48,6 +48,9 @@ REASONS: Final[Mapping[str, Any]] = {
 @admin.register(RiskTrial)
 class RiskTrialAdmin(ReadOnly):
     channel_path = None
+    nothing = gettext_lazy(
+        "A trial tells what a rule set would have done to past payments. Begin one on the page of a rule set or a list."
+    )
     list_display = ("asked_at", "set_key", "merchant", "period", "asked_by", "state")
     list_display_links = ("asked_at", "set_key")
     list_select_related = ("merchant", "work")

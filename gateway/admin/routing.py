@@ -19,10 +19,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import TabularInline
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway import rights, work
 from gateway.admin import agreeing
+from gateway.admin.composed import in_one_line
 from gateway.admin.kit import OfMerchant, actor
 from gateway.configuration.routing import FIRST_TYPES, MOST_TARGETS, MOST_WEIGHT
 from gateway.desk import rerouting
@@ -71,9 +72,7 @@ class RuleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in ("brands", "currencies", "countries"):
-            if name in self.fields:
-                self.fields[name].widget = UnfoldAdminTextInputWidget()
+        in_one_line(self, "brands", "currencies", "countries")
         if "bins" in self.fields and self.instance.bins:
             self.initial["bins"] = "\n".join(self.instance.bins)
 
@@ -194,6 +193,9 @@ class RoutingRuleAdmin(OfMerchant):
     inlines = (TargetInline,)
     deletable = True
     ordering_field = "position"
+    nothing = gettext_lazy(
+        "Without a rule a payment goes to the first account of its channel that takes its brand and currency."
+    )
     list_display = ("name", "channel", "when", "goes_to", "active", "position")
     list_select_related = ("channel",)
     list_filter = ("channel", "active")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy
 from django_celery_beat.models import (
     ClockedSchedule,
     CrontabSchedule,
@@ -20,11 +21,16 @@ admin.site.unregister([ClockedSchedule, CrontabSchedule, IntervalSchedule, Perio
 class PeriodicTaskAdmin(OfInstallation):
     """What is woken is code; whether and how often may be changed here."""
 
-    list_display = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
+    nothing = gettext_lazy("Ticks are made when the service starts.")
+    list_display = ("name", "every", "enabled", "last_run_at", "total_run_count")
     list_select_related = ("interval",)
     fields = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
     readonly_fields = ("name", "task", "interval", "last_run_at", "total_run_count")
     changeable = True
+
+    @admin.display(description=gettext_lazy("how often"), ordering="interval__every")
+    def every(self, task: PeriodicTask) -> str:
+        return str(task.interval)
 
     def has_add_permission(self, request: object) -> bool:
         return False

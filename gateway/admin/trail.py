@@ -4,39 +4,58 @@ from __future__ import annotations
 
 import json
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from unfold.decorators import display
 
 from gateway.admin.kit import ReadOnly
 from gateway.models import AuditEntry
 from gateway.rights import Place
 
+UUID_CHARS: Final = 36
+"""An id with hyphens, as Django writes it; pages, API and logs write it without."""
+
+_TONES: Final = {
+    "view": "note", "create": "good", "issue": "good", "change": "warn", "configure": "warn", "rotate": "warn",
+    "delete": "bad", "revoke": "bad", "refused": "bad",
+}  # fmt: skip
+"""An action and the tone of its pill; any other has none."""
+
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnly):
     channel_path = None
-    list_display = ("at", "actor", "ip", "what", "subject", "subject_id")
+    nothing = _("Every change, and every look at a sensitive page, leaves an entry.")
+    list_display = ("at", "actor", "ip", "what", "about")
     list_filter = ("action", "subject")
     search_fields = ("actor", "subject_id")
     search_help_text = _("Who, from which address, or the id of what was changed")
     ordering = ("-id",)
-    fields = ("at", "actor", "ip", "action", "subject", "subject_id", "changes")
+    fields = ("at", "actor", "ip", "what", "about", "changes")
     readonly_fields = fields
 
-    @display(
-        description=_("action"), ordering="action",
-        label={"view": "info", "create": "success", "issue": "success", "change": "warning", "configure": "warning",
-               "rotate": "warning", "delete": "danger", "revoke": "danger", "refused": "danger"},
-    )  # fmt: skip
+    @admin.display(description=_("action"), ordering="action")
     def what(self, entry: AuditEntry) -> str:
-        return entry.action
+        return format_html('<span class="th-pill {}">{}</span>', _TONES.get(entry.action, ""), gettext(entry.action))
+
+    @admin.display(description=_("subject"))
+    def about(self, entry: AuditEntry) -> str:
+        """What was changed or looked at, as its page names it, and the way there."""
+        ident = entry.subject_id
+        shown = ident.replace("-", "") if len(ident) == UUID_CHARS else ident
+        page = next((one for one in self.admin_site._registry if one._meta.model_name == entry.subject), None)
+        if page is None or not ident:
+            return f"{entry.subject} {shown}".strip()
+        address = reverse(f"admin:{page._meta.app_label}_{page._meta.model_name}_change", args=(ident,))
+        return format_html('<a class="th-link" href="{}">{} {}</a>', address, page._meta.verbose_name, shown)
 
     @admin.display(description=_("before and after"))
     def changes(self, entry: AuditEntry) -> SafeString:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.test.utils import override_settings
 
 from gateway import clock, work
+from gateway.admin import approvals
 from gateway.models import Approval, AuditEntry, BackgroundWork, Grant, Payment, Registration, RequestLog
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -322,3 +324,18 @@ def test_a_rebill_above_the_payment_itself_is_sent_twice_or_not_at_all(clara: Cl
     assert other.status_code == 400
     assert clara.post(form, {"key": key_in(page), "amount": "10.01", "above": "10.01"}).status_code == 302
     assert Payment.objects.get(payment_type="RB").amount == Decimal("10.01")
+
+
+def test_the_navigation_counts_what_waits_for_a_second_person(clara: Client, max_: Client, shop: Shop) -> None:
+    """J4, step 7: the manager sees the queue, from every page; who asked cannot decide, and is not called."""
+    paid = shop.api.pay()
+    form = clara.get(form_of(paid.id, "RF"))
+    assert "<h1" in form.content.decode(), "a form that moves money says in large letters which way"
+    assert "of which 0.00 are used" in form.content.decode()
+    assert approvals.waiting_for(User.objects.get(username="max")) == 0
+    clara.post(form_of(paid.id, "RF"), {"amount": "60.00", "key": key_in(form)})
+    assert approvals.waiting_for(User.objects.get(username="max")) == 1
+    assert approvals.waiting_for(User.objects.get(username="clara")) == 0
+    badge = re.compile(r"Approvals\s*</span>\s*<span[^>]*>\s*1\s*</span>")
+    assert badge.search(max_.get("/admin/").content.decode())
+    assert not badge.search(clara.get("/admin/").content.decode())

@@ -64,3 +64,15 @@ def test_a_browser_that_asks_for_german_gets_it() -> None:
     """Issue 7."""
     client = Client(headers={"accept-language": "de-AT,de;q=0.9"})
     assert '<html lang="de"' in client.get("/admin/login/").content.decode()
+
+
+def test_names_of_fields_are_kept_as_people_write_them_in_english() -> None:
+    """The compiled words are those of the file: "IP address" for the column ip, in every clone."""
+    folder = ROOT / "config" / "locale" / "en" / "LC_MESSAGES"
+    text = (folder / "django.po").read_text(encoding="utf-8")
+    words = {ast.literal_eval(found["id"]): ast.literal_eval(found["text"]) for found in _ENTRY.finditer(text)}
+    with (folder / "django.mo").open("rb") as file:
+        compiled = gettext.GNUTranslations(file)
+    assert words.pop("", None) is not None
+    assert {name: compiled.gettext(name) for name in words} == words
+    assert words["ip"] == "IP address"

@@ -1,0 +1,52 @@
+"""Where a page of the back office says that it is: in the words by which the navigation leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from django import template
+from django.utils.translation import gettext as _
+
+from config import navigation
+from gateway.desk.story import title_of
+from gateway.models import Approval, Notification, Payment, Registration, WebhookEndpoint
+from gateway.payments.operations import OPERATIONS
+
+register = template.Library()
+
+_NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
+    Payment: lambda row: f"{title_of(row)} {row.amount} {row.currency}",
+    Approval: lambda row: f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}",
+    Registration: lambda row: row.brand or _("Registration"),
+    Notification: lambda row: f"{row.kind} {row.action}",
+    WebhookEndpoint: lambda row: _("Inspector") if row.url.startswith("inspector:") else row.url,
+}
+"""Rows that call themselves something else than people do: by codes, and by a state that changes."""
+
+
+@register.simple_tag(takes_context=True)
+def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The theme's ``parts`` of a heading (title, link), which name an app and a model, as the navigation names them:
+    the group of work, the page, and the row."""
+    known, here = navigation.places(), context["request"].path
+    if here in known:
+        group, title = known[here]
+        return [{"title": group}, {"title": title, "link": here}]
+    found = [dict(part) for part in parts]
+    if len(found) > 1 and str(found[1].get("link")) in known:
+        group, title = known[str(found[1]["link"])]
+        found[:2] = [{"title": group}, {"title": title, "link": found[1]["link"]}]
+    for part in found[2:]:
+        if (name := _NAMES.get(type(part["title"]))) is not None:
+            part["title"] = name(part["title"])
+    return found
+
+
+@register.simple_tag(takes_context=True)
+def window_title(context: template.Context) -> str:
+    """What the browser's tab says: a list is called what the navigation calls it, not "Select payment to view"."""
+    known = navigation.places().get(context["request"].path)
+    if known is not None:
+        return str(known[1])
+    return " · ".join(str(context[name]) for name in ("subtitle", "title") if context.get(name))
