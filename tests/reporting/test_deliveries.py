@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from gateway import clock, vault_rows
+from gateway import clock, rights, vault_rows
 from gateway.models import AuditEntry, Merchant
 from gateway.outbound import guard
 from gateway.secret import Secret
 from reporting import days, deliveries
+from reporting.admin import home_sending
 from reporting.outgoing import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
 from tests.support import books, sshd
 from tests.support.database import places_of
@@ -169,6 +170,15 @@ def test_it_is_given_up_at_last(shop: Shop, server: sshd.Server, monkeypatch: py
         forward(shop, hours=2)
     file.delivery.refresh_from_db()
     assert (file.delivery.state, file.delivery.attempts) == (Delivery.State.FAILED, 2)
+    told = home_sending.drawn(rights.Scope(everything=True))
+    assert told is not None, "the first page tells of it"
+    assert [(one.value, one.tone) for one in told.figures] == [("0", ""), ("1", "bad")]
+    page = f"/admin/reporting/reconciliationfile/{file.pk}/change/"
+    assert told.facts == [(f"{file.merchant.name} {file.day:%Y-%m-%d}", attempts(file)[-1], page)]
+
+
+def test_who_named_no_server_is_told_nothing_of_sending(shop: Shop) -> None:
+    assert home_sending.drawn(rights.Scope(everything=True)) is None
 
 
 def test_a_file_is_sent_by_one_at_a_time_and_a_dead_ones_lease_runs_out(shop: Shop, server: sshd.Server) -> None:
