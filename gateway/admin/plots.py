@@ -16,7 +16,7 @@ FOOT: Final = 18
 HEAD: Final = 14
 MOST_LABELS: Final = 8
 CHARACTER: Final = 9
-"""How wide a character of a label is on a phone, on the picture's own scale; a label that does not fit is cut there, and whole in
+"""How wide a character of a label is on a phone, on the scale of the picture; what does not fit is cut, and whole in
 the table."""
 
 
