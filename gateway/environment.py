@@ -3,7 +3,7 @@
 Tokens, ids and cards of one environment mean nothing to the other because they lie in different databases. One wrong
 DATABASE_URL would put them into the same: test cards paid in live, or a clock that is moved under real money. So the
 database remembers the environment that it was first migrated in, and web servers, workers and the command that does
-what is due ask it before they do anything. Source: Part A, Environments; D21; docs/decisions/0047.
+what is due ask it before they do anything. Source: Part A, Environments; D21; docs/decisions/0045.
 """
 
 from __future__ import annotations

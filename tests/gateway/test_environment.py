@@ -1,4 +1,4 @@
-"""Test and live are two databases, and neither starts on the other's. Source: A2.1; D21; docs/decisions/0047."""
+"""Test and live are two databases, and neither starts on the other's. Source: A2.1; D21; docs/decisions/0045."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def test_one_address_locks_a_name_for_nobody_else(time: Moving) -> None:
 
 
 def test_a_name_is_locked_for_many_addresses_but_not_where_its_owner_signed_in(clerk: User, time: Moving) -> None:
-    """Decision 0049."""
+    """Decision 0046."""
     for place in ("198.51.100.7", "2001:db8:1:2::7"):
         signin.begin(clerk, ip=place, agent="", second_factor=False)
     for number in range(signin.MOST_TRIES["name"]):
