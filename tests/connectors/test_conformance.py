@@ -32,7 +32,7 @@ from tests.support.database import leaves
 from tests.support.threads import at_once
 
 AT_ONCE: Final = 12
-MARGIN_S: Final = 5.0
+MARGIN_S: Final = 20.0
 """Beyond the timeout, for a busy machine: a connector without an end of its own would wait for ever."""
 SILENCE_S: Final = 1.0
 """What an acquirer may take that gives no answer: every such silence is waited for to its end."""
