@@ -15,7 +15,6 @@ from django.conf import settings
 from django.utils import translation
 from fpdf import FPDF
 from pypdf import PageObject, PdfReader, PdfWriter
-from pypdf.generic import NameObject
 
 from chargebacks import pictures
 from chargebacks.checklist import wanted, words
@@ -33,7 +32,11 @@ FONTS: Final = (
     "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
 )  # fmt: skip
 """Looked for in this order where the settings name none; without any, letters outside Latin-1 become question marks."""
-_ACTING: Final = ("/AA", "/Annots", "/B")
+_SHOWN: Final = frozenset({
+    "/Type", "/Parent", "/Resources", "/Contents", "/MediaBox", "/CropBox", "/BleedBox", "/TrimBox", "/ArtBox",
+    "/Rotate", "/UserUnit", "/Group",
+})  # fmt: skip
+"""What of a page is taken over: all that it is drawn with; no scripts, links, forms and attached files."""
 _WIDTH_MM: Final = 174
 
 
@@ -169,8 +172,8 @@ def _pages(file: Evidence) -> tuple[list[PageObject], str]:
 
 
 def _harmless(page: PageObject) -> PageObject:
-    for name in _ACTING:
-        page.pop(NameObject(name), None)
+    for name in [name for name in page if name not in _SHOWN]:
+        del page[name]
     return page
 
 

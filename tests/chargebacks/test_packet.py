@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 from fpdf import FPDF
 from PIL import Image
 from pypdf import PdfReader, PdfWriter
-from pypdf.generic import DictionaryObject, NameObject, TextStringObject
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject, TextStringObject
 
 from chargebacks import evidence, ledger, packet, pictures
 from chargebacks.models import Chargeback, Evidence
@@ -59,6 +59,22 @@ def pdf(pages: int = 2, text: str = "Delivery note", script: bool = False, passw
         written.pages[0][NameObject("/AA")] = DictionaryObject({NameObject("/O"): DictionaryObject(action)})
     if password:
         written.encrypt(password)
+    out = io.BytesIO()
+    written.write(out)
+    return out.getvalue() + b"\n"
+
+
+def with_a_file_inside() -> bytes:
+    """A PDF whose page has another file attached (PDF 2.0), and an editor's own data."""
+    written = PdfWriter(clone_from=io.BytesIO(pdf(1)))
+    attached = StreamObject()
+    attached.set_data(b"MZ-a-program")
+    page = written.pages[0]
+    page[NameObject("/AF")] = ArrayObject([DictionaryObject({
+        NameObject("/Type"): NameObject("/Filespec"), NameObject("/F"): TextStringObject("invoice.exe"),
+        NameObject("/EF"): DictionaryObject({NameObject("/F"): written._add_object(attached)}),
+    })])  # fmt: skip
+    page[NameObject("/PieceInfo")] = DictionaryObject({NameObject("/Editor"): TextStringObject("hiddenwords")})
     out = io.BytesIO()
     written.write(out)
     return out.getvalue() + b"\n"
@@ -163,3 +179,15 @@ def test_the_proof_of_3_d_secure_stands_on_the_page_and_in_the_packet(shop: Shop
 def threeds_of(chain: Any) -> tuple[str, str]:
     proof = Authentication.objects.get(payment=chain)
     return proof.eci, proof.ds_transaction
+
+
+def test_a_file_inside_a_pdf_goes_to_no_bank(case: Chargeback) -> None:
+    """J6: a page is taken over with what it is drawn with, and with nothing else."""
+    hidden = (b"MZ-a-program", b"/Filespec", b"/PieceInfo", b"hiddenwords")
+    sent = with_a_file_inside()
+    assert all(part in sent for part in hidden)
+    added(case, "delivery", "note.pdf", sent)
+    made = packet.of(case)
+    assert "Delivery note 1" in "".join(page.extract_text() for page in PdfReader(io.BytesIO(made)).pages)
+    for part in hidden:
+        assert part not in made
