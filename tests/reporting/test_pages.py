@@ -127,6 +127,8 @@ def test_a_file_s_figures_make_all_its_lines_and_follow_what_a_clerk_does(
         return re.findall(r'<div class="ck-sum.*?<dd>(?:<a [^>]*>)?(\d+)', page)
 
     assert shown() == ["4", "1", "0", "1", "1", "1"]
+    # On a phone an error is a card with all of its words: nothing has to be pushed aside to read what is wrong.
+    assert '<td data-label="What is wrong">must be ' in text(max_.get(f"{FILES}{file.pk}/change/"))
     exceptions.mark(SettlementRecord.objects.get(tx_id1="unknown-1"), BY, "not ours")
     assert shown() == ["4", "1", "0", "0", "2", "1"]
 
