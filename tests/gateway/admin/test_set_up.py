@@ -420,14 +420,15 @@ def test_the_first_page_counts_own_payments(boss: Client, shop: Shop, stranger: 
     assert stranger.api.pay(paymentBrand="MASTER", card__number="5454545454545454").status == 200
     answer = boss.get("/admin/")
     told = answer.context
-    assert (told["approved"], told["declined"], told["rate"]) == (3, 1, 75.0)
+    assert [one.value for one in told["figures"]] == ["3", "1", "0", "0"]
+    assert told["rate"] == 75.0
     assert [(each["brand"], each["approved"], each["declined"]) for each in told["brands"]] == [("VISA", 3, 1)]
     assert [(each["code"], each["count"]) for each in told["reasons"]] == [("100.100.101", 1)]
     page = answer.content.decode()
     assert "/admin/gateway/payment/?code=100.100.101" in page
     assert "MASTER" not in page
-    for one in (*told["brands"], *told["reasons"]):
-        assert boss.get(one["link"]).status_code == 200
+    for link in (*(one["link"] for one in (*told["brands"], *told["reasons"])), *(one.link for one in told["figures"])):
+        assert boss.get(link).status_code == 200
 
 
 def test_the_first_page_asks_little_and_keeps_its_answer(boss: Client, shop: Shop) -> None:

@@ -367,8 +367,8 @@ def test_no_number_code_or_key_is_kept_or_told(card_shop: Shop, processor: CardA
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"settings": {"url": "http://api.example.com"}}, "not https"),
-        ({"secrets_sealed": None}, "no api_key"),
+        ({"settings": {"url": "http://api.example.com"}}, "url must begin with https://"),
+        ({"secrets_sealed": None}, "api_key is missing"),
     ],
 )
 def test_an_account_that_cannot_be_used_declines_and_says_why(
