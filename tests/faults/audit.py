@@ -150,9 +150,12 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
         return ""
     if "unreachable" in last.received:
         return "not delivered, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""
+    if taken_back or ident in acquirer.declined:
+        # Declined and then voided, too: a submission that came after we asked left the void nothing to take back.
+        return ""
     if last.received.get("outcome") == "voided" or last.kind == "void":
-        return "" if taken_back else "taken back, we say, and the acquirer knows of no void"
-    return "" if ident in acquirer.declined or taken_back else "the acquirer did not decline it"
+        return "taken back, we say, and the acquirer knows of no void"
+    return "the acquirer did not decline it"
 
 
 def _last_word(exchanges: Sequence[Exchange]) -> Exchange | None:

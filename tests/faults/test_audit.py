@@ -130,6 +130,9 @@ def test_a_decline_for_want_of_a_line_needs_an_acquirer_that_never_got_it() -> N
 def test_a_void_that_the_acquirer_logged_is_evidence() -> None:
     voided = ours(A, "DECLINED", exchanges=(asked("inquire", {"outcome": "unknown"}), asked("void", VOIDED)))
     assert found([voided], [{"kind": "void", "key": A, "outcome": "tombstone"}]) == []
+    declined = {"kind": "submit", "key": A, "outcome": "declined", "at": "2026-11-22T05:56:00+00:00"}
+    assert found([voided], [declined, {"kind": "void", "key": A, "outcome": "nothing to reverse"}]) == []
+    assert found([voided], [{"kind": "void", "key": A, "outcome": "nothing to reverse"}]) != []
 
 
 def test_a_payment_without_an_end_is_open() -> None:
