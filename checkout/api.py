@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from gateway.catalogue.endpoints import (
     Endpoint,
 )
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters
+from gateway.payments import token_limits
 from gateway.payments.answer import registration_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.idempotency import Claim
@@ -117,6 +119,7 @@ class CheckoutView(CheckoutDoor):
             parameters = CHECKOUT.catalogue.parse(
                 [*kept, *visit.pairs], facts=facts_of(row.channel, now), policy=row.channel.parameters
             )
+            token_limits.check(visit.admission.limits, parameters.values, pays_later=True)
             _refuse_refused(parameters)
             body = _changed(row, UPDATED, parameters.ignored, parameters.values)
             if _run(session.update(row, parameters), row, body, claim):
@@ -174,7 +177,14 @@ class ShopperDoor(CheckoutDoor):
             form=Form(pairs=visit.pairs, trusted=True), trace=visit.trace,
             idempotency=idempotency_of(claim, answering),
         )  # fmt: skip
-        return answering.response(paying.pay(row, submission))
+        prepared, limits = session.values_of(row), visit.admission.limits
+        token_limits.check(limits, prepared)
+        amount = Decimal(prepared["amount"]) if "amount" in prepared else None
+        currency = prepared.get("currency")
+        with token_limits.reserved(visit.admission.token, limits, amount, currency) as reservation:
+            payment = paying.pay(row, submission)
+            reservation.payment = payment.id
+        return answering.response(payment)
 
     def get(self, request: Request, target: str) -> Response:
         visit = self.enter(request)

@@ -27,7 +27,10 @@ from unfold.decorators import display
 from gateway import clock, rights, tokens
 from gateway.admin import plots, session
 from gateway.admin.kit import OfMerchant, actor
+from gateway.desk import token_approvals
+from gateway.desk.independence import NotIndependentError
 from gateway.models import SCOPES, AccessToken
+from gateway.payments.operations import OPERATIONS
 from gateway.rights import Place
 from gateway.rows import execute
 
@@ -35,6 +38,8 @@ RIGHT: Final = "gateway.issue_accesstoken"
 CONFIRM: Final = "revoke"
 """What has to be typed before tokens are revoked."""
 CALL_DAYS: Final = 14
+MADE_FIELDS: Final = ("created_at", "created_by", "approved_at", "approved_by")
+LIMIT_FIELDS: Final = ("max_amount", "max_day_amount", "operations")
 MOST_CALLS: Final = 10_000
 """Calls of one day that are counted."""
 
@@ -56,9 +61,15 @@ class TokenForm(forms.ModelForm):
         help_text=gettext_lazy("payments: make them; read: look at them; test: endpoints of the test environment"),
     )  # fmt: skip
 
+    operations = forms.MultipleChoiceField(
+        label=gettext_lazy("operations"), required=False, widget=forms.CheckboxSelectMultiple,
+        choices=[(code, f"{code}: {OPERATIONS[code].title}") for code in tokens.TOKEN_OPERATIONS],
+        help_text=gettext_lazy("Payment types that the token may make. None chosen: all."),
+    )  # fmt: skip
+
     class Meta:
         model = AccessToken
-        fields = ("name", "merchant", "channel", "scopes", "ends_at")
+        fields = ("name", "merchant", "channel", "scopes", "ends_at", *LIMIT_FIELDS)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -81,6 +92,9 @@ class TokenForm(forms.ModelForm):
             )
         elif merchant is None and channel is None and not {"merchant", "channel"} & set(self.errors):
             raise forms.ValidationError({"merchant": _("Choose a merchant or a channel.")})
+        for name in ("max_amount", "max_day_amount"):
+            if data.get(name) is not None and data[name] <= 0:
+                self.add_error(name, _("Give an amount above 0, or none for no limit."))
         if data.get("ends_at") is not None and data["ends_at"] <= clock.real():
             raise forms.ValidationError({"ends_at": _("This moment has passed already.")})
         return data
@@ -102,14 +116,19 @@ class AccessTokenAdmin(OfMerchant):
     search_help_text = gettext_lazy("Name, or the last four characters")
     actions = ("rotate", "revoke")
     readonly_fields = (
-        "hint", "state", "created_at", "created_by", "revoked_at", "replaces", "last_used_at", "last_used_ip", "calls",
+        "hint", "state", "created_at", "created_by", "approved_at", "approved_by",
+        "revoked_at", "replaces", "last_used_at", "last_used_ip", "calls",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),
+        (gettext_lazy("Limits of its own"), {"fields": LIMIT_FIELDS}),
         (gettext_lazy("Use"), {"fields": ("state", "hint", "last_used_at", "last_used_ip", "calls")}),
-        (gettext_lazy("Where it comes from"), {"fields": ("created_at", "created_by", "replaces", "revoked_at")}),
+        (gettext_lazy("Where it comes from"), {"fields": (*MADE_FIELDS, "replaces", "revoked_at")}),
+    )  # fmt: skip
+    add_fieldsets = (
+        (None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),
+        (gettext_lazy("Limits of its own"), {"fields": LIMIT_FIELDS}),
     )
-    add_fieldsets = ((None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),)
     change_form_outer_after_template = "admin/gateway/accesstoken/acts.html"
 
     # --- who may ------------------------------------------------------------
@@ -150,7 +169,10 @@ class AccessTokenAdmin(OfMerchant):
     ) -> HttpResponse:
         token = self.get_object(request, object_id) if object_id is not None else None
         issues = token is not None and token.revoked_at is None and self.may(request, RIGHT, token)
-        return super().changeform_view(request, object_id, form_url, {"issues": issues, **(extra_context or {})})
+        context: dict[str, Any] = {"issues": issues}
+        if token is not None and token_approvals.waits(token):
+            context |= {"waits": True, "why_not": token_approvals.why_not_approve(token, _user_of(request))}
+        return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         return super().changelist_view(request, extra_context) if self.may(request, "view") else self._refuse(request)
@@ -169,11 +191,17 @@ class AccessTokenAdmin(OfMerchant):
             return super().add_view(request, form_url, {**only_save, **(extra_context or {})})
         chosen = form.cleaned_data
         channel = chosen["channel"]
-        if not self.scope(request, RIGHT).covers(Place(merchant=chosen["merchant"].pk, channel=channel and channel.pk)):
+        place = Place(merchant=chosen["merchant"].pk, channel=channel and channel.pk)
+        if not self.scope(request, RIGHT).covers(place):
             raise PermissionDenied
+        user = _user_of(request)
         token, secret = tokens.issue(
             chosen["merchant"], name=chosen["name"], by=actor(request), channel=channel,
-            scopes=chosen["scopes"], ends_at=chosen["ends_at"],
+            scopes=chosen["scopes"], ends_at=chosen["ends_at"], requested_by=user.pk,
+            limits=tokens.TokenLimits(
+                amount=chosen["max_amount"], day_amount=chosen["max_day_amount"], operations=chosen["operations"]
+            ),
+            approved=not token_approvals.needs_approval(user, place, chosen["scopes"]),
         )  # fmt: skip
         return self._show_once(request, [(token, secret.reveal())])
 
@@ -190,7 +218,7 @@ class AccessTokenAdmin(OfMerchant):
     def get_urls(self) -> list[URLPattern]:
         own = [
             path(f"<path:object_id>/{verb}/", self.admin_site.admin_view(view), name=f"gateway_accesstoken_{verb}")
-            for verb, view in (("rotate", self.rotate_one), ("revoke", self.revoke_one))
+            for verb, view in (("rotate", self.rotate_one), ("revoke", self.revoke_one), ("approve", self.approve_one))
         ]
         return [*own, *super().get_urls()]
 
@@ -199,6 +227,22 @@ class AccessTokenAdmin(OfMerchant):
 
     def revoke_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._one(request, object_id, self.revoke)
+
+    def approve_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """A second person lets a token work."""
+
+        def approve(request: HttpRequest, chosen: QuerySet[AccessToken]) -> None:
+            try:
+                done = token_approvals.approve(chosen.get(), by=_user_of(request), actor=actor(request))
+            except NotIndependentError as fault:
+                messages.error(request, str(fault))
+                return
+            if done:
+                messages.success(request, _("The token works from now on."))
+            else:
+                messages.warning(request, _("This token does not wait for a decision any more."))
+
+        return self._one(request, object_id, approve)
 
     def _one(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
         """One token's button; the same verb as the list's action."""
@@ -218,9 +262,10 @@ class AccessTokenAdmin(OfMerchant):
         back = reverse("admin:gateway_accesstoken_changelist")
         if (ask := session.ask_again(request, back)) is not None:
             return ask
-        made = []
+        made, user = [], _user_of(request)
         for token in self.own(request, queryset, RIGHT).filter(revoked_at__isnull=True):
-            successor, secret = tokens.rotate(token, by=actor(request))
+            waits = token_approvals.needs_approval(user, token_approvals.place_of(token), token.scopes)
+            successor, secret = tokens.rotate(token, by=actor(request), requested_by=user.pk, approved=not waits)
             made.append((successor, secret.reveal()))
         if not made:
             messages.warning(request, _("Revoked tokens cannot be rotated; nothing was changed."))
@@ -264,12 +309,19 @@ def state_of(token: AccessToken) -> tuple[str, str]:
     now = clock.real()
     if token.revoked_at is not None:
         return "bad", _("revoked")
+    if token.approved_at is None:
+        return "warn", _("waits for a second person")
     if token.ends_at is None:
         return "good", _("valid")
     if token.ends_at <= now:
         return "bad", _("ended")
     days = (token.ends_at - now).days + 1
     return "warn", _("ends in 1 day") if days == 1 else _("ends in %d days") % days
+
+
+def _user_of(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # pages of the back office are for users who signed in
+    return request.user
 
 
 def givers(user: Any) -> list[str]:

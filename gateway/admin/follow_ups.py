@@ -62,7 +62,7 @@ def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code:
     offer = by_hand.offer_of(chain, target, code)
     asked = request.POST.get("amount", "") if request.method == "POST" else ""
     most = offer.most if offer is not None else None
-    used = limits.used(clerk, target.merchant_id, target.currency, chain)
+    used = limits.used(clerk, chain)
     context = {
         **page.admin_site.each_context(request), "title": _(OPERATIONS[code].title), "opts": page.opts,
         "payment": target, "original": target, "offer": offer, "fault": fault, "code": code,

@@ -23,6 +23,7 @@ from gateway.admin import session
 from gateway.admin.account import welcome_address
 from gateway.admin.browsers import browser_of
 from gateway.admin.kit import Page, actor, shown, without_popups
+from gateway.desk import independence
 from gateway.models import NODES, Channel, Division, Grant, Merchant, Role, SignIn
 from gateway.money import amount_text
 
@@ -268,7 +269,13 @@ class UserAdmin(Page):
         if request.method == "POST" and (ask := session.ask_again(request)) is not None:
             return ask
         user = User.objects.filter(pk=object_id).first() if object_id and object_id.isdecimal() else None
-        context = {"ruled": user is not None and user.pk != request.user.pk and rules(request, user)}
+        context = {
+            "ruled": user is not None and user.pk != request.user.pk and rules(request, user),
+            "handlings": [
+                (row, independence.why_not_confirm(row, request.user))  # type: ignore[arg-type]
+                for row in independence.open_handlings(user.pk)
+            ] if user is not None else [],
+        }  # fmt: skip
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
@@ -289,6 +296,8 @@ class UserAdmin(Page):
         super().save_related(request, form, formsets, change)
         if not change:
             self.record(request, "create", form.instance, after=shown(form.instance))
+        if not change or form.has_changed() or any(formset.has_changed() for formset in formsets):
+            independence.record_handling(request.user, form.instance, "change" if change else "create")
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
         return self._show_link(request, obj)
@@ -314,16 +323,34 @@ class UserAdmin(Page):
         verb = request.POST.get("act", "")
         if verb == "link":
             self.record(request, "password link", user)
+            independence.record_handling(request.user, user, "password link")
             return self._show_link(request, user)
         if verb == "remove factor":
             signin.remove_factor(user, by=actor(request))
+            independence.record_handling(request.user, user, "remove factor")
             signin.end(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             messages.success(request, _("The second factor was removed; the next sign-in sets up another."))
+        elif verb == "confirm":
+            self._confirm(request, user)
         elif verb == "end sessions":
             count = signin.end(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             self.record(request, "end sessions", user, after={"sessions": count})
             messages.success(request, _("%d sessions were ended.") % count)
         return HttpResponseRedirect(back)
+
+    def _confirm(self, request: HttpRequest, user: User) -> None:
+        """An independent third person says that ``user`` is somebody else than who made or changed it."""
+        pk = request.POST.get("handling", "")
+        row = next((each for each in independence.open_handlings(user.pk) if str(each.pk) == pk), None)
+        if row is None:
+            messages.warning(request, _("This was confirmed before, or changed since."))
+            return
+        try:
+            independence.confirm(row, by=request.user, actor=actor(request))  # type: ignore[arg-type]
+        except independence.NotIndependentError as fault:
+            messages.error(request, str(fault))
+            return
+        messages.success(request, _("Confirmed: these are two people."))
 
     def _show_link(self, request: HttpRequest, user: User) -> HttpResponse:
         """The one page that shows the link; whoever has it chooses the password."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -23,11 +24,11 @@ from gateway.identifiers import row_id
 from gateway.models import AccessToken, Channel, Merchant, Payment
 from gateway.payments.idempotency import JOIN_KEPT, KEPT_COLUMNS, Kept
 from gateway.rows import execute, loaded
-from gateway.tokens import digest
+from gateway.tokens import TokenLimits, digest
 
 _BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9._~+/-]{1,512}=*)")
 _ENTITY: Final = re.compile("[0-9a-f]{32}")
-_TOKEN_COLUMNS: Final = 4
+_TOKEN_COLUMNS: Final = 7
 LAST_USE_EVERY: Final = timedelta(minutes=1)
 """How exact a token's last use is kept: one write a minute, not one a request."""
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
@@ -58,10 +59,12 @@ JOIN gateway_psp s ON s.id = d.psp_id AND s.active
 LEFT JOIN gateway_channel c ON c.id = %(entity)s::uuid AND c.merchant_id = m.id AND c.active
 """
 _WHERE: Final = """
-WHERE t.digest = %(digest)s AND t.revoked_at IS NULL AND (t.ends_at IS NULL OR t.ends_at > %(now)s)
+WHERE t.digest = %(digest)s AND t.approved_at IS NOT NULL AND t.revoked_at IS NULL
+  AND (t.ends_at IS NULL OR t.ends_at > %(now)s)
 """
 _SELECT: Final = (
     "SELECT t.id, t.scopes, t.channel_id, t.last_used_at IS NULL OR t.last_used_at < %(seldom)s,"
+    " t.max_amount, t.max_day_amount, t.operations,"
     f" {_columns(_MERCHANT, 'm')}, {_columns(_CHANNEL, 'c')}"
 )
 ADMIT: Final = _SELECT + _FROM + _WHERE
@@ -78,7 +81,7 @@ ADMIT_AND_FIND: Final = f"{_SELECT}, {_columns(KEPT_COLUMNS, 'k')}{_FROM}{JOIN_K
 class Admission:
     """Who came in. ``channel`` is None when the merchant's own id was sent (dispatching) or no entity at all;
     ``entity`` is None only when none was sent. ``payment``: what a read asked for, if it is this entity's. ``kept``:
-    what is kept under the request's idempotency key."""
+    what is kept under the request's idempotency key. ``limits``: the token's own, None for none."""
 
     token: UUID
     merchant: Merchant
@@ -86,6 +89,7 @@ class Admission:
     entity: UUID | None
     payment: Payment | None
     kept: Kept | None
+    limits: TokenLimits | None = None
 
 
 def bearer(header: str | None) -> str:
@@ -127,8 +131,8 @@ def admit(
     else:
         rows = _ask(ADMIT, values)
     if not rows:
-        raise Turned(403, BAD_CREDENTIALS, "this access token is unknown, has ended or was revoked")
-    (token_id, scopes, bound_to, seldom_used), merchant_row, channel_row, more = _cut(
+        raise Turned(403, BAD_CREDENTIALS, "this access token is unknown, not approved yet, has ended or was revoked")
+    (token_id, scopes, bound_to, seldom_used, *limits), merchant_row, channel_row, more = _cut(
         rows[0], _TOKEN_COLUMNS, len(_MERCHANT), len(_CHANNEL)
     )
     merchant = loaded(Merchant, _MERCHANT, merchant_row)
@@ -148,8 +152,14 @@ def admit(
     return Admission(
         token=token_id, merchant=merchant, channel=channel, entity=entity,
         payment=loaded(Payment, _PAYMENT, more) if there and reads and entity is not None else None,
-        kept=more if there and not reads else None,
+        kept=more if there and not reads else None, limits=_limits(*limits),
     )  # fmt: skip
+
+
+def _limits(amount: Decimal | None, day_amount: Decimal | None, operations: list[str]) -> TokenLimits | None:
+    if amount is None and day_amount is None and not operations:
+        return None
+    return TokenLimits(amount=amount, day_amount=day_amount, operations=operations)
 
 
 def _cut(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:

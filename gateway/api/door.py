@@ -29,6 +29,7 @@ from gateway.catalogue.forms import UnreadableForm, pairs
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
 from gateway.masking import mask_text
 from gateway.models import Channel, RequestLog
+from gateway.payments import token_limits
 from gateway.payments.request import Trace
 
 READ_FIRST_BYTES: Final = 1024 * 1024
@@ -138,6 +139,7 @@ class Door(APIView):
         endpoint = self.endpoints[visit.trace.method]
         policy = channel.parameters if channel is not None else Policy.NORMAL
         parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
+        token_limits.check(visit.admission.limits, parameters.values, pays_later=endpoint.operation == "checkout")
         if said := remarks(parameters, facts):
             visit.headers["Warning"] = said
         return parameters

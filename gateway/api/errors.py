@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from gateway.api.envelope import docs_of, envelope
 from gateway.catalogue.parse import INVALID, Invalid
 from gateway.payments.refusal import Refused
+from gateway.payments.token_limits import TokenLimitError
 
 BAD_CREDENTIALS = "800.900.300"
 THROTTLED = "800.120.100"
@@ -52,6 +53,9 @@ def answer_exception(exception: Exception, context: dict[str, Any]) -> Response:
         log.info("turned away", ndc=ndc, status=exception.status, code=exception.code, ip=door.trace.ip)
         body = envelope(exception.code, ndc, more=exception.more, **exception.fields)
         return Response(body, status=exception.status, headers=exception.headers)
+    if isinstance(exception, TokenLimitError):
+        log.info("above the token's limit", ndc=ndc, why=str(exception))
+        return Response(envelope(BAD_CREDENTIALS, ndc, more=str(exception)), status=403)
     if isinstance(exception, Invalid):
         return Response(envelope(INVALID, ndc, errors=exception.errors, docs=docs), status=400)
     if isinstance(exception, Refused):

@@ -6,6 +6,7 @@ Source: Part A, Endpoints; rulings D2, D11, D12, D20.
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
@@ -18,7 +19,7 @@ from gateway.api.envelope import docs_of, shared_part, to_json
 from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.models import Payment
-from gateway.payments import kept
+from gateway.payments import kept, token_limits
 from gateway.payments.answer import code_of, payment_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.follow_up import FollowUpRequest, process_follow_up
@@ -26,8 +27,9 @@ from gateway.payments.idempotency import HEADER, Claim, StoredAnswer, claim_of, 
 from gateway.payments.intake import facts_of, first_payment
 from gateway.payments.process import process
 from gateway.payments.refusal import NOT_SET_UP, Refused
-from gateway.payments.request import Idempotency
+from gateway.payments.request import Idempotency, PaymentRequest
 from gateway.payments.store import KeyTaken
+from gateway.tokens import TokenLimits
 
 NOT_FOUND = "700.400.580"
 REPLAYED = "Idempotent-Replayed"
@@ -126,6 +128,15 @@ def idempotency_of(claim: Claim | None, answering: Answering) -> Idempotency | N
     return None if claim is None else Idempotency(claim=claim, respond=answering.keep)
 
 
+def process_within_limits(asked: PaymentRequest, visit: Visit) -> Payment:
+    """Make a first payment, counted towards its token's own limit of 24 hours. Raises TokenLimitError."""
+    admission, money = visit.admission, asked.money
+    with token_limits.reserved(admission.token, admission.limits, money.amount, money.currency) as reservation:
+        payment = process(asked)
+        reservation.payment = payment.id
+    return payment
+
+
 class PaymentsView(PaymentDoor):
     """POST /v1/payments."""
 
@@ -143,13 +154,11 @@ class PaymentsView(PaymentDoor):
         if channel is None:
             raise Refused(NOT_SET_UP)
         answering = Answering(visit, parameters)
-        payment = process(
-            first_payment(
-                parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
-                idempotency=idempotency_of(claim, answering),
-            )
+        asked = first_payment(
+            parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
+            idempotency=idempotency_of(claim, answering),
         )  # fmt: skip
-        return answering.response(payment)
+        return answering.response(process_within_limits(asked, visit))
 
 
 class PaymentView(PaymentDoor):
@@ -177,16 +186,32 @@ def follow_up(visit: Visit, target: str, parameters: Parameters, now: datetime, 
     """A follow-up of the payment ``target`` names, by path or by referenceUuid."""
     admission = visit.admission
     answering = Answering(visit, parameters)
-    payment = process_follow_up(
-        FollowUpRequest(
-            payment=identifiers.row_id(),
-            target=identifiers.parse_id(target),
-            merchant=admission.merchant,
-            channel=admission.channel,
-            parameters=parameters,
-            now=now,
-            trace=visit.trace,
-            idempotency=idempotency_of(claim, answering),
-        )
+    request = FollowUpRequest(
+        payment=identifiers.row_id(),
+        target=identifiers.parse_id(target),
+        merchant=admission.merchant,
+        channel=admission.channel,
+        parameters=parameters,
+        now=now,
+        trace=visit.trace,
+        idempotency=idempotency_of(claim, answering),
     )
+    amount, currency = _largest_amount(request, admission.limits)
+    with token_limits.reserved(admission.token, admission.limits, amount, currency) as reservation:
+        payment = process_follow_up(request)
+        reservation.payment = payment.id
     return answering.response(payment)
+
+
+def _largest_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tuple[Decimal | None, str | None]:
+    """What a follow-up moves at most, and in which currency, for a token with limits: a reversal without an amount
+    takes all that remains, which is no more than the payment it speaks of."""
+    if limits is None:
+        return None, None
+    amount = request.parameters.get("amount")
+    target = Payment.objects.filter(pk=request.target, merchant=request.merchant.pk).only("amount", "currency").first()
+    if target is None:
+        return None, None
+    if amount is None:
+        token_limits.check(limits, {"amount": str(target.amount)})
+    return (Decimal(amount) if amount is not None else target.amount), target.currency

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from gateway import clock, identifiers
 from gateway.api.door import Visit
 from gateway.api.envelope import envelope
-from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of
+from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of, process_within_limits
 from gateway.catalogue.conditions.situation import STORED_CARD
 from gateway.catalogue.endpoints import (
     DELETE_REGISTRATION,
@@ -26,13 +26,12 @@ from gateway.catalogue.endpoints import (
     Endpoint,
 )
 from gateway.catalogue.parse import Parameters
-from gateway.models import Payment, Registration
+from gateway.models import Registration
 from gateway.payments import registrations
 from gateway.payments.answer import registration_object, stored_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.idempotency import Claim
 from gateway.payments.intake import facts_of, first_payment
-from gateway.payments.process import process
 from gateway.payments.recorded import success_code
 from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.registrations import Change
@@ -59,13 +58,11 @@ class RegistrationsView(PaymentDoor):
         if channel is None:
             raise Refused(NOT_SET_UP)
         answering = Answering(visit, parameters, self.tell)
-        payment = process(
-            first_payment(
-                parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
-                idempotency=idempotency_of(claim, answering),
-            )
+        asked = first_payment(
+            parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
+            idempotency=idempotency_of(claim, answering),
         )  # fmt: skip
-        return answering.response(payment)
+        return answering.response(process_within_limits(asked, visit))
 
 
 class ChangeDoor(PaymentDoor):
@@ -153,11 +150,9 @@ class OneClickView(PaymentDoor):
             assert missing is not None
             raise missing
         answering = Answering(visit, parameters)
-        payment: Payment = process(
-            first_payment(
-                parameters, merchant=merchant, channel=found.channel, now=now, trace=visit.trace,
-                idempotency=idempotency_of(claim, answering),
-                stored=registrations.stored_means(found, parameters, now),
-            )
+        asked = first_payment(
+            parameters, merchant=merchant, channel=found.channel, now=now, trace=visit.trace,
+            idempotency=idempotency_of(claim, answering),
+            stored=registrations.stored_means(found, parameters, now),
         )  # fmt: skip
-        return answering.response(payment)
+        return answering.response(process_within_limits(asked, visit))

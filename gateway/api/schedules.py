@@ -21,7 +21,7 @@ from gateway.catalogue.endpoints import (
     Endpoint,
 )
 from gateway.catalogue.parse import Parameters
-from gateway.payments import schedules
+from gateway.payments import schedules, token_limits
 from gateway.payments.idempotency import Claim
 from gateway.payments.intake import facts_of
 from gateway.payments.registrations import Change
@@ -50,6 +50,7 @@ class SchedulesView(ScheduleDoor):
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": SCHEDULE}
 
     def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
+        token_limits.refuse_subscription(visit.admission.limits)
         change, answering = self.change(visit, claim)
         return answering.response(schedules.create(change, visit.admission.channel))
 
@@ -80,6 +81,7 @@ class RescheduleView(ScheduleDoor):
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": RESCHEDULE}
 
     def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
+        token_limits.refuse_subscription(visit.admission.limits)
         change, answering = self.change(visit, claim)
         ident = identifiers.parse_id(target)
         return answering.response(schedules.reschedule(ident, change, visit.admission.channel))

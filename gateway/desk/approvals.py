@@ -1,9 +1,10 @@
 """Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
 
 A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
-the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and was
-not made or changed since by the one who asked. However often it is carried out there is one follow-up. Every step
-leaves an audit entry in the same transaction. Source: design, J4, steps 6 to 10; docs/decisions/0025.
+the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and is
+independent of the one who asked: no one person may be acting as both (gateway.desk.independence). However often it is
+carried out there is one follow-up. Every step leaves an audit entry in the same transaction.
+Source: docs/decisions/0025 and 0053.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import translation
 from django.utils.translation import gettext as _
 
 from gateway import audit, clock, identifiers, money
-from gateway.desk import limits
+from gateway.desk import independence, limits
 from gateway.desk.by_hand import NotPossible, Order, carry_out
+from gateway.desk.independence import Person
 from gateway.desk.limits import Clerk, Used, moved_alone, moved_lately
 from gateway.due import Timer
-from gateway.models import Approval, AuditEntry, Grant, HandCount, HandMove, Merchant, Payment, Status
+from gateway.models import Approval, HandCount, HandMove, Merchant, Payment, Status
 from gateway.payments.chain import Chain
+from gateway.rights import place_of
 
 GOOD_FOR: Final = timedelta(days=7)
 """How long a request can be decided, real time."""
@@ -54,7 +56,7 @@ def ask(order: Order, note: str, *, by: Clerk, key: UUID, met: Used) -> tuple[Ap
 def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
     """Approve or reject, and carry out what was approved. ``by``: with the limit that they approve with. Raises
     NotPossible: one's own request, one that was decided before or is too old, one above the limit of who decides, and
-    one of somebody who made or changed the user that decides."""
+    one where a single person may be acting as both users."""
     now = clock.real()
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
@@ -77,7 +79,7 @@ def decide(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
             raise NotPossible(_why_not(before, by))
         row = Approval.objects.get(pk=request)
         if row.follow_up is not None:
-            limits.keep(count, row.follow_up, row.amount, row.currency)
+            limits.keep(count, by.user, row.follow_up, row.amount, row.currency)
         audit.record(
             by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
         )
@@ -88,24 +90,36 @@ def _not_by(row: Approval, by: Clerk) -> str:
     """Why ``by`` cannot approve this; "" when they can. Not the one who asked: the compare-and-set sees to that."""
     if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
         return ""
-    if by.limit is not None:
-        members = Payment.objects.filter(chain=row.payment.chain).defer("request", "means_sealed", "means_fingerprint")
-        chain = Chain(list(members.order_by("id")))
-        alone = moved_alone(row.asked_by_name, chain) + moved_alone(by.name, chain)
-        if row.amount + alone > by.limit:
-            most = f"{money.amount_text(by.limit)} {row.currency}"
-            words = _("This is above your own limit of %s for this payment. Somebody with a higher one has to decide.")
-            return words % most
-    if by.day is not None and (moved := moved_lately(by.user, row.merchant_id, row.currency)) + row.amount > by.day:
-        most, before = (f"{money.amount_text(each)} {row.currency}" for each in (by.day, moved))
-        words = _("With %(before)s before, this is above your own limit of %(most)s in 24 hours. Somebody else has to.")
-        return words % {"before": before, "most": most}
-    grants = [str(pk) for pk in Grant.objects.filter(user=by.user).values_list("pk", flat=True)]
-    own = Q(subject="user", subject_id=str(by.user)) | Q(subject="grant", subject_id__in=grants)
-    touched = AuditEntry.objects.filter(own, actor=row.asked_by_name, at__gte=row.asked_at).exclude(action="view")
-    if touched.exists():
-        words = _("%s asked for this, and made or changed your user since. Somebody else has to decide.")
-        return words % row.asked_by_name
+    members = Payment.objects.filter(chain=row.payment.chain).defer("request", "means_sealed", "means_fingerprint")
+    chain = Chain(list(members.order_by("id")))
+    place = place_of(row.payment)
+    if names := independence.in_common(row.asked_by_id, by.user, place):
+        words = _(
+            "%s made or changed the user who asked or yours, so this would not be a second person. Somebody else has "
+            "to decide, or an independent person confirms these users first."
+        )
+        return words % ", ".join(names)
+    askers = independence.names_behind(row.asked_by_id, place)
+    for person in limits.people_behind(by, place):
+        if why := _above(row, person, chain, askers):
+            return why
+    return ""
+
+
+def _above(row: Approval, person: Person, chain: Chain, askers: set[str]) -> str:
+    """Which limit of who approves the request would go over, in words; "" for none."""
+    if person.limit is not None and row.amount + moved_alone(askers.union(person.names), chain) > person.limit:
+        most = f"{money.amount_text(person.limit)} {row.currency}"
+        words = _("This is above your own limit of %s for this payment. Somebody with a higher one has to decide.")
+        return words % most
+    if person.day is not None:
+        moved = moved_lately(person.users, row.merchant_id, row.currency)
+        if moved + row.amount > person.day:
+            most, before = (f"{money.amount_text(each)} {row.currency}" for each in (person.day, moved))
+            words = _(
+                "With %(before)s before, this is above your own limit of %(most)s in 24 hours. Somebody else has to."
+            )
+            return words % {"before": before, "most": most}
     return ""
 
 

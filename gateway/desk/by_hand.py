@@ -111,7 +111,7 @@ def offer_of(chain: Chain, target: Payment, code: str) -> Offer | None:
 
 def over(clerk: Clerk, order: Order, chain: Chain) -> Used | None:
     """The limit of ``clerk`` that ``order`` would go over; None: nobody needs to be asked."""
-    return limits.met(clerk, order.target.merchant_id, order.amount, order.target.currency, chain)
+    return limits.met(clerk, order.amount, chain)
 
 
 # --- carrying out -------------------------------------------------------------------------------------------------
@@ -193,8 +193,8 @@ def carry_out(
         before = {each.name: money.amount_text(each.amount) for each in sums_of(chain)}
 
         def alongside(write: Write) -> None:
-            if count is not None:
-                limits.keep_alongside(write, count, ident, order.amount, target.currency)
+            if count is not None and alone is not None:
+                limits.keep_alongside(write, count, alone.user, ident, order.amount, target.currency)
             audit.alongside(write, by, f"{order.title.lower()} sent", target, before=before, after=after)
 
         return alongside

@@ -1,12 +1,14 @@
-"""How much somebody moves by hand before a second person is asked: on one payment, and in 24 hours.
+"""How much a person moves by hand before a second person is asked: on one payment, and in 24 hours.
 
-Both limits stand with a person's grants, have no currency and are counted in the payment's own. What somebody approved
-for another one counts for their 24 hours as what they did alone does. The hours are real ones and end now, so that no
-midnight doubles them. Source: design, J4, steps 6 to 8; docs/decisions/0025 and 0043.
+Both limits stand with a user's grants, have no currency and are counted in the payment's own. They count people: what
+users that may be one person moved is one sum (gateway.desk.independence). What somebody approved for another one counts
+for their 24 hours as what they did alone does. The hours are real ones and end now, so that no midnight doubles them.
+Source: docs/decisions/0025, 0043 and 0053.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -16,8 +18,12 @@ from uuid import UUID
 from django.db import models
 
 from gateway import audit, clock, identifiers
+from gateway.desk import independence
+from gateway.desk.independence import Person
 from gateway.models import Approval, AuditEntry, HandCount, HandMove, Payment, Status
 from gateway.payments.chain import Chain
+from gateway.payments.token_limits import delete_old_moves
+from gateway.rights import Place, place_of
 from gateway.rows import Write
 
 LATELY: Final = timedelta(hours=24)
@@ -62,35 +68,45 @@ class OverLimit(Exception):
         self.used = used
 
 
-def used(clerk: Clerk, merchant: UUID, currency: str, chain: Chain) -> list[Used]:
-    """The limits of ``clerk`` that speak of a payment, the one with the least left first."""
+def used(clerk: Clerk, chain: Chain) -> list[Used]:
+    """The limits that speak of a payment for ``clerk``, the one with the least left first: the clerk's own, and those
+    of everybody who may be acting as the clerk."""
+    first = chain.first
+    merchant, currency = first.merchant_id, first.currency
     found = []
-    if clerk.limit is not None:
-        found.append(Used(over=Over.PAYMENT, limit=clerk.limit, moved=moved_alone(clerk.name, chain)))
-    if clerk.day is not None:
-        found.append(Used(over=Over.DAY, limit=clerk.day, moved=moved_lately(clerk.user, merchant, currency)))
+    for person in people_behind(clerk, place_of(first)):
+        if person.limit is not None:
+            found.append(Used(over=Over.PAYMENT, limit=person.limit, moved=moved_alone(person.names, chain)))
+        if person.day is not None:
+            moved = moved_lately(person.users, merchant, currency)
+            found.append(Used(over=Over.DAY, limit=person.day, moved=moved))
     return sorted(found, key=lambda each: each.left)
 
 
-def met(clerk: Clerk, merchant: UUID, amount: Decimal, currency: str, chain: Chain) -> Used | None:
+def people_behind(clerk: Clerk, place: Place) -> list[Person]:
+    """Everybody who may be acting as ``clerk`` and has a limit there."""
+    return independence.people_behind(clerk.user, clerk.name, place, clerk.limit, clerk.day)
+
+
+def met(clerk: Clerk, amount: Decimal, chain: Chain) -> Used | None:
     """The limit that ``amount`` would go over; None: there is none."""
-    return next((each for each in used(clerk, merchant, currency, chain) if amount > each.left), None)
+    return next((each for each in used(clerk, chain) if amount > each.left), None)
 
 
-def moved_alone(name: str, chain: Chain) -> Decimal:
-    """What somebody moved on a payment by hand so far, with nobody else agreeing: captures, refunds, reversals and
-    rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
+def moved_alone(names: Collection[str], chain: Chain) -> Decimal:
+    """What the users of these names moved on a payment by hand so far, with nobody else agreeing: captures, refunds,
+    reversals and rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
     subjects = [str(member.id) for member in chain.members]
-    sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor=name, after__alone=True)
+    sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor__in=names, after__alone=True)
     ids = {(after or {}).get("payment") for after in sent.values_list("after", flat=True)}
     moved = (member.amount for member in chain.members
              if member.id.hex in ids and member.status != Status.DECLINED)  # fmt: skip
     return sum(moved, Decimal(0))
 
 
-def moved_lately(user: int, merchant: UUID, currency: str) -> Decimal:
-    """What somebody moved in a merchant by hand within LATELY, alone or by approving; but for what was declined."""
-    moves = HandMove.objects.filter(user=user, merchant=merchant, currency=currency, at__gt=clock.real() - LATELY)
+def moved_lately(users: Collection[int], merchant: UUID, currency: str) -> Decimal:
+    """What these users moved in a merchant by hand within LATELY, alone or by approving; but for what was declined."""
+    moves = HandMove.objects.filter(user__in=users, merchant=merchant, currency=currency, at__gt=clock.real() - LATELY)
     declined = Payment.objects.filter(pk=models.OuterRef("payment"), status=Status.DECLINED)
     found = moves.exclude(models.Exists(declined)).aggregate(sum=models.Sum("amount"))["sum"]
     return found or Decimal(0)
@@ -100,31 +116,33 @@ def moved_lately(user: int, merchant: UUID, currency: str) -> Decimal:
 
 
 def counted(user: int, merchant: UUID) -> HandCount:
-    """The row that each move of ``user`` raises; read it before the sum that a decision rests on."""
+    """The row that each move of ``user``, and of every user tied to it, raises; read it before the sum that a decision
+    rests on."""
+    counted_as = independence.counted_as(user)
     HandCount.objects.bulk_create(
-        [HandCount(id=identifiers.row_id(), user=user, merchant_id=merchant)], ignore_conflicts=True
+        [HandCount(id=identifiers.row_id(), user=counted_as, merchant_id=merchant)], ignore_conflicts=True
     )
-    return HandCount.objects.get(user=user, merchant=merchant)
+    return HandCount.objects.get(user=counted_as, merchant=merchant)
 
 
-def keep_alongside(write: Write, count: HandCount, payment: UUID, amount: Decimal, currency: str) -> None:
-    """Keep a move in the statement that begins it, if nobody moved anything for this user since ``count`` was read."""
+def keep_alongside(write: Write, count: HandCount, user: int, payment: UUID, amount: Decimal, currency: str) -> None:
+    """Keep a move of ``user`` in the statement that begins it, if nobody of the same count moved anything since
+    ``count`` was read."""
     write.update(count, {"moves": count.moves + 1}, expecting={"moves": count.moves})
     write.insert(
-        HandMove, payment=payment, user=count.user, merchant_id=count.merchant_id, amount=amount, currency=currency,
+        HandMove, payment=payment, user=user, merchant_id=count.merchant_id, amount=amount, currency=currency,
         at=clock.real(),
     )  # fmt: skip
 
 
-def keep(count: HandCount, payment: UUID, amount: Decimal, currency: str) -> None:
-    """Keep what somebody answers for by approving, in the transaction of the decision; ``count`` is locked there."""
+def keep(count: HandCount, user: int, payment: UUID, amount: Decimal, currency: str) -> None:
+    """Keep what ``user`` answers for by approving, in the transaction of the decision; ``count`` is locked there."""
     HandCount.objects.filter(pk=count.pk).update(moves=models.F("moves") + 1)
     HandMove.objects.create(
-        payment=payment, user=count.user, merchant_id=count.merchant_id, amount=amount, currency=currency,
-        at=clock.real(),
-    )  # fmt: skip
+        payment=payment, user=user, merchant_id=count.merchant_id, amount=amount, currency=currency, at=clock.real()
+    )
 
 
 def forget() -> int:
     """Moves that no limit looks back to any more; how many were there."""
-    return HandMove.objects.filter(at__lt=clock.real() - LATELY).delete()[0]
+    return HandMove.objects.filter(at__lt=clock.real() - LATELY).delete()[0] + delete_old_moves()

@@ -1,12 +1,12 @@
 """What is kept: columns and constraints. Verbs live in the modules named after their noun."""
 
-from gateway.models.access import SCOPES, AccessToken, ThrottleWindow
+from gateway.models.access import SCOPES, AccessToken, ThrottleWindow, TokenMove
 from gateway.models.batches import BatchedCapture, CaptureBatch
 from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
-from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn
+from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn, UserHandling
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.processor_events import ProcessorEvent, ToldByProcessor
 from gateway.models.registrations import Agreement, Registration
@@ -97,7 +97,9 @@ __all__ = [
     "ThreeDSecureConfiguration",
     "ThrottleWindow",
     "TimerRun",
+    "TokenMove",
     "ToldByProcessor",
+    "UserHandling",
     "WalletKey",
     "WalletTokenSeen",
     "WebhookAttempt",

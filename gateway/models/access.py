@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from gateway import identifiers
 from gateway.models.entities import Channel, Merchant
@@ -20,7 +22,10 @@ class AccessToken(models.Model):
     """A bearer token. Only its SHA-256 is kept: it has 256 random bits, so a plain hash cannot be guessed back.
 
     ``channel``: None lets it speak for every channel of the merchant. ``ends_at``: expiry, or the end of the overlap
-    after a rotation. ``hint``: the last characters, to tell tokens apart in a list.
+    after a rotation. ``hint``: the last characters, to tell tokens apart in a list. ``approved_at``: until then the
+    API refuses it; ``requested_by``: the user who made it, None for a command. ``max_amount``: of one payment,
+    ``max_day_amount``: of all within 24 hours in one currency, ``operations``: payment types it may make; None and
+    empty: no limit.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -34,6 +39,20 @@ class AccessToken(models.Model):
     created_by = models.CharField(max_length=150, editable=False)
     ends_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, editable=False, related_name="+", db_index=False
+    )
+    approved_at = models.DateTimeField(null=True, editable=False)
+    approved_by = models.CharField(max_length=150, default="", editable=False)
+    max_amount = models.DecimalField(
+        _("at most, one payment"), max_digits=14, decimal_places=2, null=True, blank=True,
+        help_text=_("In the payment's own currency. Empty: no limit."),
+    )  # fmt: skip
+    max_day_amount = models.DecimalField(
+        _("at most, in 24 hours"), max_digits=14, decimal_places=2, null=True, blank=True,
+        help_text=_("All that the token moves in one currency within 24 hours. Empty: no limit."),
+    )  # fmt: skip
+    operations = ArrayField(models.CharField(max_length=2), default=list, blank=True)
     replaces = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_used_ip = models.GenericIPAddressField(null=True, blank=True, editable=False)
@@ -41,9 +60,37 @@ class AccessToken(models.Model):
     class Meta:
         ordering = ["-created_at"]
         permissions = [("issue_accesstoken", "Can issue, rotate and revoke access tokens")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(max_amount__isnull=True) | models.Q(max_amount__gt=0),
+                name="token_max_amount_positive",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(max_day_amount__isnull=True) | models.Q(max_day_amount__gt=0),
+                name="token_max_day_amount_positive",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} (…{self.hint})"
+
+
+class TokenMove(models.Model):
+    """Money that a token with a limit of 24 hours moved, or is about to: it is kept before the payment begins.
+
+    ``payment``: None until the payment has begun; a worker that died between leaves it so, and the amount counts.
+    ``at``: real time. Rows older than the limit looks back are deleted (gateway.api.token_limits).
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    token = models.ForeignKey(AccessToken, on_delete=models.PROTECT, related_name="+", db_index=False)
+    payment = models.UUIDField(null=True)
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["token", "currency", "at"], name="token_move_time")]
 
 
 class ThrottleWindow(models.Model):

@@ -145,3 +145,37 @@ class SignIn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.ip or ''}"
+
+
+class UserHandling(models.Model):
+    """One user of the back office made another one, or gave them a password link, a factor or rights: the first may be
+    acting as the second.
+
+    One row for each pair; ``at``: the last time. ``confirmed_by``: an independent third person, who knows that ``user``
+    is somebody else than ``by``; handling the user again takes the confirmation away. Verbs: gateway.desk.independence.
+    Real time. Source: docs/decisions/0053.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    action = models.CharField(max_length=32)
+    at = models.DateTimeField()
+    confirmed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    confirmed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "by"], name="user_handling_once"),
+            models.CheckConstraint(condition=~models.Q(by=models.F("user")), name="user_handling_of_another"),
+            models.CheckConstraint(
+                condition=models.Q(confirmed_by__isnull=True)
+                | (~models.Q(confirmed_by=models.F("by")) & ~models.Q(confirmed_by=models.F("user"))),
+                name="user_handling_confirmed_by_a_third",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.by_id} → {self.user_id}: {self.action}"

@@ -15,6 +15,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from gateway import clock, tokens
+from gateway.desk import independence
 from gateway.models import AccessToken, AuditEntry, Role
 from tests.support.client import Api
 from tests.support.database import places_of
@@ -28,8 +29,8 @@ TOKEN = re.compile(r"tollhouse_[A-Za-z0-9_-]{43}")
 
 @pytest.fixture
 def issuer(shop: Shop) -> Client:
-    """May see the tokens of the merchant, and issue, rotate and revoke them."""
-    return signed_in(person("issuer", Role.DEVELOPER, shop.merchant))
+    """May see the tokens of the merchant, and issue, rotate and revoke them; moves any amount of money alone."""
+    return signed_in(person("issuer", Role.MANAGER, shop.merchant))
 
 
 @pytest.fixture
@@ -126,6 +127,75 @@ def test_a_token_is_not_bound_to_another_merchants_channel(issuer: Client, shop:
         "not one of the available choices"
         in issuer.post(ADD, form(shop, channel=str(other.channel.pk))).content.decode()
     )
+    assert AccessToken.objects.count() == before
+
+
+# --- four eyes ------------------------------------------------------------------------------------------------------
+
+_LIMITED = {"four_eyes_above": "100.00", "four_eyes_day": "150.00"}
+
+
+@pytest.mark.parametrize(
+    "role, limits", [(Role.DEVELOPER, {}), (Role.MANAGER, _LIMITED), (Role.MANAGER, {"four_eyes_day": "150.00"})]
+)
+def test_a_token_of_somebody_with_a_limit_waits_for_a_second_person(
+    shop: Shop, role: Role, limits: dict[str, str]
+) -> None:
+    """A token is no way around its maker: neither around limits nor around a role that moves no money."""
+    maker = signed_in(person("maker", role, shop.merchant, **limits))
+    page = maker.post(ADD, form(shop))
+    token = Api(token=shown(page), entity=shop.channel.entity_id)
+    assert "waits for a second person" in page.content.decode()
+    row = AccessToken.objects.get(name="Web shop")
+    address = f"{LIST}{row.pk}/"
+    assert token.pay().status == 403
+    maker.post(f"{address}approve/")
+    colleague = signed_in(person("colleague", Role.MANAGER, shop.merchant, **_LIMITED))
+    colleague.post(f"{address}approve/")
+    assert "without a limit can approve it" in colleague.get(f"{address}change/").content.decode()
+    assert token.pay().status == 403
+    second = signed_in(person("second", Role.MANAGER, shop.merchant))
+    assert f"{address}approve/" in second.get(f"{address}change/").content.decode()
+    assert second.post(f"{address}approve/").status_code == 302
+    assert token.pay().status == 200
+    assert AuditEntry.objects.filter(action="approve", actor="second", subject_id=str(row.pk)).exists()
+
+
+def test_a_token_that_only_reads_works_at_once(shop: Shop) -> None:
+    maker = signed_in(person("maker", Role.DEVELOPER, shop.merchant))
+    token = Api(token=shown(maker.post(ADD, form(shop, scopes=["read"]))), entity=shop.channel.entity_id)
+    assert token.read(shop.api.pay().id).status == 200
+
+
+def test_a_successor_that_moves_money_waits_too_and_the_old_token_goes_on(shop: Shop) -> None:
+    """Rotating shows the rotator a secret, so it is issuing."""
+    maker = signed_in(person("maker", Role.DEVELOPER, shop.merchant))
+    successor = Api(token=shown(act(maker, "rotate", shop.token)), entity=shop.channel.entity_id)
+    shop.token.refresh_from_db()
+    assert (successor.pay().status, shop.token.ends_at) == (403, None)
+
+
+def test_a_puppet_approves_no_token(shop: Shop) -> None:
+    """The second person is independent of the first."""
+    maker, puppet = person("maker", Role.DEVELOPER, shop.merchant), person("puppet", Role.MANAGER, shop.merchant)
+    independence.record_handling(maker, puppet, "password link")
+    token = Api(token=shown(signed_in(maker).post(ADD, form(shop))), entity=shop.channel.entity_id)
+    row = AccessToken.objects.get(name="Web shop")
+    answer = signed_in(puppet).post(f"{LIST}{row.pk}/approve/", follow=True)
+    assert "maker made or changed" in answer.content.decode()
+    assert token.pay().status == 403
+
+
+def test_a_token_bears_the_limits_that_were_given(issuer: Client, shop: Shop) -> None:
+    limits = {"max_amount": "50.00", "max_day_amount": "80.00", "operations": ["DB"]}
+    api = Api(token=shown(issuer.post(ADD, form(shop, **limits))), entity=shop.channel.entity_id)
+    assert [api.pay(amount=amount).status for amount in ("50.01", "50.00", "40.00")] == [403, 200, 403]
+    row = AccessToken.objects.get(name="Web shop")
+    page = issuer.get(f"{LIST}{row.pk}/change/").content.decode()
+    assert "50.00" in page
+    assert "80.00" in page
+    before = AccessToken.objects.count()
+    assert "above 0" in issuer.post(ADD, form(shop, max_amount="0")).content.decode()
     assert AccessToken.objects.count() == before
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from gateway.models import AuditEntry, Grant, Role
+from gateway.models import AuditEntry, Grant, Role, UserHandling
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 
@@ -210,3 +210,31 @@ def test_a_user_without_a_role_is_a_word_beside_the_form(shop: Shop) -> None:
     root = signed_in(User.objects.create_superuser("root"))
     root.post(ADD, fields("free"))
     assert User.objects.filter(username="free").exists()
+
+
+def test_who_makes_or_resets_a_user_is_kept_and_a_third_person_confirms(shop: Shop) -> None:
+    """docs/decisions/0053: limits count people."""
+    boss_user = person("boss", Role.MANAGER, shop.merchant)
+    boss = signed_in(boss_user)
+    boss.post(ADD, fields("newcomer", clerk_of(shop)))
+    user = User.objects.get(username="newcomer")
+    tie = UserHandling.objects.get()
+    assert (tie.by, tie.user, tie.action) == (boss_user, user, "create")
+    page, act = f"{LIST}{user.pk}/change/", f"{LIST}{user.pk}/act/"
+    assert "One person or two?" in boss.get(page).content.decode()
+    boss.post(act, {"act": "confirm", "handling": str(tie.pk)})
+    assert UserHandling.objects.get().confirmed_by is None
+    third = person("third", Role.MANAGER, shop.merchant)
+    assert str(tie.pk) in signed_in(third).get(page).content.decode()
+    signed_in(third).post(act, {"act": "confirm", "handling": str(tie.pk)})
+    assert UserHandling.objects.get().confirmed_by == third
+    assert AuditEntry.objects.filter(action="confirm person", actor="third").exists()
+    for verb in ("link", "remove factor"):
+        boss.post(act, {"act": verb})
+        assert UserHandling.objects.get().confirmed_by is None, verb
+        UserHandling.objects.update(confirmed_by=third)
+    boss.post(act, {"act": "end sessions"})
+    assert UserHandling.objects.get().confirmed_by == third, "ended sessions let nobody in"
+    changed = fields("newcomer") | {"email": "new@shop.example"}
+    assert boss.post(page, changed).status_code == 302
+    assert UserHandling.objects.get().confirmed_by is None

@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import translation
 
-from gateway import audit, clock, identifiers
-from gateway.desk import approvals, by_hand
+from gateway import clock, identifiers
+from gateway.desk import approvals, by_hand, independence
 from gateway.desk.by_hand import NotPossible, Order
 from gateway.desk.limits import Clerk
 from gateway.models import Approval, AuditEntry, HandMove, Payment
@@ -116,9 +116,8 @@ def test_who_was_made_or_changed_by_the_one_who_asked_does_not_approve(shop: Sho
     """Found in use: a new user, a new password or another limit made one person into two."""
     clara, max_ = clerk("clara", "20.00"), clerk("max")
     row = asked(shop, clara)
-    user = User.objects.get(pk=max_.user)
-    audit.record(clara.actor, "password link", user)
-    with pytest.raises(NotPossible, match="made or changed your user"):
+    independence.record_handling(User.objects.get(pk=clara.user), User.objects.get(pk=max_.user), "password link")
+    with pytest.raises(NotPossible, match="clara made or changed"):
         approvals.decide(row.pk, approve=True, note="", by=max_)
     assert refunds() == []
     assert approvals.decide(row.pk, approve=True, note="", by=clerk("mia")).state == "DONE"

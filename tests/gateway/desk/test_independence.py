@@ -1,0 +1,264 @@
+"""Limits and approvals count people, not users: who makes, resets or changes a user does not act as two.
+
+Source: docs/decisions/0053.
+"""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from gateway import audit, clock, identifiers, rights
+from gateway.desk import approvals, by_hand, independence, limits
+from gateway.desk.by_hand import NotPossible, Order
+from gateway.desk.independence import NotIndependentError
+from gateway.desk.limits import Clerk, OverLimit
+from gateway.models import Approval, Payment, Role, UserHandling
+from gateway.payments.chain import Chain
+from tests.support.fixtures import Shop
+from tests.support.office import person
+
+ACTOR = audit.Actor(name="tests")
+LIMITS = {"four_eyes_above": Decimal("100.00"), "four_eyes_day": Decimal("150.00")}
+
+
+def worker(shop: Shop, name: str, **more: Decimal | None) -> User:
+    """A manager of the shop: 100.00 on one payment and 150.00 in 24 hours, or as ``more`` says."""
+    return person(name, Role.MANAGER, shop.merchant, **{**LIMITS, **more})
+
+
+def boss_of(shop: Shop) -> User:
+    return person("boss", Role.PSP, shop.merchant.division.psp)
+
+
+def clerk(user: User, shop: Shop) -> Clerk:
+    """As a page builds it, of the user's grants as they are now."""
+    rights.forget(user)
+    limit, day = rights.limits(user, "gateway.operate_payment", shop.channel)
+    return Clerk(user=user.pk, name=user.get_username(), ip=None, limit=limit, day=day)
+
+
+def paid(shop: Shop, amount: str = "92.00") -> Payment:
+    made = shop.api.pay(amount=amount)
+    return Payment.objects.select_related("merchant", "channel").get(pk=made.id)
+
+
+def refund(shop: Shop, user: User, amount: str, target: Payment | None = None) -> Payment:
+    order = Order(target=target or paid(shop), code="RF", amount=Decimal(amount))
+    return by_hand.send(order, clerk(user, shop), identifiers.row_id())[0]
+
+
+def request(shop: Shop, user: User, amount: str = "60.00", target: Payment | None = None) -> Approval:
+    order = Order(target=target or paid(shop), code="RF", amount=Decimal(amount))
+    by = clerk(user, shop)
+    met = by_hand.over(by, order, Chain([order.target]))
+    assert met is not None
+    return approvals.ask(order, "", by=by, key=identifiers.row_id(), met=met)[0]
+
+
+def approve(shop: Shop, row: Approval, user: User) -> str:
+    return str(approvals.decide(row.pk, approve=True, note="", by=clerk(user, shop)).state)
+
+
+def test_a_user_made_beforehand_neither_approves_nor_has_a_day_of_its_own(shop: Shop) -> None:
+    """A manager with limits makes a second user and acts as two."""
+    mia, puppet = worker(shop, "mia"), worker(shop, "puppet")
+    independence.record_handling(mia, puppet, "create")
+    refund(shop, mia, "60.00")
+    refund(shop, puppet, "60.00")
+    for user in (mia, puppet):
+        with pytest.raises(OverLimit):
+            refund(shop, user, "60.00")
+    asked = request(shop, mia)
+    with pytest.raises(NotPossible, match="mia made or changed"):
+        approve(shop, asked, puppet)
+    with pytest.raises(NotPossible, match="mia made or changed"):
+        approve(shop, request(shop, puppet), mia)
+    assert approve(shop, asked, boss_of(shop)) == "DONE"
+
+
+def test_limits_of_one_payment_are_one_for_all_users_of_a_person(shop: Shop) -> None:
+    mia, puppet = worker(shop, "mia", four_eyes_day=None), worker(shop, "puppet", four_eyes_day=None)
+    independence.record_handling(mia, puppet, "password link")
+    target = paid(shop, "500.00")
+    refund(shop, mia, "60.00", target)
+    with pytest.raises(OverLimit):
+        refund(shop, puppet, "60.00", target)
+    refund(shop, puppet, "40.00", target)
+
+
+def test_a_chain_of_makers_counts_and_so_do_two_users_of_one_maker(shop: Shop) -> None:
+    a, b, c, d = (worker(shop, name) for name in "abcd")
+    independence.record_handling(a, b, "create")
+    independence.record_handling(b, c, "create")
+    independence.record_handling(a, d, "remove factor")
+    others = worker(shop, "other")
+    for one, another in ((a, c), (c, a), (b, d), (c, d)):
+        row = request(shop, one, "100.01", paid(shop, "200.00"))
+        with pytest.raises(NotPossible, match="made or changed"):
+            approve(shop, row, another)
+    assert independence.in_common(c.pk, others.pk, rights.place_of(shop.channel)) == []
+
+
+def test_who_may_move_any_amount_alone_ties_no_users_together(shop: Shop) -> None:
+    """PSP staff makes the users of a merchant, who are different people."""
+    boss, clara, max_ = (
+        boss_of(shop),
+        worker(shop, "clara"),
+        worker(shop, "max", four_eyes_above=None, four_eyes_day=None),
+    )
+    for user in (clara, max_):
+        independence.record_handling(boss, user, "create")
+    assert approve(shop, request(shop, clara, "100.01", paid(shop, "200.00")), max_) == "DONE"
+    boss.is_active = False
+    boss.save()
+    with pytest.raises(NotPossible, match="boss made or changed"):
+        approve(shop, request(shop, clara, "100.01", paid(shop, "200.00")), max_)
+
+
+def test_a_maker_whose_own_limit_was_lowered_later_binds_the_users_they_made(shop: Shop) -> None:
+    mia, puppet = worker(shop, "mia", four_eyes_above=Decimal("10.00")), worker(shop, "puppet")
+    independence.record_handling(mia, puppet, "create")
+    with pytest.raises(OverLimit):
+        refund(shop, puppet, "10.01")
+    mia.is_active = False
+    mia.save()
+    refund(shop, puppet, "10.01")
+
+
+def test_an_independent_third_person_confirms_that_two_users_are_two_people(shop: Shop) -> None:
+    mia, carl, third = worker(shop, "mia"), worker(shop, "carl"), worker(shop, "third")
+    puppet = worker(shop, "puppet")
+    independence.record_handling(mia, carl, "create")
+    independence.record_handling(mia, puppet, "create")
+    (tie,) = independence.open_handlings(carl.pk)
+    for user in (mia, carl, puppet):
+        with pytest.raises(NotIndependentError):
+            independence.confirm(tie, by=user, actor=ACTOR)
+    independence.confirm(tie, by=third, actor=ACTOR)
+    assert independence.open_handlings(carl.pk) == []
+    big = worker(shop, "big", four_eyes_above=None, four_eyes_day=None)
+    independence.record_handling(mia, big, "change")
+    row = request(shop, carl, "100.01", paid(shop, "200.00"))
+    assert approve(shop, row, big) == "DONE"
+    independence.record_handling(mia, carl, "password link")
+    with pytest.raises(NotPossible, match="mia made or changed"):
+        approve(shop, request(shop, carl, "100.01", paid(shop, "200.00")), big)
+
+
+def test_the_database_refuses_a_confirmation_by_one_of_the_two(shop: Shop) -> None:
+    mia, carl = worker(shop, "mia"), worker(shop, "carl")
+    independence.record_handling(mia, carl, "create")
+    for user in (mia, carl):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            UserHandling.objects.update(confirmed_by=user, confirmed_at=clock.real())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        UserHandling.objects.create(by=mia, user=mia, action="change", at=clock.real())
+
+
+def test_users_of_one_group_raise_one_counter(shop: Shop) -> None:
+    """Else two of them, at the same moment, would each read a sum without the other's move."""
+    a, b, c = (worker(shop, name) for name in "abc")
+    independence.record_handling(c, a, "change")
+    independence.record_handling(c, b, "change")
+    assert {limits.counted(user.pk, shop.merchant.pk).pk for user in (a, b, c)} == {
+        limits.counted(min(a.pk, b.pk, c.pk), shop.merchant.pk).pk
+    }
+
+
+# --- the state machine ----------------------------------------------------------------------------------------------
+
+
+class Company:
+    """Four people who may each sign in as several users, and an honest boss. It keeps who really did what."""
+
+    def __init__(self, shop: Shop, seed: int) -> None:
+        self.shop, self.random = shop, random.Random(seed)
+        self.people = ["ann", "ben", "cid", "dan"]
+        self.boss = boss_of(shop)
+        self.users = {name: worker(shop, name) for name in self.people}
+        self.controls = {name: {name} for name in self.people}
+        self.requests: list[tuple[Approval, str]] = []
+        self.done: list[tuple[Decimal, frozenset[str]]] = []
+
+    def step(self) -> None:
+        who = self.random.choice(self.people)
+        often = [self.pay_back, self.decide, self.pay_back, self.decide]
+        self.random.choice([self.make, self.reset, self.ask, self.confirm, *often])(who)
+
+    def _as(self, who: str) -> User:
+        return self.users[self.random.choice(sorted(self.controls[who]))]
+
+    def _amount(self) -> Decimal:
+        return Decimal(self.random.choice(["10.00", "60.00", "99.00", "120.00"]))
+
+    def make(self, who: str) -> None:
+        if len(self.users) >= 10:
+            return
+        maker, name = self._as(who), f"user{len(self.users)}"
+        self.users[name] = worker(self.shop, name)
+        self.controls[who].add(name)
+        independence.record_handling(maker, self.users[name], "create")
+
+    def reset(self, who: str) -> None:
+        by = self._as(who)
+        name = self.random.choice(sorted(self.users))
+        if self.users[name].pk != by.pk:
+            self.controls[who].add(name)
+            independence.record_handling(by, self.users[name], "password link")
+
+    def pay_back(self, who: str) -> None:
+        amount, target = self._amount(), paid(self.shop, "200.00")
+        try:
+            refund(self.shop, self._as(who), str(amount), target)
+        except OverLimit:
+            return
+        self.done.append((amount, frozenset({who})))
+
+    def ask(self, who: str) -> None:
+        amount, target = self._amount(), paid(self.shop, "200.00")
+        by = clerk(self._as(who), self.shop)
+        order = Order(target=target, code="RF", amount=amount)
+        met = by_hand.over(by, order, Chain([target]))
+        if met is not None:
+            self.requests.append((approvals.ask(order, "", by=by, key=identifiers.row_id(), met=met)[0], who))
+
+    def decide(self, who: str) -> None:
+        if not self.requests:
+            return
+        row, asker = self.requests.pop(self.random.randrange(len(self.requests)))
+        try:
+            state = approvals.decide(row.pk, approve=True, note="", by=clerk(self._as(who), self.shop)).state
+        except NotPossible:
+            return
+        assert state == "DONE"
+        self.done.append((row.amount, frozenset({who, asker})))
+
+    def confirm(self, who: str) -> None:
+        """A person tries to part two users that are both theirs; the boss confirms what is true."""
+        tie = self.random.choice([*UserHandling.objects.filter(confirmed_by=None).select_related("by", "user"), None])
+        if tie is None:
+            return
+        ends = {tie.by.get_username(), tie.user.get_username()}
+        if ends <= self.controls[who]:
+            with pytest.raises(NotIndependentError):
+                independence.confirm(tie, by=self._as(who), actor=ACTOR)
+        if not any(ends <= users for users in self.controls.values()):
+            independence.confirm(tie, by=self.boss, actor=ACTOR)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_payout_is_ever_above_what_two_independent_people_allowed(shop: Shop, seed: int) -> None:
+    """Random acts of four people, each with limits of 100.00 on one payment and 150.00 in 24 hours."""
+    company = Company(shop, seed)
+    for _ in range(45):
+        company.step()
+    assert company.done, "something was paid out"
+    for name in company.people:
+        alone = [amount for amount, who in company.done if who == {name}]
+        assert sum(alone, Decimal(0)) <= 150, (name, alone)
+        assert all(amount <= 100 for amount in alone)
