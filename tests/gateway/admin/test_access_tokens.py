@@ -366,10 +366,10 @@ def test_a_tokens_page_shows_its_use_and_its_buttons(issuer: Client, auditor: Cl
     assert "ends in 7 days" in issuer.get(path).content.decode()
 
 
-def test_a_token_of_one_channel_is_issued_by_its_own_developer(shop: Shop) -> None:
+def test_a_token_of_one_channel_is_issued_by_its_own_manager(shop: Shop) -> None:
     """Rights by entity tree, down to a channel."""
     other = shop.open_channel("other")
-    client = signed_in(person("integrator", Role.DEVELOPER, shop.channel))
+    client = signed_in(person("integrator", Role.MANAGER, shop.channel))
     token = shown(client.post(ADD, form(shop, merchant="", channel=str(shop.channel.pk))))
     assert Api(token=token, entity=shop.channel.entity_id).pay().status == 200
     before = AccessToken.objects.count()

@@ -92,7 +92,6 @@ def test_a_token_moves_no_more_than_its_amount_of_24_hours(shop: Shop) -> None:
 def test_what_was_declined_or_refused_does_not_count(shop: Shop) -> None:
     api = limited(shop, day="100.00")
     target = shop.api.pay(amount="50.00").id
-    assert api.pay(amount="90.00", **{"card.number": "4000000000000002"}).status in (200, 400)
     assert api.follow(target, "RF", "60.00").code == "700.400.200"
     assert api.pay(amount="90.00", **{"card.number": "4444444444444444"}).status == 400
     assert api.follow("0" * 32, "RF", "60.00").status == 404

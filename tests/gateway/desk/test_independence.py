@@ -131,8 +131,8 @@ def test_a_maker_whose_own_limit_was_lowered_later_binds_the_users_they_made(sho
 
 
 def test_an_independent_third_person_confirms_that_two_users_are_two_people(shop: Shop) -> None:
-    mia, carl, third = worker(shop, "mia"), worker(shop, "carl"), worker(shop, "third")
-    puppet = worker(shop, "puppet")
+    mia = worker(shop, "mia", four_eyes_above=Decimal("500.00"), four_eyes_day=Decimal("500.00"))
+    carl, third, puppet = (worker(shop, name) for name in ("carl", "third", "puppet"))
     independence.record_handling(mia, carl, "create")
     independence.record_handling(mia, puppet, "create")
     (tie,) = independence.open_handlings(carl.pk)
