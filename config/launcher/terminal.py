@@ -48,6 +48,16 @@ def tick(step: str, started: float, what: str = "") -> None:
     say(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
 
 
+def say_waiting(step: str, since_s: float, what: str) -> None:
+    """A step that is not done yet: for how many seconds it has been waited for, and what is being done. To standard
+    error when standard output belongs to a command that we run."""
+    line = f"  … {step:<22}{since_s:5.0f} s   {what}".rstrip()
+    if _silent:
+        print(line, file=sys.stderr, flush=True)
+    else:
+        say(line)
+
+
 def show_demo(file: Path) -> None:
     """The demo merchant's facts and a first payment to paste."""
     try:
