@@ -39,7 +39,7 @@ SLOWEST: Final = 16 * 1024
 MAX_DRAINED_BYTES: Final = 64 * 1024
 """How much of a body that the application left unread gunicorn reads to keep the connection; with more it closes."""
 MAX_BOOT_S: Final = 600.0
-"""How long a worker may take to read its sources. A cold disk is no hanging worker, which --timeout is there to find."""
+"""How long a worker may take to read its sources: a cold disk is no hang, which is what --timeout is there to find."""
 
 
 class Sender:
