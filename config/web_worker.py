@@ -79,6 +79,8 @@ class Sender:
 class Worker(ThreadWorker):  # type: ignore[misc]
     """The threaded worker of `make run`."""
 
+    wsgi: Any
+
     def init_process(self) -> None:
         """Read the sources and serve. While it reads, the arbiter is told that it lives."""
         threading.Thread(target=self._notify_while_booting, name="booting", daemon=True).start()

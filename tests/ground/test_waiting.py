@@ -159,12 +159,17 @@ def test_lines_are_read_whole_and_without_waiting_for_the_next() -> None:
     with subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         lines = Lines(child)
         seen: list[str] = []
-        assert eventually(lambda: bool(seen.extend(lines.read()) or seen))
+
+        def has_read() -> bool:
+            seen.extend(lines.read())
+            return bool(seen)
+
+        assert eventually(has_read)
         assert seen == ["one"]
         assert child.stdin is not None
         child.stdin.write(b"\n")
         child.stdin.close()
-        assert eventually(lambda: bool(seen.extend(lines.read()) or lines.ended))
+        assert eventually(lambda: has_read() and lines.ended)
         assert seen == ["one", "two", "three"]
 
 
