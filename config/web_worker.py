@@ -11,11 +11,14 @@ import contextlib
 import errno
 import select
 import socket
+import threading
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from gunicorn import http, util
 from gunicorn.http import errors
+from gunicorn.http.body import ChunkedReader, LengthReader
 from gunicorn.workers.gthread import ThreadWorker
 
 _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
@@ -31,6 +34,12 @@ REQUEST_S: Final = 15.0
 """How long one request may take to come, head and body, beside what its bytes take."""
 SLOWEST: Final = 16 * 1024
 """Bytes a second that the slowest sender of a long body is allowed."""
+
+
+MAX_DRAINED_BYTES: Final = 64 * 1024
+"""How much of a body that the application left unread gunicorn reads to keep the connection; with more it closes."""
+MAX_BOOT_S: Final = 600.0
+"""How long a worker may take to read its sources: a cold disk is no hang, which is what --timeout is there to find."""
 
 
 class Sender:
@@ -70,6 +79,24 @@ class Sender:
 class Worker(ThreadWorker):  # type: ignore[misc]
     """The threaded worker of `make run`."""
 
+    wsgi: Any
+
+    def init_process(self) -> None:
+        """Read the sources and serve. While it reads, the arbiter is told that it lives."""
+        threading.Thread(target=self._notify_while_booting, name="booting", daemon=True).start()
+        super().init_process()
+
+    def _notify_while_booting(self) -> None:
+        until = time.monotonic() + MAX_BOOT_S
+        while not self.booted and time.monotonic() < until:
+            self.notify()
+            time.sleep(0.5)
+
+    def load_wsgi(self) -> None:
+        """The application; an answer after which the connection is closed says so."""
+        super().load_wsgi()
+        self.wsgi = _saying_close(self.wsgi)
+
     def handle(self, conn: Any) -> Any:
         """Serve the next request of a connection, if it comes in time."""
         if conn.parser is None and not self.cfg.is_ssl:
@@ -90,6 +117,30 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             util.write_nonblock(client, _answer(status, reason, words))
         except Exception:
             self.log.debug("Whoever sent it is gone.")
+
+
+def _saying_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
+    """``application``, whose answers say `Connection: close` where gunicorn closes because of an unread body."""
+
+    def answering(environ: dict[str, Any], start_response: Any) -> Any:
+        def start(*arguments: Any) -> Any:
+            if _is_left_unread(environ["wsgi.input"]):
+                start_response.__self__.force_close()
+            return start_response(*arguments)
+
+        return application(environ, start)
+
+    return answering
+
+
+def _is_left_unread(body: Any) -> bool:
+    reader = getattr(body, "reader", None)
+    if getattr(body, "failed", False):
+        return True
+    if isinstance(reader, LengthReader):
+        return bool(reader.length >= MAX_DRAINED_BYTES)
+    # Of a chunked body it is not known how much is still to come.
+    return isinstance(reader, ChunkedReader) and reader.parser is not None
 
 
 def _answer(status: int, reason: str, words: str) -> bytes:

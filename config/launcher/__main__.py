@@ -11,18 +11,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from config.launcher.errors import LaunchError
 from config.launcher.ground import Ground
-from config.launcher.process import die_with
+from config.launcher.process import die_with, work_of
 from config.launcher.programs import Web
 from config.launcher.supervise import Run, StopRequested, on_signals
 from config.launcher.terminal import say, silence
 from config.launcher.var import ROOT, take_lock, var_folder
+from config.launcher.waiting import Waiting
 
-RUN_FILE_TIMEOUT_S = 20.0
 USAGE = "usage: python -m config.launcher [--with-parent] | python -m config.launcher exec -- COMMAND …"
 
 
@@ -97,17 +96,30 @@ def execute(command: list[str]) -> int:
 
 def _environment_of_run(var: Path) -> dict[str, str] | None:
     """The environment of the run on this `var/`; None without one. One that is starting is waited for."""
+    own: dict[str, str] = {}
+
+    def is_known() -> bool:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            own.update(json.loads((var / "run.json").read_text(encoding="utf-8"))["environment"])
+        return bool(own) or not _is_taken(var)
+
+    if not _is_taken(var):
+        return None
+    Waiting(f"The run on {var}", {}, lambda: work_of(_holder(var))).until(is_known, poll_s=0.1)
+    return {**os.environ, **own} if own else None
+
+
+def _is_taken(var: Path) -> bool:
     lock = take_lock(var / "run.lock")
     if lock is not None:
         os.close(lock)
-        return None
-    deadline = time.monotonic() + RUN_FILE_TIMEOUT_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            facts = json.loads((var / "run.json").read_text(encoding="utf-8"))
-            return {**os.environ, **facts["environment"]}
-        time.sleep(0.1)
-    raise LaunchError(f"Another run on {var} does not get up: stop it first.")
+    return lock is None
+
+
+def _holder(var: Path) -> int | None:
+    """The process that holds the lock of `var/`, where it says so."""
+    text = (var / "run.lock").read_text(encoding="ascii").strip()
+    return int(text) if text.isdecimal() else None
 
 
 if __name__ == "__main__":

@@ -11,16 +11,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from config.launcher.errors import LaunchError, last_lines, telling_line
-from config.launcher.process import open_log, spawn, stop
+from config.launcher.errors import LaunchError
+from config.launcher.process import log_end, spawn, stop, work_of
 from config.launcher.var import kept_port, kept_secret
+from config.launcher.waiting import Waiting
 
-START_TIMEOUT_S = 20.0
 CONNECT_TIMEOUT_S = 5.0
 DEFAULT_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "pyamqp": 5672}
 
@@ -32,10 +31,10 @@ class Broker:
         self.var = var
         self.url = url
         self.log = var / "log" / "broker.log"
+        self.log_start = 0
         self._given = url is not None
         self._child: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
-        self._log_start = 0
 
     @property
     def pid(self) -> int | None:
@@ -64,8 +63,7 @@ class Broker:
         self._port = self._port or kept_port(self.var / "broker.port")
         self.url = f"redis://:{password}@127.0.0.1:{self._port}/0"
         settings = _settings(self._port, folder, password)
-        with open_log(self.log) as log:
-            self._log_start = log.tell()
+        self.log_start = log_end(self.log)
         # Settings go in by standard input ("-"): a password on the command line could be read by every user.
         child = spawn([find_binary(), "-"], log=self.log, stdin=subprocess.PIPE, death_signal=signal.SIGKILL)
         self._child = child
@@ -83,15 +81,12 @@ class Broker:
         if self._given:
             check_url(self.url)
             return self.url
-        child = self._child
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while child is not None and child.poll() is None and time.monotonic() < deadline:
-            if self._answers():
-                return self.url
-            time.sleep(0.01)
-        self.stop()
-        reason = telling_line(last_lines(self.log, 40, self._log_start))
-        raise LaunchError(f"The broker did not start: {reason} (more in {self.log})")
+        try:
+            Waiting("Broker", {"The broker": self}, lambda: work_of(self.pid)).until(self._answers)
+        except LaunchError:
+            self.stop()
+            raise
+        return self.url
 
     def stop(self) -> None:
         """Orderly end: the append-only file is written out."""

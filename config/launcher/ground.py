@@ -35,6 +35,9 @@ class Ground:
         self._lock = take_lock(self.var / "run.lock")
         if self._lock is None:
             raise LaunchError(f"Tollhouse already runs on {self.var}. Stop it first, or set TOLLHOUSE_VAR and PORT.")
+        # Whoever waits for this run to get up looks at what it does.
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, str(os.getpid()).encode())
         (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
 
     def start(self, web: Web) -> None:

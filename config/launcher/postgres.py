@@ -8,6 +8,7 @@ Settings are given on the command line, so they live here and in no file that co
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -15,21 +16,23 @@ import signal
 import subprocess
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import psycopg
 
-from config.launcher.errors import LaunchError, first_line, last_lines, telling_line
+from config.launcher.errors import LaunchError, first_line, lines_since, telling_line
 from config.launcher.postgres_files import clear_remains, data_folder, find_binaries, readable_binaries
-from config.launcher.process import open_log, spawn, stop, unprivileged_account, wait_until
+from config.launcher.process import log_end, spawn, stop, unprivileged_account, work_of
 from config.launcher.var import kept_port, kept_secret, port_is_free, take_lock
+from config.launcher.waiting import Waiting
 
 OLDEST_VERSION = 15
-START_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5
 LONGEST_SOCKET_PATH = 80
 NAME = "tollhouse"
+STEP = "PostgreSQL"
 
 SETTINGS = (
     # name                           value           why
@@ -67,6 +70,7 @@ class Postgres:
         self.url = url
         self.durable = durable
         self.log = var / "log" / "postgres.log"
+        self.log_start = 0
         self._given = url is not None
         self._child: subprocess.Popen[bytes] | None = None
         self._lock: int | None = None
@@ -81,6 +85,10 @@ class Postgres:
     def exit_code(self) -> int | None:
         """How the server that we started ended; None while it runs, and for a server that is not ours."""
         return self._child.poll() if self._child else None
+
+    def work(self) -> float | None:
+        """What the server has done so far, as `work_of` measures it; None for a server that is not ours."""
+        return work_of(self.pid)
 
     def start(self) -> str:
         """Bring the server up, with an empty database on first use. Returns its URL, or LaunchError."""
@@ -101,7 +109,7 @@ class Postgres:
             self._child = None
         self._run(folder, binaries)
         self.url = f"postgresql://{NAME}:{quote(password, safe='')}@127.0.0.1:{self._port}/{NAME}"
-        make_database(self.url)
+        Waiting(STEP, {STEP: self}, self.work).until(lambda: _has_database(str(self.url)))
         return self.url
 
     def stop(self) -> None:
@@ -158,37 +166,42 @@ class Postgres:
 
     def _call(self, command: list[str | Path], what: str, given: str = "") -> None:
         """Run one of PostgreSQL's programs to its end, as PostgreSQL's user."""
-        account = unprivileged_account()
+        # A log of its own that goes when all is well or told: it may hold the statement, and with it the password.
+        log = self.log.with_name("postgres-setup.log")
+        log.unlink(missing_ok=True)
         try:
-            done = subprocess.run(
-                [str(part) for part in command],
-                input=given.encode(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd="/",
+            child = spawn(
+                command,
+                log=log,
                 env=_environment(),
-                user=account.uid if account else None,
-                group=account.gid if account else None,
-                extra_groups=[] if account else None,
-                check=False,
+                account=unprivileged_account(),
+                directory=Path("/"),
+                stdin=subprocess.PIPE,
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise LaunchError(f"Cannot run {command[0]}: {error}.") from error
-        if done.returncode != 0:
-            said = telling_line(done.stdout.decode("utf-8", "replace").splitlines())
-            raise LaunchError(f"PostgreSQL failed {what}: {said}")
+        try:
+            if child.stdin is not None:
+                with contextlib.suppress(BrokenPipeError), child.stdin:
+                    child.stdin.write(given.encode())
+            Waiting(STEP, {}, lambda: work_of(child.pid)).until(lambda: child.poll() is not None, lambda: what)
+            if child.returncode != 0:
+                raise LaunchError(f"PostgreSQL failed {what}: {telling_line(lines_since(log, 0))}")
+        finally:
+            stop(child, (signal.SIGTERM, 5.0))
+            log.unlink(missing_ok=True)
 
     def _run(self, folder: Path, binaries: Path) -> None:
         """Start the server and wait until it takes connections; a port lost to another is replaced."""
         data = folder / "data"
         settings = [*SETTINGS, *(() if self.durable else UNSAFE_BUT_QUICK)]
         settings.append(("unix_socket_directories", str(self._sockets(folder))))
-        deadline = time.monotonic() + START_TIMEOUT_S
+        waiting = Waiting(STEP, {}, self.work, slow=self)
+        reason = ""
         while True:
             port = self._port or kept_port(self.var / "postgres.port")
             options = [part for name, value in settings for part in ("-c", f"{name}={value}")]
-            with open_log(self.log) as log:
-                before = log.tell()
+            self.log_start = log_end(self.log)
             # SIGQUIT is PostgreSQL's immediate shutdown: certain and quick, and the next start recovers.
             child = spawn(
                 [binaries / "postgres", "-D", data, "-p", str(port), *options],
@@ -198,15 +211,21 @@ class Postgres:
                 account=unprivileged_account(),
                 directory=Path("/"),
             )
-            if _wait_ready(data, child, deadline):
-                self._child, self._port = child, port
+            self._child = child
+            try:
+                waiting.until(partial(_is_up_or_over, data, child), partial(str, reason))
+            except LaunchError:
+                stop(child, (signal.SIGINT, 5.0))
+                raise
+            if child.poll() is None:
+                self._port = port
                 return
-            stop(child, (signal.SIGINT, 5.0))
-            reason = telling_line(last_lines(self.log, 40, before))
+            reason = telling_line(lines_since(self.log, self.log_start))
             # The last run's sessions may hold its shared memory for a moment; a port may be lost meanwhile.
             lost_port = self._port is None and not port_is_free("127.0.0.1", port)
-            if not ("shared memory block" in reason or lost_port) or time.monotonic() > deadline:
+            if not ("shared memory block" in reason or lost_port):
                 raise LaunchError(f"PostgreSQL did not start: {reason} (more in {self.log})")
+            waiting.look(reason)
             time.sleep(0.2)
 
     def _sockets(self, folder: Path) -> Path:
@@ -237,10 +256,9 @@ def _locale(binaries: Path) -> tuple[str, ...]:
     return ("--locale=C",)
 
 
-def _wait_ready(data: Path, child: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Wait until the server is ready or has ended; whether it is ready."""
-    wait_until(lambda: _says_ready(data, child) or child.poll() is not None, deadline - time.monotonic())
-    return child.poll() is None and _says_ready(data, child)
+def _is_up_or_over(data: Path, child: subprocess.Popen[bytes]) -> bool:
+    """Whether the server takes connections, or has ended."""
+    return _says_ready(data, child) or child.poll() is not None
 
 
 def _says_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
@@ -269,11 +287,22 @@ def check_url(url: str) -> str:
     return url
 
 
+def _has_database(url: str) -> bool:
+    """Whether the database of `url` is there now; False when the server took too long to answer."""
+    try:
+        make_database(url)
+    except psycopg.errors.ConnectionTimeout:
+        return False
+    return True
+
+
 def make_database(url: str) -> None:
     """Create the database of `url` if the server has none of that name."""
     name = urlsplit(url).path.lstrip("/")
     try:
         psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S).close()
+    except psycopg.errors.ConnectionTimeout:
+        raise
     except psycopg.OperationalError as error:
         if f'database "{name}" does not exist' not in str(error):
             raise LaunchError(f"PostgreSQL does not let us in: {first_line(error)}") from error

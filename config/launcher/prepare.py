@@ -1,6 +1,7 @@
 """What Django has to do before the web server starts, in one process: checks, migrations, demo merchant.
 
-Prints one line per step: its name, a tab, what was done. A fault of the start-up checks is a line "fault".
+Prints one line per step: its name, a tab, what was done. A fault of the start-up checks is a line "fault", what is
+being done at the moment a line "doing".
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import django
 
@@ -20,6 +22,7 @@ def main() -> int:
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--demo-file", type=Path, help="seed the demo merchant and write its facts here")
     options = parser.parse_args()
+    _tell("doing", "reading the sources")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     if not _checks_pass() or not _is_ours():
@@ -55,20 +58,34 @@ def _is_ours() -> bool:
 
 def _migrate() -> str:
     from django.core.management import call_command
+    from django.core.management.commands.migrate import Command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
+    _tell("doing", "reading the migrations")
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
         return "nothing to do"
-    call_command("migrate", interactive=False, verbosity=0)
+    numbers = {str(migration): number for number, (migration, _) in enumerate(plan, start=1)}
+
+    class Migrate(Command):
+        """Django's own command; each migration is named before it begins."""
+
+        def migration_progress_callback(self, action: str, migration: Any = None, fake: bool = False) -> None:
+            if action == "apply_start":
+                _tell("doing", f"migration {numbers.get(str(migration), '?')} of {len(plan)}, {migration}")
+            elif action == "apply_success" and numbers.get(str(migration)) == len(plan):
+                _tell("doing", "the rights of the tables")
+
+    call_command(Migrate(), interactive=False, verbosity=0)
     return f"{len(plan)} applied"
 
 
 def _seed(base_url: str, file: Path) -> str:
     from django.core.management import call_command
 
+    _tell("doing", "merchants, channels, tokens")
     call_command("seed_demo", base_url=base_url, out=file, stdout=io.StringIO())
     return str(file)
 

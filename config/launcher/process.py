@@ -102,6 +102,67 @@ def open_log(log: Path) -> IO[bytes]:
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
+def log_end(log: Path) -> int:
+    """The byte of a log at which whatever is started next will begin to write."""
+    with open_log(log) as output:
+        return output.tell()
+
+
+def work_of(pid: int | None) -> float | None:
+    """How much a process and all below it have done so far: seconds on a processor, and mebibytes read from and written
+    to disks. Only its growth means something. None where that cannot be seen: no process, or no Linux."""
+    if pid is None or not Path("/proc/self/stat").exists():
+        return None
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "stat").read_text().rpartition(") ")[2].split()
+        except OSError:
+            continue
+        parents[int(entry.name)] = int(words[1])
+        ticks[int(entry.name)] = sum(int(word) for word in words[11:15])  # its own, and those of children that ended
+    family = {pid}
+    while grown := {child for child, parent in parents.items() if parent in family} - family:
+        family |= grown
+    seconds = sum(ticks.get(one, 0) for one in family) / os.sysconf("SC_CLK_TCK")
+    return seconds + sum(map(_disk_bytes, family)) / 2**20
+
+
+def _disk_bytes(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/io").read_text()
+    except OSError:  # it ended, or is not ours to look into
+        return 0
+    figures = dict(line.split(": ") for line in text.splitlines())
+    return int(figures.get("read_bytes", 0)) + int(figures.get("write_bytes", 0))
+
+
+class Lines:
+    """The lines that a child has written to its standard output so far, read without waiting for more."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        if child.stdout is None:
+            raise ValueError("the child was started without a pipe")
+        self._descriptor = child.stdout.fileno()
+        os.set_blocking(self._descriptor, False)
+        self._rest = b""
+        self.ended = False
+        """Whether the other end is closed, and every line was given."""
+
+    def read(self) -> list[str]:
+        """The lines that came since the last call."""
+        while not self.ended:
+            try:
+                came = os.read(self._descriptor, 65_536)
+            except BlockingIOError:
+                break
+            self._rest += came
+            self.ended = not came
+        *lines, self._rest = self._rest.split(b"\n")
+        return [line.decode("utf-8", "replace") for line in lines]
+
+
 def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = POLL_S) -> bool:
     """Poll until `ready()` or the time is over; whether it became ready."""
     deadline = time.monotonic() + timeout_s

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.launcher.errors import LaunchError
-from config.launcher.process import spawn, stop
+from config.launcher.process import Lines, log_end, spawn, stop, work_of
 from config.launcher.var import ROOT
 
 WEB_WORKERS = 2
@@ -25,12 +25,24 @@ MEMORY = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and
 
 
 class Program:
-    """A Python program as a child of ours: `launch()`, `exit_code()`, `stop()`."""
+    """A Python program as a child of ours: `start()`, `exit_code()`, `stop()`."""
 
-    def __init__(self, name: str, module: Sequence[str], *, var: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        module: Sequence[str],
+        *,
+        var: Path,
+        environment: Mapping[str, str],
+        stdout: int | None = None,
+    ) -> None:
         self.log = var / "log" / f"{name}.log"
+        self.log_start = 0
+        self.lines: Lines | None = None
+        """What it writes to its standard output, where that is a pipe and not the log."""
         self._command = [sys.executable, "-m", "config.launcher.child", *module]
         self._environment = environment
+        self._stdout = stdout
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -40,11 +52,17 @@ class Program:
 
     def start(self) -> None:
         """Start it; whether it does its work is seen later."""
-        self._child = spawn(self._command, log=self.log, env=self._environment, directory=ROOT)
+        self.log_start = log_end(self.log)
+        self._child = spawn(self._command, log=self.log, env=self._environment, directory=ROOT, stdout=self._stdout)
+        self.lines = Lines(self._child) if self._child.stdout else None
 
     def exit_code(self) -> int | None:
         """How it ended; None while it runs."""
         return self._child.poll() if self._child else None
+
+    def work(self) -> float | None:
+        """What it has done so far, as `work_of` measures it."""
+        return work_of(self.pid)
 
     def ask_to_stop(self) -> None:
         """Ask for an orderly end without waiting."""

@@ -6,7 +6,6 @@ import http.client
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,15 +14,15 @@ from types import FrameType
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from config.launcher.errors import LaunchError, last_lines, telling_line
+from config.launcher.errors import LaunchError, reason_in
 from config.launcher.ground import Ground
 from config.launcher.prepared import is_prepared, mark_prepared
-from config.launcher.process import open_log, spawn, stop
 from config.launcher.programs import Program, Web, acquirer_command, beat_command, worker_command
 from config.launcher.terminal import say, show_demo, tick
-from config.launcher.var import ROOT, try_port
+from config.launcher.var import try_port
+from config.launcher.waiting import Part, Waiting, how_it_ended
 
-READY_TIMEOUT_S = 60.0
+ASK_WHAT_ANSWERS_EVERY_S = 1.0
 WATCH_EVERY_S = 0.2
 QUICK_FAILURE_S = 10.0
 MOST_QUICK_FAILURES = 5
@@ -34,16 +33,11 @@ class StopRequested(BaseException):
     """Ctrl-C, SIGTERM or a closed terminal. Not an Exception: nothing on the way may swallow it."""
 
 
-class Service(Protocol):
+class Service(Part, Protocol):
     """What is supervised: PostgreSQL, the broker, a Program."""
-
-    log: Path
 
     def start(self) -> object:
         """Start it, or LaunchError."""
-
-    def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
 
     def stop(self) -> None:
         """End it in good order."""
@@ -78,6 +72,7 @@ class Run:
         environment = os.environ.get("GATEWAY_ENVIRONMENT") or "test"
         say(f"Tollhouse, {environment} environment\n")
         self.ground.start(self.web)
+        self._watch_ground()
         demo = self.var / "demo.json" if environment == "test" else None
         if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
             address = self.ground.environment["GATEWAY_STUB_ACQUIRER"]
@@ -93,7 +88,6 @@ class Run:
         # Worker and beat come last: on a small machine they would only keep the web server waiting.
         if not early:
             self._launch("The web server", "web", self.web.command())
-        self._watch_ground()
         self._wait_ready()
         started = time.monotonic()
         self._launch("The Celery worker", "worker", worker_command())
@@ -109,34 +103,54 @@ class Run:
 
     def _prepare(self, demo: Path | None) -> None:
         """Checks, migrations and demo merchant, in one Django process."""
-        log = self.var / "log" / "prepare.log"
         base_url = self.ground.environment["GATEWAY_BASE_URL"]
-        command = [sys.executable, "-m", "config.launcher.prepare", "--base-url", base_url]
+        command = ["config.launcher.prepare", "--base-url", base_url]
         if demo is not None:
             command += ["--demo-file", str(demo)]
-        with open_log(log) as output:
-            before = output.tell()
         environment = self.ground.environment
-        child = spawn(command, log=log, env=environment, directory=ROOT, stdout=subprocess.PIPE)
-        started = time.monotonic()
-        faults: list[str] = []
+        program = Program("prepare", command, var=self.var, environment=environment, stdout=subprocess.PIPE)
+        program.start()
         try:
-            for line in child.stdout or ():
-                step, _, what = line.decode().strip().partition("\t")
-                if step == "fault":
-                    faults.append(what)
-                    continue
-                tick(step, started, what)
-                started = time.monotonic()
-            code = child.wait()
-        except StopRequested:
-            stop(child, (signal.SIGTERM, 5.0))
-            raise
+            faults = self._follow(program)
+            code = program.exit_code()
+        finally:
+            program.stop()
         if faults:
             raise LaunchError("Start-up checks refuse these settings: " + " · ".join(faults))
         if code != 0:
-            reason = telling_line(last_lines(log, 1, before))
-            raise LaunchError(f"Preparing the database failed: {reason} (more in {log})")
+            raise LaunchError(f"Preparing the database failed: {reason_in(program.log, program.log_start)}")
+
+    def _follow(self, program: Program) -> list[str]:
+        """Show the steps of the preparations until they are over; the faults of the start-up checks."""
+        faults: list[str] = []
+        doing = ""
+        started = time.monotonic()
+
+        def is_over() -> bool:
+            nonlocal doing, started
+            # Asked before the lines are read: what it wrote last is read then.
+            ended = program.exit_code() is not None
+            for line in program.lines.read() if program.lines else ():
+                step, _, what = line.strip().partition("\t")
+                if step == "doing":
+                    doing = what
+                elif step == "fault":
+                    faults.append(what)
+                else:
+                    tick(step, started, what)
+                    started = time.monotonic()
+            return ended
+
+        def work() -> float | None:
+            own, server = program.work(), self.ground.postgres.work()
+            return None if own is None or server is None else own + server
+
+        waiting = Waiting("Preparing the database", self._parts(), work, slow=program)
+        waiting.until(is_over, lambda: doing)
+        return faults
+
+    def _parts(self) -> dict[str, Part]:
+        return {watched.name: watched.service for watched in self.watched}
 
     def _launch(self, name: str, file: str, command: list[str]) -> None:
         program = Program(file, command, var=self.var, environment=self.ground.environment)
@@ -149,17 +163,23 @@ class Run:
         self.watched.append(Watched(name="The broker", service=self.ground.broker))
 
     def _wait_ready(self) -> None:
-        started = time.monotonic()
-        answer = "no answer"
-        while answer != "200":
-            if time.monotonic() - started > READY_TIMEOUT_S:
-                raise LaunchError(f"Not ready after {READY_TIMEOUT_S:.0f} s: /health/ready says {answer}.")
-            for watched in self.watched:
-                if watched.service.exit_code() is not None:
-                    raise LaunchError(f"{watched.name} stopped at its start.{_tail(watched.service.log)}")
-            time.sleep(0.03)
+        answer = ""
+        program = self.programs["web"]
+
+        def is_ready() -> bool:
+            nonlocal answer
+            if answer.isdecimal():
+                time.sleep(ASK_WHAT_ANSWERS_EVERY_S)
             answer = ask(self.web, self.ground.environment["GATEWAY_BASE_URL"], "/health/ready")
-        tick("Web server", started, self.web.address)
+            return answer == "200"
+
+        def work() -> float | None:
+            # Once it answers, what it does is to answer us.
+            return 0.0 if answer.isdecimal() else program.work()
+
+        waiting = Waiting("Web server", self._parts(), work, slow=program)
+        waiting.until(is_ready, lambda: f"/health/ready says {answer}" if answer.isdecimal() else "no answer so far")
+        tick("Web server", waiting.started_at, self.web.address)
 
     def keep(self) -> None:
         """Watch for ever; what ends is started again, or LaunchError when that does not help."""
@@ -186,7 +206,7 @@ def look_after(watched: Watched, now: Callable[[], float] = time.monotonic) -> N
     if watched.due_at is None:
         if code is None:
             return
-        _plan_restart(watched, f"stopped ({_how(code)})", now())
+        _plan_restart(watched, f"stopped ({how_it_ended(code)})", now())
     if watched.due_at is not None and now() >= watched.due_at:
         watched.due_at = None
         watched.started_at = now()
@@ -200,8 +220,8 @@ def _plan_restart(watched: Watched, what: str, now: float) -> None:
     quick = now - watched.started_at < QUICK_FAILURE_S
     watched.quick_failures = watched.quick_failures + 1 if quick else 1
     if watched.quick_failures > MOST_QUICK_FAILURES:
-        tail = _tail(watched.service.log)
-        raise LaunchError(f"{watched.name} stopped {watched.quick_failures} times in a row; giving up.{tail}")
+        why = reason_in(watched.service.log, watched.service.log_start)
+        raise LaunchError(f"{watched.name} stopped {watched.quick_failures} times in a row; giving up: {why}")
     pause_s = min(LONGEST_PAUSE_S, 0.25 * 2 ** (watched.quick_failures - 1))
     watched.due_at = now + pause_s
     say(f"  ! {watched.name} {what}; starting it again in {pause_s:g} s")
@@ -241,12 +261,3 @@ def ask(web: Web, base_url: str, path: str) -> str:
         return str(error) or type(error).__name__
     finally:
         connection.close()
-
-
-def _how(code: int) -> str:
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _tail(log: Path) -> str:
-    lines = last_lines(log, 5)
-    return "".join(f"\n    {line[:300]}" for line in lines) + f"\n    (more in {log})" if lines else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -48,6 +49,16 @@ def tick(step: str, started: float, what: str = "") -> None:
     say(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
 
 
+def say_waiting(step: str, since_s: float, what: str) -> None:
+    """A step that is not done yet: for how many seconds it has been waited for, and what is being done. To standard
+    error when standard output belongs to a command that we run."""
+    line = f"  … {step:<22}{since_s:5.0f} s   {what}".rstrip()
+    if _silent:
+        print(line, file=sys.stderr, flush=True)
+    else:
+        say(line)
+
+
 def show_demo(file: Path) -> None:
     """The demo merchant's facts and a first payment to paste."""
     try:
@@ -64,13 +75,12 @@ def show_demo(file: Path) -> None:
         ("More entities", str(file)),
     ):
         say(f"  {name:<15}{value}")
-    say("\nA first payment:\n")
-    say(first_payment(base, entity, token) + "\n")
+    say("\nA first payment, in another terminal:\n")
+    say(first_payment(file.with_suffix(".env")) + "\n")
 
 
-def first_payment(base: str, entity: str, token: str) -> str:
-    """A curl command, one parameter a line, that works when pasted."""
-    pairs = (("entityId", entity), *FIRST_PAYMENT)
-    lines = [f"curl {base}/v1/payments", f'-H "Authorization: Bearer {token}"']
-    lines += [f'-d "{name}={value}"' for name, value in pairs]
-    return " \\\n  ".join(lines)
+def first_payment(variables: Path) -> str:
+    """Two commands that work when pasted: read the variables, and a curl with one parameter a line."""
+    lines = ['curl "$BASE/v1/payments"', '-H "Authorization: Bearer $TOKEN"', '-d "entityId=$ENTITY_ID"']
+    lines += [f'-d "{name}={value}"' for name, value in FIRST_PAYMENT]
+    return f". {shlex.quote(str(variables))}\n" + " \\\n  ".join(lines)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve
@@ -45,9 +48,25 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """400. In the test environment a page says so when the host name is the fault, and names the setting."""
+    if isinstance(exception, DisallowedHost) and not settings.IS_LIVE and not is_api(request.path):
+        return _unknown_host(request)
     if _is_browser(request) and not is_api(request.path):
         return render(request, "400.html", status=400)
     return plain_answer(400, "200.300.404", "the request could not be read")
+
+
+MAX_HOST_CHARACTERS = 253
+"""The longest name that there is; only so much of what was sent is shown."""
+
+
+def _unknown_host(request: HttpRequest) -> HttpResponseBase:
+    sent = str(request.META.get("HTTP_HOST", ""))
+    # A name with characters that no host name has cannot be allowed either.
+    name = split_domain_port(sent)[0] if len(sent) <= MAX_HOST_CHARACTERS else ""
+    names = [*settings.ALLOWED_HOSTS, name] if name else []
+    facts = {"sent": sent[:MAX_HOST_CHARACTERS], "allowed": settings.ALLOWED_HOSTS, "names": ",".join(names)}
+    return render(request, "400-host.html", facts, status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:

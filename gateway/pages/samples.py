@@ -23,6 +23,8 @@ TOKEN, ENTITY, PAYMENT, CAPTURE, CHECKOUT = "$TOKEN", "$ENTITY_ID", "$PAYMENT_ID
 REGISTRATION: Final = "$REGISTRATION_ID"
 SCHEDULE: Final = "$SCHEDULE_ID"
 WRONG: Final = "not-a-token"
+ANSWERED_AT: Final = "http://testserver"
+"""The base address of the gateway that gave the kept answers. A page shows its own instead."""
 BRIEF: Final = ("id", "amount", "currency", "result")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
 """Characters that stand in a form body and in a shell as they are."""

@@ -25,7 +25,7 @@ from gateway.catalogue.openapi import document
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.pages import clients, codes, navigation, reference, testdata
 from gateway.pages.highlight import curl_html, json_html
-from gateway.pages.samples import OF_ENDPOINTS, SAMPLES, Sample
+from gateway.pages.samples import ANSWERED_AT, OF_ENDPOINTS, SAMPLES, Sample
 from gateway.pages.search import search
 from gateway.payments.methods import types_of
 from gateway.payments.operations import OPERATIONS
@@ -184,10 +184,20 @@ def shown(sample: Sample) -> dict[str, Any]:
     return {
         "sample": sample,
         "curl": curl_html(sample.curl(settings.GATEWAY_BASE_URL)),
-        "answer": json_html(sample.answer),
-        "brief": json_html(sample.brief),
+        "answer": json_html(_here(sample.answer)),
+        "brief": json_html(_here(sample.brief)),
         "good": sample.status < 400,
     }
+
+
+def _here(answer: Any) -> Any:
+    """An answer as this installation gives it: addresses of its own begin with its own base address."""
+    if isinstance(answer, dict):
+        return {key: _here(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [_here(one) for one in answer]
+    ours = isinstance(answer, str) and answer.startswith(ANSWERED_AT)
+    return settings.GATEWAY_BASE_URL + answer.removeprefix(ANSWERED_AT) if ours else answer
 
 
 def docs_page(

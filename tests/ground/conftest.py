@@ -9,6 +9,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,13 @@ OWN = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_",
 @pytest.fixture
 def var() -> Iterator[Path]:
     """An empty `var/` that an unprivileged server can reach."""
+    with a_var() as folder:
+        yield folder
+
+
+@contextmanager
+def a_var() -> Iterator[Path]:
+    """A folder as `var` gives it."""
     folder = Path(tempfile.mkdtemp(prefix="tollhouse-ground-"))
     folder.chmod(0o711)
     yield folder
@@ -34,6 +43,11 @@ def var() -> Iterator[Path]:
 @pytest.fixture
 def environment(var: Path) -> dict[str, str]:
     """The environment of someone who just typed `make run`, on a `var/` and a port of the test's own."""
+    return an_environment(var)
+
+
+def an_environment(var: Path) -> dict[str, str]:
+    """An environment as `environment` gives it."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
     return {**bare, "TOLLHOUSE_VAR": str(var), "PORT": str(free_port())}
 
@@ -41,9 +55,55 @@ def environment(var: Path) -> dict[str, str]:
 Launch = Callable[..., "subprocess.Popen[str]"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A product that runs, as `make run` starts it."""
+
+    process: subprocess.Popen[str]
+    said: str
+    """What it printed, to the end of the first payment."""
+    var: Path
+    environment: dict[str, str]
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.environment['PORT']}"
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """One product for all tests that only ask it; their group is "whole-stack"."""
+    with a_var() as var:
+        environment = an_environment(var)
+        with launching(environment) as start:
+            process = start()
+            said = read_until(process, "card.cvv")
+            yield Stack(process=process, said=said, var=var, environment=environment)
+            process.terminate()
+            process.wait(timeout=300)
+
+
 @pytest.fixture
 def launch(environment: dict[str, str]) -> Iterator[Launch]:
     """Start `python -m config.launcher`; whatever still runs at the end is killed."""
+    with launching(environment) as start:
+        yield start
+
+
+def read_until(process: subprocess.Popen[str], mark: str) -> str:
+    """The launcher's output up to the line that holds `mark`."""
+    assert process.stdout is not None
+    said = ""
+    while mark not in said:
+        line = process.stdout.readline()
+        assert line, said + (process.stderr.read() if process.stderr else "")
+        said += line
+    return said
+
+
+@contextmanager
+def launching(environment: dict[str, str]) -> Iterator[Launch]:
+    """A launch as `launch` gives it."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **extra: str) -> subprocess.Popen[str]:

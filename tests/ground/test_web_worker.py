@@ -98,6 +98,52 @@ def test_what_is_no_request_is_answered_in_the_envelope(server: Server, sent: by
     assert {"buildNumber", "timestamp", "ndc"} <= told.keys()
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b"Content-Length: 300000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n493e0\r\n"],
+    ids=["of a length", "in chunks"],
+)
+def test_an_answer_to_a_body_that_is_refused_unread_says_that_the_connection_closes(
+    server: Server, head: bytes
+) -> None:
+    """RFC 9112, 9.6: a client that was told keep-alive sends its next request into a closed line."""
+    answered = server.send(HEAD + head + b"7" * 300_000)
+    assert answered.startswith(b"HTTP/1.1 404 ")
+    assert b"\r\nConnection: close\r\n" in answered
+    assert b"keep-alive" not in answered
+
+
+def test_a_worker_that_reads_its_sources_for_long_is_not_taken_for_one_that_hangs(tmp_path: Path) -> None:
+    """A cold disk: the web server's limit for a request is none for its start."""
+    (tmp_path / "slow_application.py").write_text(SLOW)
+    port = free_port()
+    log = tmp_path / "web.log"
+    command = Web(host="127.0.0.1", port=port, workers=1, threads=1, timeout_s=1).command()
+    command = [word.replace("config.wsgi:", "slow_application:") for word in command]
+    path = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with log.open("wb") as file:
+        process = subprocess.Popen([sys.executable, "-m", *command], env=os.environ | path, stdout=file, stderr=file)
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while "serving" not in log.read_text() and "TIMEOUT" not in log.read_text():
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+        assert "TIMEOUT" not in log.read_text()
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+SLOW = """
+import sys, time
+time.sleep(5)
+print("serving", file=sys.stderr, flush=True)
+def application(environ, start_response):
+    start_response("204 No Content", [])
+    return []
+"""
+
+
 def test_the_rest_of_a_body_is_neither_sent_back_nor_logged(server: Server) -> None:
     """A15.5: a Content-Length too short leaves a piece of the form where the next request should begin."""
     answered = server.send(HEAD + b"Content-Length: 10\r\n\r\n" + b"entityId=1" + CARD + b"\r\n\r\n")

@@ -1,4 +1,5 @@
-"""Make the demo merchants, their channels, tokens and a back-office user, and write them to a file.
+"""Make the demo merchants, their channels, tokens and a back-office user, and write them to a file; beside it, what a
+shell needs for the samples of the README and of /docs (`. var/demo.env`).
 
 Running it again keeps what is there: the tokens of the file go on working. It refuses the live environment.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -50,7 +52,8 @@ class Command(BaseCommand):
         if settings.IS_LIVE:
             raise CommandError("seed_demo refuses the live environment.")
         facts = seed(_read(out), base_url)
-        _write(out, facts)
+        _write(out, json.dumps(facts, indent=2) + "\n")
+        _write(out.with_suffix(".env"), for_a_shell(facts))
         self.stdout.write(f"Demo data is in {out}")
 
 
@@ -91,6 +94,12 @@ def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
     }
 
 
+def for_a_shell(facts: dict[str, Any]) -> str:
+    """The variables that every sample uses, as a file that a shell reads."""
+    values = {"BASE": facts["base_url"], "TOKEN": facts["access_token"], "ENTITY_ID": facts["entity_id"]}
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
 def _token(merchant: Merchant, text: str | None) -> str:
     usable = AccessToken.objects.filter(merchant=merchant, revoked_at__isnull=True, ends_at__isnull=True)
     if text and usable.filter(digest=tokens.digest(text)).exists():
@@ -120,11 +129,11 @@ def _read(path: Path) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _write(path: Path, facts: dict[str, Any]) -> None:
+def _write(path: Path, text: str) -> None:
+    """A file that only its owner may read, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump(facts, file, indent=2)
-        file.write("\n")
+        file.write(text)
     temporary.replace(path)

@@ -17,6 +17,7 @@ from urllib.parse import quote_plus, urldefrag
 import pytest
 from django.conf import settings
 from django.test import Client, RequestFactory, override_settings
+from django.utils.html import escape
 
 from gateway import results
 from gateway.api import missing
@@ -34,6 +35,9 @@ GUIDES = [page.url for page in navigation.PAGES.values()]
 REFERENCE = [f"/docs/reference/{endpoint.name}" for endpoint in ENDPOINTS]
 PAGES = ["/", *GUIDES, *REFERENCE, "/docs/result-codes", "/docs/search?q=refund"]
 LIVE = {"IS_LIVE": True, "GATEWAY_ENVIRONMENT": "live", "GATEWAY_BASE_URL": "https://testserver"}
+
+
+LONG = "x" * 1_000
 
 
 class Links(HTMLParser):
@@ -190,6 +194,78 @@ def test_a_fault_shows_a_page_that_helps_even_without_a_database(handler: Any, s
     assert answer.status_code == status
     assert "/" in found.links
     assert not found.inline
+
+
+@pytest.mark.parametrize("path", ["/", "/docs/", "/testdata", "/admin/", "/demo/", "/shopper/x", "/nothing-here"])
+def test_a_host_name_that_is_not_allowed_gets_a_page_that_names_the_setting(path: str) -> None:
+    """Look and feel, Words: what happened, what to do. Whatever the browser says that it takes."""
+    for accept in ("text/html", "*/*"):
+        answer = Client(headers={"Accept": accept, "Host": "shop.local:8000"}).get(path)
+        assert answer.status_code == 400
+        assert answer["Content-Type"].startswith("text/html")
+        text = answer.content.decode()
+        assert "<code>DJANGO_ALLOWED_HOSTS</code>" in text
+        assert "<code>shop.local:8000</code>" in text
+        names = ",".join([*settings.ALLOWED_HOSTS, "shop.local"])
+        assert f"DJANGO_ALLOWED_HOSTS='{names}' make run" in unescape(text)
+        assert not Links(text).inline
+
+
+@pytest.mark.parametrize("host", ["<script>alert(1)</script>", "shop_x.local", "a b", "'; rm -rf /", LONG], ids=len)
+def test_a_host_name_that_is_none_is_escaped_and_not_proposed(host: str) -> None:
+    """It comes from whoever asks."""
+    text = Client(headers={"Host": host}).get("/docs/").content.decode()
+    assert "<script>alert" not in text
+    assert escape(host[:253]) in text
+    assert LONG not in text
+    assert "make run" not in text
+
+
+def test_the_page_about_a_host_name_speaks_german() -> None:
+    text = Client(headers={"Host": "shop.local", "Accept-Language": "de"}).get("/").content.decode()
+    assert "Dieser Rechnername ist nicht zugelassen" in text
+    assert "<code>shop.local</code>" in text
+
+
+def test_the_api_minds_no_host_name_and_live_discloses_nothing() -> None:
+    """The API answers in JSON, whatever it is called; in live neither the setting nor its names are told."""
+    answer = Client(headers={"Host": "shop.local", "Accept": "text/html"}).get("/v1/nothing-here")
+    assert answer["Content-Type"].startswith("application/json")
+    with override_settings(**LIVE):
+        for accept in ("text/html", "*/*"):
+            answer = Client(headers={"Host": "shop.local", "Accept": accept}).get("/docs/", secure=True)
+            assert answer.status_code == 400
+            for word in ("DJANGO_ALLOWED_HOSTS", "shop.local", *settings.ALLOWED_HOSTS):
+                assert word not in answer.content.decode()
+
+
+@override_settings(GATEWAY_BASE_URL="https://pay.example")
+@pytest.mark.parametrize("path", [*PAGES, "/docs/widget"])
+def test_every_address_in_a_sample_is_that_of_this_installation(path: str) -> None:
+    """Answers are kept as a test saw them; a page shows where its reader is."""
+    assert "testserver" not in page(path)
+
+
+def test_small_grey_words_are_readable_on_every_ground() -> None:
+    """Look and feel: contrast of at least 4.5 : 1, in both schemes; also in code, which has a ground of its own."""
+    css = (settings.BASE_DIR / "static" / "tollhouse.css").read_text()
+    schemes = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", part)) for part in css.split("@media")[:2]]
+    for scheme in (schemes[0], schemes[0] | schemes[1]):
+        for ink in ("ink", "slate", "faint", "accent"):
+            for ground in ("paper", "mist", "cloud"):
+                assert contrast(scheme[ink], scheme[ground]) >= 4.5, (ink, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_the_openapi_document_is_served_with_an_etag_and_without_cors() -> None:
