@@ -257,12 +257,12 @@ class Page(ModelAdmin):
         return answer
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """The audit trail of one row."""
-        row = self.get_object(request, unquote(object_id))
-        if row is None:
-            raise Http404
-        if not self.has_view_or_change_permission(request, row):
+        """The audit trail of one row. A row that the user may not see answers as one that does not exist."""
+        if not self.has_view_or_change_permission(request):
             raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None or not self.has_view_or_change_permission(request, row):
+            raise Http404
         entries = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
         context = {
             **self.admin_site.each_context(request), "title": _("History of %s") % row, "opts": self.opts,
