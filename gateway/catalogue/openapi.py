@@ -246,7 +246,6 @@ def _form(endpoint: Endpoint) -> Json:
             for row in structure.rows
             if is_always_required(structure, row)
         ],
-        "additionalProperties": True,
     }
     if patterns:
         body["patternProperties"] = patterns
@@ -300,8 +299,9 @@ def is_deprecated(structure: Structure, row: Param) -> bool:
 
 
 def describe(row: Param) -> str:
-    """Need, the spec's format words, and the note, as one line."""
-    return " ".join(filter(None, (f"{_NEEDS[row.need]}. Format: {row.format.words}.", row.note)))
+    """Need, the spec's format words, what is taken beside them, and the note, as one line."""
+    words = f"{_NEEDS[row.need]}. Format: {row.format.words}."
+    return " ".join(filter(None, (words, row.format.taken_too, row.note)))
 
 
 def endpoint_rules(endpoint: Endpoint) -> Iterator[str]:
