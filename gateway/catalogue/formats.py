@@ -29,6 +29,7 @@ from gateway.catalogue.notation import (
     number_between,
     one_of,
     pattern,
+    published,
     value_list,
     worded,
 )  # fmt: skip
@@ -36,8 +37,8 @@ from gateway.catalogue.notation import (
 __all__ = [
     "AMOUNT", "AMOUNT_WITH_DOT", "AN", "AN_UP_TO", "BOOLEAN", "BRAND_KEY", "COUNTRY", "COUNTRY_3", "CURRENCY", "DATE",
     "DATE_TIME", "KEY", "LANGUAGE", "MONTH", "PRINTABLE", "YEAR", "Format", "MapKey", "N", "chars",
-    "comma_list", "listed", "literal", "map_key", "number_between", "one_of", "person", "phone", "url", "value_list",
-    "worded",
+    "comma_list", "listed", "literal", "map_key", "number_between", "one_of", "person", "phone", "published", "url",
+    "value_list", "worded",
 ]  # fmt: skip
 
 NAME_MARKS = " .,'’-/"

@@ -155,6 +155,12 @@ def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
     )
 
 
+def published(form: Format, *values: str, taken_too: str) -> Format:
+    """A closed list of which the document publishes ``values`` only. Generated clients make a name of each value, and
+    two values that differ in case or signs alone would be one name; ``taken_too`` tells of the others."""
+    return replace(form, schema={"type": "string", "enum": list(values)}, taken_too=taken_too)
+
+
 def listed(words: str, allowed: frozenset[str], *, kind: str, example: str, bad: str, ref: str) -> Format:
     """A code out of a published list (ISO 4217, ISO 3166-1) that is too long to print in an error."""
     return Format(

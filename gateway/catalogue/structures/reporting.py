@@ -5,16 +5,12 @@ Source: Part B, Reporting parameters.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from gateway.catalogue.formats import CURRENCY, DATE, number_between, one_of, value_list, worded
+from gateway.catalogue.formats import CURRENCY, DATE, number_between, one_of, published, value_list, worded
 from gateway.catalogue.structure import ALWAYS, NEVER, O, R, structure
 from gateway.catalogue.structures.periods import period
 
-# Generated clients make a name of each value; two values that differ in case alone would be one name.
-_ORDER = replace(
-    value_list("ASC", "DESC", "asc", "desc"), schema={"type": "string", "enum": ["ASC", "DESC"]},
-    taken_too="asc and desc are taken, too.",
+_ORDER = published(
+    value_list("ASC", "DESC", "asc", "desc"), "ASC", "DESC", taken_too="asc and desc are taken, too."
 )  # fmt: skip
 
 REPORTING = structure(
