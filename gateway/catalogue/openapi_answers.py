@@ -574,10 +574,13 @@ PUBLIC_PATHS: Final[Mapping[str, Json]] = {
             "operationId": "wallet-session", "summary": "Have a page's wallet sheet vouched for",
             "description": "For the widget: asks wallet 1's provider, at a configured host, for a session. Public.",
             "tags": [CHECKOUTS], "security": [], "parameters": [CHECKOUT_ID],
-            "requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": _object(
-                {"paymentBrand": _text("WALLET1."), "validationUrl": _text("As the provider's sheet gave it.")},
-                ["paymentBrand", "validationUrl"],
-            )}}},
+            "requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": {
+                "type": "object",
+                "properties": {
+                    "paymentBrand": _text("WALLET1."), "validationUrl": _text("As the provider's sheet gave it."),
+                },
+                "required": ["paymentBrand", "validationUrl"],
+            }}}},
             "responses": {
                 "200": _response("The provider's session.", "WalletSession", headers=_RATES),
                 "400": _response("Not at a configured host, not for this page, or the provider gave none.", "Error"),

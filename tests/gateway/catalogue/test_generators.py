@@ -43,8 +43,8 @@ def operations(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def same_names(words: Iterable[str]) -> list[str]:
-    """The words that are one name once a language has made its own of them: letters and digits, in any case."""
-    counted = Counter(re.sub(r"[^a-z0-9]", "", word.casefold()) for word in words)
+    """The words that are one name once a language has made its own of them: letters and digits, joined, in any case."""
+    counted = Counter(re.sub(r"[^a-z0-9]+", "_", word.casefold()).strip("_") for word in words)
     return [word for word, count in counted.items() if count > 1 or not word]
 
 
