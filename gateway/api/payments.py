@@ -40,7 +40,7 @@ def answer_of(payment: Payment, visit: Visit, tell: Telling = payment_object) ->
     return results.http_status(code), kept.told(payment, shared_part(visit.trace.ndc), {}, tell)
 
 
-def ignored(parameters: Parameters) -> dict[str, list[str]]:
+def ignored(parameters: Parameters) -> dict[str, Any]:
     """``ignoredParameters`` of an answer: the names that were sent and are not known. Empty where there are none."""
     return {"ignoredParameters": list(parameters.ignored)} if parameters.ignored else {}
 

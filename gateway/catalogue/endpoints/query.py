@@ -8,10 +8,10 @@ from gateway.catalogue import structures as s
 from gateway.catalogue.endpoints.endpoint import ENTITY, Endpoint
 from gateway.catalogue.structure import ALWAYS, NEVER, structure
 
-_NARROWS = {"note": "Narrows the linked transactions; the one with this id is always there."}
+_NARROWS = "Narrows the linked transactions; the one with this id is always there."
 _LINKED = structure(
     "Query", "Part B", "",
-    *(replace(s.QUERY.names[name], **_NARROWS) for name in ("paymentTypes", "paymentMethods")),
+    *(replace(s.QUERY.names[name], note=_NARROWS) for name in ("paymentTypes", "paymentMethods")),
     s.QUERY.names["includeLinkedTransactions"],
     demand=NEVER,
 )  # fmt: skip
