@@ -6,7 +6,6 @@ Source: Part A, Errors, 4; Part B, Chargeback; design journey J6.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,7 +14,6 @@ from typing import Final
 from gateway import results
 
 NO_REASON: Final = "000.100.200"
-_PATTERN: Final = re.compile(r"000\.100\.2[0-9]{2}")
 _GROUP: Final = "chargeback"
 
 
@@ -74,15 +72,19 @@ _KIND: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def is_reason(code: str) -> bool:
-    """Whether a chargeback can have this code: 000.100.2nn, and not one of those that mean something else."""
+    """Whether a chargeback can have this code: 000.100.2 and any two digits (Part A, Errors, 4)."""
+    return results.ANY_CHARGEBACK.fullmatch(code) is not None
+
+
+def is_explained(code: str) -> bool:
+    """Whether the table of result codes has words for it as a reason; 000.100.211 and .212 tell of amounts there."""
     known = results.RESULT_CODES.get(code)
-    return _PATTERN.fullmatch(code) is not None and (known is None or known.group == _GROUP)
+    return known is not None and known.group == _GROUP
 
 
 def words(code: str) -> str:
     """The reason in plain words."""
-    known = results.RESULT_CODES.get(code)
-    text = known.description if known is not None else results.result(NO_REASON).description
+    text = results.result(code if is_explained(code) else NO_REASON).description
     return text.removeprefix("Chargeback: ")
 
 

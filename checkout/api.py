@@ -7,7 +7,7 @@ learn what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -19,14 +19,14 @@ from rest_framework.response import Response
 
 from checkout import describe, paying, session
 from checkout.choice import refuse_what_nobody_can_pay
-from checkout.form import Form
+from checkout.form import OVERRIDE, Form
 from checkout.models import Checkout
 from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission
 from gateway.api.door import Visit, log_request
 from gateway.api.envelope import envelope, to_json
-from gateway.api.payments import Answering, PaymentDoor, Telling, answer_of, idempotency_of
+from gateway.api.payments import Answering, PaymentDoor, Telling, answer_of, idempotency_of, ignored
 from gateway.catalogue.endpoints import (
     CHECKOUT,
     CHECKOUT_REGISTRATION,
@@ -36,7 +36,9 @@ from gateway.catalogue.endpoints import (
     UPDATE_CHECKOUT,
     Endpoint,
 )
-from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters
+from gateway.catalogue.formats import boolean
+from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
+from gateway.masking import mask_text
 from gateway.payments import token_limits
 from gateway.payments.answer import registration_object
 from gateway.payments.dispatch import choose_channel
@@ -96,7 +98,7 @@ class CheckoutsView(CheckoutDoor):
         if channel is None:
             raise Refused(NOT_SET_UP)
         row, write = session.create(parameters, merchant=admission.merchant, channel=channel, now=now)
-        body = _changed(row, CREATED, parameters.ignored)
+        body = _changed(row, CREATED, parameters)
         _run(write, row, body, claim)
         response = Response(body, headers=visit.headers)
         self.trace = _moved(self.trace, path=f"{self.trace.path}/{session.hashed(row.public_id)}")
@@ -112,16 +114,10 @@ class CheckoutView(CheckoutDoor):
     def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
         for _ in range(paying.MOST_TRIES):
             row = self.own(visit, target)
-            # A duplicate within the request stays one: the parser tells it.
-            sent = {name for name, _ in visit.pairs}
-            kept = [(name, value) for name, value in session.values_of(row).items() if name not in sent]
-            now = clock.now(row.merchant)
-            parameters = CHECKOUT.catalogue.parse(
-                [*kept, *visit.pairs], facts=facts_of(row.channel, now), policy=row.channel.parameters
-            )
+            parameters = _as_it_will_be(row, visit.pairs)
             token_limits.check(visit.admission.limits, parameters.values, pays_later=True)
             _refuse_refused(parameters)
-            body = _changed(row, UPDATED, parameters.ignored, parameters.values)
+            body = _changed(row, UPDATED, parameters)
             if _run(session.update(row, parameters), row, body, claim):
                 response = Response(body, headers=visit.headers)
                 log_request(visit, response, UPDATE_CHECKOUT)
@@ -167,14 +163,14 @@ class ShopperDoor(CheckoutDoor):
             "customer.browser.acceptHeader": _printable(http.headers.get("Accept", "*/*")),
             "customer.browser.userAgent": _printable(http.headers.get("User-Agent", "")),
         }
-        return self.visit, row, Form(pairs=pairs, supplied=supplied)
+        return self.visit, row, Form(pairs=pairs, supplied=supplied, literal=_is_strict(row))
 
     def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
         row = self.own(visit, target)
         self._of_kind(row)
         answering = Answering(visit, Parameters(), self.tell)
         submission = paying.Submission(
-            form=Form(pairs=visit.pairs, trusted=True), trace=visit.trace,
+            form=Form(pairs=visit.pairs, trusted=True, literal=_is_strict(row)), trace=visit.trace,
             idempotency=idempotency_of(claim, answering),
         )  # fmt: skip
         prepared, limits = session.values_of(row), visit.admission.limits
@@ -188,14 +184,14 @@ class ShopperDoor(CheckoutDoor):
 
     def get(self, request: Request, target: str) -> Response:
         visit = self.enter(request)
-        self.parse(visit, visit.admission.channel)
+        passed_over = ignored(self.parse(visit, visit.admission.channel))
         row = self.own(visit, target)
         self._of_kind(row)
         if row.payment is None:
-            return Response(envelope(describe.WAITING, visit.trace.ndc), headers=visit.headers)
+            return Response(envelope(describe.WAITING, visit.trace.ndc, **passed_over), headers=visit.headers)
         session.fetched(row)
         status, body = answer_of(row.payment, visit, tell=self.tell)
-        return Response(body, status=status, headers=visit.headers)
+        return Response(body | passed_over, status=status, headers=visit.headers)
 
     def _of_kind(self, row: Checkout) -> None:
         if row.kind != self.kind:
@@ -275,7 +271,7 @@ class ConfigView(PublicDoor):
         locale = languages.known(request.GET.get("locale", "")) or languages.of_header(
             request.headers.get("Accept-Language", "")
         )
-        asks = request.GET.get("billing") == "true"
+        asks = boolean(request.GET.get("billing", "")) == "true"
         return "000.000.100", describe.config(row, wanted, locale, asks_address=asks)
 
 
@@ -298,18 +294,40 @@ def _run(write: Write, row: Checkout, body: Mapping[str, Any], claim: Claim | No
         raise KeyTaken from None
 
 
-def _changed(
-    row: Checkout, code: str, ignored: tuple[str, ...], values: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """The answer of a checkout that was created or updated: its id is the ndc too (D3). ``values``: its parameters as
-    they will be."""
+def _changed(row: Checkout, code: str, parameters: Parameters) -> dict[str, Any]:
+    """The answer of a checkout that was created or updated: its id is the ndc too (D3). ``parameters``: all of the
+    checkout, as they will be."""
     fields: dict[str, Any] = {"id": row.public_id}
-    if (row.request if values is None else values).get("integrity") == "true":
+    if parameters.get("integrity") == "true":
         fields["integrity"] = widget_hash.integrity()
-    body = envelope(code, row.public_id, **fields)
-    if ignored:
-        body["ignoredParameters"] = list(ignored)
-    return body
+    return envelope(code, row.public_id, **fields, **ignored(parameters))
+
+
+def _as_it_will_be(row: Checkout, pairs: Sequence[tuple[str, str]]) -> Parameters:
+    """The checkout's parameters with what is sent now in place of the earlier values. Raises Invalid."""
+    fixed = [name for name, value in pairs if value and name.startswith(OVERRIDE)]
+    taken = [pair for pair in pairs if not pair[0].startswith(OVERRIDE)]
+    # A duplicate within the request stays one: the parser tells it.
+    sent = {name for name, _ in taken}
+    kept = [(name, value) for name, value in session.values_of(row).items() if name not in sent]
+    lenient = row.channel.parameters == Policy.LENIENT
+    refused = [] if lenient else [ParameterError(name=shorten(mask_text(name)), message=_FIXED) for name in fixed]
+    facts = facts_of(row.channel, clock.now(row.merchant))
+    try:
+        parameters = CHECKOUT.catalogue.parse([*kept, *taken], facts=facts, policy=row.channel.parameters)
+    except Invalid as fault:
+        raise Invalid([*refused, *fault.errors]) from None
+    if refused:
+        raise Invalid(refused)
+    parameters.ignored += tuple(shorten(mask_text(name)) for name in fixed)
+    return parameters
+
+
+_FIXED: Final = "is not an allowed parameter here: it is sent when the checkout is created"
+
+
+def _is_strict(row: Checkout) -> bool:
+    return bool(row.channel.parameters == Policy.STRICT)
 
 
 def _refuse_refused(parameters: Parameters) -> None:

@@ -37,10 +37,12 @@ _SUPPLIED: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """What was sent. ``trusted``: by the merchant's server, with its token. ``supplied``: what we see of the browser,
-    by parameter name; it stands in where neither merchant nor page said it."""
+    by parameter name; it stands in where neither merchant nor page said it. ``literal``: values are taken as the
+    specification writes them only."""
 
     pairs: Sequence[tuple[str, str]]
     trusted: bool = False
+    literal: bool = False
     supplied: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -82,7 +84,9 @@ def put_together(
         facts = facts | {"registration"}
     pairs = _with_type(pairs, prepared)
     try:
-        parameters = (catalogue or _PAYMENT).parse(pairs, facts=facts, policy=Policy.LENIENT)
+        parameters = (catalogue or _PAYMENT).parse(
+            pairs, facts=facts, policy=Policy.LENIENT, literal=form.literal
+        )  # fmt: skip
     except Invalid as fault:
         raise Invalid([*errors, *fault.errors]) from None
     if errors:
@@ -115,6 +119,8 @@ def _taken(prepared: Mapping[str, str], form: Form) -> tuple[list[tuple[str, str
             continue
         if name == "entityId" and form.trusted:
             continue
+        if found is not None and found[0].param.format.usual is not None and not form.literal:
+            value = found[0].param.format.usual(value)
         why = _UNKNOWN if found is None or name == "entityId" else _refusal(name, value, prepared, form)
         if why is None:
             continue

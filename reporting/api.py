@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from gateway import clock, identifiers
 from gateway.api.door import Door, Visit
 from gateway.api.envelope import envelope
-from gateway.api.payments import NOT_FOUND
+from gateway.api.payments import NOT_FOUND, ignored
 from gateway.catalogue.endpoints import REPORTS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.payments.intake import facts_of
@@ -58,9 +58,7 @@ class ReportDoor(Door):
         return visit, parameters, _wanted(parameters, paged=self.paged), scope
 
     def answer(self, visit: Visit, parameters: Parameters, **fields: Any) -> Response:
-        if parameters.ignored:
-            fields["ignoredParameters"] = list(parameters.ignored)
-        return Response(envelope(FOUND, visit.trace.ndc, **fields), headers=visit.headers)
+        return Response(envelope(FOUND, visit.trace.ndc, **fields, **ignored(parameters)), headers=visit.headers)
 
 
 class SettlementsView(ReportDoor):

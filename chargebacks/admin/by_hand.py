@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from chargebacks import ledger
 from chargebacks.cases import deadline
-from chargebacks.checklist import NO_REASON, is_reason, words
+from chargebacks.checklist import NO_REASON, is_explained, words
 from chargebacks.models import Chargeback, Contact
 from gateway import audit, clock, results
 from gateway.admin.kit import actor
@@ -32,8 +32,7 @@ from gateway.payments.refusal import Refused
 
 CONTACTS_AT_MOST: Final = 20
 REASONS: Final = tuple(
-    sorted((code for code in results.RESULT_CODES if code.startswith("000.100.2") and is_reason(code)),
-           key=lambda code: (code != NO_REASON, code))
+    sorted((code for code in results.RESULT_CODES if is_explained(code)), key=lambda code: (code != NO_REASON, code))
 )  # fmt: skip
 
 

@@ -26,7 +26,8 @@ from gateway.payments.idempotency import JOIN_KEPT, KEPT_COLUMNS, Kept
 from gateway.rows import execute, loaded
 from gateway.tokens import TokenLimits, digest
 
-_BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9._~+/-]{1,512}=*)")
+_BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]{1,512}=*)")
+"""The scheme has no case (RFC 9110)."""
 _ENTITY: Final = re.compile("[0-9a-f]{32}")
 _TOKEN_COLUMNS: Final = 7
 LAST_USE_EVERY: Final = timedelta(minutes=1)

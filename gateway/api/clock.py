@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from gateway import clock, clock_moves
 from gateway.api.door import Visit
 from gateway.api.envelope import envelope
+from gateway.api.payments import ignored
 from gateway.api.testing import TestDoor
 from gateway.catalogue.endpoints import MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, Endpoint
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
@@ -29,8 +30,7 @@ class ClockView(TestDoor):
 
     def get(self, request: Request) -> Response:
         visit = self.enter(request)
-        self.parse(visit, visit.admission.channel)
-        return _told(visit)
+        return _told(visit, **ignored(self.parse(visit, visit.admission.channel)))
 
     def post(self, request: Request) -> Response:
         visit = self.enter(request)
@@ -43,18 +43,18 @@ class ClockView(TestDoor):
             raise _busy() from None
         return _told(
             visit, complete=moved.complete, remainingSeconds=math.ceil(moved.remaining.total_seconds()),
-            ran=dict(moved.ran), waiting=sorted(moved.waiting),
+            ran=dict(moved.ran), waiting=sorted(moved.waiting), **ignored(parameters),
         )  # fmt: skip
 
     def delete(self, request: Request) -> Response:
         visit = self.enter(request)
-        self.parse(visit, visit.admission.channel)
+        passed_over = ignored(self.parse(visit, visit.admission.channel))
         try:
             with clock_moves.sole_mover(visit.admission.merchant):
                 clock_moves.reset(visit.admission.merchant)
         except clock_moves.MovedByAnother:
             raise _busy() from None
-        return _told(visit)
+        return _told(visit, **passed_over)
 
 
 def _told(visit: Visit, **more: Any) -> Response:

@@ -42,6 +42,11 @@ def answer_of(payment: Payment, visit: Visit, tell: Telling = payment_object) ->
     return results.http_status(code), kept.told(payment, shared_part(visit.trace.ndc), {}, tell)
 
 
+def ignored(parameters: Parameters) -> dict[str, Any]:
+    """``ignoredParameters`` of an answer: the names that were sent and are not known. Empty where there are none."""
+    return {"ignoredParameters": list(parameters.ignored)} if parameters.ignored else {}
+
+
 class Answering:
     """How one request answers its payment. With an idempotency key the first answer is kept, and told again as it was:
     its names stand in the order in which the database keeps them."""
@@ -80,9 +85,7 @@ class Answering:
         if refusals and payment.result_code == refusals[0].code:
             docs = docs_of(self.visit.endpoint)
             more["parameterErrors"] = [error.as_json(docs) for error in refusals]
-        if self.parameters.ignored:
-            more["ignoredParameters"] = list(self.parameters.ignored)
-        return more
+        return more | ignored(self.parameters)
 
 
 def _stored(status: int, body: str, visit: Visit, *, replayed: bool = False) -> HttpResponse:
@@ -168,12 +171,12 @@ class PaymentView(PaymentDoor):
 
     def get(self, request: Request, target: str) -> Response:
         visit = self.enter(request, target, reads=True)
-        self.parse(visit, visit.admission.channel)
+        parameters = self.parse(visit, visit.admission.channel)
         payment = visit.admission.payment
         if payment is None:
             raise Refused(NOT_FOUND, status=404)
         status, body = answer_of(payment, visit)
-        return Response(body, status=status, headers=visit.headers)
+        return Response(body | ignored(parameters), status=status, headers=visit.headers)
 
     def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
         admission = visit.admission

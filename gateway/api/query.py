@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from gateway import identifiers
 from gateway.api.door import Door, Visit
 from gateway.api.envelope import envelope, shared_part
-from gateway.api.payments import NOT_FOUND
+from gateway.api.payments import NOT_FOUND, ignored
 from gateway.catalogue.endpoints import QUERY, QUERY_ONE, QUERY_RECORD, QUERY_RECORDS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.payments import query
@@ -30,7 +30,8 @@ class ListView(Door):
         admission = visit.admission
         parameters = self.parse(visit, admission.channel)
         found = query.find(query.query_of(parameters, admission.merchant, admission.channel))
-        if not found.payments:
+        # A page after the last one lists nothing; how many there are is told all the same.
+        if not found.payments and not found.pages:
             raise Refused(NOT_FOUND)
         pages = {} if found.pages is None else {"pages": found.pages}
         listed = [query.told(payment) for payment in found.payments]
@@ -54,9 +55,7 @@ class OneView(Door):
         parameters = self.parse(visit, visit.admission.channel)
         one, linked = _looked_up(visit, target, parameters)
         more: dict[str, Any] = {"payments": linked} if parameters.get("includeLinkedTransactions") == "true" else {}
-        if parameters.ignored:
-            more["ignoredParameters"] = list(parameters.ignored)
-        return Response(one | more | shared_part(visit.trace.ndc), headers=visit.headers)
+        return Response(one | more | ignored(parameters) | shared_part(visit.trace.ndc), headers=visit.headers)
 
 
 class RecordView(Door):
@@ -72,7 +71,8 @@ class RecordView(Door):
 
 
 def _looked_up(visit: Visit, target: str, parameters: Parameters) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What has the id ``target``, and the list with it: its whole chain, where that is asked for. Raises Refused."""
+    """What has the id ``target``, and the list with it: its chain, where that is asked for, or those transactions of
+    it that the filters take. Raises Refused."""
     admission = visit.admission
     payment = admission.payment
     if payment is None:
@@ -84,10 +84,12 @@ def _looked_up(visit: Visit, target: str, parameters: Parameters) -> tuple[dict[
     one = query.told(payment)
     if parameters.get("includeLinkedTransactions") != "true":
         return one, [one]
-    return one, [query.told(member) for member in query.linked_to(payment, admission.channel)]
+    linked = query.linked_to(
+        payment, admission.channel, types=query.codes(parameters.get("paymentTypes")),
+        methods=query.codes(parameters.get("paymentMethods")),
+    )  # fmt: skip
+    return one, [query.told(member) for member in linked]
 
 
 def _answer(visit: Visit, parameters: Parameters, **fields: Any) -> Response:
-    if parameters.ignored:
-        fields["ignoredParameters"] = list(parameters.ignored)
-    return Response(envelope(FOUND, visit.trace.ndc, **fields), headers=visit.headers)
+    return Response(envelope(FOUND, visit.trace.ndc, **fields, **ignored(parameters)), headers=visit.headers)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from gateway import clock, identifiers
 from gateway.api.door import Visit
 from gateway.api.envelope import envelope
-from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of, process_within_limits
+from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of, ignored, process_within_limits
 from gateway.catalogue.conditions.situation import STORED_CARD
 from gateway.catalogue.endpoints import (
     DELETE_REGISTRATION,
@@ -89,13 +89,13 @@ class RegistrationView(ChangeDoor):
 
     def get(self, request: Request, target: str) -> Response:
         visit = self.enter(request, target)
-        self.parse(visit, visit.admission.channel)
+        parameters = self.parse(visit, visit.admission.channel)
         found = _found(visit, target)
         registrations.refuse_what_has_ended(found, clock.now(found.merchant))
         body: dict[str, Any] = stored_object(found, success_code(found.test_mode))
         shared = envelope(body["result"]["code"], visit.trace.ndc)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body, headers=visit.headers)
+        return Response(body | ignored(parameters), headers=visit.headers)
 
     def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
         facts = facts_of(visit.admission.channel, clock.now(visit.admission.merchant))

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from gateway import clock, identifiers
 from gateway.api.door import Visit
 from gateway.api.envelope import shared_part
-from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of
+from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of, ignored
 from gateway.catalogue.endpoints import (
     DELETE_SCHEDULE,
     DESCHEDULE,
@@ -62,11 +62,11 @@ class OneScheduleView(ScheduleDoor):
 
     def get(self, request: Request, target: str) -> Response:
         visit = self.enter(request, target)
-        self.parse(visit, visit.admission.channel)
+        parameters = self.parse(visit, visit.admission.channel)
         admission = visit.admission
         job = schedules.find(identifiers.parse_id(target), admission.merchant, admission.channel)
         body = schedules.job_object(job, clock.now(admission.merchant)) | shared_part(visit.trace.ndc)
-        return Response(body, headers=visit.headers)
+        return Response(body | ignored(parameters), headers=visit.headers)
 
     def delete(self, request: Request, target: str) -> HttpResponse:
         visit = self.enter(request, target)

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from gateway import clock
 from gateway.api.door import Door
 from gateway.api.envelope import envelope
-from gateway.api.payments import NOT_FOUND, answer_of
+from gateway.api.payments import NOT_FOUND, answer_of, ignored
 from gateway.catalogue.endpoints import MAILS, MAKE_TOKEN, MESSAGES, TRANSFER, Endpoint
 from gateway.catalogue.parse import Invalid, ParameterError
 from gateway.connectors.simulator import orders
@@ -51,7 +51,7 @@ class MessagesView(TestDoor):
 
     def get(self, request: Request) -> Response:
         visit = self.enter(request, request._request.GET.get("id"), reads=True)
-        self.parse(visit, visit.admission.channel)
+        passed_over = ignored(self.parse(visit, visit.admission.channel))
         payment = visit.admission.payment
         if payment is None:
             raise Refused(NOT_FOUND, status=404)
@@ -66,7 +66,7 @@ class MessagesView(TestDoor):
             }
             for exchange in AcquirerExchange.objects.filter(payment=payment.pk).order_by("id")
         ]
-        body = envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, messages=messages)
+        body = envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, messages=messages, **passed_over)
         return Response(body, headers=visit.headers)
 
 
@@ -77,13 +77,14 @@ class MailsView(TestDoor):
 
     def get(self, request: Request) -> Response:
         visit = self.enter(request, request._request.GET.get("id"), reads=True)
-        self.parse(visit, visit.admission.channel)
+        passed_over = ignored(self.parse(visit, visit.admission.channel))
         payment = visit.admission.payment
         if payment is None:
             raise Refused(NOT_FOUND, status=404)
         rows = MandateMail.objects.select_related("payment__merchant").filter(pk=payment.pk)
         mails = [mandates.shown(row) for row in rows]
-        return Response(envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, mails=mails), headers=visit.headers)
+        body = envelope("000.000.100", visit.trace.ndc, id=payment.id.hex, mails=mails, **passed_over)
+        return Response(body, headers=visit.headers)
 
 
 class WalletTokenView(TestDoor):
@@ -110,7 +111,7 @@ class WalletTokenView(TestDoor):
         if parameters.get("defect") == "tampered":
             token = tampered(token)
         body = envelope("000.000.100", visit.trace.ndc, wallet=wallet, format=form, paymentToken=token)
-        return Response(body, headers=visit.headers)
+        return Response(body | ignored(parameters), headers=visit.headers)
 
 
 class TransferView(TestDoor):
@@ -130,7 +131,7 @@ class TransferView(TestDoor):
             raise Invalid([ParameterError(name="id", value=target, message=message)])
         orders.decide(order, _TRANSFERS[parameters["outcome"]])
         status, body = answer_of(resume.returned(payment, visit.trace), visit)
-        return Response(body, status=status, headers=visit.headers)
+        return Response(body | ignored(parameters), status=status, headers=visit.headers)
 
 
 _TRANSFERS: Final = {"arrived": orders.OUTCOMES["approve"], "returned": orders.OUTCOMES["decline"]}

@@ -10,8 +10,9 @@ from rest_framework.response import Response
 from gateway import clock, identifiers, results
 from gateway.api.door import Door, Visit
 from gateway.api.envelope import envelope
-from gateway.api.payments import NOT_FOUND
+from gateway.api.payments import NOT_FOUND, ignored
 from gateway.catalogue.endpoints import AUTHENTICATE, READ_AUTHENTICATION, Endpoint
+from gateway.catalogue.parse import Parameters
 from gateway.models import Authentication
 from gateway.payments import standalone
 from gateway.payments.dispatch import choose_channel
@@ -19,10 +20,8 @@ from gateway.payments.intake import facts_of
 from gateway.payments.refusal import NOT_SET_UP, Refused
 
 
-def _answer(row: Authentication, visit: Visit, ignored: tuple[str, ...] = ()) -> Response:
-    body: dict[str, Any] = standalone.authentication_object(row)
-    if ignored:
-        body["ignoredParameters"] = list(ignored)
+def _answer(row: Authentication, visit: Visit, parameters: Parameters) -> Response:
+    body: dict[str, Any] = standalone.authentication_object(row) | ignored(parameters)
     code = standalone.code_of(row)
     shared = envelope(code, visit.trace.ndc)
     body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
@@ -47,7 +46,7 @@ class ThreeDSecureView(Door):
         row = standalone.authenticate_alone(
             parameters, merchant=admission.merchant, channel=channel, now=now, request=visit.trace.request
         )
-        return _answer(row, visit, parameters.ignored)
+        return _answer(row, visit, parameters)
 
 
 class OneThreeDSecureView(Door):
@@ -57,10 +56,10 @@ class OneThreeDSecureView(Door):
 
     def get(self, request: Request, target: str) -> Response:
         visit = self.enter(request)
-        self.parse(visit, visit.admission.channel)
+        parameters = self.parse(visit, visit.admission.channel)
         row = None
         if visit.admission.entity is not None:
             row = standalone.find(identifiers.parse_id(target), visit.admission.merchant, visit.admission.channel)
         if row is None:
             raise Refused(NOT_FOUND, status=404)
-        return _answer(row, visit)
+        return _answer(row, visit, parameters)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from gateway.catalogue.notation import (
     number_between,
     one_of,
     pattern,
+    published,
     value_list,
     worded,
 )  # fmt: skip
@@ -36,8 +37,8 @@ from gateway.catalogue.notation import (
 __all__ = [
     "AMOUNT", "AMOUNT_WITH_DOT", "AN", "AN_UP_TO", "BOOLEAN", "BRAND_KEY", "COUNTRY", "COUNTRY_3", "CURRENCY", "DATE",
     "DATE_TIME", "KEY", "LANGUAGE", "MONTH", "PRINTABLE", "YEAR", "Format", "MapKey", "N", "chars",
-    "comma_list", "listed", "literal", "map_key", "number_between", "one_of", "person", "phone", "url", "value_list",
-    "worded",
+    "comma_list", "listed", "literal", "map_key", "number_between", "one_of", "person", "phone", "published", "url",
+    "value_list", "worded",
 ]  # fmt: skip
 
 NAME_MARKS = " .,'’-/"
@@ -145,7 +146,19 @@ DATE_TIME = Format(
     counterexample="2026-05-14T17:00:00",
     schema={"type": "string", "pattern": "^(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$"},
 )
-BOOLEAN = one_of("true", "false", words="true or false")
+
+
+def boolean(value: str) -> str:
+    """``true`` or ``false`` for what languages of the web write for them; anything else as it is."""
+    return _BOOLEANS.get(value.lower(), value)
+
+
+_BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
+# An empty value is refused, not passed over: it is how some languages write false, and others nothing at all.
+BOOLEAN = replace(
+    one_of("true", "false", words="true or false"), expects="must be true or false", empty_is_value=True,
+    usual=boolean, taken_too="1 and 0 in their place, and any letter case, are taken and come back as true or false.",
+)  # fmt: skip
 MONTH = number_between(1, 12, words="N2, 01 to 12", width=2)
 YEAR = literal("N4, 19xx or 20xx", "(?:19|20)[0-9]{2}", expects="must be a year 19xx or 20xx", example="2034", bad="34")
 LANGUAGE = chars("upper-case letters", "[A-Z]", 2, 2, example="DE", bad="de", words="2 uppercase letters")

@@ -28,7 +28,9 @@ class Format:
     ``words``: the spec's notation. ``expects``: the sentence an error gives ("must be …"). ``fits``: truthy for a
     well-formed value. ``explain``: a better sentence for one certain wrong value, or None. ``example`` and
     ``counterexample``: one value that fits and one that does not. ``values``: the closed list, if there is one.
-    ``empty_is_value``: the spec allows length 0, so an empty value is a value and not an absence (D16).
+    ``empty_is_value``: the spec allows length 0, so an empty value is a value and not an absence (D16); a boolean's is
+    checked, too, and fits none. ``usual``: how clients are known to write a value → how the spec writes it; a strict
+    channel does without. ``taken_too``: a sentence for the docs about what is taken beside ``words``.
     """
 
     words: str
@@ -40,6 +42,8 @@ class Format:
     values: tuple[str, ...] = ()
     explain: Explain | None = None
     empty_is_value: bool = False
+    usual: Callable[[str], str] | None = None
+    taken_too: str = ""
 
     def problem(self, value: str) -> str | None:
         """None when ``value`` fits, else the sentence that says what is allowed."""
@@ -149,6 +153,12 @@ def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
         schema={"type": "string", "enum": [*values, *also]},
         values=(*values, *also),
     )
+
+
+def published(form: Format, *values: str, taken_too: str) -> Format:
+    """A closed list of which the document publishes ``values`` only. Generated clients make a name of each value, and
+    two values that differ in case or signs alone would be one name; ``taken_too`` tells of the others."""
+    return replace(form, schema={"type": "string", "enum": list(values)}, taken_too=taken_too)
 
 
 def listed(words: str, allowed: frozenset[str], *, kind: str, example: str, bad: str, ref: str) -> Format:

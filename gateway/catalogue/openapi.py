@@ -246,7 +246,6 @@ def _form(endpoint: Endpoint) -> Json:
             for row in structure.rows
             if is_always_required(structure, row)
         ],
-        "additionalProperties": True,
     }
     if patterns:
         body["patternProperties"] = patterns
@@ -259,8 +258,6 @@ def _form(endpoint: Endpoint) -> Json:
 
 def _property(structure: Structure, row: Param) -> Json:
     schema: Json = {**_value(row), "description": describe(row), "examples": [row.format.example]}
-    if row.default:
-        schema["default"] = row.default
     if is_deprecated(structure, row):
         schema["deprecated"] = True
     if row.secret:
@@ -300,8 +297,14 @@ def is_deprecated(structure: Structure, row: Param) -> bool:
 
 
 def describe(row: Param) -> str:
-    """Need, the spec's format words, and the note, as one line."""
-    return " ".join(filter(None, (f"{_NEEDS[row.need]}. Format: {row.format.words}.", row.note)))
+    """Need, the spec's format words, what is taken beside them, the default and the note, as one line.
+
+    A default is told in words only: generated clients send what a schema calls its ``default``, and one row of each
+    structure would then be in every payment, a job's times for example.
+    """
+    words = f"{_NEEDS[row.need]}. Format: {row.format.words}."
+    default = f"Default: {row.default}." if row.default else ""
+    return " ".join(filter(None, (words, row.format.taken_too, default, row.note)))
 
 
 def endpoint_rules(endpoint: Endpoint) -> Iterator[str]:

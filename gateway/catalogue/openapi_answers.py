@@ -42,14 +42,21 @@ _ENVELOPE: Final[Json] = {
     "timestamp": _text("When, in UTC.", _WIRE_TIME),
     "ndc": _text("The request's own number: quote it when you ask us.", "^[0-9A-Za-z-]{1,69}$"),
 }
+_IGNORED: Final[Json] = {
+    "ignoredParameters": {
+        "type": "array", "items": {"type": "string"},
+        "description": "Names that were sent and that nothing knows; they changed nothing.",
+    }
+}  # fmt: skip
 _ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
 
 
-def _enveloped(properties: Json, required: list[str], description: str) -> Json:
+def _enveloped(properties: Json, required: list[str], description: str, *, ignores: bool = True) -> Json:
+    """``ignores``: names of the request that nothing knows are passed over, and told."""
     return {
         "type": "object",
         "description": description,
-        "properties": {**properties, **_ENVELOPE},
+        "properties": {**properties, **(_IGNORED if ignores else {}), **_ENVELOPE},
         "required": [*required, *_ENVELOPE_REQUIRED],
         "additionalProperties": True,
     }
@@ -81,8 +88,10 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         ["code", "description"],
         "What came of the request.",
     ),
-    "Error": _enveloped({}, [], "A request that made no payment."),
-    "Throttled": _enveloped({"id": _text("The refused request's id.", _ID)}, ["id"], "Too many requests."),
+    "Error": _enveloped({}, [], "A request that made no payment.", ignores=False),
+    "Throttled": _enveloped(
+        {"id": _text("The refused request's id.", _ID)}, ["id"], "Too many requests.", ignores=False
+    ),
     "Card": _object(
         {
             "bin": _text("The first six digits.", "^[0-9]{6}$"),
@@ -115,10 +124,6 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "registrationId": _text("The registration that was paid with, or made.", _ID),
             "registration": _map("Its id once more.", {"type": "string"}),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
-            "ignoredParameters": {
-                "type": "array", "items": {"type": "string"},
-                "description": "Names that nothing knows; they changed nothing.",
-            },
         },
         ["id", "paymentType", "paymentBrand", "amount", "currency"],
         "A payment. Every accepted structure of the request comes back beside these fields, nested.",
@@ -134,10 +139,6 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "threeDSecure": _map("How it went: flow, version, authenticationStatus; the proof once there is one."),
             "redirect": _map("Where the shopper is sent to while the answer is pending."),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
-            "ignoredParameters": {
-                "type": "array", "items": {"type": "string"},
-                "description": "Names that nothing knows; they changed nothing.",
-            },
         },
         ["id", "paymentType", "paymentBrand", "amount", "currency"],
         "An authentication without a payment.",
@@ -218,6 +219,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         },
         [],
         "What a browser learns: the result's code and words, the state. A merchant's token gets the payment object.",
+        ignores=False,
     ),
     "CheckoutState": _enveloped(
         {
@@ -229,10 +231,12 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         },
         ["state", "secondsLeft"],
         "How a checkout stands. No payment object.",
+        ignores=False,
     ),
     "WalletSession": _enveloped(
         {"session": {"type": "object", "additionalProperties": True}}, ["session"],
         "What the provider gave; for its sheet alone.",
+        ignores=False,
     ),
     "WidgetConfig": _enveloped(
         {
@@ -242,6 +246,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         },
         ["checkout", "brands", "texts"],
         "How to draw the form.",
+        ignores=False,
     ),
     "Integrity": _object({"integrity": _text("For the script tag.", "^sha384-[A-Za-z0-9+/]+=*$")}, ["integrity"]),
     "Clock": _enveloped(
@@ -397,6 +402,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
         },
         ["resultCodes"],
         "Every result code of this gateway.",
+        ignores=False,
     ),
     "Health": _object(
         {
@@ -568,10 +574,13 @@ PUBLIC_PATHS: Final[Mapping[str, Json]] = {
             "operationId": "wallet-session", "summary": "Have a page's wallet sheet vouched for",
             "description": "For the widget: asks wallet 1's provider, at a configured host, for a session. Public.",
             "tags": [CHECKOUTS], "security": [], "parameters": [CHECKOUT_ID],
-            "requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": _object(
-                {"paymentBrand": _text("WALLET1."), "validationUrl": _text("As the provider's sheet gave it.")},
-                ["paymentBrand", "validationUrl"],
-            )}}},
+            "requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": {
+                "type": "object",
+                "properties": {
+                    "paymentBrand": _text("WALLET1."), "validationUrl": _text("As the provider's sheet gave it."),
+                },
+                "required": ["paymentBrand", "validationUrl"],
+            }}}},
             "responses": {
                 "200": _response("The provider's session.", "WalletSession", headers=_RATES),
                 "400": _response("Not at a configured host, not for this page, or the provider gave none.", "Error"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from gateway.catalogue.clients_names import CLIENTS_NAMES
 from gateway.catalogue.errors import (
     HIDDEN,
     INVALID,
@@ -77,10 +78,16 @@ class Catalogue:
         self._always = [s for s in self.structures if s.demand is Demand.ALWAYS]
 
     def parse(
-        self, pairs: Iterable[tuple[str, str]], *, facts: frozenset[str] = frozenset(), policy: str = Policy.NORMAL
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        facts: frozenset[str] = frozenset(),
+        policy: str = Policy.NORMAL,
+        literal: bool | None = None,
     ) -> Parameters:
-        """Check ``pairs`` and return them as Parameters. Raises Invalid with every error at once."""
-        run = _Run(self, facts, policy)
+        """Check ``pairs`` and return them as Parameters. Raises Invalid with every error at once. ``literal``: values
+        are taken as the specification writes them only; by default that is what the strict ``policy`` does."""
+        run = _Run(self, facts, policy, literal=policy == Policy.STRICT if literal is None else literal)
         for name, value in pairs:
             run.take(name, value)
         return run.finish()
@@ -144,6 +151,7 @@ class _Run:
         "_facts",
         "_faulty",
         "_ignored",
+        "_literal",
         "_long_name_seen",
         "_policy",
         "_seen",
@@ -152,10 +160,11 @@ class _Run:
         "params",
     )
 
-    def __init__(self, catalogue: Catalogue, facts: frozenset[str], policy: str) -> None:
+    def __init__(self, catalogue: Catalogue, facts: frozenset[str], policy: str, *, literal: bool) -> None:
         self._catalogue = catalogue
         self._facts = facts
         self._policy = policy
+        self._literal = literal
         self._errors: list[ParameterError] = []
         self._faulty: set[str] = set()
         self._ignored: list[str] = []
@@ -206,6 +215,8 @@ class _Run:
             )
             return
         self._used[row.structure.prefix + row.structure.title, indexes] = row.structure
+        if param.format.usual is not None and not self._literal:
+            value = param.format.usual(value)
         if problem := param.format.problem(value):
             self.fault(name, problem, shown(param, value))
             return
@@ -223,7 +234,7 @@ class _Run:
             self.fault(name[:LONGEST_NAME], message)
 
     def _take_unknown(self, name: str, value: str) -> None:
-        if self._policy == Policy.LENIENT:
+        if self._policy == Policy.LENIENT or (name in CLIENTS_NAMES and self._policy != Policy.STRICT):
             self._ignored.append(name)
             return
         self._unknown += 1

@@ -16,105 +16,170 @@ def approve_what_is_there(apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('gateway', '0031_a_database_knows_its_environment'),
+        ("gateway", "0031_a_database_knows_its_environment"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='TokenMove',
+            name="TokenMove",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
-                ('payment', models.UUIDField(null=True)),
-                ('amount', models.DecimalField(decimal_places=2, max_digits=14)),
-                ('currency', models.CharField(max_length=3)),
-                ('at', models.DateTimeField()),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("payment", models.UUIDField(null=True)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='UserHandling',
+            name="UserHandling",
             fields=[
-                ('id', models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
-                ('action', models.CharField(max_length=32)),
-                ('at', models.DateTimeField()),
-                ('confirmed_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("action", models.CharField(max_length=32)),
+                ("at", models.DateTimeField()),
+                ("confirmed_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.AddField(
-            model_name='accesstoken',
-            name='approved_at',
+            model_name="accesstoken",
+            name="approved_at",
             field=models.DateTimeField(editable=False, null=True),
         ),
         migrations.AddField(
-            model_name='accesstoken',
-            name='approved_by',
-            field=models.CharField(default='', editable=False, max_length=150),
+            model_name="accesstoken",
+            name="approved_by",
+            field=models.CharField(default="", editable=False, max_length=150),
         ),
         migrations.AddField(
-            model_name='accesstoken',
-            name='max_amount',
-            field=models.DecimalField(blank=True, decimal_places=2, help_text="In the payment's own currency. Empty: no limit.", max_digits=14, null=True, verbose_name='at most, one payment'),
+            model_name="accesstoken",
+            name="max_amount",
+            field=models.DecimalField(
+                blank=True,
+                decimal_places=2,
+                help_text="In the payment's own currency. Empty: no limit.",
+                max_digits=14,
+                null=True,
+                verbose_name="at most, one payment",
+            ),
         ),
         migrations.AddField(
-            model_name='accesstoken',
-            name='max_day_amount',
-            field=models.DecimalField(blank=True, decimal_places=2, help_text='All that the token moves in one currency within 24 hours. Empty: no limit.', max_digits=14, null=True, verbose_name='at most, in 24 hours'),
+            model_name="accesstoken",
+            name="max_day_amount",
+            field=models.DecimalField(
+                blank=True,
+                decimal_places=2,
+                help_text="All that the token moves in one currency within 24 hours. Empty: no limit.",
+                max_digits=14,
+                null=True,
+                verbose_name="at most, in 24 hours",
+            ),
         ),
         migrations.AddField(
-            model_name='accesstoken',
-            name='operations',
-            field=django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=2), blank=True, default=list, size=None),
+            model_name="accesstoken",
+            name="operations",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.CharField(max_length=2), blank=True, default=list, size=None
+            ),
         ),
         migrations.AddField(
-            model_name='accesstoken',
-            name='requested_by',
-            field=models.ForeignKey(db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="accesstoken",
+            name="requested_by",
+            field=models.ForeignKey(
+                db_index=False,
+                editable=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.RunPython(approve_what_is_there, migrations.RunPython.noop),
         migrations.AddConstraint(
-            model_name='accesstoken',
-            constraint=models.CheckConstraint(condition=models.Q(('max_amount__isnull', True), ('max_amount__gt', 0), _connector='OR'), name='token_max_amount_positive'),
+            model_name="accesstoken",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_amount__isnull", True), ("max_amount__gt", 0), _connector="OR"),
+                name="token_max_amount_positive",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='accesstoken',
-            constraint=models.CheckConstraint(condition=models.Q(('max_day_amount__isnull', True), ('max_day_amount__gt', 0), _connector='OR'), name='token_max_day_amount_positive'),
+            model_name="accesstoken",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_day_amount__isnull", True), ("max_day_amount__gt", 0), _connector="OR"),
+                name="token_max_day_amount_positive",
+            ),
         ),
         migrations.AddField(
-            model_name='tokenmove',
-            name='token',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='gateway.accesstoken'),
+            model_name="tokenmove",
+            name="token",
+            field=models.ForeignKey(
+                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="gateway.accesstoken"
+            ),
         ),
         migrations.AddField(
-            model_name='userhandling',
-            name='by',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="userhandling",
+            name="by",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+            ),
         ),
         migrations.AddField(
-            model_name='userhandling',
-            name='confirmed_by',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="userhandling",
+            name="confirmed_by",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='userhandling',
-            name='user',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="userhandling",
+            name="user",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddIndex(
-            model_name='tokenmove',
-            index=models.Index(fields=['token', 'currency', 'at'], name='token_move_time'),
+            model_name="tokenmove",
+            index=models.Index(fields=["token", "currency", "at"], name="token_move_time"),
         ),
         migrations.AddConstraint(
-            model_name='userhandling',
-            constraint=models.UniqueConstraint(fields=('user', 'by'), name='user_handling_once'),
+            model_name="userhandling",
+            constraint=models.UniqueConstraint(fields=("user", "by"), name="user_handling_once"),
         ),
         migrations.AddConstraint(
-            model_name='userhandling',
-            constraint=models.CheckConstraint(condition=models.Q(('by', models.F('user')), _negated=True), name='user_handling_of_another'),
+            model_name="userhandling",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("by", models.F("user")), _negated=True), name="user_handling_of_another"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='userhandling',
-            constraint=models.CheckConstraint(condition=models.Q(('confirmed_by__isnull', True), models.Q(models.Q(('confirmed_by', models.F('by')), _negated=True), models.Q(('confirmed_by', models.F('user')), _negated=True)), _connector='OR'), name='user_handling_confirmed_by_a_third'),
+            model_name="userhandling",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("confirmed_by__isnull", True),
+                    models.Q(
+                        models.Q(("confirmed_by", models.F("by")), _negated=True),
+                        models.Q(("confirmed_by", models.F("user")), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="user_handling_confirmed_by_a_third",
+            ),
         ),
     ]

@@ -67,8 +67,10 @@ MENU: Final[tuple[MenuGroup, ...]] = (
         title="Guides",
         pages=(
             _guide("requests", "Requests and answers", "How to send fields, and what comes back.",
-                   ("sending", "Sending"), ("names", "Names"), ("answers", "Answers"), ("unknown", "Unknown names"),
-                   keywords="form encoding json utf-8 envelope ndc timestamp buildNumber ignoredParameters"),
+                   ("sending", "Sending"), ("names", "Names"), ("booleans", "Booleans"), ("answers", "Answers"),
+                   ("unknown", "Unknown names"),
+                   keywords="form encoding json utf-8 envelope ndc timestamp buildNumber ignoredParameters true false "
+                   "strict lenient"),
             _guide("authentication", "Authentication", "Access tokens and entityId, 401 and 403.",
                    ("token", "Access tokens"), ("entity", "entityId"), ("refused", "When it is refused"),
                    keywords="bearer authorization header scope"),

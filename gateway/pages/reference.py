@@ -125,7 +125,7 @@ def _param(structure: Structure, row: Param) -> ParamDoc:
         words=row.format.words,
         example=row.format.example,
         values=row.format.values,
-        note=row.note,
+        note=" ".join(filter(None, (row.note, row.format.taken_too))),
         default=row.default,
         tags=tuple(tags),
     )

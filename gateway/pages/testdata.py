@@ -108,7 +108,8 @@ def card_row(card: SimulatedCard) -> dict[str, Any]:
         "description": results.result(card.code).description,
         "httpStatus": results.http_status(card.code),
         "approvedShare": str(card.approved_share),
-        "acquirerResponse": card.acquirer_response or None,
+        # A number that fails its check is refused here: no acquirer is asked, so none answers.
+        "acquirerResponse": None if card.code == INVALID_NUMBER else card.acquirer_response or None,
         "merchantAdviceCode": mac,
         "merchantAdvice": ADVICE_MEANING[mac] if mac else None,
         "threeDSecure": THREEDS_WORDS[card.threeds] if card.threeds else None,

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_safe
 from gateway.api.envelope import plain_answer
 from gateway.api.errors import WRONG_METHOD
 from gateway.brands import BRANDS
+from gateway.catalogue.clients_names import CLIENTS_NAMES
 from gateway.catalogue.openapi import document
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.pages import clients, codes, navigation, reference, testdata
@@ -56,7 +57,7 @@ def guide(request: HttpRequest, name: str = navigation.QUICK_START.name) -> Http
         window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
         receiver=_RECEIVER.read_text(encoding="utf-8") if page.name == "webhooks" else "",
         clients=list(clients.LANGUAGES.values()) if page.name == "clients" else [],
-        max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
+        clients_names=CLIENTS_NAMES, max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
 
 from gateway import clock, identifiers
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
@@ -80,8 +81,8 @@ def query_of(parameters: Parameters, merchant: Merchant, channel: Channel | None
         number=None if short_id is None else identifiers.short_id_number(short_id) or 0,
         start=start,
         end=end + _SECOND if end is not None else None,
-        types=_listed(parameters.get("paymentTypes")),
-        methods=_listed(parameters.get("paymentMethods")),
+        types=codes(parameters.get("paymentTypes")),
+        methods=codes(parameters.get("paymentMethods")),
         linked=parameters.get("includeLinkedTransactions") == "true",
         limit=int(parameters["limit"]),
         page=int(page) if page is not None else None,
@@ -110,10 +111,16 @@ def _rows(query: Query, looked: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-def linked_to(payment: Payment, channel: Channel | None) -> list[Payment]:
-    """The payment and every other of its chain, the newest first. Raises Invalid for more than MOST_LINKED."""
+def linked_to(
+    payment: Payment, channel: Channel | None, *, types: tuple[str, ...] = (), methods: tuple[str, ...] = ()
+) -> list[Payment]:
+    """The payment and every other of its chain, the newest first; of the others only those of ``types`` and
+    ``methods``, where any are given. Raises Invalid for more than MOST_LINKED."""
     own = {"channel": channel.pk} if channel is not None else {}
     members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).only(*_NAMES)
+    for field, wanted in (("payment_type", types), ("method", methods)):
+        if wanted:
+            members = members.filter(Q(pk=payment.pk) | Q(**{f"{field}__in": wanted}))
     found = list(members.order_by("-created_at", "-id")[: MOST_LINKED + 1])
     if len(found) > MOST_LINKED:
         message = f"would list more than {MOST_LINKED:,} transactions: query them by their dates"
@@ -151,7 +158,8 @@ def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
+def codes(text: str | None) -> tuple[str, ...]:
+    """The codes of a comma-separated list, each once; none of them where nothing was sent: no filter."""
     return tuple(dict.fromkeys(text.split(","))) if text else ()
 
 

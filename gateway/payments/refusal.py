@@ -38,8 +38,9 @@ class Refused(Exception):
 def refuse_what_begins_nothing(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
     """Raise Refused (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with, which is not
     stored again; ``name``: the parameter it stands in."""
-    if payment_type not in FIRST and (stored or payment_type != REGISTER):
-        message = f"is not offered here; {', '.join(sorted(FIRST))} are"
+    offered = FIRST if stored else FIRST | {REGISTER}
+    if payment_type not in offered:
+        message = f"is not offered here; {', '.join(sorted(offered))} are"
         error = ParameterError(name=name, value=payment_type, code=NOT_SUPPORTED, message=message)
         raise Refused(NOT_SUPPORTED, [error])
 

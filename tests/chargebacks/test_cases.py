@@ -11,7 +11,8 @@ from django.core import mail
 from django.test import override_settings
 
 from chargebacks import cases, evidence, ledger, reminders
-from chargebacks.checklist import is_reason, wanted
+from chargebacks.admin.by_hand import REASONS
+from chargebacks.checklist import is_reason, wanted, words
 from chargebacks.models import CaseEvent, Chargeback, Contact, Reminder
 from chargebacks.states import TRANSITIONS, Event, ImpossibleMove, State, after
 from gateway import clock
@@ -78,7 +79,7 @@ def test_more_than_was_paid_is_not_charged_back(shop: Shop) -> None:
     assert not Payment.objects.filter(payment_type="CB").exists()
 
 
-@pytest.mark.parametrize("reason", ["000.100.300", "000.100.2", "000.100.211", "no"])
+@pytest.mark.parametrize("reason", ["000.100.300", "000.100.2", "000.100.2111", "no"])
 def test_a_reason_is_000_100_2_and_two_digits_of_a_chargeback(shop: Shop, reason: str) -> None:
     """A30.10."""
     assert not is_reason(reason)
@@ -99,6 +100,16 @@ def test_a_chargeback_by_api_gets_its_case_from_the_tick(shop: Shop) -> None:
     case.refresh_from_db()
     assert (case.state, case.recovered) == ("WON", Decimal("92.00"))
     assert [one.event for one in case.events.order_by("sequence")] == ["open", "reverse", "reverse"]
+
+
+@pytest.mark.parametrize("code", ["000.100.211", "000.100.212"])
+def test_a_code_that_tells_of_amounts_elsewhere_is_a_reason_too(shop: Shop, code: str) -> None:
+    """Part B, Chargeback: any two digits. Forms for people do not offer it, and call it a reason that is not given."""
+    told = shop.api.follow(shop.api.pay().id, "CB", "5.00", chargebackResultCode=code)
+    assert (told.status, told.code) == (200, code)
+    by_hand = dispute(shop, reason=code)
+    assert (by_hand.reason_code, words(code)) == (code, "no reason given")
+    assert code not in REASONS
 
 
 @pytest.mark.parametrize("entered", ["by API", "by hand"])

@@ -64,6 +64,23 @@ def test_an_override_of_the_one_brand_is_the_type_that_counts(api: Api) -> None:
     assert create(api, paymentType="CD", **fields).status == 200
 
 
+def test_an_override_is_sent_when_a_checkout_is_created_and_not_later(api: Api, shop: Shop) -> None:
+    """Part A, Basic payment: accepted only when creating a checkout. What was set then stays."""
+    made = create(api, **{"overridePaymentType[MASTER]": "PA"})
+    path, kept = f"/v1/checkouts/{made.id}", {"overridePaymentType[MASTER]": "PA"}
+    for name in ("overridePaymentType[MASTER]", "overridePaymentType[VISA]"):
+        refused = api.post(path, {name: "PA", "amount": "1.2"})
+        assert (refused.status, set(refused.errors)) == (400, {name, "amount"})
+        assert "is not an allowed parameter here" in refused.errors[name]
+        assert "is not an allowed parameter here" in api.post(path, {name: "PA"}).errors[name]
+    assert api.post(path, {"overridePaymentType[MASTER]": "", "amount": "80.00"}).code == "000.200.101"
+    found = Checkout.objects.get().request
+    assert (found["amount"], found | kept) == ("80.00", found)
+    lenient = shop.api_of(shop.open_channel(parameters="lenient"))
+    changed = lenient.post(f"/v1/checkouts/{create(lenient).id}", kept)
+    assert (changed.status, changed.body["ignoredParameters"]) == (200, list(kept))
+
+
 def test_a_checkout_takes_what_the_fast_checkout_sends(api: Api) -> None:
     """A9.7, A9.8: amount and currency, cart, customer, shipping and references are optional."""
     answer = create(

@@ -131,7 +131,7 @@ def test_a_part_of_a_yen_is_not_booked_and_spoils_nothing_else(shop: Shop) -> No
 
 def test_a_code_that_is_no_reason_is_an_error_of_its_line(shop: Shop) -> None:
     payment = paid(shop, "60.00")
-    bad = disputed(payment, "15.00", ReasonCode="000.100.211")
+    bad = disputed(payment, "15.00", ReasonCode="000.100.2111")
     file = take_in(csv([bad, disputed(payment, "5.00")]), institute())
     assert (file.state, file.faults, file.errors.get().column) == ("DONE", 1, "ReasonCode")
     assert chain_of(shop, payment) == [("CB", "5.00"), ("DB", "60.00")]

@@ -81,7 +81,10 @@ def _one_at_most(sent: Sent) -> Iterator[Breach]:
 def _one_at_least(sent: Sent) -> Iterator[Breach]:
     if sent.any(*MEANS_NAMES, *_DEMANDING) or _REGISTRATION in sent.facts or "referenceUuid" in sent:
         return
-    brand = brands.brand(sent.get("paymentBrand") or "")
+    code = sent.get("paymentBrand")
+    brand = brands.brand(code or "")
+    if brand is None and code is not None:
+        return  # an unknown brand: that it is none is told, and nobody knows what it would need
     if brand is None:
         yield "card.number", "is required, or another means: a bank, virtual or token account, a wallet"
         if "paymentBrand" not in sent:

@@ -23,7 +23,10 @@ _CARD = {"card.number": "4200000000000000"}
 def _nothing_to_store(sent: Sent) -> Iterator[Breach]:
     if sent.any(*STORABLE, *_HALF):
         return
-    brand = brands.brand(sent.get("paymentBrand") or "")
+    code = sent.get("paymentBrand")
+    brand = brands.brand(code or "")
+    if brand is None and code is not None:
+        return  # that it is no brand is told, and nobody knows what it would need
     why = "a registration stores a card, a bank account or a virtual account"
     if brand is not None and brand.means in _STORED:
         yield from lacking(sent, brand.means, f"with paymentBrand {brand.code}: {why}")

@@ -44,12 +44,8 @@ CHECKOUT_OVERRIDES = condition(
     breaks={"overridePaymentType[VISA]": "CP"},
 )
 
-_CHECKOUT_STRUCTURES = (
-    ENTITY,
-    s.BASIC_PAYMENT.without("referenceUuid").needing(amount=C, currency=C, paymentType=C, paymentBrand=O),
-    s.TEST_MODE,
-    *s.REQUEST_STRUCTURES_OF_CHECKOUTS,
-)
+_BASIC = s.BASIC_PAYMENT.without("referenceUuid").needing(amount=C, currency=C, paymentType=C, paymentBrand=O)
+_OTHERS = (s.TEST_MODE, *s.REQUEST_STRUCTURES_OF_CHECKOUTS)
 
 CHECKOUT = Endpoint(
     name="checkout",
@@ -59,7 +55,7 @@ CHECKOUT = Endpoint(
     about="Prepare a payment that the shopper makes in the widget. The id works for 30 minutes.",
     operation="checkout",
     scope="payments",
-    structures=_CHECKOUT_STRUCTURES,
+    structures=(ENTITY, _BASIC, *_OTHERS),
     rules=(NO_TEST_MODE_IN_LIVE, FIRST_PAYMENT, CHECKOUT_MONEY, CHECKOUT_OVERRIDES, *c.FOR_CHECKOUTS),
 )
 
@@ -71,7 +67,7 @@ UPDATE_CHECKOUT = Endpoint(
     about="Change what a checkout was created with, until it is paid: a name that is sent replaces the earlier value.",
     operation="checkout",
     scope="payments",
-    structures=_CHECKOUT_STRUCTURES,
+    structures=(ENTITY, _BASIC.without("overridePaymentType[brand]"), *_OTHERS),
 )
 
 _FORM_ABOUT = (

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.catalogue import structures as s
 from gateway.catalogue.endpoints.endpoint import ENTITY, Endpoint
 from gateway.catalogue.structure import ALWAYS, NEVER, structure
 
-_LINKED = structure("Query", "Part B", "", s.QUERY.names["includeLinkedTransactions"], demand=NEVER)
+_NARROWS = "Narrows the linked transactions; the one with this id is always there."
+_LINKED = structure(
+    "Query", "Part B", "",
+    *(replace(s.QUERY.names[name], note=_NARROWS) for name in ("paymentTypes", "paymentMethods")),
+    s.QUERY.names["includeLinkedTransactions"],
+    demand=NEVER,
+)  # fmt: skip
 
 QUERY = Endpoint(
     name="query",

@@ -139,9 +139,9 @@ ASYNCHRONOUS = structure(
 CHARGEBACK = structure(
     "Chargeback", "Part B", "",
     ("chargebackResultCode", literal(
-        "000.100.2 followed by two digits", r"000\.100\.2([02-9][0-9]|1[03-9])",
-        expects="must be 000.100.2 followed by two digits, but not 000.100.211 or 000.100.212, which tell of amounts",
+        "000.100.2 followed by two digits", r"000\.100\.2[0-9]{2}",
+        expects="must be 000.100.2 followed by two digits",
         example="000.100.203", bad="000.100.303",
-    ), O, "Why the payment was charged back. 000.100.211 and 000.100.212 are no reasons."),
+    ), O, "Why the payment was charged back."),
     demand=NEVER,
 )  # fmt: skip

@@ -5,16 +5,20 @@ Source: Part B, Reporting parameters.
 
 from __future__ import annotations
 
-from gateway.catalogue.formats import CURRENCY, DATE, number_between, one_of, value_list, worded
+from gateway.catalogue.formats import CURRENCY, DATE, number_between, one_of, published, value_list, worded
 from gateway.catalogue.structure import ALWAYS, NEVER, O, R, structure
 from gateway.catalogue.structures.periods import period
+
+_ORDER = published(
+    value_list("ASC", "DESC", "asc", "desc"), "ASC", "DESC", taken_too="asc and desc are taken, too."
+)  # fmt: skip
 
 REPORTING = structure(
     "Reporting parameters", "Part B", "",
     ("date.from", DATE.eg("2026-05-01"), R),
     ("date.to", DATE.eg("2026-05-31"), R),
     ("sortValue", one_of("SettlementTxDate"), O),
-    ("sortOrder", value_list("ASC", "DESC", "asc", "desc"), O),
+    ("sortOrder", _ORDER, O),
     rules=[period("2026-05-01", "2026-05-31")],
     demand=ALWAYS,
 )  # fmt: skip

@@ -19,6 +19,7 @@ from gateway.catalogue.formats import (
     literal,
     number_between,
     one_of,
+    published,
     value_list,
     worded,
 )
@@ -36,9 +37,13 @@ _AMOUNT = literal(
     "up to 9 integer digits, dot, 2 decimals", r"[0-9]{1,9}\.[0-9]{2}",
     expects="must be up to 9 digits, a dot and two decimals", example="92.00", bad="92",
 )  # fmt: skip
-_AUTHENTICATION_IND = value_list(
+_INDICATORS = (
     "PAYMENT", "RECURRING", "INSTALLMENT", "ADD_CARD", "MAINTAIN_CARD", "EMV_ID", "BILLING_AGREEMENT",
-    "SPLIT_SHIPMENT", "_DELAYED_SHIPMENT", "SPLIT_PAYMENT", also=("DELAYED_SHIPMENT",))  # fmt: skip
+    "SPLIT_SHIPMENT", "_DELAYED_SHIPMENT", "SPLIT_PAYMENT",
+)  # fmt: skip
+_AUTHENTICATION_IND = published(
+    value_list(*_INDICATORS, also=("DELAYED_SHIPMENT",)), *_INDICATORS, taken_too="DELAYED_SHIPMENT is taken, too."
+)  # fmt: skip
 _TRANSACTION_ID = AN(36, 36, words="36 chars").eg("c5b808e7-1de1-4069-a17b-f70d3b3b1645")
 _VERSION = literal(
     "form 1.x.y or 2.x.y, for example 2.1.0 or 2.2.0", r"[12]\.[0-9]{1,3}\.[0-9]{1,3}",

@@ -17,7 +17,7 @@ from gateway.catalogue.parse import mask_account
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, Shown, account_answer
 from gateway.connectors.simulator.cards import APPROVED, answer_for, network_reference
 from gateway.money import Money
-from gateway.results import RESULT_CODES
+from gateway.results import ANY_CHARGEBACK
 
 Message = Mapping[str, Any]
 Entry = dict[str, Any]
@@ -246,7 +246,7 @@ def _outcome(message: Message, key: str) -> dict[str, Any]:
     card = message.get("card")
     if message["operation"] == "CB":
         asked = str(message.get("chargebackResultCode") or "")
-        reason = asked if asked in RESULT_CODES else NO_REASON
+        reason = asked if ANY_CHARGEBACK.fullmatch(asked) else NO_REASON
         return _answer(key, "approved", reason, transaction_id(key), response="00", approvedAmount=amount.text())
     account = _account(message)
     if account is not None:

@@ -49,7 +49,7 @@ def test_a_malformed_authorization_is_told_apart_from_a_missing_one(api: Api) ->
     assert 'error="invalid_request"' in malformed.headers["WWW-Authenticate"]
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
 def test_the_scheme_may_be_written_small(shop: Shop, scheme: str) -> None:
     """RFC 7235, 2.1: the scheme is case-insensitive."""
     answer = shop.api.with_token(None).post("/v1/payments", payment(), Authorization=f"{scheme} {shop.api.token}")

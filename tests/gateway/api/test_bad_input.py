@@ -199,6 +199,26 @@ def test_a_strict_channel_refuses_and_a_lenient_one_ignores(shop: Shop) -> None:
     assert lenient.pay(ourOwnTracking="7", amonut="1").status == 200
 
 
+@pytest.mark.parametrize("brand", ["PAYPAL", "KLARNA_INVOICE", "VISAA"])
+@pytest.mark.parametrize("path", [PAYMENTS, "/v1/registrations", "/v1/checkouts"])
+def test_an_unknown_brand_is_named_whatever_means_it_would_need(api: Api, brand: str, path: str) -> None:
+    """D30."""
+    money = {"amount": "92.00", "currency": "EUR", "paymentType": "DB"}
+    answer = api.post(path, {"paymentBrand": brand, **({} if "registrations" in path else money)})
+    assert (answer.status, list(answer.errors)) == (400, ["paymentBrand"]), answer
+    assert "is not a brand of this gateway" in answer.errors["paymentBrand"]
+
+
+def test_a_type_that_begins_nothing_is_told_all_that_do(api: Api) -> None:
+    """Decisions, section 4: RG begins a chain, where no stored means is paid with."""
+    assert api.pay(paymentType="SD").errors["paymentType"] == "is not offered here; CD, DB, PA, RG, RI are"
+    stored = api.pay(createRegistration="true").body["registrationId"]
+    money = {"amount": "92.00", "currency": "EUR"}
+    clicked = api.post(f"/v1/registrations/{stored}/payments", money | {"paymentType": "SD"})
+    assert clicked.errors["paymentType"] == "is not offered here; CD, DB, PA, RI are"
+    assert api.pay(paymentType="RG").status == 200
+
+
 # --- amounts and currencies ----------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,55 @@ def chain(api: Api) -> list[str]:
     return [held, taken, api.follow(taken, "RF", "10.00").id]
 
 
+# --- linked ones that filters take -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path, listed", [(LIST, "payments"), (RECORDS, "records")])
+def test_types_and_methods_beside_an_id_narrow_what_is_linked(
+    api: Api, chain: list[str], path: str, listed: str
+) -> None:
+    """Part B, Query: the transaction of the id is there whatever is asked for beside it."""
+    held, taken, refunded = chain
+    linked = {"includeLinkedTransactions": "true"}
+    for fields, found in (
+        ({}, [refunded, taken, held]),
+        ({"paymentTypes": "RF"}, [refunded, held]),
+        ({"paymentTypes": "CP,RF"}, [refunded, taken, held]),
+        ({"paymentTypes": "CP", "paymentMethods": "CC"}, [taken, held]),
+        ({"paymentTypes": "CP", "paymentMethods": "DD,VA"}, [held]),
+        ({"paymentMethods": "CC"}, [refunded, taken, held]),
+        ({"paymentMethods": "DD"}, [held]),
+    ):
+        body = api.get(f"{path}/{held}", fields | linked).body
+        assert [one["id"] for one in body[listed]] == found, fields
+        assert path == RECORDS or body["id"] == held
+    alone = api.get(f"{path}/{held}", {"paymentTypes": "RF", "paymentMethods": "CC"})
+    assert (alone.status, len(alone.body.get(listed, [held]))) == (200, 1)
+    registration = api.pay(createRegistration="true").body["registrationId"]
+    assert api.get(f"{path}/{registration}", {"paymentTypes": "RF"} | linked).status == 200
+    for name in ("paymentTypes", "paymentMethods"):
+        assert list(api.get(f"{path}/{held}", {name: "XX"}).errors) == [name]
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_after_the_last_one_is_empty_and_nothing_at_all_is_not_found(api: Api) -> None:
+    """Ruling D6; part B, Query."""
+    made = [api.pay(merchantTransactionId="order-4711").id for _ in range(3)]
+    day = {"date.from": "2020-01-01 00:00:00", "date.to": "2049-01-01 00:00:00"}
+    for fields in ({}, day, {"paymentTypes": "DB"}, {"merchantTransactionId": "order-4711"}, {"paymentMethods": "CC"}):
+        first = api.get(RECORDS, fields | {"pageNo": "1"})
+        assert (sorted(ids(first, "records")), first.body["pages"]) == (sorted(made), 1)
+        for page in ("2", "3", "500"):
+            later = api.get(RECORDS, fields | {"pageNo": page})
+            assert (later.status, later.code, later.body["records"], later.body["pages"]) == (200, first.code, [], 1)
+    for page in ("1", "2"):
+        assert nothing(api.get(RECORDS, {"paymentTypes": "RF", "pageNo": page}))
+        assert nothing(api.get(RECORDS, {"merchantTransactionId": "order-4712", "pageNo": page}))
+        assert nothing(api.get(RECORDS, {"shortId": "1234.5678.9012", "pageNo": page}))
+
+
 # --- by an id -------------------------------------------------------------------------------------------------------
 
 
