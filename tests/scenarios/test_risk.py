@@ -221,11 +221,13 @@ def test_velocities_count_within_their_window_and_forget_after_it(shop: Shop) ->
 
 @pytest.mark.parametrize(
     ("count", "over", "card"),
-    [("payments", 2, "4200000000000000"), ("declines", 1, "4000015500000005"), ("volume", "200.00", "4200000000000000")],
+    [
+        ("payments", 2, "4200000000000000"),
+        ("declines", 1, "4000015500000005"),
+        ("volume", "200.00", "4200000000000000"),
+    ],
 )
-def test_a_velocitys_window_ends_at_the_moment_of_the_payment(
-    shop: Shop, count: str, over: object, card: str
-) -> None:
+def test_a_velocitys_window_ends_at_the_moment_of_the_payment(shop: Shop, count: str, over: object, card: str) -> None:
     """The merchant's clock stood two hours ahead and was put back: what was paid there lies in the future."""
     currency = {"currency": "EUR"} if count == "volume" else {}
     api = screened(shop, a_rule(kind="velocity", per="customer.email", count=count, over=over, within="1d", **currency))

@@ -121,7 +121,7 @@ const withParameters = (redirect) => {
 
 // Send a window (or this page) where the bank wants the shopper.
 function go(redirect, target) {
-  if (NO_ADDRESS.test(redirect.url)) return complain(`Not going to ${redirect.url}`);
+  if (!MAY_OPEN.test(redirect.url)) return complain(`Not going to ${redirect.url}`);
   if (redirect.method !== "POST") {
     if (target) target.location.replace(withParameters(redirect));
     else location.assign(withParameters(redirect));

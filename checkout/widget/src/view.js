@@ -16,7 +16,9 @@ const CANCELLED = /^100\.396\.10[14]/;
 
 const COUNTDOWN_S = 120;
 const SLOW_MS = 5000;
-const NO_ADDRESS = /^\s*(javascript|data|file|vbscript|blob):/i;
+// Where a browser or a phone may be sent: web pages, and apps named like a domain backwards. The same rule as the
+// gateway's (gateway/catalogue/formats.py, may_be_opened): what is allowed, since new schemes that run or read something may come.
+const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;
 
 function makeView(place, base, checkout, words, options) {
   const root = h("div", { class: `wpwl-widget wpwl-style-${options.style}`, lang: words.iso, dir: words.dir });
@@ -94,7 +96,7 @@ function makeView(place, base, checkout, words, options) {
   };
 
   view.leave = (url) => {
-    if (NO_ADDRESS.test(url)) return complain(`Not going to ${url}`);
+    if (!MAY_OPEN.test(url)) return complain(`Not going to ${url}`);
     view.leaving = true;
     location.assign(url);
   };
