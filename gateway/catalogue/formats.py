@@ -199,8 +199,8 @@ def _is_web_host(value: str) -> bool:
 
 _WEB = frozenset({"http", "https"})
 _APP = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
-"""The scheme of an app as its maker's domain backwards (RFC 8252, 7.1). Those that run or read something in a browser or
-on a phone (javascript:, data:, jar:, intent:, view-source: …) have no dot, and new ones may come any day: so what is
+"""The scheme of an app as its maker's domain backwards (RFC 8252, 7.1). Those that run or read something in a browser
+or on a phone (javascript:, data:, jar:, intent:, view-source: …) have no dot, and new ones may come any day: so what is
 allowed is listed here, not what is forbidden."""
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 

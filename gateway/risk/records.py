@@ -155,8 +155,8 @@ def _signals(
     rows = execute(
         sql,
         {
-            "owner": owner, "until": until, "places": [place for place, _, _ in asked], "keys": [key for _, _, key in asked],
-            "since": [at - counting.within for _, counting, _ in asked],
+            "owner": owner, "until": until, "places": [place for place, _, _ in asked],
+            "keys": [key for _, _, key in asked], "since": [at - counting.within for _, counting, _ in asked],
             "currencies": [counting.currency for _, counting, _ in asked],
         },
     )  # fmt: skip

@@ -1,5 +1,9 @@
 // From "Pay" to the answer. Results come from the server only: from its answers and its state.
 async function submit(view, part) {
+  if (view.busy || view.over || part.leaving) return;
+  part.leaving = true;
+  await Promise.all((part.fields || []).map((field) => field.frame && field.frame.leave()));
+  part.leaving = false;
   if (view.busy || view.over) return;
   const faults = part.check();
   if (faults.length) {

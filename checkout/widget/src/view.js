@@ -153,7 +153,8 @@ function makeView(place, base, checkout, words, options) {
 
 // The button at the end of each part, with the amount.
 function payButton(view, text) {
-  return h("button", { type: "submit", class: "wpwl-button wpwl-button-pay" },
+  // A button submits its form without saying so; a page's reset of [type="submit"] does not meet it then.
+  return h("button", { class: "wpwl-button wpwl-button-pay" },
     h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }, text || payWords(view)));
 }
 function payWords(view) {

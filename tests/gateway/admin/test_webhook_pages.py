@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest

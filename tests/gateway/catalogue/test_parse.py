@@ -150,7 +150,10 @@ def test_refused_values_before_many_errors_make_no_payment() -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("javascript:alert(1)", "must not begin with javascript: - https:, http: and apps named like com.example.app: are allowed"),
+        (
+            "javascript:alert(1)",
+            "must not begin with javascript: - https:, http: and apps named like com.example.app: are allowed",
+        ),
         ("JavaScript:alert(1)", "must not begin with javascript:"),
         ("data:text/html,x", "must not begin with data:"),
         ("file:///etc/passwd", "must not begin with file:"),
