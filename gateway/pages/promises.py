@@ -52,7 +52,9 @@ def key_of(group: str, row: Row) -> str:
     """A row's key: what it is found by on the page."""
     if group in ("redirects", "transfers"):
         return f"{group} {row['brand']} {row['outcome']}"
-    return f"{group} {row.get('number') or row.get('account') or row.get('cvv') or row['postcode']}"[:120]
+    if group in ACCOUNTS:
+        return f"{group} {row['brand']} {row['account']} {row['title']}"
+    return f"{group} {row.get('number') or row.get('cvv') or row['postcode']}"
 
 
 def promises(data: Mapping[str, Any]) -> tuple[Promise, ...]:
