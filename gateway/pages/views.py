@@ -1,7 +1,7 @@
 """The pages that people read: start page, docs, test data, and the OpenAPI document for their tools.
 
-All of them are public. What they tell comes from the catalogue and the simulator's tables; only the test-data page reads
-the database, for the results of its self-test.
+All of them are public. What they tell comes from the catalogue and the simulator's tables; only the test-data page
+reads the database, for the results of its self-test.
 """
 
 from __future__ import annotations

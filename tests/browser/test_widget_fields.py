@@ -131,7 +131,9 @@ LISTEN = """() => {
   window.told = [];
   const frame = (name) => document.querySelector(`.wpwl-control-${name} iframe`);
   addEventListener("message", ({ data, source }) => {
-    for (const name of ["cardNumber", "cvv"]) if (source === frame(name).contentWindow && data.tollhouse) told.push({ name, ...data });
+    for (const name of ["cardNumber", "cvv"]) {
+      if (source === frame(name).contentWindow && data.tollhouse) told.push({ name, ...data });
+    }
   });
 }"""
 

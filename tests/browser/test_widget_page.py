@@ -230,7 +230,7 @@ CONTRAST = """(node) => {
 def test_the_form_is_readable_in_a_page_with_a_common_reset(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """Resets of CSS frameworks name elements and types of buttons; what names a class of ours goes before the form's."""
+    """Resets of CSS frameworks name elements and types of buttons; they lose against the form's own rules."""
     head = f'<style nonce="{NONCE}">{RESET}</style>'
     csp = f"default-src 'self' {site} 'nonce-{NONCE}'"
     widget = open_widget().open(shop_site.widget(site, checkout(api), head=head, csp=csp))

@@ -97,7 +97,7 @@ def test_every_row_is_tried_once_a_day_and_nothing_but_its_result_stays(monkeypa
     """Issue: "last self-test" of each row stands on the page."""
     rows = len(promises(testdata.rows()))
     done = 0
-    while (tried := self_test.run()):
+    while tried := self_test.run():
         assert tried <= self_test.MAX_ROWS
         done += tried
     results = self_test.last_results()
