@@ -54,8 +54,6 @@ UPDATED: Final = "000.200.101"
 JSON: Final = "application/json; charset=utf-8"
 CORS: Final = {"Access-Control-Allow-Origin": "*"}
 """The widget's public routes are read from any page (D19); they know no cookies."""
-WIDGET: Final = "widget"
-"""What throttling counts the public reads of a channel's checkouts under."""
 MOST_FORM_BYTES: Final = 256 * 1024
 """A page's form is small: the longest wallet tokens take 16 KiB."""
 _NOBODY: Final = UUID(int=0)
@@ -151,7 +149,8 @@ class ShopperDoor(CheckoutDoor):
         self.trace = _moved(self.trace, entity=row.channel_id)
         if fault:
             raise fault
-        headers = doorkeeper.throttle(row.channel_id, row.channel, self.endpoints["POST"].operation, self.trace.at)
+        operation = self.endpoints["POST"].operation
+        headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, operation, self.trace.at)
         admission = Admission(token=_NOBODY, merchant=row.merchant, channel=row.channel, entity=row.channel_id,
                               payment=None, kept=None)  # fmt: skip
         self.visit = Visit(
@@ -240,7 +239,7 @@ class PublicDoor(CheckoutDoor):
         row = session.find(target)
         if row is None:
             raise session.none_found()
-        headers = doorkeeper.throttle(row.channel_id, row.channel, WIDGET, self.trace.at)
+        headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, doorkeeper.WIDGET, self.trace.at)
         code, fields = self.tell(row, request._request)
         body = envelope(code, self.trace.ndc, **fields)
         if self.zips and "gzip" in request.headers.get("Accept-Encoding", ""):

@@ -26,5 +26,5 @@ def of(row: Checkout, prepared: Mapping[str, str]) -> int | None:
         loaded = records.load(row.merchant_id, key, subject)
     except records.UnknownSet:
         return None
-    signals = records.signals(loaded, subject, merchant=row.merchant_id, at=now, observed=False)
+    signals = records.signals(loaded, subject, merchant=row.merchant, at=now, observed=False)
     return screen(loaded.rules, subject, signals).score

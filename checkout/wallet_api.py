@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from checkout import session, validation
-from checkout.api import CORS, WIDGET, CheckoutDoor
+from checkout.api import CORS, CheckoutDoor
 from checkout.models import Checkout, WalletProvider
 from checkout.providers import provider_of
 from gateway.api import admission as doorkeeper
@@ -42,7 +42,7 @@ class WalletSessionView(CheckoutDoor):
     def post(self, request: Request, target: str) -> Response:
         pairs, fault = self._body(request._request, MOST_BYTES)
         row = session.find_open(target)
-        headers = doorkeeper.throttle(row.channel_id, row.channel, WIDGET, self.trace.at)
+        headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, doorkeeper.WIDGET, self.trace.at)
         if fault:
             raise fault
         sent = dict(pairs)

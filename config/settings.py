@@ -56,6 +56,9 @@ GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
 
+# The test environment tries each row of its test data once a day and shows how it went on /testdata.
+GATEWAY_SELF_TEST: bool = env.bool("GATEWAY_SELF_TEST", default=not IS_LIVE)
+
 # --- risk -------------------------------------------------------------------------------------------------------
 # The guard against card testing, for channels that do not set their own (docs/risk.md).
 GATEWAY_CARD_TESTING_GUARD: bool = env.bool("GATEWAY_CARD_TESTING_GUARD", default=True)

@@ -10,6 +10,7 @@ from gateway import due, work
 from gateway import timers as gateway
 from gateway.desk import approvals, export
 from gateway.notifications import bulk
+from gateway.pages import self_test
 from gateway.payments import captures, collections, mandates, retention, telling
 from gateway.processor_events import work as processor_events
 from gateway.scheduling import tasks as scheduling
@@ -30,6 +31,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     *reporting.TIMERS,
     approvals.TIMER,
     work.TIMER,
+    self_test.TIMER,
 )
 WORK: Final = (export.KIND, bulk.KIND)
 """Kinds of background work: loading their modules made them known to gateway.work."""

@@ -24,9 +24,10 @@ from django.db.models import Exists, Max, OuterRef, Q
 
 from gateway import clock
 from gateway.models import Merchant
+from gateway.rows import execute
 from reporting.lines import Line, Names, names_of, recorded
 from reporting.models import SettlementRecord
-from reporting.outgoing import Delivery, ReconciliationFile, SftpTarget
+from reporting.outgoing import Delivery, ReconciliationFile, ReconciliationStart, SftpTarget
 from reporting.reconciliation import csv_blocks
 
 GRACE: Final = timedelta(minutes=5)
@@ -37,6 +38,22 @@ MOST_DAYS: Final = 31
 """Days of one merchant that one run writes; the next run goes on."""
 OLDEST: Final = timedelta(days=366)
 """A gap that is longer is not filled with empty files: the next one begins where the last one ended."""
+# Records carry real times, and a clock that has been moved since cannot be asked how it stood: so it is kept.
+_FIRST_DAYS: Final = """
+INSERT INTO reporting_reconciliationstart (merchant_id, day, "offset")
+SELECT m.id, ((r.at + m.clock_offset) AT TIME ZONE m.time_zone)::date, m.clock_offset
+FROM gateway_merchant m CROSS JOIN LATERAL (
+    SELECT least(
+        (SELECT recorded_at FROM reporting_settlementrecord WHERE merchant_id = m.id AND assigned_at IS NULL
+            ORDER BY recorded_at LIMIT 1),
+        (SELECT assigned_at FROM reporting_settlementrecord WHERE merchant_id = m.id AND assigned_at IS NOT NULL
+            ORDER BY assigned_at LIMIT 1)
+    ) AS at
+) r
+WHERE r.at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reporting_reconciliationstart s WHERE s.merchant_id = m.id)
+    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+ON CONFLICT DO NOTHING
+"""
 
 
 class NotYet(Exception):
@@ -76,16 +93,19 @@ def next_day(merchant: Merchant) -> date | None:
     """The first day of the merchant that has no file yet; None as long as nothing was ever settled for them."""
     last: date | None = ReconciliationFile.objects.filter(merchant=merchant).aggregate(day=Max("day"))["day"]
     if last is None:
-        own = SettlementRecord.objects.filter(merchant=merchant)
-        first = own.filter(assigned_at=None).order_by("recorded_at").values_list("recorded_at", flat=True).first()
-        later = own.exclude(assigned_at=None).order_by("assigned_at").values_list("assigned_at", flat=True).first()
-        if first is None and later is None:
+        first = ReconciliationStart.objects.filter(merchant=merchant).first()
+        if first is None or not SettlementRecord.objects.filter(merchant=merchant).exists():
             return None
-        day = min(at for at in (first, later) if at is not None).astimezone(ZoneInfo(merchant.time_zone)).date()
+        day = first.day
     else:
         day = last + timedelta(days=1)
     today = clock.now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date()
     return max(day, today - OLDEST)
+
+
+def keep_first_days(merchant: Merchant | None = None) -> None:
+    """Keep the day of the first file of every merchant for whom something was settled, before their clock is moved."""
+    execute(_FIRST_DAYS, {"merchant": merchant.pk if merchant is not None else None})
 
 
 def next_at(merchant: Merchant) -> datetime | None:
@@ -101,11 +121,12 @@ def begin(merchant: Merchant, most: int) -> list[ReconciliationFile]:
         if clock.now(merchant) < end_of(merchant, day) + GRACE:
             break
         last = ReconciliationFile.objects.filter(merchant=merchant).order_by("-day").first()
+        before = last if last is not None else ReconciliationStart.objects.get(merchant=merchant)
         offset = merchant.clock_offset
         # Where the clock was moved since the last file, the day ended when it was moved, or so: at the latest now.
-        known = last.offset == offset if last is not None else not offset
+        known = before.offset == offset
         end = end_of(merchant, day) - offset if known else clock.real()
-        start = last.ends_at if last is not None else end_of(merchant, day - timedelta(days=1))
+        start = last.ends_at if last is not None else end_of(merchant, day - timedelta(days=1)) - before.offset
         names = names_of(Merchant.objects.select_related("division").get(pk=merchant.pk)).kept()
         file, made = ReconciliationFile.objects.get_or_create(
             merchant=merchant, day=day,
@@ -226,6 +247,7 @@ def run(merchant: Merchant | None) -> int:
     """Write what is due: the files of days that are over. Returns how many."""
     settled = Exists(SettlementRecord.objects.filter(merchant=OuterRef("pk")))
     merchants = [merchant] if merchant is not None else list(Merchant.objects.filter(settled))
+    keep_first_days(merchant)
     for one in merchants:
         begin(one, MOST_DAYS)
     waiting: models.QuerySet[ReconciliationFile] = ReconciliationFile.objects.filter(written_at__isnull=True)

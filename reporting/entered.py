@@ -23,6 +23,7 @@ from chargebacks.checklist import words
 from chargebacks.models import Chargeback
 from gateway import clock
 from gateway.models import AcquirerAccount, Merchant, Payment
+from reporting.days import keep_first_days
 from reporting.layout import usual_cashflow
 from reporting.matching import first_id_of
 from reporting.models import (
@@ -142,6 +143,7 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
             )
             Match.objects.create(record=record, payment=behind.id, record_type=record.record_type, chosen=True,
                                  rule=RULE, made_at=now)  # fmt: skip
+        keep_first_days()
     return len(told)
 
 

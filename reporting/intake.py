@@ -22,7 +22,7 @@ from django.db.models import Q
 
 from gateway import clock
 from gateway.models import Merchant
-from reporting import booking, files, findings
+from reporting import booking, days, files, findings
 from reporting.ahead import Ahead
 from reporting.formats import FORMATS
 from reporting.formats.port import Line, NotReadable, Opened, understood
@@ -79,6 +79,7 @@ def run(ident: UUID) -> bool:
         if file.state == State.MATCHING:
             _match(file)
         booking.book(file, lambda: _move(file))
+        days.keep_first_days()
         _move(file, state=State.DONE, finished_at=clock.real(), lease_until=None)
     except Overtaken:
         return False

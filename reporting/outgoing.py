@@ -46,6 +46,21 @@ class ReconciliationFile(models.Model):
         return f"reconciliation_{self.merchant_id.hex}_{self.day:%Y-%m-%d}.csv"
 
 
+class ReconciliationStart(models.Model):
+    """The day, by the merchant's clock, of their first reconciliation file: that on which something was first settled
+    for them. ``offset``: how far their clock was ahead then."""
+
+    merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    day = models.DateField()
+    offset = models.DurationField()
+
+    class Meta:
+        app_label = "reporting"
+
+    def __str__(self) -> str:
+        return f"{self.merchant_id}: {self.day}"
+
+
 class SftpTarget(models.Model):
     """Where a merchant's files are sent. ``host_key``: the server's public key as known_hosts has it (type, base64):
     any other is refused. ``secret_sealed``: a password, or a private key of OpenSSH, sealed for this row."""

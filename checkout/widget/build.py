@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from checkout.widget.shorten import shorten
+from gateway import brands
 
 HERE: Final = Path(__file__).parent
 SOURCES: Final = HERE / "src"
@@ -53,8 +54,22 @@ def build() -> Built:
     frame = SOURCES / "frame"
     document = (frame / "frame.html").read_text(encoding="utf-8")
     document = document.replace("/*STYLE*/", shorter_css((frame / "frame.css").read_text(encoding="utf-8")))
-    document = document.replace("/*SCRIPT*/", shorten((frame / "frame.js").read_text(encoding="utf-8")))
+    code = (frame / "frame.js").read_text(encoding="utf-8").replace("/*BRANDS*/", _number_facts())
+    document = document.replace("/*SCRIPT*/", shorten(code))
     return Built(script=script.encode(), frame=document.encode())
+
+
+def _number_facts() -> str:
+    """What the numbers of every card brand look like, for the hosted fields."""
+    return ",\n".join(
+        json.dumps(
+            {
+                "code": brand.code, "ranges": brand.ranges, "detect": brand.detected, "lengths": sorted(brand.lengths),
+                "luhn": brand.luhn, "beside": brand.beside, "afterScheme": brand.after_scheme,
+            }
+        )
+        for brand in brands.CARD_BRANDS.values()
+    )  # fmt: skip
 
 
 def shorter_css(source: str) -> str:

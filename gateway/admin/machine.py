@@ -21,7 +21,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidge
 from gateway import audit, clock, clock_moves, rights, vault_keys, vault_rows
 from gateway.admin import session
 from gateway.admin.kit import actor
-from gateway.api.admission import limit_of
+from gateway.api.admission import SHOPPER, limit_of
 from gateway.models import Channel, Merchant, ThrottleWindow
 from gateway.models.entities import MAX_CLOCK_OFFSET
 from gateway.vault import VaultError, place
@@ -83,7 +83,7 @@ def throttle(site: Any, request: HttpRequest) -> HttpResponse:
     """How much of their limits entities use just now: the fullest windows of the last minutes."""
     _demand(request, "gateway.view_throttlewindow")
     scope = rights.scope(request.user, "gateway.view_throttlewindow")
-    rows = ThrottleWindow.objects.exclude(operation="sign-in")
+    rows = ThrottleWindow.objects.exclude(operation__in=["sign-in", SHOPPER])
     if not scope.everything:
         channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
         rows = rows.filter(entity_id__in=[*scope.merchants, *channels])

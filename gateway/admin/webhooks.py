@@ -205,6 +205,8 @@ class WebhookEndpointAdmin(OfMerchant):
         if endpoints.resume(row, by=actor(request)):
             wake.wake(WEBHOOKS)
             messages.success(request, _("Resumed. What waited goes out now."))
+        elif WebhookEndpoint.objects.get(pk=row.pk).untested:
+            messages.error(request, _("Its address or form is new: activate it with a test message."))
         else:
             messages.info(request, _("It was not paused."))
 

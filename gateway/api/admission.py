@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, models
@@ -23,6 +23,7 @@ from gateway.api.errors import BAD_CREDENTIALS, THROTTLED, Turned
 from gateway.identifiers import row_id
 from gateway.models import AccessToken, Channel, Merchant, Payment
 from gateway.payments.idempotency import JOIN_KEPT, KEPT_COLUMNS, Kept
+from gateway.risk.guard import network_of
 from gateway.rows import execute, loaded
 from gateway.tokens import TokenLimits, digest
 
@@ -194,6 +195,12 @@ RETURNING count
 """
 
 
+WIDGET: Final = "widget"
+"""What a browser reads of a checkout, as an operation of ``Channel.limits``."""
+SHOPPER: Final = "shopper"
+"""The counters of requests without a token."""
+
+
 def limit_of(channel: Channel | None, operation: str) -> tuple[int, int] | None:
     """(requests, window in seconds) for an operation of a channel, or None: unlimited."""
     limits = channel.limits if channel is not None else {}
@@ -209,14 +216,27 @@ def limit_of(channel: Channel | None, operation: str) -> tuple[int, int] | None:
 def throttle(entity: UUID, channel: Channel | None, operation: str, now: datetime) -> dict[str, str]:
     """Count this request and return the rate headers. Turns away with 429 (or as the settings say) above the limit."""
     limit = limit_of(channel, operation)
+    return {} if limit is None else _counted(entity, operation, limit, now)
+
+
+def throttle_shopper(
+    checkout: UUID, channel: Channel, ip: str | None, operation: str, now: datetime
+) -> dict[str, str]:  # fmt: skip
+    """As :func:`throttle`, for a request without a token. It has the channel's limit, but counts for its checkout and
+    address alone: whoever has a checkout's id uses up nothing that the merchant's own requests are counted by."""
+    limit = limit_of(channel, operation)
     if limit is None:
         return {}
+    key = uuid5(NAMESPACE_OID, f"{operation} {checkout.hex} {network_of(ip or '')}")
+    return _counted(key, SHOPPER, limit, now)
+
+
+def _counted(key: UUID, operation: str, limit: tuple[int, int], now: datetime) -> dict[str, str]:
     most, window_s = limit
     seconds = now.timestamp()
     window = int(seconds // window_s)
-    count: int = execute(_COUNT, {"entity": entity, "operation": operation, "window_s": window_s, "window": window})[0][
-        0
-    ]
+    values = {"entity": key, "operation": operation, "window_s": window_s, "window": window}
+    count: int = execute(_COUNT, values)[0][0]
     reset = max(1, math.ceil((window + 1) * window_s - seconds))
     headers = {
         "RateLimit-Limit": str(most),

@@ -30,7 +30,7 @@ from gateway.models.sepa import (
     BankOrderFollowUp,
     SepaMandate,
 )
-from gateway.models.simulator import SimulatedOrder
+from gateway.models.simulator import SelfTest, SimulatedOrder
 from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
 from gateway.models.wallets import WalletKey, WalletTokenSeen
@@ -88,6 +88,7 @@ __all__ = [
     "RoutingRule",
     "RoutingTarget",
     "SecondFactor",
+    "SelfTest",
     "SepaMandate",
     "SignIn",
     "SimulatedOrder",

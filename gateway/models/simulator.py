@@ -44,3 +44,18 @@ class SimulatedOrder(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.amount} {self.currency} ({self.state})"
+
+
+class SelfTest(models.Model):
+    """How one row of the published test data did when the gateway last tried it on itself. Test environment only.
+
+    ``row``: its key (gateway.pages.promises). ``fault``: what came instead of what is promised, '' when the promise was
+    kept. ``at``: real time.
+    """
+
+    row = models.CharField(max_length=120, primary_key=True)
+    fault = models.CharField(max_length=500, default="")
+    at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.row

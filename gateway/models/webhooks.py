@@ -26,7 +26,8 @@ class WebhookEndpoint(models.Model):
     time), where secrets were rotated. ``failures``: attempts that failed one after the other, 0 after a success;
     ``failing_since``: the first of them (the merchant's clock). A PAUSED endpoint is asked once in a while, next at
     ``probe_at`` (the merchant's clock), after ``probes`` that failed. ``reason``: why it is in its state, for people.
-    Without ``probe_at`` it was paused by hand: nothing is sent until somebody resumes it.
+    Without ``probe_at`` it was paused by hand: nothing is sent until somebody resumes it. ``untested``: its address or
+    form was changed, and no test message has been answered there since; only such an answer ends that pause.
     A merchant's one RETURN endpoint stands for the addresses that payments bring themselves (notificationUrl).
     """
 
@@ -62,6 +63,7 @@ class WebhookEndpoint(models.Model):
     failures = models.IntegerField(default=0, editable=False)
     failing_since = models.DateTimeField(null=True, editable=False)
     probes = models.SmallIntegerField(default=0, editable=False)
+    untested = models.BooleanField(default=False, db_default=False, editable=False)
     probe_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -24,6 +24,8 @@ from gateway.vault import vault
 
 OVERLAP: Final = timedelta(hours=24)
 """How long the previous secret is honoured after a rotation; real time."""
+_TESTED: Final = ("url", "mode", "wrapper")
+"""What a test message is sent to, and in which form."""
 ADDRESS_CHANGED: Final = "the address or the form was changed: it is told again once it has answered a test message"
 MOST_ENDPOINTS: Final = 50
 """Of one merchant."""
@@ -37,15 +39,19 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
-    """What came of a test message: whether the endpoint is active now, and the answer."""
+    """What came of a test message: whether the endpoint is active now, the answer, and whether the endpoint's address
+    or form was changed while it was asked."""
 
     active: bool
     outcome: Outcome
+    changed: bool = False
 
     @property
     def words(self) -> str:
         if self.active:
             return f"answered {self.outcome.status}"
+        if self.changed:
+            return "the address or the form was changed meanwhile; send another one"
         if self.outcome.failure is not None:
             return f"{self.outcome.failure}: {self.outcome.reason}"
         return f"answered {self.outcome.status}; any 2xx activates"
@@ -103,15 +109,21 @@ def check(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]) -> None:
 
 
 def activate(endpoint: WebhookEndpoint, *, by: Actor) -> Activation:
-    """Send the test message; any 2xx makes the endpoint ACTIVE, whatever it was before."""
+    """Send the test message; any 2xx makes the endpoint ACTIVE, whatever it was before, unless its address or form was
+    changed meanwhile: then it is not what answered."""
     outcome = send_test(endpoint)
     if not outcome.is_success:
         return Activation(active=False, outcome=outcome)
     state = WebhookEndpoint.State
     with transaction.atomic():
-        before = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk).state
-        _set(endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None)
-        audit.record(by, "activate", endpoint, before={"state": before}, after={"state": state.ACTIVE})
+        current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
+        if any(getattr(current, name) != getattr(endpoint, name) for name in _TESTED):
+            return Activation(active=False, outcome=outcome, changed=True)
+        _set(
+            endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None,
+            untested=False,
+        )  # fmt: skip
+        audit.record(by, "activate", endpoint, before={"state": current.state}, after={"state": state.ACTIVE})
     return Activation(active=True, outcome=outcome)
 
 
@@ -179,9 +191,11 @@ def change(endpoint: WebhookEndpoint, *, by: Actor, url: str, mode: str, wrapper
         before = {name: getattr(current, name) for name in asked}
         if before == asked:
             return False
-        anew = any(before[name] != asked[name] for name in ("url", "mode", "wrapper"))
+        anew = any(before[name] != asked[name] for name in _TESTED)
         if anew and current.state in (state.ACTIVE, state.PAUSED):
-            asked |= {"state": state.PAUSED, "reason": ADDRESS_CHANGED, "probes": 0, "probe_at": None}
+            asked |= {
+                "state": state.PAUSED, "reason": ADDRESS_CHANGED, "probes": 0, "probe_at": None, "untested": True,
+            }  # fmt: skip
         _set(endpoint, **asked)
         audit.record(by, "change", endpoint, before=before, after=asked)
     return True
@@ -200,11 +214,12 @@ def pause(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
 
 
 def resume(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
-    """Send again, first what waited. False where it is not paused."""
+    """Send again, first what waited. False where it is not paused, or has not answered a test message at its new
+    address yet: that takes :func:`activate`."""
     state = WebhookEndpoint.State
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
-        if current.state != state.PAUSED:
+        if current.state != state.PAUSED or current.untested:
             return False
         _set(endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None)
         claims.all_due(endpoint.pk, clock.now(endpoint.merchant))

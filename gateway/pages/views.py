@@ -1,12 +1,14 @@
 """The pages that people read: start page, docs, test data, and the OpenAPI document for their tools.
 
-All of them are public and read no database; what they tell comes from the catalogue and the simulator's tables.
+All of them are public. What they tell comes from the catalogue and the simulator's tables; only the test-data page
+reads the database, for the results of its self-test.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +26,9 @@ from gateway.brands import BRANDS
 from gateway.catalogue.clients_names import CLIENTS_NAMES
 from gateway.catalogue.openapi import document
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
-from gateway.pages import clients, codes, navigation, reference, testdata
+from gateway.pages import clients, codes, navigation, reference, self_test, testdata
 from gateway.pages.highlight import curl_html, json_html
+from gateway.pages.promises import key_of
 from gateway.pages.samples import ANSWERED_AT, OF_ENDPOINTS, SAMPLES, Sample
 from gateway.pages.search import search
 from gateway.payments.methods import types_of
@@ -108,14 +111,25 @@ def test_data(request: HttpRequest) -> HttpResponse:
     """The simulator's cards, accounts, shoppers' decisions, security codes and postcodes. Not in live."""
     if settings.IS_LIVE:
         raise Http404
+    results = self_test.last_results()
+
+    def tested(group: str, found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{**row, "tested": results.get(key_of(group, row))} for row in found]
+
     tables = [
-        {"group": group, "cards": [testdata.card_row(card) for card in group.cards]} for group in testdata.card_groups()
+        {"group": group, "cards": tested("cards", map(testdata.card_row, group.cards))}
+        for group in testdata.card_groups()
+    ]
+    accounts = [
+        {"anchor": group.anchor, "title": group.title, "about": group.about, "rows": tested(group.anchor, group.rows)}
+        for group in testdata.account_groups()
     ]
     rows = testdata.rows()
     return docs_page(
-        request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], tables=tables,
-        accounts=testdata.account_groups(), redirects=testdata.redirect_rows(), transfers=testdata.transfer_rows(),
-        cvv=rows["cvv"], postcodes=rows["postcodes"], avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
+        request, "docs/testdata.html", "testdata", page=navigation.PAGES["testdata"], tables=tables, accounts=accounts,
+        redirects=tested("redirects", testdata.redirect_rows()),
+        transfers=tested("transfers", testdata.transfer_rows()), cvv=tested("cvv", rows["cvv"]),
+        postcodes=tested("postcodes", rows["postcodes"]), avs_meaning=AVS_MEANING, cvv_meaning=CVV_MEANING,
         wallets=rows["wallets"],
     )  # fmt: skip
 

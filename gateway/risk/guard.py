@@ -50,6 +50,7 @@ authentication, our own rules) say nothing, and an outage must not lock shoppers
 _LOOK: Final = """
 SELECT coalesce(sum(failed - passed), 0) FROM gateway_cardtestingcount
 WHERE merchant_id = %s::uuid AND kind = %s::varchar AND key = %s::bytea AND bucket > %s::bigint
+    AND bucket <= %s::bigint
 """
 
 
@@ -104,9 +105,10 @@ class Watch:
     net: Mapping[str, int] = field(default_factory=dict)
 
     def look(self, write: Write) -> None:
-        """Ask for the counts, in the statement that begins the payment."""
+        """Ask for the counts of the window that ends now, in the statement that begins the payment. What was counted
+        later, while the merchant's clock stood ahead, is not part of it."""
         for kind, key in self.keys.items():
-            write.bring(kind, _LOOK, (self.merchant, kind, key, self.bucket - SLICES))
+            write.bring(kind, _LOOK, (self.merchant, kind, key, self.bucket - SLICES, self.bucket))
 
     def looked(self, write: Write) -> None:
         self.net = {kind: int(write.brought[kind]) for kind in self.keys if kind in write.brought}

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import structlog
 
+from gateway import clock, wake
 from gateway import document as d
-from gateway import wake
-from gateway.models import Notification, Payment, RiskDecision, RiskObservation
+from gateway.models import Merchant, Notification, Payment, RiskDecision, RiskObservation
 from gateway.risk import fields
 from gateway.risk.fields import Subject
 from gateway.risk.rules import Counting, Figures, Signals
@@ -27,6 +27,8 @@ from gateway.vault import vault
 
 log = structlog.get_logger(__name__)
 
+MAX_SKEW: Final = timedelta(seconds=1)
+"""How far the clocks of two machines may differ."""
 TOLD: Final = "webhooks"
 """The timer that tells merchants."""
 _LISTS: Final = """ARRAY(
@@ -55,11 +57,11 @@ GROUP BY v.place, v.key
 """
 _COUNT: Final = _COUNTED.format(
     declined="p.status = 'DECLINED'",
-    observations="gateway_riskobservation o ON o.merchant_id = %(owner)s",
+    observations="gateway_riskobservation o ON o.merchant_id = %(owner)s AND o.at <= %(until)s",
 )
 _COUNT_PAST: Final = _COUNTED.format(
-    declined="p.status = 'DECLINED' AND p.completed_at <= %(at)s",
-    observations="gateway_risktrialobservation o ON o.trial_id = %(owner)s AND o.at <= %(at)s",
+    declined="p.status = 'DECLINED' AND p.completed_at <= %(until)s",
+    observations="gateway_risktrialobservation o ON o.trial_id = %(owner)s AND o.at <= %(until)s",
 )
 """In a trial: what was counted, and declined, by the time of the payment."""
 _KEYS: Final = "SELECT key FROM gateway_riskset WHERE merchant_id = %(merchant)s AND active ORDER BY key LIMIT 20"
@@ -129,18 +131,23 @@ def observed_keys(rules: RuleSet, subject: Subject) -> list[bytes]:
     return [key for name in sorted({counting.per for counting in rules.countings}) for key in _keys(name, subject)]
 
 
-def signals(loaded: Loaded, subject: Subject, *, merchant: UUID, at: datetime, observed: bool) -> Signals:
-    """Everything the rules ask the database for. ``observed``: the payment itself is among what is counted; a
-    standalone check is not, and is added here. No velocities: no statement."""
-    return _signals(_COUNT, loaded, subject, owner=merchant, at=at, observed=observed)
+def signals(loaded: Loaded, subject: Subject, *, merchant: Merchant, at: datetime, observed: bool) -> Signals:
+    """Everything the rules ask the database for. ``at``: the moment of the payment on its merchant's clock, from which
+    windows look back. ``observed``: the payment itself is among what is counted; a standalone check is not, and is
+    added here. No velocities: no statement."""
+    # Payments that begin at the same time have to see each other, so the window ends at the moment of counting.
+    until = max(at, clock.now(merchant)) + MAX_SKEW
+    return _signals(_COUNT, loaded, subject, owner=merchant.id, at=at, until=until, observed=observed)
 
 
 def past_signals(loaded: Loaded, subject: Subject, *, trial: UUID, at: datetime, observed: bool) -> Signals:
     """As :func:`signals`, of what a trial has observed up to ``at``."""
-    return _signals(_COUNT_PAST, loaded, subject, owner=trial, at=at, observed=observed)
+    return _signals(_COUNT_PAST, loaded, subject, owner=trial, at=at, until=at, observed=observed)
 
 
-def _signals(sql: str, loaded: Loaded, subject: Subject, *, owner: UUID, at: datetime, observed: bool) -> Signals:
+def _signals(
+    sql: str, loaded: Loaded, subject: Subject, *, owner: UUID, at: datetime, until: datetime, observed: bool
+) -> Signals:
     countings = list(loaded.rules.countings)
     asked = [(place, counting, key) for place, counting in enumerate(countings) for key in _keys(counting.per, subject)]
     if not asked:
@@ -148,8 +155,8 @@ def _signals(sql: str, loaded: Loaded, subject: Subject, *, owner: UUID, at: dat
     rows = execute(
         sql,
         {
-            "owner": owner, "at": at, "places": [place for place, _, _ in asked], "keys": [key for _, _, key in asked],
-            "since": [at - counting.within for _, counting, _ in asked],
+            "owner": owner, "until": until, "places": [place for place, _, _ in asked],
+            "keys": [key for _, _, key in asked], "since": [at - counting.within for _, counting, _ in asked],
             "currencies": [counting.currency for _, counting, _ in asked],
         },
     )  # fmt: skip

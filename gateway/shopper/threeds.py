@@ -22,9 +22,10 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from gateway import brands, clock, identifiers, languages
+from gateway.catalogue.formats import may_be_opened
 from gateway.models import Authentication, Payment, Step
 from gateway.payments import capability, resume
-from gateway.shopper.views import UNSAFE, payment_of, to_the_merchant, trace_of
+from gateway.shopper.views import payment_of, to_the_merchant, trace_of
 from gateway.shopper.words import spoken
 from gateway.threeds import acs, authentications, server
 from gateway.threeds.messages import Message
@@ -201,7 +202,7 @@ def _return_url(visit: Visit) -> str:
         url = resume.back_to(visit.row.return_url, f"/v1/threeDSecure/{visit.row.id.hex}")
     else:
         url = ""
-    return "" if url.lower().startswith(UNSAFE) else url
+    return url if may_be_opened(url) else ""
 
 
 def _address(target: str, token: str, **more: str) -> str:

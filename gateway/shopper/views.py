@@ -5,21 +5,18 @@ Source: Part A, Events, 1; decisions, section 5.
 
 from __future__ import annotations
 
-from typing import Final
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from gateway import clock, identifiers
 from gateway.api.door import client_ip
+from gateway.catalogue.formats import may_be_opened
 from gateway.masking import mask_text
 from gateway.models import Payment
 from gateway.payments import resume
 from gateway.payments.request import Trace
 from gateway.shopper.words import spoken
-
-UNSAFE: Final = ("javascript:", "data:", "file:", "vbscript:")
 
 
 def payment_of(request: HttpRequest, target: str) -> Payment:
@@ -41,7 +38,7 @@ def trace_of(request: HttpRequest, payment: Payment) -> Trace:
 def to_the_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
     """Send the shopper to shopperResultUrl; without one, say how it went."""
     url = resume.result_url(payment)
-    if url is None or url.lower().startswith(UNSAFE):
+    if url is None or not may_be_opened(url):
         words = spoken(request, str(payment.request.get("locale", "")))
         paid = words["t"]["paidText"].format(amount=f"{payment.amount} {payment.currency}")
         return render(request, "shopper/ended.html", {"payment": payment, "paid": paid} | words)

@@ -111,7 +111,7 @@ ASK_BY_RANGES = """(text) => {
   addEventListener("message", ({ data, source }) => {
     if (source === frame.contentWindow && data.t === "change") window.found = data.codes;
   });
-  const brands = [{ code: "FOUND", ranges, detect: ranges, lengths: [16], luhn: false }];
+  const brands = ["FOUND", "VISA"].map((code) => ({ code, ranges, detect: ranges, lengths: [16], luhn: false }));
   const init = { t: "init", label: "", placeholder: "", lang: "en", style: {}, brands };
   const only = { t: "only", code: "" };
   for (const one of [init, only]) frame.contentWindow.postMessage({ tollhouse, ...one }, origin);
@@ -119,12 +119,54 @@ ASK_BY_RANGES = """(text) => {
 
 
 def test_a_hostile_page_cannot_spell_out_the_number_by_brand_ranges(form: Widget) -> None:
-    """It may send ranges of its own and hears what was found: not beyond the BIN."""
+    """It may send ranges of its own: the frame knows brands by itself, and tells which of those offered it is."""
     form.number.fill(GOOD)
-    for text, found in ((GOOD[:8], ["FOUND"]), (GOOD[:9], []), (GOOD, [])):
+    for text in ("5", GOOD[:6], GOOD[:7], GOOD):
         form.page.evaluate(ASK_BY_RANGES, text)
         form.heard()
-        assert form.page.evaluate("found") == found
+        assert form.page.evaluate("found") == ["VISA"]
+
+
+LISTEN = """() => {
+  window.told = [];
+  const frame = (name) => document.querySelector(`.wpwl-control-${name} iframe`);
+  addEventListener("message", ({ data, source }) => {
+    for (const name of ["cardNumber", "cvv"]) {
+      if (source === frame(name).contentWindow && data.tollhouse) told.push({ name, ...data });
+    }
+  });
+}"""
+
+
+def test_no_verdict_on_the_digits_is_told_before_the_field_is_left(form: Widget) -> None:
+    """The check digit and the length of each prefix would tell of the number; and no message has more than a brand."""
+    form.page.evaluate(LISTEN)
+    for field, digits in ((form.number, GOOD), (form.cvv, "123")):
+        field.press_sequentially(digits)
+        form.heard()
+    told = form.page.evaluate("told.filter((one) => one.t === 'change')")
+    typing = [one for one in told if one["reason"] == "typing"]
+    assert len(typing) >= len(GOOD) + 3
+    assert {one["valid"] for one in typing} == {False}
+    # The number was left for the code, which was not left.
+    assert [one["valid"] for one in told if one["name"] == "cardNumber"][-1] is True
+    assert not any(one["valid"] for one in told if one["name"] == "cvv")
+    assert not [one for one in form.page.evaluate("told") if GOOD[:7] in str(one)]
+    form.cvv.blur()
+    form.heard()
+    assert form.page.evaluate("told.filter((one) => one.name === 'cvv').at(-1).valid") is True
+
+
+def test_whoever_asks_for_the_verdict_takes_the_shopper_out_of_the_field(form: Widget) -> None:
+    form.page.evaluate(LISTEN)
+    form.number.press_sequentially(GOOD[:9])
+    expect(form.number).to_be_focused()
+    form.page.evaluate("""() => {
+      const frame = document.querySelector(".wpwl-control-cardNumber iframe");
+      const { origin, hash } = new URL(frame.src);
+      frame.contentWindow.postMessage({ tollhouse: hash.split(".")[1], t: "leave", n: 99 }, origin);
+    }""")
+    expect(form.number).not_to_be_focused()
 
 
 @pytest.mark.parametrize(

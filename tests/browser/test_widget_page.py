@@ -212,6 +212,42 @@ def test_a_merchant_restyles_without_important(api: Api, site: str, shop_site: S
     expect(widget.page.locator(".wpwl-widget")).to_have_count(0)
 
 
+RESET = """*,::before,::after{box-sizing:border-box;border-width:0;margin:0;padding:0}
+button,input,optgroup,select,textarea{font-family:inherit;font-size:100%;font-weight:inherit;line-height:inherit;color:inherit;margin:0;padding:0}
+button,[type='button'],[type='reset'],[type='submit']{-webkit-appearance:button;background-color:transparent;background-image:none}
+button{color:inherit;font:inherit} body{color:#777;background:#fff;font:300 13px serif} label,legend{font-weight:300;color:#aaa}
+h1,p,small,strong{font:inherit;color:inherit} a{color:inherit}"""  # noqa: E501
+CONTRAST = """(node) => {
+  const light = (text) => text.match(/[\\d.]+/g).slice(0, 3).map((one) => one / 255)
+    .map((one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, one, at) => sum + one * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = (at) => (/rgba\\(.*, 0\\)/.test(getComputedStyle(at).backgroundColor) && at.parentElement ? ground(at.parentElement) : getComputedStyle(at).backgroundColor);
+  const [one, other] = [light(getComputedStyle(node).color), light(ground(node))].sort((a, b) => b - a);
+  return (one + 0.05) / (other + 0.05);
+}"""  # noqa: E501
+
+
+def test_the_form_is_readable_in_a_page_with_a_common_reset(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Resets of CSS frameworks name elements and types of buttons; they lose against the form's own rules."""
+    head = f'<style nonce="{NONCE}">{RESET}</style>'
+    csp = f"default-src 'self' {site} 'nonce-{NONCE}'"
+    widget = open_widget().open(shop_site.widget(site, checkout(api), head=head, csp=csp))
+    expect(widget.pay).to_have_css("background-color", "rgb(15, 118, 110)")
+    expect(widget.pay).to_have_css("color", "rgb(255, 255, 255)")
+    expect(widget.pay).to_have_css("font-weight", "600")
+    expect(widget.pay).to_have_css("font-size", "17px")
+    expect(widget.page.locator(".wpwl-label-cvv")).to_have_css("font-weight", "550")
+    for each in (widget.pay, widget.expiry, widget.page.locator(".wpwl-label-cvv")):
+        assert each.evaluate(CONTRAST) >= 4.5
+    expect(widget.expiry).to_have_css("font-size", "16px")
+    expect(widget.expiry).to_have_css("border-top-width", "1px")
+    expect(widget.number).to_have_css("font-size", "16px")
+    expect(widget.number).to_have_css("color", "rgb(16, 24, 40)")
+    picture(widget.page, "reset")
+
+
 def test_the_number_s_frame_wears_the_page_s_look(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
     """Colour and size of the page's own fields; nothing but plain values is taken."""
     head = f'<style nonce="{NONCE}">.wpwl-control {{ color: rgb(1, 2, 3); font-size: 20px }}</style>'

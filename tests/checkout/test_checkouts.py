@@ -297,6 +297,40 @@ def test_an_address_that_is_none_is_refused(api: Api, url: str) -> None:
     assert "shopperResultUrl" in open_checkout(api, shopperResultUrl=None).pay(shopperResultUrl=url).errors
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jar:https://a.example/x!/y", "intent://x#Intent;S.browser_fallback_url=javascript:alert(1);end",
+        "view-source:https://a.example/", "ms-msdt:/id%20PCWDiagnostic", "filesystem:https://a.example/temporary/x",
+        "x-javascript:alert(1)", "shopapp://paid", "com..example://x", ".com://x",
+    ],
+)  # fmt: skip
+def test_only_web_addresses_and_apps_named_like_domains_are_led_to(api: Api, url: str) -> None:
+    """What a browser or a phone would open is on a list of what is allowed."""
+    for name in ("shopperResultUrl", "notificationUrl"):
+        assert name in create(api, **{name: url}).errors
+    assert "shopperResultUrl" in open_checkout(api, shopperResultUrl=None).pay(shopperResultUrl=url).errors
+
+
+@pytest.mark.parametrize("url", ["com.example.app://paid", "COM.Example.App://paid?a=b", "com.example.app:/paid"])
+def test_an_app_is_led_back_to_by_its_own_scheme(api: Api, url: str) -> None:
+    answer = open_checkout(api, shopperResultUrl=url).pay()
+    assert answer.body["returnTo"].lower().startswith(url.lower().partition("?")[0])
+
+
+def test_a_shopper_uses_up_nothing_of_the_merchants_limits(shop: Shop) -> None:
+    """Whoever has a checkout's id counts for that checkout and their own address only."""
+    api = shop.api_of(shop.open_channel(limits={"*": {"limit": 3, "window_s": 1_000_000}}))
+    browser, other = open_checkout(api), open_checkout(api)
+    assert [browser.pay(card__number=DECLINED).status for _ in range(5)].count(429) == 2
+    assert [browser.state().status for _ in range(4)] == [200, 200, 200, 429]
+    assert other.pay().status == 200
+    assert [other.config().status for _ in range(4)] == [200, 200, 200, 429]
+    elsewhere = browser.http.get(f"/v1/checkouts/{browser.checkout}/state", REMOTE_ADDR="198.51.100.7")
+    assert elsewhere.status_code == 200
+    assert [api.pay().status for _ in range(4)] == [200, 200, 200, 429]
+
+
 def test_the_type_of_one_brand_is_overridden(api: Api) -> None:
     """A13.8: of the brand that is sent, and of the one that the number tells."""
     told = open_checkout(api, **{"overridePaymentType[MASTER]": "PA"})

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -26,6 +27,7 @@ from reporting.models import ClearingInstitute, Match, Settlement, SettlementRec
 from reporting.outgoing import ReconciliationFile
 from reporting.reconciliation import COLUMNS, HEADER, REQUIRED, csv_blocks, decimal, markdown
 from tests.support import books, settlement
+from tests.support.clock import pass_time
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -278,6 +280,40 @@ def test_nothing_is_written_before_the_day_is_over(shop: Shop, stranger: Shop, w
     assert days.run(None) == 0
     assert days.next_at(merchant) == due + timedelta(days=1)
     assert written(books.merchant_of(stranger)) == []
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=8), timedelta(days=400)])
+def test_the_first_and_every_later_file_is_a_day_of_the_merchants_clock(
+    shop: Shop, where: Settlement, zone: str, ahead: timedelta
+) -> None:
+    """A clock that was moved on before the first line was settled; and one that is moved on after it."""
+    merchant = books.merchant_of(shop)
+    merchant.time_zone, merchant.clock_offset = zone, ahead
+    merchant.save()
+    institute = ClearingInstitute.objects.get()
+    today = clock.now(merchant).astimezone(ZoneInfo(zone)).date()
+    books.record(where, books.file_of(institute), settlement_tx_id="FIRST")
+    merchant = books.overnight(shop)
+    assert days.run(merchant) == 1
+    books.record(where, books.file_of(institute), settlement_tx_id="SECOND")
+    merchant = forward(shop, days=1)
+    assert days.run(merchant) == 1
+    found = [(file.day, [row["SettlementTxId"] for row in rows_of(file)]) for file in written(merchant)]
+    assert found == [(today, ["FIRST"]), (today + timedelta(days=1), ["SECOND"])]
+
+
+def test_a_month_that_is_passed_at_once_begins_with_the_day_of_the_first_line(shop: Shop) -> None:
+    """Over HTTP: a settlement file is taken in on the moved clock, and the clock goes on in one step."""
+    pass_time(shop.api, days=8)
+    merchant = books.merchant_of(shop)
+    first = clock.now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date()
+    paid = books.payment_of(shop.api.pay().id)
+    settlement.take_in(settlement.csv([settlement.line(paid, SettlementTxId="LINE")]), settlement.institute())
+    pass_time(shop.api, days=3)
+    made = written(merchant)
+    assert [file.day for file in made] == [first + timedelta(days=number) for number in range(3)]
+    assert [[row["SettlementTxId"] for row in rows_of(file)] for file in made] == [["LINE"], [], []]
 
 
 def test_days_without_records_have_files_too_and_a_long_gap_is_not_filled(

@@ -219,6 +219,31 @@ def test_velocities_count_within_their_window_and_forget_after_it(shop: Shop) ->
     assert api.pay(**MAIL).code == "000.100.110"
 
 
+@pytest.mark.parametrize(
+    ("count", "over", "card"),
+    [
+        ("payments", 2, "4200000000000000"),
+        ("declines", 1, "4000015500000005"),
+        ("volume", "200.00", "4200000000000000"),
+    ],
+)
+def test_a_velocitys_window_ends_at_the_moment_of_the_payment(shop: Shop, count: str, over: object, card: str) -> None:
+    """The merchant's clock stood two hours ahead and was put back: what was paid there lies in the future."""
+    currency = {"currency": "EUR"} if count == "volume" else {}
+    api = screened(shop, a_rule(kind="velocity", per="customer.email", count=count, over=over, within="1d", **currency))
+    sent = MAIL | {"card__number": card}
+
+    def stopped() -> bool:
+        return api.pay(**sent).code.startswith("800.120.")
+
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=timedelta(hours=2))
+    assert [stopped() for _ in range(3)] == [False, False, True]
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=timedelta(0))
+    assert [stopped() for _ in range(3)] == [False, False, True]
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=timedelta(hours=2))
+    assert stopped()
+
+
 def test_velocities_count_declines_and_volume_too(shop: Shop) -> None:
     """Velocities: declines per card, volume per customer in its currency."""
     declines = a_rule(None, "declines", kind="velocity", per="account", count="declines", over=1, within="10m")

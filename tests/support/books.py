@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from gateway import clock, identifiers
 from gateway.models import Merchant, Payment
+from reporting import days
 from reporting.models import ClearingInstitute, Match, Matching, Settlement, SettlementFile, SettlementRecord
 from tests.support.fixtures import Shop
 
@@ -66,6 +67,7 @@ def record(where: Settlement, file: SettlementFile, payment: Payment | None = No
         Match.objects.create(
             record=made, payment=one.pk, record_type=made.record_type, chosen=chosen, rule="id 1", made_at=at
         )
+    days.keep_first_days()
     return made
 
 

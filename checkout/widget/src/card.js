@@ -120,7 +120,8 @@ function cardPart(view, codes) {
   const number = frameBox(view, "cardNumber", "number", groupName, {
     change: (state) => {
       setDetected(state.codes);
-      if (state.valid || state.empty) part.number.fail("");
+      // What is being typed anew is judged anew, when the field is left.
+      if (state.valid || state.empty || state.reason === "typing") part.number.fail("");
     },
     blur: () => !part.number.frame.state.empty && !view.pressing && part.number.fail(part.number.judge()),
     enter: () => part.form.requestSubmit(),
@@ -138,7 +139,7 @@ function cardPart(view, codes) {
     view.t({ missing: "cardNumberMissing", brand: "cardNumberBrand" }[reason] || "cardNumberError"));
   part.expiry = expiryField(view);
   part.cvv = cvvField(view, groupName, {
-    change: (state) => (state.valid || state.empty) && part.cvv.fail(""),
+    change: (state) => (state.valid || state.empty || state.reason === "typing") && part.cvv.fail(""),
     enter: () => part.form.requestSubmit(),
   });
   part.holder = holderField(view);
@@ -189,7 +190,7 @@ function cardPart(view, codes) {
     const { t } = view;
     const options = pageOptions();
     part.number.rename(t("cardNumber"));
-    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code, ranges, detect, lengths, luhn, beside, afterScheme }) => ({ code, ranges, detect, lengths, luhn, beside, afterScheme })) });
+    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code }) => code) });
     part.expiry.rename(t("expiryDate"));
     part.expiry.input.placeholder = t("expiryHint");
     part.cvv.rename(t("cvv"));

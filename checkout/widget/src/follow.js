@@ -1,5 +1,9 @@
 // From "Pay" to the answer. Results come from the server only: from its answers and its state.
 async function submit(view, part) {
+  if (view.busy || view.over || part.leaving) return;
+  part.leaving = true;
+  await Promise.all((part.fields || []).map((field) => field.frame && field.frame.leave()));
+  part.leaving = false;
   if (view.busy || view.over) return;
   const faults = part.check();
   if (faults.length) {
@@ -121,7 +125,7 @@ const withParameters = (redirect) => {
 
 // Send a window (or this page) where the bank wants the shopper.
 function go(redirect, target) {
-  if (NO_ADDRESS.test(redirect.url)) return complain(`Not going to ${redirect.url}`);
+  if (!MAY_OPEN.test(redirect.url)) return complain(`Not going to ${redirect.url}`);
   if (redirect.method !== "POST") {
     if (target) target.location.replace(withParameters(redirect));
     else location.assign(withParameters(redirect));

@@ -1,6 +1,8 @@
 // The page's side of the two hosted fields. They live in frames of the gateway's origin; only what is no secret goes
-// between: labels and colours in; "filled", "valid", brand codes and the gateway's answer out.
+// between: labels and colours in; "filled", brand codes, "valid" once the field was left, and the gateway's answer out.
 const hostedFields = new Set();
+// A frame that says nothing any more must not hold the form: its last word stands.
+const LEAVE_MS = 2000;
 
 addEventListener("message", (event) => {
   for (const one of hostedFields) {
@@ -21,6 +23,7 @@ function hostedField(base, checkoutId, field, group, on) {
     src: `${address}#${field}.${group}`, class: "wpwl-frame", scrolling: "no", title: "\u00a0",
   });
   const waiting = new Map();
+  const leaving = new Map();
   let asked = 0;
   let ready = false;
   let queue = [];
@@ -38,6 +41,13 @@ function hostedField(base, checkoutId, field, group, on) {
           answer.lost ? reject(new Lost(answer.lost)) : resolve({ status: answer.status, body: answer.body || {} }));
         send({ t: "post", n: asked, path, fields });
       }),
+    // Takes the shopper out of the field, if need be, and resolves when it is known whether its digits are right.
+    leave: () =>
+      new Promise((resolve) => {
+        leaving.set(++asked, resolve);
+        send({ t: "leave", n: asked });
+        setTimeout(resolve, LEAVE_MS);
+      }),
     hear: (message) => {
       if (message.tollhouse !== group) return;
       if (message.t === "hello") {
@@ -49,6 +59,10 @@ function hostedField(base, checkoutId, field, group, on) {
         const then = waiting.get(message.n);
         waiting.delete(message.n);
         if (then) then(message);
+      } else if (message.t === "left") {
+        const then = leaving.get(message.n);
+        leaving.delete(message.n);
+        if (then) then();
       } else if (message.t === "change") {
         one.state = message;
       }

@@ -216,7 +216,7 @@ async function paidBefore(view) {
   const state = await view.gateway.state().catch(() => null);
   view.end("done", view.t("paidAlready"));
   const url = state && state.body.returnTo;
-  if (url && !NO_ADDRESS.test(url)) {
+  if (url && MAY_OPEN.test(url)) {
     view.body.firstChild.append(h("a", { class: "wpwl-button wpwl-button-small", href: url }, view.t("toShop")));
   }
 }

@@ -16,7 +16,9 @@ const CANCELLED = /^100\.396\.10[14]/;
 
 const COUNTDOWN_S = 120;
 const SLOW_MS = 5000;
-const NO_ADDRESS = /^\s*(javascript|data|file|vbscript|blob):/i;
+// Where a browser or a phone may be sent: web pages, and apps named like a domain backwards. The same rule as the
+// gateway's (gateway/catalogue/formats.py, may_be_opened): what is allowed, since new schemes that run or read something may come.
+const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;
 
 function makeView(place, base, checkout, words, options) {
   const root = h("div", { class: `wpwl-widget wpwl-style-${options.style}`, lang: words.iso, dir: words.dir });
@@ -94,7 +96,7 @@ function makeView(place, base, checkout, words, options) {
   };
 
   view.leave = (url) => {
-    if (NO_ADDRESS.test(url)) return complain(`Not going to ${url}`);
+    if (!MAY_OPEN.test(url)) return complain(`Not going to ${url}`);
     view.leaving = true;
     location.assign(url);
   };
@@ -151,7 +153,8 @@ function makeView(place, base, checkout, words, options) {
 
 // The button at the end of each part, with the amount.
 function payButton(view, text) {
-  return h("button", { type: "submit", class: "wpwl-button wpwl-button-pay" },
+  // A button submits its form without saying so; a page's reset of [type="submit"] does not meet it then.
+  return h("button", { class: "wpwl-button wpwl-button-pay" },
     h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }, text || payWords(view)));
 }
 function payWords(view) {

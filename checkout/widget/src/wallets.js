@@ -12,8 +12,9 @@ function walletOptions(code) {
 function walletButton(view, brand, onclick) {
   const wishes = walletOptions(brand.code);
   const button = h("button", {
-    type: "button", class: `wpwl-button wpwl-button-brand wpwl-button-pay wpwl-wallet wpwl-wallet-${brand.code}`,
-    "data-color": wishes.buttonColor, "data-placement": wishes.placement, onclick,
+    // No type, which a page's reset of [type="button"] would meet; so it must not submit a form around it.
+    class: `wpwl-button wpwl-button-brand wpwl-button-pay wpwl-wallet wpwl-wallet-${brand.code}`,
+    "data-color": wishes.buttonColor, "data-placement": wishes.placement, onclick: (event) => { event.preventDefault(); onclick(event); },
   }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), icon(KIND_ICONS.wallet), h("span", { class: "wpwl-button-text" }, view.t("payWith", { brand: view.words.label(brand) })));
   return button;
 }
@@ -124,7 +125,7 @@ function walletSheet(view, brand, wallet) {
       cards.map((card, at) => h("label", { class: "wpwl-choice" }, h("input", { type: "radio", name: picks, value: at, checked: at === 0 }),
         mark(card.network || "VISA", "", true), h("span", {}, isolated(`•••• ${card.last4}`), " · ", t(card.outcome === "declined" ? "testDeclined" : "testApproved")))));
 
-    const pay = h("button", { type: "submit", class: "wpwl-button wpwl-button-pay" }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }));
+    const pay = h("button", { class: "wpwl-button wpwl-button-pay" }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }));
     const showPay = () => (pay.lastChild.textContent = isShop ? t("continueTo", { brand: view.words.label(brand) }) : t("pay", { amount: isolated(view.words.money(amount, currency)) }));
     let working = false;
     const work = (on) => {

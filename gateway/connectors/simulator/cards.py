@@ -1,8 +1,8 @@
 """The simulator as data: which card, CVV and postcode gives which answer.
 
 One table for the simulator, the test-data page and the tests. A decline card carries its result code in its
-number: 4000 0155 … answers 800.100.155. Every other number that passes Luhn is approved. Nothing here reads
-or writes anything.
+number: 4000 0155 … answers 800.100.155. Every other number that passes Luhn is approved, but those of GUESSED_BIN.
+Nothing here reads or writes anything.
 Source: Part A, test modes; Part B, Response parameters (avsResponse, cvvResponse, AcquirerResponse,
 MerchantAdviceCode).
 """
@@ -185,6 +185,12 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
 )
 
 CARDS_BY_NUMBER: Final[Mapping[str, SimulatedCard]] = MappingProxyType({card.number: card for card in SIMULATED_CARDS})
+_PUBLISHED: Final = frozenset((card.number[:6], card.number[-4:]) for card in SIMULATED_CARDS)
+
+GUESSED_BIN: Final = "400002"
+"""Every number with this BIN and a right check digit is declined with GUESSED_CODE. They are no published cards, so the
+card-testing guard counts them: a merchant tries the guard with them."""
+GUESSED_CODE: Final = "800.100.151"
 
 # Postcode of the billing address -> avsResponse. Asked only when an address is sent; others are not checked.
 AVS_BY_POSTCODE: Final[Mapping[str, str]] = MappingProxyType(
@@ -246,6 +252,11 @@ def network_reference(key: str) -> str:
     return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], 'big') % 10**15:015}"
 
 
+def is_published(card_bin: str, last4: str) -> bool:
+    """Whether a card of the table has these first six and last four digits."""
+    return (card_bin, last4) in _PUBLISHED
+
+
 def simulated(number: str) -> SimulatedCard | None:
     """The table's row for a number without spaces."""
     return CARDS_BY_NUMBER.get(number)
@@ -270,6 +281,13 @@ def approved_part(amount: Money, share: Decimal) -> Money:
     return Money(min(amount.amount, max(unit, part)), amount.currency)
 
 
+def _of_unknown(number: str) -> tuple[str, str]:
+    """(result code, acquirer's response code) for a number that is not in the table."""
+    if not luhn_ok(number):
+        return INVALID_NUMBER, "14"
+    return (GUESSED_CODE, "14") if number.startswith(GUESSED_BIN) else (APPROVED, "00")
+
+
 def answer_for(
     number: str,
     *,
@@ -285,8 +303,8 @@ def answer_for(
     """
     card = CARDS_BY_NUMBER.get(number)
     if card is None:
-        fine = luhn_ok(number)
-        code, acquirer, share = (APPROVED, "00", Decimal(1)) if fine else (INVALID_NUMBER, "14", Decimal(1))
+        code, acquirer = _of_unknown(number)
+        share = Decimal(1)
     elif card.code == SOFT_DECLINE and authenticated:
         code, acquirer, share = APPROVED, "00", Decimal(1)
     else:

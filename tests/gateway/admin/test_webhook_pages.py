@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -237,7 +238,31 @@ def test_a_new_address_is_told_only_once_it_has_answered(dora: Client, shop: Sho
         assert (row.url, row.is_held) == (url, True)
         shop.api.pay()
         assert deliver(shop) == 0
+        for verb in ("resume", "pause", "resume"):
+            dora.post(f"{ENDPOINTS}{row.pk}/do/{verb}/")
+            row.refresh_from_db()
+            assert (row.state, row.untested) == (State.PAUSED, True), verb
+        assert "do/resume/" not in dora.get(f"{ENDPOINTS}{row.pk}/change/").content.decode()
+        assert deliver(shop) == 0
     assert the_delivery().state == "waiting"
+
+
+def test_an_address_that_is_changed_during_its_test_message_is_not_active(shop: Shop, monkeypatch: Any) -> None:
+    """What answered 2xx is not what would be told."""
+    row = inspected(shop)
+    WebhookEndpoint.objects.filter(pk=row.pk).update(state=State.INACTIVE)
+    row.refresh_from_db()
+    sent = endpoints.send_test
+
+    def changed_meanwhile(endpoint: WebhookEndpoint) -> Any:
+        outcome = sent(endpoint)
+        WebhookEndpoint.objects.filter(pk=row.pk).update(url="https://shop.example/other")
+        return outcome
+
+    monkeypatch.setattr(endpoints, "send_test", changed_meanwhile)
+    assert not endpoints.activate(row, by=BY).active
+    row.refresh_from_db()
+    assert row.state == State.INACTIVE
 
 
 # --- deliveries -----------------------------------------------------------------------------------------------------

@@ -150,7 +150,10 @@ def test_refused_values_before_many_errors_make_no_payment() -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("javascript:alert(1)", "must not begin with javascript: - https:, http: and the schemes of apps are allowed"),
+        (
+            "javascript:alert(1)",
+            "must not begin with javascript: - https:, http: and apps named like com.example.app: are allowed",
+        ),
         ("JavaScript:alert(1)", "must not begin with javascript:"),
         ("data:text/html,x", "must not begin with data:"),
         ("file:///etc/passwd", "must not begin with file:"),
@@ -167,9 +170,9 @@ def test_an_address_is_told_what_is_wrong_with_it(value: str, says: str) -> None
 
 def test_only_addresses_that_can_be_called_are_taken_where_we_call() -> None:
     """Decisions, section 7: app schemes are redirected to, never called by us."""
-    assert parse(shopperResultUrl="myshop://paid").get("shopperResultUrl") == "myshop://paid"
-    said = errors(notificationUrl="myshop://paid")["notificationUrl"].message
-    assert said.startswith("must not begin with myshop: - https: and http: are allowed")
+    assert parse(shopperResultUrl="com.example.app://paid").get("shopperResultUrl") == "com.example.app://paid"
+    said = errors(notificationUrl="com.example.app://paid")["notificationUrl"].message
+    assert said.startswith("must not begin with com.example.app: - https: and http: are allowed")
 
 
 def test_a_comma_is_answered_with_an_amount_that_fits() -> None:

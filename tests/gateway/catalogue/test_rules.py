@@ -161,7 +161,7 @@ def form_of(name: str) -> Format:
         ("cart.items[n].quantity", ["1", "999999999999.125"], ["1.1250", "1.", "-1", "1234567890123"]),
         ("cart.items[n].tax", ["0", "19", "7.5", "100.00"], ["100.01", "101", "19.000", "7."]),
         ("shopperResultUrl",
-         ["https://例え.jp/戻る", "http://localhost:8000/x", "https://[::1]:8443/", "https://shop.example./", "shopapp://a"],
+         ["https://例え.jp/戻る", "http://localhost:8000/x", "https://[::1]:8443/", "https://shop.example./", "com.example.app://a"],
          ["https://a..b/", f"https://{'a' * 64}.example/", "https://shop.example:99999/", "https://shop.example:x/",
           "https://shop.example;frame-ancestors/", "https://*/", "https://[zz]/", "https://shop.example:0/"]),
         ("cart.items[n].productUrl", ["https://shop.example/a"], ["/a", "app://a", "javascript:alert(1)"]),

@@ -8,16 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.core.management import CommandError, call_command
+from django.test import Client, override_settings
 
+from gateway import clock
 from gateway.connectors.simulator.accounts import ACCOUNTS, BANK_ACCOUNTS
 from gateway.connectors.simulator.cards import SIMULATED_CARDS
-from gateway.pages import testdata
+from gateway.models import AccessToken, Channel, Merchant, Payment, SelfTest
+from gateway.pages import self_test, testdata
+from gateway.pages.promises import broken, key_of, promises
 from gateway.payments import resume
-from tests import promises
 from tests.support.fixtures import Shop
 
 
@@ -27,6 +32,7 @@ class InProcess:
 
     shop: Shop
     browser: Client = field(default_factory=Client)
+    patience_s: float = 0.0
 
     def api(self, method: str, path: str, fields: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         ask = {"POST": self.shop.api.post, "GET": self.shop.api.get, "DELETE": self.shop.api.delete}[method]
@@ -44,13 +50,24 @@ class InProcess:
 @pytest.mark.django_db
 def test_every_promise_of_the_test_data_is_kept(shop: Shop) -> None:
     """A5.5: each row's promised result is reproduced by a script."""
-    assert list(promises.broken(InProcess(shop))) == []
+    assert list(broken(InProcess(shop))) == []
 
 
+@pytest.mark.django_db
+def test_a_published_row_gives_its_code_however_often_it_is_used(shop: Shop) -> None:
+    """Decision 0049: three times within ten minutes of the merchant's clock, from one address and one device."""
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"binFailures": 10})
+    began = clock.now(Merchant.objects.get(pk=shop.merchant.pk))
+    for number in range(3):
+        assert list(broken(InProcess(shop))) == [], number
+    assert clock.now(Merchant.objects.get(pk=shop.merchant.pk)) - began < timedelta(minutes=10)
+
+
+@pytest.mark.django_db
 def test_every_card_account_and_token_is_on_the_page_and_in_the_data() -> None:
     """Issue: /testdata and /testdata.json list every card, account and token."""
     data = Client().get("/testdata.json").json()
-    assert promises.promises(data) > len(SIMULATED_CARDS) + len(ACCOUNTS)
+    assert len(promises(data)) > len(SIMULATED_CARDS) + len(ACCOUNTS)
     page = Client().get("/testdata").content.decode()
     for group in testdata.account_groups():
         assert len(data[group.anchor]) == len(group.rows)
@@ -67,5 +84,63 @@ def test_a_broken_promise_is_seen(shop: Shop, monkeypatch: pytest.MonkeyPatch) -
     row = testdata.account_row(BANK_ACCOUNTS[0]) | {"resultCode": "800.100.203"}
     rows = {**testdata.rows(), "bankAccounts": [row], "cards": [], "cvv": [], "postcodes": [], "redirects": []}
     monkeypatch.setattr(testdata, "rows", lambda: rows)
-    found = list(promises.broken(InProcess(shop)))
+    found = list(broken(InProcess(shop)))
     assert found == ["bankAccounts DE23100000001234567890 (Approved): promised 800.100.203, got 000.100.110"]
+
+
+# --- the self-test --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@override_settings(GATEWAY_SELF_TEST=True)
+def test_every_row_is_tried_once_a_day_and_nothing_but_its_result_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue: "last self-test" of each row stands on the page."""
+    rows = len(promises(testdata.rows()))
+    done = 0
+    while tried := self_test.run():
+        assert tried <= self_test.MAX_ROWS
+        done += tried
+    results = self_test.last_results()
+    assert done == len(results) == rows
+    assert {row: one.fault for row, one in results.items() if one.fault} == {}
+    assert not Payment.objects.exists()
+    assert not Merchant.objects.exists()
+    assert not AccessToken.objects.exists()
+    page = Client().get("/testdata").content.decode()
+    assert page.count("data-self-test") == rows
+    assert "not yet" not in page
+    SelfTest.objects.filter(row="cards 4200000000000000").update(at=clock.real() - self_test.EVERY)
+    assert self_test.run() == 1
+
+
+@pytest.mark.django_db
+@override_settings(GATEWAY_SELF_TEST=True)
+def test_a_row_that_does_not_keep_its_promise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the page, by the command, and in the log."""
+    row = testdata.rows()["bankAccounts"][0]
+    wrong = {**testdata.rows(), "bankAccounts": [row | {"resultCode": "800.100.203"}], "cards": [], "redirects": []}
+    monkeypatch.setattr(self_test, "_promises", lambda: promises(wrong))
+    with pytest.raises(CommandError, match="1 of"):
+        call_command("self_test", stdout=(out := StringIO()))
+    assert "promised 800.100.203, got 000.100.110" in out.getvalue()
+    page = Client().get("/testdata").content.decode()
+    assert "promised 800.100.203, got 000.100.110" in page
+    assert "not yet" in page
+    monkeypatch.setattr(self_test, "_open", lambda: None)
+    assert {one.fault for one in self_test.try_all()} == {"could not be tried: AttributeError"}
+
+
+@pytest.mark.django_db
+def test_nothing_is_tried_in_live_or_when_it_is_switched_off(live: None) -> None:
+    assert self_test.run() == 0
+    with override_settings(GATEWAY_SELF_TEST=True):
+        assert self_test.run() == 0
+        with pytest.raises(CommandError):
+            call_command("self_test")
+    assert not SelfTest.objects.exists()
+
+
+def test_every_row_has_a_key_of_its_own() -> None:
+    keys = [one.key for one in promises(testdata.rows())]
+    assert len(set(keys)) == len(keys)
+    assert key_of("cards", testdata.rows()["cards"][0]) in keys

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -15,8 +16,8 @@ from django.db import connection
 from django.test import override_settings
 
 from gateway import clock, due, results
-from gateway.connectors.simulator.cards import SIMULATED_CARDS
 from gateway.models import CardTestingCount, Channel, Merchant, RiskDecision
+from gateway.payments.screening import _is_test_data
 from gateway.risk.guard import _LOOK, ADDRESS, BIN, CODES, DEVICE, Limits, limits_of, network_of, weight
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
@@ -25,9 +26,12 @@ from tests.support.threeds import Shopper, buy
 
 pytestmark = pytest.mark.django_db
 
-GOOD, BAD = "000.100.110", "800.100.155"
-BAD_CARDS = ("4000015500000005", "4000015100000009", "4000015900000001", "4000016000000008")
-IP = {"customer__ip": "192.0.2.7"}
+GOOD, BAD = "000.100.110", "800.100.151"
+BAD_CARDS = ("4000020000000000", "4000020000000018", "4000020000000026", "4000020000000034")
+"""Of GUESSED_BIN: declined, and on no page of test data."""
+OWN_CARD = {"card__number": "4200001234567897"}
+"""Approved, and on no page of test data."""
+IP = {"customer__ip": "192.0.2.7", **OWN_CARD}
 BURST = 10
 
 
@@ -106,20 +110,20 @@ def test_the_codes_are_declines_of_the_risk_families(code: str) -> None:
 
 
 def burst(shop: Shop, number: int, **more: str) -> list[str]:
-    return [shop.api.pay(card__number=BAD_CARDS[n % 4], **more).code for n in range(number)]
+    return [shop.api.pay(**more | {"card__number": BAD_CARDS[n % 4]}).code for n in range(number)]
 
 
 def test_a_burst_from_one_address_is_stopped_before_the_acquirer(shop: Shop) -> None:
     """On by default, nothing configured."""
-    assert set(burst(shop, BURST, **IP)) == {"800.100.155", "800.100.151", "800.100.159", "800.100.160"}
+    assert set(burst(shop, BURST, **IP)) == {BAD}
     stopped = shop.api.pay(**IP)
     assert (stopped.status, stopped.code) == (400, "800.120.102")
     assert "10 more failed than approved cards from this address" in stopped.body["resultDetails"]["RiskReason"]
     decision = RiskDecision.objects.get(pk=stopped.id)
     assert (decision.set_key, decision.outcome, decision.score) == ("", "decline", None)
     assert "risk" not in stopped.body
-    assert shop.api.pay(customer__ip="192.0.2.8").code == GOOD
-    assert shop.api.pay().code == GOOD
+    assert shop.api.pay(customer__ip="192.0.2.8", **OWN_CARD).code == GOOD
+    assert shop.api.pay(**OWN_CARD).code == GOOD
 
 
 @pytest.mark.parametrize(
@@ -134,7 +138,7 @@ def test_a_burst_from_one_device_is_stopped_although_its_address_changes(shop: S
     """Addresses are cheap."""
     for n in range(BURST):
         assert shop.api.pay(card__number=BAD_CARDS[n % 4], customer__ip=f"192.0.2.{n}", **device).code != GOOD
-    assert shop.api.pay(customer__ip="192.0.2.99", **device).code == "800.120.101"
+    assert shop.api.pay(customer__ip="192.0.2.99", **OWN_CARD, **device).code == "800.120.101"
 
 
 def test_a_burst_with_one_bin_is_stopped_although_everything_else_changes(shop: Shop) -> None:
@@ -142,14 +146,8 @@ def test_a_burst_with_one_bin_is_stopped_although_everything_else_changes(shop: 
     Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"binFailures": 5})
     for n in range(5):
         assert shop.api.pay(card__number=BAD_CARDS[0], customer__ip=f"192.0.2.{n}").code == BAD
-    assert shop.api.pay(card__number="4000015500000005").code == "800.300.401"
-    assert shop.api.pay().code == GOOD
-
-
-def test_trying_every_test_card_once_stops_nobody() -> None:
-    """The declining test cards share their BINs, and none has as many as stop it."""
-    declining = Counter(card.number[:6] for card in SIMULATED_CARDS if weight(card.code, 0) == (1, 0))
-    assert max(declining.values()) < Limits().bin_failures
+    assert shop.api.pay(card__number=BAD_CARDS[1]).code == "800.300.401"
+    assert shop.api.pay(**OWN_CARD).code == GOOD
 
 
 def test_a_stopped_address_is_free_again_when_the_window_has_passed(shop: Shop) -> None:
@@ -158,6 +156,56 @@ def test_a_stopped_address_is_free_again_when_the_window_has_passed(shop: Shop) 
     assert {shop.api.pay(**IP).code for _ in range(5)} == {"800.120.102"}
     Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=timedelta(seconds=600 + 120))
     assert shop.api.pay(**IP).code == GOOD
+
+
+@pytest.mark.parametrize("key", [{"customer__ip": "192.0.2.7"}, {"customer__browser__deviceId": "d-1"}, {}])
+@pytest.mark.parametrize("ahead", [timedelta(minutes=11), timedelta(hours=2)])
+def test_failures_that_lie_ahead_of_the_merchants_clock_stop_nothing(
+    shop: Shop, key: dict[str, str], ahead: timedelta
+) -> None:
+    """The window ends at the moment of the payment on its merchant's clock, for the address, the device and the BIN."""
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"binFailures": BURST})
+    own = key | OWN_CARD if key else {"card__number": BAD_CARDS[3]}
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=ahead)
+    burst(shop, BURST, **key)
+    assert shop.api.pay(**own).code in CODES.values()
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=timedelta(0))
+    assert shop.api.pay(**own).code not in CODES.values()
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=ahead)
+    assert shop.api.pay(**own).code in CODES.values()
+
+
+def test_published_cards_are_neither_counted_nor_stopped(shop: Shop) -> None:
+    """Decision 0049: they always give their published code, and no other card suffers for them."""
+    sent = {"customer__ip": "192.0.2.7", "customer__browser__deviceId": "d-1"}
+    published = {"card__number": "4000015500000005"}
+    Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"failures": 3, "binFailures": 3})
+    assert {shop.api.pay(**sent, **published).code for _ in range(8)} == {"800.100.155"}
+    assert not CardTestingCount.objects.exists()
+    assert shop.api.pay(**sent, **OWN_CARD).code == GOOD
+    burst(shop, 3, **sent)
+    assert shop.api.pay(**sent, **OWN_CARD).code in CODES.values()
+    assert shop.api.pay(**sent, **published).code == "800.100.155"
+    assert shop.api.pay(**sent).code == GOOD
+
+
+def test_published_cards_that_fail_after_a_challenge_are_not_counted(shop: Shop) -> None:
+    """The count of a shopper who was away is made when they come back."""
+    api = shop.api_of(shop.open_channel(three_d_secure=True))
+    sent = {"customParameters[3DS2_flow]": "challenge", "customer.ip": "192.0.2.7"}
+    answer = buy(api, "4000015500000005", **sent)
+    shopper = Shopper.of(answer)
+    shopper.follow(shopper.enter())
+    assert api.get(f"/v1/payments/{answer.id}").code == "800.100.155"
+    assert not CardTestingCount.objects.exists()
+
+
+def test_in_live_there_are_no_published_cards(shop: Shop, settings: Any) -> None:
+    """A number of the test data is in live a number like any other."""
+    assert _is_test_data("400001", "0005")
+    assert not _is_test_data("400001", "4321")
+    settings.IS_LIVE = True
+    assert not _is_test_data("400001", "0005")
 
 
 def test_approvals_take_back_what_failures_added(shop: Shop) -> None:
@@ -222,7 +270,7 @@ def test_old_counts_are_swept_away(shop: Shop) -> None:
 def test_failures_at_once_are_all_counted_and_do_not_wait_in_a_circle(committed: Shop) -> None:
     """Counts of several keys are raised in one order."""
     sent = [IP | {"customer__browser__deviceId": "d-1"}, IP, {"customer__browser__deviceId": "d-1"}]
-    at_once(*[lambda n=n: committed.api.pay(card__number=BAD_CARDS[0], **sent[n % 3]).code for n in range(12)])
+    at_once(*[lambda n=n: committed.api.pay(**sent[n % 3] | {"card__number": BAD_CARDS[0]}).code for n in range(12)])
     counted = CardTestingCount.objects.filter(kind=BIN).values_list("failed", flat=True)
     assert sum(counted) == 12
 
@@ -238,7 +286,7 @@ def test_the_look_reads_its_keys_and_no_others(shop: Shop) -> None:
     )  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE gateway_cardtestingcount")
-        cursor.execute("EXPLAIN " + _LOOK, [shop.merchant.id, ADDRESS, b"a", 0])
+        cursor.execute("EXPLAIN " + _LOOK, [shop.merchant.id, ADDRESS, b"a", 0, 5])
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan
     assert "(key = " in plan.split("Index Cond", 1)[1].splitlines()[0]
@@ -272,10 +320,10 @@ def test_cards_that_fail_after_their_challenge_are_counted_like_any_other(shop: 
     api = shop.api_of(shop.open_channel(three_d_secure=True))
     sent = {"customParameters[3DS2_flow]": "challenge", "customer.ip": "192.0.2.7"}
     for _ in range(BURST):
-        answer = buy(api, "4000015500000005", **sent)
+        answer = buy(api, BAD_CARDS[0], **sent)
         shopper = Shopper.of(answer)
         shopper.follow(shopper.enter())
         assert api.get(f"/v1/payments/{answer.id}").code == BAD
-    stopped = buy(api, "4200000000000042", **sent)
+    stopped = buy(api, OWN_CARD["card__number"], **sent)
     assert (stopped.status, stopped.code) == (400, CODES[ADDRESS])
     assert "redirect" not in stopped.body

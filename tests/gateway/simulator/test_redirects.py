@@ -90,10 +90,10 @@ def test_each_outcome_is_one_click_and_brings_the_shopper_back_with_the_promised
 
 def test_an_app_gets_its_shopper_back_by_its_own_scheme(api: Api) -> None:
     """Decisions, section 7: app schemes are redirected to."""
-    answer = pay(api, "WEBWALLET", shopperResultUrl="shopapp://paid/now")
+    answer = pay(api, "WEBWALLET", shopperResultUrl="com.example.app://paid/now")
     page = browse(page_of(answer))
-    assert "form-action 'self' shopapp:" in page.headers["Content-Security-Policy"]
-    assert follow(browse(page_of(answer), "approve")).startswith(f"shopapp://paid/now?id={answer.id}&")
+    assert "form-action 'self' com.example.app:" in page.headers["Content-Security-Policy"]
+    assert follow(browse(page_of(answer), "approve")).startswith(f"com.example.app://paid/now?id={answer.id}&")
 
 
 def test_an_address_in_any_script_is_come_back_to_in_the_characters_of_a_header(api: Api) -> None:

@@ -11,10 +11,14 @@
   const POST_TO = /^v1\/checkouts\/[A-Za-z0-9.-]{32,48}\/(payment|registration)$/;
   const STYLES = ["color", "fontFamily", "fontSize", "fontWeight", "letterSpacing"];
   const MOST_DIGITS = 19;
-  // The page says which ranges are which brand's, and hears what it found: longer ones would spell out the whole number.
-  const BIN_DIGITS = 8;
+  // Which numbers are which brand's is the gateway's knowledge, put in when this document is built. The page says which
+  // brands it offers and hears which of them it is: ranges and lengths of its own would spell out the number.
+  const KNOWN = [/*BRANDS*/];
   let brands = [];
   let only = "";
+  // The shopper is in the field, or has left it since the last digit: before that nobody is told whether it is right.
+  let inside = false;
+  let left = true;
   let lengths = [3, 4];
   let required = true;
   let posting = false;
@@ -25,12 +29,12 @@
 
   // --- what the digits say -----------------------------------------------------------------------------------------
   const prefixOf = (ranges, digits) =>
-    Math.max(0, ...ranges.filter(([low, high]) => low.length <= BIN_DIGITS && digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
+    Math.max(0, ...ranges.filter(([low, high]) => digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
 
   // Offered brands of a number, the best first: the most specific range, schemes before those that share their numbers.
   function brandsOf(digits) {
     const found = brands
-      .map((brand, at) => ({ brand, at, prefix: prefixOf(brand.detect || brand.ranges, digits) }))
+      .map((brand, at) => ({ brand, at, prefix: prefixOf(brand.detect, digits) }))
       .filter((one) => one.prefix)
       .sort((a, b) => Number(a.brand.afterScheme || 0) - Number(b.brand.afterScheme || 0) || b.prefix - a.prefix || a.at - b.at)
       .map((one) => one.brand);
@@ -51,7 +55,7 @@
     const digits = digitsOf(input.value);
     if (!isNumber) {
       const valid = lengths.includes(digits.length) || (!required && !digits);
-      return { empty: !digits, valid, reason: digits ? "invalid" : "missing", codes: [] };
+      return verdict(digits, valid, digits ? "invalid" : "missing", []);
     }
     const found = digits.length < 4 ? [] : brandsOf(digits);
     const brand = brands.find((one) => one.code === only) || found[0];
@@ -59,8 +63,11 @@
     const fits = known && (!only || !brands.length || prefixOf(known.ranges, digits) > 0);
     const valid = Boolean(fits) && known.lengths.includes(digits.length) && (!known.luhn || luhn(digits));
     const reason = !digits ? "missing" : digits.length >= 6 && !fits ? "brand" : "invalid";
-    return { empty: !digits, valid, reason: valid ? "" : reason, codes: found.map((one) => one.code) };
+    return verdict(digits, valid, valid ? "" : reason, found.map((one) => one.code));
   }
+  // What the page hears. Whether digits are right it hears once the field was left: typed one by one, each prefix's
+  // check digit and length would tell of the number.
+  const verdict = (digits, valid, reason, codes) => ({ empty: !digits, codes, ...(left || !digits ? { valid, reason } : { valid: false, reason: "typing" }) });
 
   // --- how they are shown ------------------------------------------------------------------------------------------
   function gapsOf(digits) {
@@ -94,21 +101,35 @@
     const gaps = gapsOf(digits).filter((gap) => gap < digits.length && (deleting ? gap < place : gap <= place)).length;
     if (document.activeElement === input) input.setSelectionRange(place + gaps, place + gaps);
     before = shown;
+    left = !inside;
     tell({ t: "change", ...judge() });
+  }
+  // The shopper goes elsewhere, or sends the form.
+  function leave(then) {
+    left = true;
+    const found = judge();
+    tell({ t: "change", ...found });
+    tell({ t: then, ...found });
   }
 
   input.addEventListener("input", tidy);
   input.addEventListener("compositionend", () => tidy(null));
-  input.addEventListener("focus", () => tell({ t: "focus" }));
-  input.addEventListener("blur", () => tell({ t: "blur" }));
+  input.addEventListener("focus", () => {
+    inside = true;
+    tell({ t: "focus" });
+  });
+  input.addEventListener("blur", () => {
+    inside = false;
+    leave("blur");
+  });
   document.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    tell({ t: "enter" });
+    leave("enter");
   });
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter") {
       event.preventDefault();
-      tell({ t: "enter" });
+      leave("enter");
     }
   });
   input.type = "text";
@@ -184,7 +205,10 @@
       document.title = message.label;
       input.setAttribute("aria-label", message.label);
       input.placeholder = message.placeholder;
-      brands = message.brands || brands;
+      if (message.brands) {
+        const offered = message.brands.map((one) => one.code || one);
+        brands = offered.map((code) => KNOWN.find((one) => one.code === code)).filter(Boolean);
+      }
       wear(message.style);
       if (input.value) tidy(null);
     },
@@ -195,6 +219,14 @@
       else input.removeAttribute("aria-invalid");
     },
     focus: () => input.focus(),
+    // Before the page sends the form. Whoever asks so at each digit drives the shopper out of the field.
+    leave: ({ n }) => {
+      inside = false;
+      left = true;
+      input.blur();
+      tell({ t: "change", ...judge() });
+      tell({ t: "left", n });
+    },
     only: (message) => {
       only = message.code;
       tell({ t: "change", ...judge() });
