@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from allauth.account.forms import LoginForm, ReauthenticateForm
@@ -183,7 +184,9 @@ class SetUpForm(ActivateTOTPForm):  # type: ignore[misc]
                     return str(super().clean_code())
                 except forms.ValidationError:
                     tries.failed(request, name)
-                    raise
+                    raise forms.ValidationError(
+                        _("This is not the code that the app shows now. Is the clock of your phone right?")
+                    ) from None
         except tries.LockedError as locked:
             raise too_many(locked) from None
 
@@ -224,12 +227,18 @@ class RenameForm(EditWebAuthnForm):  # type: ignore[misc]
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
-def _page(view: Any, title: Any, template: str = "", **more: Any) -> Callable[..., HttpResponse]:
-    """One of allauth's views as a page of the back office."""
+def _page(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpResponse]:
+    """One of allauth's views as a page of the back office. ``proof``: who opens it has shown a moment ago who they are;
+    allauth asks too, but not those who have neither a password nor a factor."""
 
     class Shown(view):  # type: ignore[misc]
+        def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if proof and request.user.is_authenticated and (ask := session.ask_again(request)) is not None:
+                return ask
+            return super().dispatch(request, *args, **kwargs)
+
         def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-            found = {**admin.site.each_context(self.request), "title": title, **more}
+            found = {**admin.site.each_context(self.request), "title": title}
             return {**found, **super().get_context_data(**kwargs)}
 
         def render_to_response(self, found: dict[str, Any], **kwargs: Any) -> HttpResponse:
@@ -240,8 +249,6 @@ def _page(view: Any, title: Any, template: str = "", **more: Any) -> Callable[..
             return answer
 
     Shown.__name__ = view.__name__
-    if template:
-        Shown.template_name = template
     shown: Callable[..., HttpResponse] = never_cache(Shown.as_view())
     return shown
 
@@ -305,6 +312,7 @@ def to_account(request: HttpRequest) -> HttpResponse:
 def urls() -> list[URLPattern]:
     """allauth's addresses, by the names that it knows them by. Those that are left out do not exist: nobody signs up,
     and no mail sets a password."""
+    secured = partial(_page, proof=True)
     found = [
         ("login/", login, "account_login"),
         ("login/passkey/", passkey_views.login_webauthn, "mfa_login_webauthn"),
@@ -319,16 +327,16 @@ def urls() -> list[URLPattern]:
         ("again/", _page(ReauthenticateView, _AGAIN), "account_reauthenticate"),
         ("again/code/", _page(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
         ("again/passkey/", _page(passkey_views.ReauthenticateWebAuthnView, _AGAIN), "mfa_reauthenticate_webauthn"),
-        ("code/set-up/", _page(_AppSetUp, gettext_lazy("Set up your authenticator app")), "mfa_activate_totp"),
-        ("code/remove/", _page(app_views.DeactivateTOTPView, gettext_lazy("Remove the app")), "mfa_deactivate_totp"),
+        ("code/set-up/", secured(_AppSetUp, gettext_lazy("Set up your authenticator app")), "mfa_activate_totp"),
+        ("code/remove/", secured(app_views.DeactivateTOTPView, gettext_lazy("Remove the app")), "mfa_deactivate_totp"),
         ("passkeys/", to_account, "mfa_list_webauthn"),
-        ("passkeys/add/", _page(passkey_views.AddWebAuthnView, gettext_lazy("Add a passkey")), "mfa_add_webauthn"),
-        ("passkeys/<int:pk>/remove/", _page(passkey_views.RemoveWebAuthnView, gettext_lazy("Remove a passkey")),
+        ("passkeys/add/", secured(passkey_views.AddWebAuthnView, gettext_lazy("Add a passkey")), "mfa_add_webauthn"),
+        ("passkeys/<int:pk>/remove/", secured(passkey_views.RemoveWebAuthnView, gettext_lazy("Remove a passkey")),
          "mfa_remove_webauthn"),
-        ("passkeys/<int:pk>/edit/", _page(passkey_views.EditWebAuthnView, gettext_lazy("Rename a passkey")),
+        ("passkeys/<int:pk>/edit/", secured(passkey_views.EditWebAuthnView, gettext_lazy("Rename a passkey")),
          "mfa_edit_webauthn"),
-        ("recovery-codes/", _page(_Codes, gettext_lazy("Your recovery codes")), "mfa_view_recovery_codes"),
-        ("recovery-codes/new/", _page(recovery_views.GenerateRecoveryCodesView, gettext_lazy("New recovery codes")),
+        ("recovery-codes/", secured(_Codes, gettext_lazy("Your recovery codes")), "mfa_view_recovery_codes"),
+        ("recovery-codes/new/", secured(recovery_views.GenerateRecoveryCodesView, gettext_lazy("New recovery codes")),
          "mfa_generate_recovery_codes"),
         ("factors/", to_account, "mfa_index"),
     ]  # fmt: skip

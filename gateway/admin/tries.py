@@ -80,7 +80,11 @@ class Tries(AxesDatabaseHandler):  # type: ignore[misc]
     """axes in the database. What a form held is not kept, and one address cannot try all names."""
 
     def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **kwargs: Any) -> None:
-        super().user_login_failed(sender, credentials, _without_form(request), **kwargs)
+        bare = _without_form(request)
+        super().user_login_failed(sender, credentials, bare, **kwargs)
+        # It writes a line into both for each try, even of nothing: a row that is tried for days would grow without end.
+        mine = AccessAttempt.objects.filter(username=counted_name(bare, credentials), ip_address=bare.axes_ip_address)
+        mine.exclude(get_data="", post_data="").update(get_data="", post_data="")
 
     def get_failures(self, request: Any, credentials: Any = None) -> int:
         address = AccessAttempt.objects.filter(
@@ -90,7 +94,7 @@ class Tries(AxesDatabaseHandler):  # type: ignore[misc]
         return max(int(super().get_failures(request, credentials)), int(all_names) // NAMES_OF_ONE_ADDRESS)
 
 
-def _without_form(request: Any) -> HttpRequest:
+def _without_form(request: Any) -> Any:
     """A request as axes counts it: without what was sent, which it would keep, and without the browser's name, of which
     each would get a row of its own."""
     bare = HttpRequest()

@@ -21,7 +21,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FactorSecret",
             fields=[
-                ("id", models.UUIDField(default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
                 ("sealed", models.BinaryField()),
             ],
             options={
@@ -35,7 +40,14 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("hashed", models.CharField(editable=False, max_length=255)),
                 ("at", models.DateTimeField(editable=False)),
-                ("user", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="used_passwords", to=settings.AUTH_USER_MODEL)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="used_passwords",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={"indexes": [models.Index(fields=["user", "-at"], name="used_password_user_time")]},
         ),

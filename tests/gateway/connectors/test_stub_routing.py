@@ -77,7 +77,7 @@ def test_in_live_no_payment_goes_to_the_stub(shop: Shop, acquirer: StubProcess, 
     """It approves test cards without money: an account at it, made in test or by hand, is not asked."""
     account_at_stub(shop.channel)
     answer = shop.api.over_tls().pay()
-    assert answer.code == "600.200.500"
+    assert answer.code == "600.200.700"
     assert acquirer.control.transactions() == {}
 
 
