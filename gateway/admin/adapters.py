@@ -115,6 +115,8 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         }  # fmt: skip
         for one in found:
             one["description"] = words.get(one["id"], one["description"])
+            if one["id"] == "reauthenticate":
+                one["url"] = reverse("password_again")
         return sorted(found, key=lambda one: one["id"] != "mfa_reauthenticate:webauthn")
 
     def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse | None:

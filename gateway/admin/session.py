@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from allauth.account.adapter import get_adapter
 from allauth.account.authentication import get_authentication_records
 from django.conf import settings
 from django.contrib import messages
@@ -35,7 +34,7 @@ SIGN_IN: Final = "sign_in"
 HERE: Final = "/admin/"
 SETTING_UP: Final = (
     "admin:set_up", "mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes", "account_reauthenticate",
-    "admin:logout", "set_language",
+    "password_again", "admin:logout", "set_language",
 )  # fmt: skip
 """Pages for who signed in with a password alone where a second factor is required: they set one up and see no more."""
 
@@ -73,6 +72,8 @@ class OfficeSession:
         return HttpResponseRedirect(f"{request.path}?{urlencode(rest)}" if rest else request.path)
 
     def _holds(self, request: HttpRequest) -> bool:
+        if not request.user.is_staff:
+            return False
         row = SignIn.objects.filter(pk=request.session.get(SIGN_IN), user=request.user.pk).first()
         if row is None:
             # A session that another way of signing in began: good where no second factor is asked for.
@@ -84,7 +85,8 @@ class OfficeSession:
 
 
 def _has_to_set_up(request: HttpRequest) -> bool:
-    if not signin.is_required() or request.path in map(reverse, SETTING_UP):
+    signing_in = request.path.startswith(reverse("account_login")) or request.path in map(reverse, SETTING_UP)
+    if not signin.is_required() or signing_in:
         return False
     here = current(request)
     return here is None or not here.second_factor
@@ -170,9 +172,7 @@ def ask_again(request: HttpRequest, back: str | None = None) -> HttpResponse | N
         return None
     if request.method == "POST":
         messages.warning(request, _("Nothing was done yet: confirm that it is you, then send the form again."))
-    methods = get_adapter(request).get_reauthentication_methods(request.user)
-    # Who has neither a password nor a factor came by single sign-on, and comes by it once more.
-    address = methods[0]["url"] if methods else reverse("openid_connect_login", args=("sso",))
+    address = reverse("account_reauthenticate")
     return HttpResponseRedirect(f"{address}?{urlencode({'next': back or request.get_full_path()})}")
 
 

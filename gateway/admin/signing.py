@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlencode
 
+from allauth.account.adapter import get_adapter
 from allauth.account.forms import LoginForm, ReauthenticateForm
 from allauth.account.internal.stagekit import clear_login
 from allauth.account.views import LoginView, ReauthenticateView
@@ -28,6 +30,7 @@ from allauth.socialaccount.providers.openid_connect import views as oidc_views
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -292,6 +295,18 @@ def set_up(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/set_up.html", found)
 
 
+def again(request: HttpRequest) -> HttpResponse:
+    """To the first way in which this user can show once more who they are. Who has neither a password nor a factor came
+    by single sign-on, and comes by it once more."""
+    if not request.user.is_authenticated:
+        return HttpResponseRedirect(reverse("account_login"))
+    methods = get_adapter(request).get_reauthentication_methods(request.user)
+    if not methods and not settings.GATEWAY_OIDC_ISSUER:
+        raise PermissionDenied
+    address = methods[0]["url"] if methods else reverse("openid_connect_login", args=("sso",))
+    return HttpResponseRedirect(f"{address}?{urlencode({'next': request.GET.get('next', '')})}")
+
+
 @require_POST
 def cancel(request: HttpRequest) -> HttpResponse:
     """Away from the second step: the password is asked for anew."""
@@ -324,7 +339,8 @@ def urls() -> list[URLPattern]:
         ("login/inactive/", turned_away, "account_inactive"),
         ("code/", _page(factor_views.AuthenticateView, gettext_lazy("Second step")), "mfa_authenticate"),
         ("code/cancel/", cancel, "account_cancel"),
-        ("again/", _page(ReauthenticateView, _AGAIN), "account_reauthenticate"),
+        ("again/", again, "account_reauthenticate"),
+        ("again/password/", _page(ReauthenticateView, _AGAIN), "password_again"),
         ("again/code/", _page(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
         ("again/passkey/", _page(passkey_views.ReauthenticateWebAuthnView, _AGAIN), "mfa_reauthenticate_webauthn"),
         ("code/set-up/", secured(_AppSetUp, gettext_lazy("Set up your authenticator app")), "mfa_activate_totp"),

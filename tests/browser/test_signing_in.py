@@ -213,7 +213,7 @@ def test_every_page_of_signing_in_fits_and_has_no_serious_fault(
         ("account", "account/"), ("recovery-codes-new", "recovery-codes/new/"), ("app-remove", "code/remove/"),
         ("passkey-remove", f"passkeys/{number}/remove/"), ("passkey-edit", f"passkeys/{number}/edit/"),
         ("password", "password_change/"), ("again-passkey", "again/passkey/?next=/admin/"),
-        ("again-password", "again/?next=/admin/"), ("again-code", "again/code/?next=/admin/"),
+        ("again-password", "again/password/?next=/admin/"), ("again-code", "again/code/?next=/admin/"),
     ):  # fmt: skip
         look(name, f"/admin/{path}")
     page.context.clear_cookies(name="sessionid")

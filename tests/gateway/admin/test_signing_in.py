@@ -33,6 +33,7 @@ LOGIN, CODE, SET_UP, AGAIN, ACCOUNT, CODES, NEW_CODES = (
     "/admin/login/", "/admin/code/", "/admin/code/set-up/", "/admin/again/", "/admin/account/",
     "/admin/recovery-codes/", "/admin/recovery-codes/new/",
 )  # fmt: skip
+PROVE = "/admin/again/password/"
 PASSWORD = "correct horse battery 7"
 BY = Actor(name="tests")
 MOST = configured.AXES_FAILURE_LIMIT
@@ -271,6 +272,11 @@ def test_who_is_no_staff_or_switched_off_does_not_get_in(client: Client, clerk: 
     User.objects.filter(pk=clerk.pk).update(is_staff=False)
     assert log_in(client)["Location"] == LOGIN
     assert "does not work in the back office" in words(client.get(LOGIN))
+    User.objects.filter(pk=clerk.pk).update(is_staff=True)
+    log_in(client)
+    User.objects.filter(pk=clerk.pk).update(is_staff=False)
+    assert client.get("/admin/")["Location"].startswith(LOGIN)
+    assert client.get(LOGIN).status_code == 200
     User.objects.filter(pk=clerk.pk).update(is_staff=True, is_active=False)
     assert "Name or password is wrong" in words(log_in(client))
     assert not is_in(client)
@@ -503,7 +509,7 @@ def test_a_password_or_a_code_is_good_for_five_minutes(client: Client, clerk: Us
     log_in(client)
     client.post(CODE, {"code": code_of(secret)})
     for path, field, proof in (
-        (AGAIN, "password", lambda: PASSWORD),
+        (PROVE, "password", lambda: PASSWORD),
         ("/admin/again/code/", "code", lambda: code_of(secret)),
     ):
         time.shift(timedelta(minutes=4))
@@ -520,9 +526,9 @@ def test_a_proof_inside_a_session_is_counted_like_a_sign_in(clerk: User, secret:
     log_in(client)
     client.post(CODE, {"code": code_of(secret)})
     for number in range(MOST):
-        path, field = ((AGAIN, "password"), ("/admin/again/code/", "code"))[number % 2]
+        path, field = ((PROVE, "password"), ("/admin/again/code/", "code"))[number % 2]
         client.post(path, {field: "wrong"})
-    assert "Too many tries" in words(client.post(AGAIN, {"password": PASSWORD}))
+    assert "Too many tries" in words(client.post(PROVE, {"password": PASSWORD}))
     assert "Too many tries" in words(client.post("/admin/again/code/", {"code": code_of(secret, 1)}))
 
 

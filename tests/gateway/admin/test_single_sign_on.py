@@ -21,7 +21,7 @@ from tests.support.office import app_of, code_of, person, prove, signed_in
 from tests.support.provider import apps, consent, provider
 
 pytestmark = pytest.mark.django_db
-START = "/admin/login/sso/"
+START, AGAIN = "/admin/login/sso/", "/admin/again/"
 PEOPLE: list[dict[str, Any]] = [
     {"sub": "clara-1", "email": "clara@shop.example", "email_verified": True},
     {"sub": "unverified", "email": "clara@shop.example", "email_verified": False},
@@ -145,9 +145,10 @@ def test_who_has_no_password_proves_themselves_by_it(client: Client, clara: User
     session = client.session
     session["account_authentication_methods"] = []
     session.save()
-    assert client.get("/admin/passkeys/add/")["Location"].startswith(f"{START}?next=")
+    assert client.get("/admin/passkeys/add/")["Location"].startswith(AGAIN)
     asked = client.post("/admin/account/", {"act": "unlink"})
-    assert asked["Location"] == f"{START}?next=%2Fadmin%2Faccount%2F"
+    assert asked["Location"] == f"{AGAIN}?next=%2Fadmin%2Faccount%2F"
+    assert client.get(asked["Location"])["Location"] == f"{START}?next=%2Fadmin%2Faccount%2F"
     assert come(client, "clara-1", next="/admin/account/")["Location"] == "/admin/account/"
     assert client.post("/admin/account/", {"act": "unlink"}).status_code == 302
     assert not SocialAccount.objects.exists()
