@@ -110,7 +110,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         """What one touch does comes first."""
         found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         words = {
-            "reauthenticate": _("Use your password"), "mfa_reauthenticate": _("Use a code of your app"),
+            "reauthenticate": _("Use your password"), "mfa_reauthenticate": _("Use a code"),
             "mfa_reauthenticate:webauthn": _("Use a passkey"),
         }  # fmt: skip
         for one in found:

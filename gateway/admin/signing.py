@@ -244,13 +244,6 @@ def _page(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpRe
             found = {**admin.site.each_context(self.request), "title": title}
             return {**found, **super().get_context_data(**kwargs)}
 
-        def render_to_response(self, found: dict[str, Any], **kwargs: Any) -> HttpResponse:
-            form = found.get("form")
-            answer = super().render_to_response(found, **kwargs)
-            if self.request.method == "POST" and form is not None and form.errors:
-                answer.status_code = 422
-            return answer
-
     Shown.__name__ = view.__name__
     shown: Callable[..., HttpResponse] = never_cache(Shown.as_view())
     return shown

@@ -59,14 +59,23 @@ def _network(ip: str | None) -> str | None:
 
 
 def counted_name(request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
+    """A digest of the name: people type passwords and card numbers where a name belongs, and counts are in clear."""
+    return _digest(_name(credentials))
+
+
+def _name(credentials: Mapping[str, Any] | None) -> str:
     """Names are compared without case, as a guesser would not mind it."""
-    return str((credentials or {}).get("username") or "").lower()[:150]
+    return str((credentials or {}).get("username") or "").lower()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(f"sign-in\n{text}".encode()).hexdigest()[:40]
 
 
 def counted_by(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Any]:
     """What is counted together: a name from everywhere; where its owner signed in lately, the name from there alone,
     so that strangers elsewhere lock nobody out."""
-    known = _knows(counted_name(request, credentials), counted_address(request))
+    known = _knows(_name(credentials), counted_address(request))
     return [["username", "ip_address"]] if known else ["username"]
 
 
@@ -132,7 +141,7 @@ def forgive(request: HttpRequest, name: str) -> None:
 
 def unlock(name: str) -> bool:
     """Somebody has made sure who the user is: their name is locked no more."""
-    return bool(AxesProxyHandler.reset_attempts(username=name.lower()))
+    return bool(AxesProxyHandler.reset_attempts(username=_digest(name.lower())))
 
 
 def is_locked(request: HttpRequest, name: str) -> bool:
@@ -146,9 +155,9 @@ def until() -> datetime:
 
 @contextmanager
 def _alone(request: HttpRequest, credentials: Mapping[str, Any]) -> Iterator[None]:
-    name, near = counted_name(request, credentials), counted_address(request)
+    name, near = _name(credentials), counted_address(request)
     counted = f"{name}\n{near}" if _knows(name, near) else name
-    lock = int.from_bytes(hashlib.sha256(f"sign-in\n{counted}".encode()).digest()[:8], signed=True)
+    lock = int.from_bytes(bytes.fromhex(_digest(counted))[:8], signed=True)
     if not execute("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": lock})[0][0]:
         raise LockedError(until=None)
     try:
