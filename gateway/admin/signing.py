@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
+import requests
+import structlog
 from allauth.account.adapter import get_adapter
 from allauth.account.forms import LoginForm, ReauthenticateForm
 from allauth.account.internal.stagekit import clear_login
@@ -49,6 +51,7 @@ from gateway import signin
 from gateway.admin import session, tries
 from gateway.admin.adapters import record_refused, too_many
 
+log = structlog.get_logger(__name__)
 OFFERED_FOR_S: Final = 600
 """How long an app can be set up with the key that was shown."""
 RECOVERY_DIGITS: Final = settings.MFA_RECOVERY_CODE_DIGITS
@@ -313,6 +316,20 @@ def turned_away(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("account_login"))
 
 
+def _at_provider(view: Any) -> Callable[..., HttpResponse]:
+    """One of allauth's steps of single sign-on; a provider that is away, or says what cannot be read, is told."""
+
+    def shown(request: HttpRequest, **rest: Any) -> HttpResponse:
+        try:
+            answer: HttpResponse = view(request, **rest)
+        except (requests.RequestException, KeyError) as fault:
+            log.warning("single_sign_on_failed", why=type(fault).__name__)
+            return turned_away(request)
+        return answer
+
+    return never_cache(shown)
+
+
 def to_account(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:account"))
 
@@ -324,8 +341,8 @@ def urls() -> list[URLPattern]:
     found = [
         ("login/", login, "account_login"),
         ("login/passkey/", passkey_views.login_webauthn, "mfa_login_webauthn"),
-        ("login/<str:provider_id>/", oidc_views.login, "openid_connect_login"),
-        ("login/<str:provider_id>/callback/", oidc_views.callback, "openid_connect_callback"),
+        ("login/<str:provider_id>/", _at_provider(oidc_views.login), "openid_connect_login"),
+        ("login/<str:provider_id>/callback/", _at_provider(oidc_views.callback), "openid_connect_callback"),
         ("login/sso/failed/", turned_away, "socialaccount_login_error"),
         ("login/sso/cancelled/", turned_away, "socialaccount_login_cancelled"),
         ("login/sso/nobody/", turned_away, "socialaccount_signup"),

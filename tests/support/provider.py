@@ -63,9 +63,9 @@ def apps(issuer: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def consent(address: str, who: str) -> str:
+def consent(address: str, who: str, **more: str) -> str:
     """The provider's page: ``who`` signs in there. Gives the way back, with the code."""
-    answer = requests.post(address, data=urlencode({"sub": who}), allow_redirects=False, timeout=20,
+    answer = requests.post(address, data=urlencode({"sub": who, **more}), allow_redirects=False, timeout=20,
                            headers={"Content-Type": "application/x-www-form-urlencoded"})  # fmt: skip
     assert answer.status_code == 302, answer.text[:500]
     return str(answer.headers["Location"])

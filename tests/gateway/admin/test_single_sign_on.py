@@ -125,6 +125,13 @@ def test_an_answer_that_this_browser_did_not_ask_for_is_refused(client: Client, 
     assert client.get("/admin/").status_code == 302
 
 
+def test_who_says_no_at_the_provider_is_back_at_the_sign_in_page(client: Client, clara: User) -> None:
+    away = client.get(START)["Location"]
+    back = consent(away, "clara-1", action="deny").partition("testserver")[2]
+    assert client.get(back, follow=True).redirect_chain[-1][0] == "/admin/login/"
+    assert client.get("/admin/").status_code == 302
+
+
 def test_a_provider_that_is_away_is_no_fault_of_ours(client: Client, clara: User) -> None:
     with override_settings(**apps("http://127.0.0.1:9")):
         answer = client.get(START)
