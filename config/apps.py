@@ -1,3 +1,4 @@
+from allauth.account.apps import AccountConfig
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
@@ -6,6 +7,16 @@ class TollhouseAdminConfig(AdminConfig):
     """The back office: Django's admin under our own site."""
 
     default_site = "config.back_office.BackOffice"
+
+
+class AccountsConfig(AccountConfig):
+    """django-allauth's accounts. Its own start insists on its middleware by name; ours is the same for pages alone
+    (gateway.api.middleware.SignInContext), so that the API does not pass it."""
+
+    default = True
+
+    def ready(self) -> None:
+        from allauth.account import checks  # noqa: F401 - importing registers them
 
 
 class CompositionConfig(AppConfig):

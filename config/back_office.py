@@ -31,7 +31,7 @@ class BackOffice(UnfoldAdminSite):
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.admin import signing
 
-        return signing.password(self, request, extra_context or {})
+        return signing.login(request)
 
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Signing out ends the session's row too, so that lists of sessions are right."""
@@ -42,19 +42,9 @@ class BackOffice(UnfoldAdminSite):
         return super().logout(request, extra_context)
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Tries are counted like those of signing in. Sessions elsewhere end with the old password."""
-        from gateway.admin import session
+        from gateway.admin import signing
 
-        if request.method != "POST":
-            return super().password_change(request, extra_context)
-        if (locked := session.locked(request)) is not None:
-            return locked
-        answer = super().password_change(request, extra_context)
-        if answer.status_code == 302:
-            session.password_changed(request)
-        elif "old_password" in getattr(answer, "context_data", {})["form"].errors:
-            session.refused(request)
-        return answer
+        return signing.change_password(request, super().password_change, extra_context)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Django's page that leads from a content type and an id to a row tells strangers which rows there are."""

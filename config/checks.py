@@ -109,15 +109,65 @@ def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         faults.append(Error("DJANGO_DEBUG must be off in the live environment.", id="tollhouse.E010"))
     if not settings.GATEWAY_BASE_URL.startswith("https://"):
         faults.append(Error("GATEWAY_BASE_URL must start with https:// in the live environment.", id="tollhouse.E011"))
-    if len(settings.SECRET_KEY) < 40:
-        faults.append(Error("DJANGO_SECRET_KEY must have 40 characters or more.", id="tollhouse.E012"))
+    if why := _why_weak(settings.SECRET_KEY):
+        faults.append(Error(f"DJANGO_SECRET_KEY {why}.", hint=_A_KEY, id="tollhouse.E012"))
     if "*" in settings.ALLOWED_HOSTS:
         faults.append(Error("DJANGO_ALLOWED_HOSTS must name hosts in the live environment.", id="tollhouse.E013"))
     if settings.GATEWAY_OUTBOUND_LOOPBACK:
         faults.append(Error("GATEWAY_OUTBOUND_LOOPBACK must be off in the live environment.", id="tollhouse.E016"))
+    if settings.GATEWAY_STUB_ACQUIRER:
+        faults.append(Error("GATEWAY_STUB_ACQUIRER must be empty in the live environment.", id="tollhouse.E021"))
+    faults += _signing_in_is_safe()
     if settings.GATEWAY_VAULT_KEYSET:
         return faults
     return faults + _keyset_is_private(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
+
+
+_A_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
+MIN_KEY_CHARS = 40
+MIN_KEY_KINDS = 10
+"""Different characters of a secret key: 40 random hexadecimal digits have fewer once in a million."""
+
+
+def _why_weak(key: str) -> str:
+    """What is wrong with a secret key; empty: nothing that can be seen."""
+    if len(key) < MIN_KEY_CHARS:
+        return f"must have {MIN_KEY_CHARS} characters or more"
+    if len(set(key)) < MIN_KEY_KINDS or (key + key).find(key, 1) < len(key):
+        return "repeats itself: it must be random"
+    return "is Django's own proposal: it must be yours" if key.startswith("django-insecure-") else ""
+
+
+MAX_IDLE_MINUTES = 15
+"""PCI DSS 8.2.8."""
+MAX_SESSION_HOURS = 24
+
+
+def _signing_in_is_safe() -> list[CheckMessage]:
+    """What PCI DSS asks of people's access, and what its settings may loosen in test alone."""
+    faults: list[CheckMessage] = []
+    if settings.GATEWAY_TOTP != "required":
+        faults.append(Error("GATEWAY_TOTP must be required in the live environment.", id="tollhouse.E022"))
+    if not 0 < settings.GATEWAY_SESSION_IDLE_MINUTES <= MAX_IDLE_MINUTES:
+        words = f"GATEWAY_SESSION_IDLE_MINUTES must be 1 to {MAX_IDLE_MINUTES} in the live environment."
+        faults.append(Error(words, id="tollhouse.E023"))
+    if not 0 < settings.GATEWAY_SESSION_HOURS <= MAX_SESSION_HOURS:
+        words = f"GATEWAY_SESSION_HOURS must be 1 to {MAX_SESSION_HOURS} in the live environment."
+        faults.append(Error(words, id="tollhouse.E024"))
+    if settings.GATEWAY_OIDC_ISSUER and not settings.GATEWAY_OIDC_ISSUER.startswith("https://"):
+        words = "GATEWAY_OIDC_ISSUER must start with https:// in the live environment."
+        faults.append(Error(words, id="tollhouse.E025"))
+    return faults
+
+
+@register()
+def single_sign_on_is_whole(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    names = ("GATEWAY_OIDC_ISSUER", "GATEWAY_OIDC_CLIENT_ID", "GATEWAY_OIDC_CLIENT_SECRET")
+    given = [name for name in names if getattr(settings, name)]
+    if not given or len(given) == len(names):
+        return []
+    lacking = ", ".join(name for name in names if name not in given)
+    return [Error(f"Single sign-on lacks {lacking}: give all three, or none.", id="tollhouse.E026")]
 
 
 def _keyset_is_private(path: Path) -> list[CheckMessage]:

@@ -4,6 +4,7 @@ Run `python -m config.launcher` (or `make run`) for embedded defaults; docs/sett
 """
 
 import contextlib
+from datetime import timedelta
 from pathlib import Path
 
 import environ
@@ -235,6 +236,11 @@ INSTALLED_APPS = [
     "rest_framework",
     "django_celery_beat",
     "csp",
+    "config.apps.AccountsConfig",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "axes",
     "config.apps.CompositionConfig",
     "gateway",
     "gateway.scheduling.apps.SchedulingConfig",
@@ -255,6 +261,7 @@ MIDDLEWARE = [
     "gateway.api.middleware.Csrf",
     "gateway.api.middleware.Authentication",
     "gateway.api.middleware.Message",
+    "gateway.api.middleware.SignInContext",
     "gateway.admin.session.OfficeSession",
     "gateway.api.middleware.XFrameOptions",
 ]
@@ -294,22 +301,96 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
 # --- the back office --------------------------------------------------------------------------------------------
-# What a user may is told by their grants (gateway.rights); passwords are Django's.
-AUTHENTICATION_BACKENDS = ["gateway.rights.ByGrant"]
+# What a user may is told by their grants (gateway.rights); axes stops who has tried too often, passwords are Django's.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "gateway.rights.ByGrant"]
 UNFOLD = LOOK
-# required | optional: whether everybody signs in with a code of an authenticator app, or only those who set one up.
+# required | optional: whether everybody signs in with a second factor, or only those who set one up. Required in live.
 GATEWAY_TOTP: str = env.str("GATEWAY_TOTP", default="required" if IS_LIVE else "optional")
-# A session ends after so many hours, and after so many minutes without a page.
+# A session ends after so many hours, and after so many minutes without a page (PCI DSS 8.2.8: 15, the most in live).
 GATEWAY_SESSION_HOURS: int = env.int("GATEWAY_SESSION_HOURS", default=12)
-GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=60)
+GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=15 if IS_LIVE else 60)
 SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+# Single sign-on: the address of an OpenID Connect provider (below it lies /.well-known/openid-configuration), and the
+# client that it knows this installation as; empty: there is none. How the button names it.
+GATEWAY_OIDC_ISSUER: str = env.str("GATEWAY_OIDC_ISSUER", default="").rstrip("/")
+GATEWAY_OIDC_CLIENT_ID: str = env.str("GATEWAY_OIDC_CLIENT_ID", default="")
+GATEWAY_OIDC_CLIENT_SECRET: str = env.str("GATEWAY_OIDC_CLIENT_SECRET", default="")
+GATEWAY_OIDC_NAME: str = env.str("GATEWAY_OIDC_NAME", default="Single sign-on")
+
 # A new user's link to choose a password is good so long, seconds.
 PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600
+# PCI DSS 8.3.6 and 8.3.7; decision 0051.
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "gateway.passwords.LettersAndDigits"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "gateway.passwords.HardToGuess"},
+    {"NAME": "gateway.passwords.NotOneOfTheLast"},
 ]
+
+# django-allauth: its pages stand below /admin/ (gateway.admin.signing), nobody signs up, and no mails are sent.
+LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "/admin/"
+ACCOUNT_ADAPTER = "gateway.admin.adapters.Accounts"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = False
+# Seconds between password and second factor; and for which a proof of who one is is good for money, keys and secrets.
+ACCOUNT_LOGIN_TIMEOUT = 600
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+# Its limits are kept in each process's cache; axes counts in the database.
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+ACCOUNT_FORMS = {"login": "gateway.admin.signing.PasswordForm", "reauthenticate": "gateway.admin.signing.AgainForm"}
+MFA_ADAPTER = "gateway.admin.adapters.Factors"
+MFA_FORMS = {
+    "authenticate": "gateway.admin.signing.CodeForm", "reauthenticate": "gateway.admin.signing.CodeAgainForm",
+    "activate_totp": "gateway.admin.signing.SetUpForm", "add_webauthn": "gateway.admin.signing.PasskeyForm",
+    "edit_webauthn": "gateway.admin.signing.RenameForm",
+}  # fmt: skip
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+# Browsers make passkeys over plain HTTP for localhost alone.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not IS_LIVE
+MFA_TOTP_ISSUER = "Tollhouse"
+# A phone's clock may be half a minute off.
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODE_DIGITS = 16
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+SOCIALACCOUNT_ADAPTER = "gateway.admin.adapters.SingleSignOn"
+SOCIALACCOUNT_STORE_TOKENS = False
+# A link leads to the provider: a form would need its origin in the pages' policy. The way back is tied to the session.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso", "name": GATEWAY_OIDC_NAME, "client_id": GATEWAY_OIDC_CLIENT_ID,
+                "secret": GATEWAY_OIDC_CLIENT_SECRET, "settings": {"server_url": GATEWAY_OIDC_ISSUER},
+            }
+        ] if GATEWAY_OIDC_ISSUER else [],
+    }
+}  # fmt: skip
+
+# django-axes (PCI DSS 8.3.4): ten wrong tries, then half an hour from the last one. What is counted together, and who
+# is not locked out by strangers: gateway.admin.tries.
+AXES_HANDLER = "gateway.admin.tries.Tries"
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=30)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = True
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_PARAMETERS = "gateway.admin.tries.counted_by"
+AXES_USERNAME_CALLABLE = "gateway.admin.tries.counted_name"
+AXES_CLIENT_IP_CALLABLE = "gateway.admin.tries.counted_address"
+# Sign-ins are rows of our own, which its log would repeat.
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+# Forms say themselves that there were too many tries.
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
 # --- safety -----------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = IS_LIVE

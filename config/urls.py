@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from django.views.i18n import set_language
 
 from checkout.pages import widget_guide
+from gateway.admin import signing
 from gateway.api import health
 from gateway.api.figures import figures
 from gateway.api.urls import scheduling, version_3
@@ -26,6 +27,7 @@ urlpatterns = [
     path("simulator/", include("gateway.simulator.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),
     path("admin/language", set_language, name="set_language"),
+    path("admin/", include(signing.urls())),
     path("admin/", admin.site.urls),
     path("demo", RedirectView.as_view(url="/demo/")),
     path("demo/", include("checkout.demo.urls")),

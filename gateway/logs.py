@@ -49,6 +49,8 @@ def logging_config(level: str) -> dict[str, Any]:
             "django.request": {"handlers": ["stderr"], "level": "CRITICAL", "propagate": False},
             # A tick a second is no news; what a tick does is.
             **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.worker.strategy", "celery.beat")},
+            # What it counted at each sign-in is no news; that somebody is locked out is.
+            "axes": {"level": "WARNING"},
             "django.server": {"handlers": ["stderr"], "level": level, "propagate": False},
         },
     }

@@ -1,10 +1,11 @@
-"""One's own account: second factor, recovery codes, sessions here and elsewhere; and the first password by a link."""
+"""One's own account: second factors, sessions here and elsewhere; and the first password by a link."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from allauth.socialaccount.models import SocialAccount
 from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
@@ -30,12 +31,13 @@ def account(site: Any, request: HttpRequest) -> HttpResponse:
     """What somebody sees and changes of their own account."""
     if request.method == "POST":
         return _act(site, request)
-    here = session.current(request)
+    here, factors = session.current(request), signin.factors(request.user)
     context = session.context_of(
         site, request, title=_("Your account"), here=here,
         running=[(one, browser_of(one.agent)) for one in signin.running(request.user)],
-        before=signin.last_before(here) if here is not None else None, has_factor=signin.has_factor(request.user),
-        required=signin.settings.GATEWAY_TOTP == "required", codes_left=signin.recovery_codes_left(request.user),
+        before=signin.last_before(here) if here is not None else None, required=signin.is_required(),
+        app=any(one.type == signin.TOTP for one in factors), codes_left=signin.recovery_codes_left(request.user),
+        passkeys=[one for one in factors if one.type == signin.PASSKEY], linked=_linked(request),
         grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]
     )  # fmt: skip
     return TemplateResponse(request, "admin/account.html", context)
@@ -58,24 +60,21 @@ def _ended(request: HttpRequest, rows: Any) -> None:
     messages.success(request, _("%d sessions were ended.") % count)
 
 
-def _new_codes(site: Any, request: HttpRequest) -> HttpResponse | None:
-    if not signin.has_factor(request.user):
-        return None
-    codes = signin.new_recovery_codes(request.user, by=actor(request))
-    return signing.show_codes(site, request, codes, reverse("admin:account"))
+def _linked(request: HttpRequest) -> bool:
+    return SocialAccount.objects.filter(user=request.user.pk).exists()
 
 
-def _remove_factor(site: Any, request: HttpRequest) -> HttpResponse | None:
-    signin.remove_factor(request.user, by=actor(request))
-    messages.success(request, _("The second factor was removed."))
+def _unlink(site: Any, request: HttpRequest) -> HttpResponse | None:
+    if SocialAccount.objects.filter(user=request.user.pk).delete()[0]:
+        audit.record(actor(request), "single sign-on", request.user, after={"subject": None})
+        messages.success(request, _("Single sign-on does not lead to this account any more."))
     return None
 
 
 _ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
     "end": (False, _end_one),
     "end others": (False, _end_others),
-    "new codes": (True, _new_codes),
-    "remove factor": (True, _remove_factor),
+    "unlink": (True, _unlink),
 }
 """What the page's buttons do, and whether the user has to show once more who they are."""
 
@@ -143,9 +142,7 @@ def urls(site: Any) -> list[URLPattern]:
         return site.admin_view(lambda request, **rest: view(site, request, **rest))
 
     return [
-        path("code/", open_to_all(signing.code), name="code"),
-        path("code/set-up/", open_to_all(signing.set_up_factor), name="set_up_factor"),
-        path("again/", signed_in(signing.again), name="again"),
+        path("set-up/", signed_in(lambda site, request: signing.set_up(request)), name="set_up"),
         path("account/", signed_in(account), name="account"),
         path("welcome/<str:ident>/<str:token>/", open_to_all(welcome), name="welcome"),
     ]

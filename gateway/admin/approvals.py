@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from gateway import clock, results, rights
 from gateway.admin import decided as decided_about
+from gateway.admin import session
 from gateway.admin.follow_ups import clerk_of
 from gateway.admin.kit import ReadOnly
 from gateway.admin.showing import pill
@@ -101,6 +102,8 @@ class ApprovalAdmin(ReadOnly):
         by, note, verb = clerk_of(request, target, DECIDE), request.POST.get("note", ""), request.POST.get("verb", "")
         if verb != "withdraw" and not self.may(request, DECIDE, row):
             raise PermissionDenied
+        if verb == "approve" and (ask := session.ask_again(request, back.url)) is not None:
+            return ask
         try:
             if verb == "withdraw":
                 decided = approvals.withdraw(row.pk, by=by)

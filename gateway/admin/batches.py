@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway import identifiers
+from gateway.admin import session
 from gateway.admin.kit import ReadOnly
 from gateway.connectors.iso8583 import batches, closing, sending, totals
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
@@ -159,6 +160,8 @@ class CaptureBatchAdmin(ReadOnly):
         back = redirect(reverse("admin:gateway_capturebatch_change", args=[row.pk]))
         if request.method != "POST":
             return back
+        if (ask := session.ask_again(request, back.url)) is not None:
+            return ask
         with transaction.atomic():
             done = sending.again(row)
             if done:
@@ -175,6 +178,8 @@ class CaptureBatchAdmin(ReadOnly):
             raise PermissionDenied
         if request.method != "POST":
             return back
+        if (ask := session.ask_again(request, back.url)) is not None:
+            return ask
         ident = identifiers.parse_id(request.POST.get("account", "").replace("-", ""))
         rows = AcquirerAccount.objects.select_related("channel__merchant")
         account = rows.filter(self.scope(request, "change").where("channel__merchant", "channel"), pk=ident).first()

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from gateway import results, rights
+from gateway.admin import session
 from gateway.admin.kit import actor
 from gateway.advice import advice
 from gateway.desk import approvals, by_hand, limits
@@ -50,7 +51,9 @@ def clerk_of(request: HttpRequest, target: Payment, right: str = RIGHT) -> Clerk
 
 
 def view(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code: str) -> HttpResponse:
-    """``target`` with its merchant and channel; the right was asked for."""
+    """``target`` with its merchant and channel; the right was asked for. Who moves money shows first who they are."""
+    if (ask := session.ask_again(request)) is not None:
+        return ask
     clerk = clerk_of(request, target)
     fault = ""
     if request.method == "POST":

@@ -83,7 +83,7 @@ def throttle(site: Any, request: HttpRequest) -> HttpResponse:
     """How much of their limits entities use just now: the fullest windows of the last minutes."""
     _demand(request, "gateway.view_throttlewindow")
     scope = rights.scope(request.user, "gateway.view_throttlewindow")
-    rows = ThrottleWindow.objects.exclude(operation__in=["sign-in", SHOPPER])
+    rows = ThrottleWindow.objects.exclude(operation=SHOPPER)
     if not scope.everything:
         channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
         rows = rows.filter(entity_id__in=[*scope.merchants, *channels])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
@@ -19,7 +22,7 @@ from unfold.admin import StackedInline
 from unfold.decorators import display
 
 from gateway import rights, signin
-from gateway.admin import session
+from gateway.admin import session, tries
 from gateway.admin.account import welcome_address
 from gateway.admin.browsers import browser_of
 from gateway.admin.kit import Page, actor, shown, without_popups
@@ -27,8 +30,8 @@ from gateway.desk import independence
 from gateway.models import NODES, Channel, Division, Grant, Merchant, Role, SignIn
 from gateway.money import amount_text
 
-# Rights come from grants, not from groups.
-admin.site.unregister([Group, User])
+# Rights come from grants, not from groups; what libraries keep of accounts is shown on the pages of users and accounts.
+admin.site.unregister([Group, User, Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken])
 MAKE, CHANGE, SEE = "auth.add_user", "auth.change_user", "auth.view_user"
 
 
@@ -217,9 +220,10 @@ class UserAdmin(Page):
         seen = reaching(request.user, SEE)
         nodes = Grant.objects.filter(seen).select_related("psp", "division", "merchant", "channel")
         elsewhere = Exists(Grant.objects.filter(user=OuterRef("pk")).exclude(pk__in=Grant.objects.filter(seen)))
+        factors = Authenticator.objects.filter(user=OuterRef("pk"), type__in=(signin.TOTP, signin.PASSKEY))
         rows = (
-            super().get_queryset(request).annotate(elsewhere=elsewhere)
-            .prefetch_related(Prefetch("grants", nodes, to_attr="seen_grants"), "second_factor")
+            super().get_queryset(request).annotate(elsewhere=elsewhere, factor=Exists(factors))
+            .prefetch_related(Prefetch("grants", nodes, to_attr="seen_grants"))
         )  # fmt: skip
         scope = rights.scope(request.user, SEE)
         if scope.everything:
@@ -257,8 +261,7 @@ class UserAdmin(Page):
 
     @display(description=gettext_lazy("second factor"), boolean=True)
     def second_factor_is_on(self, user: User) -> bool:
-        factor = getattr(user, "second_factor", None)
-        return factor is not None and factor.confirmed_at is not None
+        return bool(getattr(user, "factor", False))
 
     # --- changes --------------------------------------------------------------------------------------------------
 
@@ -309,7 +312,7 @@ class UserAdmin(Page):
         return [own, *super().get_urls()]
 
     def act(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A new link for the password, a second factor taken away, sessions ended."""
+        """A new link for the password, a second factor or single sign-on taken away, a lock lifted, sessions ended."""
         user = self.get_object(request, object_id)
         if user is None:
             raise Http404
@@ -326,12 +329,20 @@ class UserAdmin(Page):
             independence.record_handling(request.user, user, "password link")
             return self._show_link(request, user)
         if verb == "remove factor":
-            signin.remove_factor(user, by=actor(request))
+            signin.remove_factors(user, by=actor(request))
             independence.record_handling(request.user, user, "remove factor")
             signin.end(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             messages.success(request, _("The second factor was removed; the next sign-in sets up another."))
         elif verb == "confirm":
             self._confirm(request, user)
+        elif verb == "unlock":
+            tries.unlock(user.get_username())
+            self.record(request, "unlock", user)
+            messages.success(request, _("The wrong tries to sign in were forgotten."))
+        elif verb == "unlink":
+            gone = SocialAccount.objects.filter(user=user.pk).delete()[0]
+            self.record(request, "single sign-on", user, after={"subject": None, "links": gone})
+            messages.success(request, _("Single sign-on does not lead to this account any more."))
         elif verb == "end sessions":
             count = signin.end(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             self.record(request, "end sessions", user, after={"sessions": count})

@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 
 from gateway import clock, identifiers, results
 from gateway.admin import schedule_facts as told
+from gateway.admin import session
 from gateway.admin.kit import ReadOnly, actor
 from gateway.admin.schedule_facts import SIZE, VERBS, NotDone
 from gateway.admin.showing import pill
@@ -101,6 +102,8 @@ class JobAdmin(ReadOnly):
             raise Http404
         if not self.may(request, "change", row):
             raise PermissionDenied
+        if (ask := session.ask_again(request)) is not None:
+            return ask
         back = reverse("admin:scheduling_job_change", args=[row.pk])
         wrong: dict[str, str] = {}
         if request.method == "POST":

@@ -6,11 +6,12 @@ ended from another browser.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from allauth.account.authentication import get_authentication_records
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
@@ -20,19 +21,22 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from gateway import audit, clock, signin
+from gateway import audit, signin
+from gateway.admin import tries
 from gateway.api.door import client_ip
 from gateway.masking import looks_like_pan
 from gateway.models import SignIn
 
-FRESH: Final = timedelta(minutes=10)
-"""How long a proof of identity is good for tokens, keys and secrets."""
 FULL_NUMBER: Final = gettext_lazy(
     "That is a whole card number, which is neither looked for nor kept. Search for its last four digits instead."
 )
 SIGN_IN: Final = "sign_in"
-FRESH_AT: Final = "fresh_at"
 HERE: Final = "/admin/"
+SETTING_UP: Final = (
+    "admin:set_up", "mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes", "account_reauthenticate",
+    "password_again", "admin:logout", "set_language",
+)  # fmt: skip
+"""Pages for who signed in with a password alone where a second factor is required: they set one up and see no more."""
 
 
 class OfficeSession:
@@ -45,6 +49,8 @@ class OfficeSession:
         if request.path.startswith(HERE) and request.user.is_authenticated and not self._holds(request):
             logout(request)
             messages.info(request, _("You were signed out. Sign in again to go on."))
+        if request.path.startswith(HERE) and request.user.is_authenticated and _has_to_set_up(request):
+            return HttpResponseRedirect(reverse("admin:set_up"))
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
@@ -66,16 +72,24 @@ class OfficeSession:
         return HttpResponseRedirect(f"{request.path}?{urlencode(rest)}" if rest else request.path)
 
     def _holds(self, request: HttpRequest) -> bool:
+        if not request.user.is_staff:
+            return False
         row = SignIn.objects.filter(pk=request.session.get(SIGN_IN), user=request.user.pk).first()
         if row is None:
             # A session that another way of signing in began: good where no second factor is asked for.
-            if signin.needs_factor(request.user):
+            if signin.is_required() or signin.has_factor(request.user):
                 return False
             row = remember(request, second_factor=False)
-        if settings.GATEWAY_TOTP == "required" and not row.second_factor:
-            return False
         # A page that asks by itself whether there is news is no sign of a person in front of it.
         return signin.seen(row, used=request.headers.get("Sec-Fetch-Dest") != "empty")
+
+
+def _has_to_set_up(request: HttpRequest) -> bool:
+    signing_in = request.path.startswith(reverse("account_login")) or request.path in map(reverse, SETTING_UP)
+    if not signin.is_required() or signing_in:
+        return False
+    here = current(request)
+    return here is None or not here.second_factor
 
 
 def _is_card_number(text: str) -> bool:
@@ -90,8 +104,33 @@ def remember(request: HttpRequest, *, second_factor: bool) -> SignIn:
     return row
 
 
+def began(request: HttpRequest, user: Any) -> None:
+    """Somebody has signed in: the session's row, the trail, and what they are told."""
+    proofs = [_proof(record) for record in get_authentication_records(request, user)]
+    row = remember(request, second_factor=any(proof in SECOND for proof in proofs))
+    by = audit.Actor(name=user.get_username(), ip=client_ip(request))
+    audit.record(by, "sign in", user, after={"with": ", ".join(dict.fromkeys(proofs))})
+    before = signin.last_before(row)
+    if before is None:
+        messages.info(request, _("This is your first sign-in."))
+    else:
+        told = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
+        messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % told)
+
+
+SECOND: Final = frozenset({"code", "recovery code", "passkey"})
+_PROOFS: Final = {signin.TOTP: "code", signin.RECOVERY: "recovery code", signin.PASSKEY: "passkey"}
+
+
+def _proof(record: dict[str, Any]) -> str:
+    """What somebody showed, as the trail names it."""
+    if record["method"] == "mfa":
+        return _PROOFS[record["type"]]
+    return "single sign-on" if record["method"] == "socialaccount" else str(record["method"])
+
+
 def factor_set_up(request: HttpRequest) -> None:
-    """The session's user has typed a first code of an app. Sessions that a password alone began end."""
+    """The session's user has a new second factor. Sessions that none was shown in end."""
     SignIn.objects.filter(pk=request.session.get(SIGN_IN)).update(second_factor=True)
     others = SignIn.objects.filter(user=request.user.pk, second_factor=False)
     signin.end(others.exclude(pk=request.session.get(SIGN_IN)), by=request.user.get_username())
@@ -107,50 +146,33 @@ def sign_out(request: HttpRequest) -> None:
         signin.end(SignIn.objects.filter(pk=row.pk), by=request.user.get_username())
 
 
-def locked(request: HttpRequest) -> HttpResponse | None:
-    """Count a try to show who one is; the same page with the time of the next try when there were too many."""
-    try:
-        signin.count_try(request.user.get_username(), client_ip(request))
-    except signin.LockedOut as found:
-        messages.error(request, _("Too many tries. The next may be made at %s.") % f"{found.until:%H:%M} UTC")
-        return HttpResponseRedirect(request.path)
-    return None
-
-
-def refused(request: HttpRequest) -> None:
-    """A password that was none, for the trail."""
-    audit.record(audit.Actor(name=request.user.get_username(), ip=client_ip(request)), "refused", request.user)
-
-
 def password_changed(request: HttpRequest) -> None:
     """The password was changed: sessions elsewhere end, and the trail has it."""
     others = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(SIGN_IN))
     signin.end(others, by=request.user.get_username())
-    signin.forgive(request.user.get_username(), client_ip(request))
+    tries.forgive(request, request.user.get_username())
     by = audit.Actor(name=request.user.get_username(), ip=client_ip(request))
     audit.record(by, "set password", request.user)
 
 
-def refresh(request: HttpRequest) -> None:
-    """The user has just shown who they are."""
-    request.session[FRESH_AT] = clock.real().timestamp()
-
-
 def is_fresh(request: HttpRequest) -> bool:
-    at = request.session.get(FRESH_AT, 0.0)
-    return clock.real() - datetime.fromtimestamp(at, tz=UTC) < FRESH
+    """Whether the user has shown a moment ago who they are: by signing in, or again inside the session."""
+    records = get_authentication_records(request, request.user)
+    at = max((float(record["at"]) for record in records), default=0.0)
+    return 0 <= time.time() - at < settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
 def ask_again(request: HttpRequest, back: str | None = None) -> HttpResponse | None:
     """None where the user was seen a moment ago; else the way to the page that asks who they are.
 
-    Views of tokens, keys and secrets begin with it. A form that was sent is not kept: the message says so.
+    Views that move money or show tokens, keys and secrets begin with it. A form that was sent is not kept: the message
+    says so.
     """
     if is_fresh(request):
         return None
     if request.method == "POST":
         messages.warning(request, _("Nothing was done yet: confirm that it is you, then send the form again."))
-    address = reverse("admin:again")
+    address = reverse("account_reauthenticate")
     return HttpResponseRedirect(f"{address}?{urlencode({'next': back or request.get_full_path()})}")
 
 

@@ -1,316 +1,369 @@
-"""Signing in: password, then a code of an authenticator app; setting that app up; showing again who one is.
+"""Signing in, second factors and showing again who one is: django-allauth's views in the back office's look.
 
-Between password and code nobody is signed in: the session holds who is on their way, for ten minutes.
+Password, code and passkey are allauth's to check; wrong tries are counted by gateway.admin.tries, secrets are sealed by
+gateway.signin. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from datetime import UTC, datetime, timedelta
-from io import BytesIO
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
-from uuid import UUID
 
-import qrcode
-import qrcode.image.svg
+import requests
+import structlog
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import LoginForm, ReauthenticateForm
+from allauth.account.internal.stagekit import clear_login
+from allauth.account.views import LoginView, ReauthenticateView
+from allauth.core import context
+from allauth.mfa.adapter import get_adapter as factors_adapter
+from allauth.mfa.base import forms as factor_forms
+from allauth.mfa.base import views as factor_views
+from allauth.mfa.recovery_codes import views as recovery_views
+from allauth.mfa.totp import views as app_views
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from allauth.mfa.totp.internal.auth import SECRET_SESSION_KEY, generate_totp_secret
+from allauth.mfa.webauthn import views as passkey_views
+from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
+from allauth.socialaccount.providers.openid_connect import views as oidc_views
 from django import forms
-from django.contrib import messages
-from django.contrib.auth import authenticate, get_user_model, login
-from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from unfold.forms import AuthenticationForm
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
+from django.views.decorators.http import require_POST
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
 
-from gateway import audit, clock, signin, totp
-from gateway.admin import session
-from gateway.api.door import client_ip
-from gateway.secret import Secret
+from gateway import signin
+from gateway.admin import session, tries
+from gateway.admin.adapters import record_refused, too_many
 
-PENDING: Final = "signing_in"
-OFFERED: Final = "offered_factor"
-PENDING_FOR: Final = timedelta(minutes=10)
-BACKEND: Final = "gateway.rights.ByGrant"
-ISSUER: Final = "Tollhouse"
+log = structlog.get_logger(__name__)
+OFFERED_FOR_S: Final = 600
+"""How long an app can be set up with the key that was shown."""
+RECOVERY_DIGITS: Final = settings.MFA_RECOVERY_CODE_DIGITS
 
 
-class PasswordForm(AuthenticationForm):
-    """Name and password. Tries are counted before they are made."""
+def _text(label: Any, **attrs: str) -> forms.CharField:
+    return forms.CharField(
+        label=label, max_length=150,
+        widget=UnfoldAdminTextInputWidget(attrs={"spellcheck": "false", "autocapitalize": "none", **attrs}),
+    )  # fmt: skip
 
-    def clean(self) -> dict[str, Any]:
-        name, ip = str(self.cleaned_data.get("username") or ""), client_ip(self.request)
+
+def _password(**attrs: str) -> forms.CharField:
+    return forms.CharField(
+        label=gettext_lazy("Password"), max_length=256, strip=False,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "current-password", **attrs}),
+    )  # fmt: skip
+
+
+# --- passwords ------------------------------------------------------------------------------------------------------
+
+
+class PasswordForm(LoginForm):  # type: ignore[misc]
+    """Name and password."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["login"] = _text(gettext_lazy("Username"), autocomplete="username", autofocus="")
+        self.fields["password"] = _password()
+
+    def add_prefix(self, field_name: str) -> str:
+        """The input is named as password managers know it."""
+        return super().add_prefix("username" if field_name == "login" else field_name)
+
+
+class AgainForm(ReauthenticateForm):  # type: ignore[misc]
+    """The password once more."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password"] = _password(autofocus="")
+
+
+def change_password(request: HttpRequest, change: Callable[..., HttpResponse], extra: Any) -> HttpResponse:
+    """One's own password. Tries of the old one count like those of signing in; sessions elsewhere end with it."""
+    if request.method != "POST":
+        return change(request, extra)
+    name = request.user.get_username()
+    try:
+        with tries.one(request, name):
+            answer = change(request, extra)
+            wrong = answer.status_code != 302 and "old_password" in getattr(answer, "context_data", {})["form"].errors
+            if wrong:
+                tries.failed(request, name)
+                record_refused(request, request.user, "password")
+    except tries.LockedError as locked:
+        messages.error(request, too_many(locked).message)
+        return HttpResponseRedirect(request.path)
+    if answer.status_code == 302:
+        session.password_changed(request)
+    return answer
+
+
+# --- codes ----------------------------------------------------------------------------------------------------------
+
+
+class Counted:
+    """A form with a code of the app, or a recovery code. Wrong ones are counted, right ones are taken once."""
+
+    user: Any
+    fields: dict[str, forms.Field]
+    cleaned_data: dict[str, Any]
+    authenticator: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"] = _text(
+            gettext_lazy("Code"), autocomplete="one-time-code", autofocus="", inputmode="text"
+        )  # fmt: skip
+
+    def clean_code(self) -> str:
+        request, name = context.request, self.user.get_username()
         try:
-            signin.count_try(name, ip)
-        except signin.LockedOut as locked:
-            raise _locked(locked) from None
+            with tries.one(request, name):
+                return self._checked(request, name)
+        except tries.LockedError as locked:
+            raise too_many(locked) from None
+
+    def _checked(self, request: HttpRequest, name: str) -> str:
+        digits = "".join(filter(str.isalnum, self.cleaned_data["code"]))
+        if len(digits) != RECOVERY_DIGITS and signin.wrong_codes(self.user) >= signin.MAX_WRONG_CODES:
+            raise forms.ValidationError(_(
+                "There were too many wrong codes since the last right one. Use a passkey or a recovery code, or ask "
+                "your manager to remove the second factor."
+            ), code="locked")  # fmt: skip
         try:
-            return super().clean()
+            code = str(super().clean_code())  # type: ignore[misc]
+            if self.authenticator.type == signin.TOTP and not signin.take_step(self.authenticator, code):
+                raise factors_adapter().validation_error("incorrect_code")
         except forms.ValidationError:
-            # A name that nobody has is not told of: strangers would fill the trail.
-            if known := get_user_model()._default_manager.filter(username=name).first():
-                audit.record(audit.Actor(name=name, ip=ip), "refused", known)
+            tries.failed(request, name)
+            record_refused(request, self.user, "code")
+            if tries.is_locked(request, name):
+                raise too_many(tries.LockedError(until=tries.until())) from None
             raise
+        return code
 
 
-class CodeForm(forms.Form):
-    code = forms.CharField(
-        label=gettext_lazy("Code"), max_length=40, strip=True,
-        widget=UnfoldAdminTextInputWidget(
-            attrs={"autocomplete": "one-time-code", "inputmode": "text", "autofocus": "", "spellcheck": "false"}
-        ),
-    )  # fmt: skip
+class CodeForm(Counted, factor_forms.AuthenticateForm):  # type: ignore[misc]
+    """The second step of signing in."""
 
 
-class AgainForm(forms.Form):
-    proof = forms.CharField(
-        label=gettext_lazy("Password, or a code of your app"), max_length=256, strip=False,
-        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "current-password", "autofocus": ""}),
-    )  # fmt: skip
+class CodeAgainForm(Counted, factor_forms.ReauthenticateForm):  # type: ignore[misc]
+    """A code once more."""
+
+    def save(self) -> None:
+        super().save()
+        tries.forgive(context.request, self.user.get_username())
 
 
-def _locked(locked: signin.LockedOut) -> forms.ValidationError:
-    at = f"{locked.until:%H:%M} UTC"
-    return forms.ValidationError(_("Too many tries. The next may be made at %s.") % at, code="locked")
+class SetUpForm(ActivateTOTPForm):  # type: ignore[misc]
+    """The first code of an app. Its key is sealed while it waits in the session, and waits for ten minutes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.user = kwargs.pop("user")
+        # allauth's own form would put the key into the session as it is.
+        forms.Form.__init__(self, *args, **kwargs)
+        self.fields["code"] = _text(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="")
+        self.secret = _offered(context.request)
+
+    def clean_code(self) -> str:
+        request, name = context.request, self.user.get_username()
+        try:
+            with tries.one(request, name):
+                try:
+                    return str(super().clean_code())
+                except forms.ValidationError:
+                    tries.failed(request, name)
+                    raise forms.ValidationError(
+                        _("This is not the code that the app shows now. Is the clock of your phone right?")
+                    ) from None
+        except tries.LockedError as locked:
+            raise too_many(locked) from None
 
 
-def safe_next(request: HttpRequest) -> str:
-    """Where to go on: an address of ours, or home."""
-    wanted = request.POST.get("next") or request.GET.get("next") or ""
-    ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}, require_https=False)
-    return wanted if ours else reverse("admin:index")
+def _offered(request: HttpRequest) -> str:
+    """The key that this session sets up: the one that was shown here a moment ago, or a new one."""
+    kept = request.session.get(SECRET_SESSION_KEY)
+    if kept and 0 <= time.time() - kept["at"] < OFFERED_FOR_S:
+        return signin.open_offer(kept["sealed"])
+    secret = generate_totp_secret()
+    request.session[SECRET_SESSION_KEY] = {"sealed": signin.seal_offer(secret), "at": time.time()}
+    return str(secret)
 
 
-# --- password -------------------------------------------------------------------------------------------------------
+# --- passkeys -------------------------------------------------------------------------------------------------------
 
 
-def password(site: Any, request: HttpRequest, extra: dict[str, Any]) -> HttpResponse:
-    """The sign-in page. A right password goes on to the code, or home where none is asked for."""
-    if request.method == "GET" and site.has_permission(request):
-        return HttpResponseRedirect(safe_next(request))
+class PasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
+    """A new passkey, or a key that only serves as a second factor."""
 
-    class Page(LoginView):
-        template_name = "admin/login.html"
-        authentication_form = PasswordForm
-        extra_context = {
-            **site.each_context(request), "title": _("Sign in"), "subtitle": None, "app_path": request.get_full_path(),
-            "username": request.user.get_username(), **extra,
-        }  # fmt: skip
-
-        def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-            return _password_was_right(request, form.get_user())
-
-    request.current_app = site.name
-    answer: HttpResponse = never_cache(Page.as_view())(request)
-    return answer
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"] = _text(gettext_lazy("Name"))
+        self.fields["name"].required = False
+        self.fields["passwordless"] = forms.BooleanField(
+            label=gettext_lazy("Sign in with it, without a password"), required=False, initial=True,
+            widget=UnfoldBooleanWidget(),
+            help_text=gettext_lazy("The device then asks for a PIN, finger or face. Otherwise it is a second factor."),
+        )  # fmt: skip
 
 
-def _password_was_right(request: HttpRequest, user: User) -> HttpResponse:
-    if not user.is_staff:
-        messages.error(request, _("This account does not work in the back office."))
-        return HttpResponseRedirect(reverse("admin:login"))
-    onward = safe_next(request)
-    if not signin.needs_factor(user):
-        signin.forgive(user.get_username(), client_ip(request))
-        return _sign_in(request, user, onward, factor=None)
-    request.session.cycle_key()
-    request.session[PENDING] = {"user": user.pk, "at": clock.real().timestamp(), "next": onward}
-    return HttpResponseRedirect(reverse("admin:code" if signin.has_factor(user) else "admin:set_up_factor"))
+class RenameForm(EditWebAuthnForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"] = _text(gettext_lazy("Name"), autofocus="")
 
 
-def _sign_in(request: HttpRequest, user: User, onward: str, *, factor: str | None) -> HttpResponse:
-    request.session.pop(PENDING, None)
-    login(request, user, backend=BACKEND)
-    row = session.remember(request, second_factor=factor is not None)
-    session.refresh(request)
-    by = audit.Actor(name=user.get_username(), ip=client_ip(request))
-    audit.record(by, "sign in", user, after={"with": factor or "password"})
-    before = signin.last_before(row)
-    if before is None:
-        messages.info(request, _("This is your first sign-in."))
-    else:
-        told = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
-        messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % told)
-    if factor == "recovery code":
-        left = signin.recovery_codes_left(user)
-        messages.warning(request, _("You used a recovery code; %d are left.") % left)
-    return HttpResponseRedirect(onward)
+# --- pages ----------------------------------------------------------------------------------------------------------
 
 
-# --- the second factor ----------------------------------------------------------------------------------------------
+def _page(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpResponse]:
+    """One of allauth's views as a page of the back office. ``proof``: who opens it has shown a moment ago who they are;
+    allauth asks too, but not those who have neither a password nor a factor."""
+
+    class Shown(view):  # type: ignore[misc]
+        def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if proof and request.user.is_authenticated and (ask := session.ask_again(request)) is not None:
+                return ask
+            return super().dispatch(request, *args, **kwargs)
+
+        def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+            found = {**admin.site.each_context(self.request), "title": title}
+            return {**found, **super().get_context_data(**kwargs)}
+
+    Shown.__name__ = view.__name__
+    shown: Callable[..., HttpResponse] = never_cache(Shown.as_view())
+    return shown
 
 
-def _pending(request: HttpRequest) -> tuple[User, str] | None:
-    """Who has shown their password and not yet a code, and where they are going."""
-    found = request.session.get(PENDING)
-    if not found or clock.real() - datetime.fromtimestamp(found["at"], tz=UTC) > PENDING_FOR:
-        return None
-    user = get_user_model()._default_manager.filter(pk=found["user"], is_active=True, is_staff=True).first()
-    return (user, found["next"]) if user is not None else None
+class _AppSetUp(app_views.ActivateTOTPView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        found = super().get_context_data(**kwargs)
+        svg, secret = found["totp_svg"], found["form"].secret
+        found["picture"] = SafeString(svg[svg.index("<svg") :])
+        found["key"] = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+        return found
 
 
-def _back_to_password(request: HttpRequest) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('admin:login')}?{urlencode({'next': safe_next(request)})}")
+class _Codes(recovery_views.ViewRecoveryCodesView):  # type: ignore[misc]
+    """The one page that shows recovery codes; seen once, it leads to the account."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        found = super().get_context_data(**kwargs)
+        digits = [str(code) for code in found["unused_codes"]]
+        found["codes"] = [" ".join(code[place : place + 4] for place in range(0, len(code), 4)) for code in digits]
+        found["onward"] = reverse("admin:account")
+        return found
 
 
-def code(site: Any, request: HttpRequest) -> HttpResponse:
-    """The page that asks for a code of the app, or a recovery code."""
-    if (pending := _pending(request)) is None:
-        return _back_to_password(request)
-    user, onward = pending
-    if not signin.has_factor(user):
-        return HttpResponseRedirect(reverse("admin:set_up_factor"))
-    form = CodeForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        factor = _checked(request, user, form, "code")
-        if factor is not None:
-            return _sign_in(request, user, onward, factor=factor)
-    return _asking(site, request, form, title=_("Second step"), text=_(
-        "Type the six digits that your authenticator app shows. Without the app, type one of your recovery codes."
-    ))  # fmt: skip
+class _SignIn(LoginView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        sso = settings.GATEWAY_OIDC_NAME if settings.GATEWAY_OIDC_ISSUER else ""
+        return {"sso": sso, **super().get_context_data(**kwargs)}
 
 
-def _checked(request: HttpRequest, user: User, form: forms.Form, field: str) -> str | None:
-    """The second factor that was typed; None, with the form's errors, when it was none."""
-    ip = client_ip(request)
-    try:
-        signin.count_try(user.get_username(), ip)
-    except signin.LockedOut as locked:
-        form.add_error(field, _locked(locked))
-        return None
-    factor = signin.check_factor(user, form.cleaned_data[field])
-    if factor is None:
-        audit.record(audit.Actor(name=user.get_username(), ip=ip), "refused", user)
-        form.add_error(field, _("This code is wrong or was used already. A new one comes every 30 seconds."))
-        return None
-    signin.forgive(user.get_username(), ip)
-    return factor
+login = _page(_SignIn, gettext_lazy("Sign in"))
+_AGAIN: Final = gettext_lazy("Is it you?")
 
 
-def set_up_factor(site: Any, request: HttpRequest) -> HttpResponse:
-    """Set up the app: for whoever is on their way in and has none, and for whoever is signed in and wants one."""
-    pending = _pending(request)
-    signed_in = site.has_permission(request)
-    if pending is None and not signed_in:
-        return _back_to_password(request)
-    user, onward = (request.user, reverse("admin:account")) if signed_in else pending  # type: ignore[misc]
-    if signin.has_factor(user):
-        return HttpResponseRedirect(reverse("admin:account" if signed_in else "admin:code"))
-    if signed_in and (ask := session.ask_again(request)) is not None:
-        return ask
-    form = CodeForm(request.POST or None)
-    if request.method == "POST" and form.is_valid() and (codes := _confirmed(request, user, form)) is not None:
-        signin.forgive(user.get_username(), client_ip(request))
-        request.session.pop(OFFERED, None)
-        if not signed_in:
-            _sign_in(request, user, onward, factor="code")
-        session.factor_set_up(request)
-        return show_codes(site, request, codes, onward)
-    secret = _offered(request, user).secret
-    answer = _asking(
-        site, request, form, title=_("Set up your authenticator app"),
-        text=_("Scan the picture with an authenticator app, or type the key into it. Then type the code it shows."),
-        picture=_picture(secret, user), key=_grouped(secret),
-    )  # fmt: skip
-    answer["Cache-Control"] = "no-store"
-    return answer
+@never_cache
+def set_up(request: HttpRequest) -> HttpResponse:
+    """Which second factor to set up, for who signed in without one where it is required."""
+    if signin.has_factor(request.user):
+        return HttpResponseRedirect(reverse("admin:account"))
+    found = session.context_of(admin.site, request, title=_("Set up a second factor"))
+    return TemplateResponse(request, "admin/set_up.html", found)
 
 
-def _offered(request: HttpRequest, user: User) -> signin.Offer:
-    """The factor that this session sets up: the one that was shown here a moment ago, or a new one."""
-    kept = request.session.get(OFFERED)
-    if kept and kept["user"] == user.pk:
-        sealed, at = b64decode(kept["sealed"]), datetime.fromtimestamp(kept["at"], tz=UTC)
-        found = signin.Offer(row=UUID(kept["row"]), sealed=sealed, at=at)
-        if found.holds:
-            return found
-    made = signin.offer_factor(user)
-    request.session[OFFERED] = {
-        "user": user.pk, "row": made.row.hex, "sealed": b64encode(made.sealed).decode(), "at": made.at.timestamp(),
-    }  # fmt: skip
-    return made
+def again(request: HttpRequest) -> HttpResponse:
+    """To the first way in which this user can show once more who they are. Who has neither a password nor a factor came
+    by single sign-on, and comes by it once more."""
+    if not request.user.is_authenticated:
+        return HttpResponseRedirect(reverse("account_login"))
+    methods = get_adapter(request).get_reauthentication_methods(request.user)
+    if not methods and not settings.GATEWAY_OIDC_ISSUER:
+        raise PermissionDenied
+    address = methods[0]["url"] if methods else reverse("openid_connect_login", args=("sso",))
+    return HttpResponseRedirect(f"{address}?{urlencode({'next': request.GET.get('next', '')})}")
 
 
-def _confirmed(request: HttpRequest, user: User, form: forms.Form) -> list[str] | None:
-    ip = client_ip(request)
-    try:
-        signin.count_try(user.get_username(), ip)
-    except signin.LockedOut as locked:
-        form.add_error("code", _locked(locked))
-        return None
-    codes = signin.confirm_factor(
-        user, _offered(request, user), form.cleaned_data["code"], by=audit.Actor(name=user.get_username(), ip=ip)
-    )
-    if codes is None:
-        form.add_error("code", _("This is not the code that the app shows now. Is the clock of your phone right?"))
-    return codes
+@require_POST
+def cancel(request: HttpRequest) -> HttpResponse:
+    """Away from the second step: the password is asked for anew."""
+    clear_login(request)
+    return HttpResponseRedirect(reverse("account_login"))
 
 
-def show_codes(site: Any, request: HttpRequest, codes: list[str], onward: str) -> HttpResponse:
-    """The one page that shows recovery codes."""
-    context = session.context_of(site, request, title=_("Your recovery codes"), codes=codes, onward=onward)
-    answer = TemplateResponse(request, "admin/recovery_codes.html", context)
-    answer["Cache-Control"] = "no-store"
-    return answer
+def turned_away(request: HttpRequest) -> HttpResponse:
+    """Where allauth sends who may not come in, or came to no end."""
+    messages.error(request, _("Single sign-on did not work. Try again, or sign in with your password."))
+    return HttpResponseRedirect(reverse("account_login"))
 
 
-def _picture(secret: Secret, user: User) -> SafeString:
-    """The QR code that apps read, as SVG."""
-    text = totp.address(secret, user.get_username(), ISSUER)
-    image = qrcode.make(text, image_factory=qrcode.image.svg.SvgPathImage, box_size=8, border=2)
-    kept = BytesIO()
-    image.save(kept)
-    svg = kept.getvalue().decode()
-    return SafeString(svg[svg.index("<svg") :])
+def _at_provider(view: Any) -> Callable[..., HttpResponse]:
+    """One of allauth's steps of single sign-on; a provider that is away, or says what cannot be read, is told."""
+
+    def shown(request: HttpRequest, **rest: Any) -> HttpResponse:
+        try:
+            answer: HttpResponse = view(request, **rest)
+        except (requests.RequestException, KeyError) as fault:
+            log.warning("single_sign_on_failed", why=type(fault).__name__)
+            return turned_away(request)
+        return answer
+
+    return never_cache(shown)
 
 
-def _grouped(secret: Secret) -> str:
-    text = secret.reveal()
-    return " ".join(text[place : place + 4] for place in range(0, len(text), 4))
+def to_account(request: HttpRequest) -> HttpResponse:
+    return HttpResponseRedirect(reverse("admin:account"))
 
 
-# --- showing again who one is ---------------------------------------------------------------------------------------
-
-
-def again(site: Any, request: HttpRequest) -> HttpResponse:
-    """Password or code once more, before tokens, keys and secrets."""
-    onward = safe_next(request)
-    form = AgainForm(request.POST or None)
-    if request.method == "POST" and form.is_valid() and _proved(request, form):
-        session.refresh(request)
-        return HttpResponseRedirect(onward)
-    context = session.context_of(
-        site, request, title=_("Is it you?"), form=form, next=onward,
-        text=_("This page deals with tokens, keys or rights. Show once more who you are; it is good for ten minutes."),
-    )  # fmt: skip
-    return TemplateResponse(request, "admin/again.html", context)
-
-
-def _proved(request: HttpRequest, form: AgainForm) -> bool:
-    user, ip, proof = request.user, client_ip(request), form.cleaned_data["proof"]
-    try:
-        signin.count_try(user.get_username(), ip)
-    except signin.LockedOut as locked:
-        form.add_error("proof", _locked(locked))
-        return False
-    right = signin.check_factor(user, proof) or authenticate(request, username=user.get_username(), password=proof)
-    if not right:
-        audit.record(audit.Actor(name=user.get_username(), ip=ip), "refused", user)
-        form.add_error("proof", _("This is neither your password nor a code that is good now."))
-        return False
-    signin.forgive(user.get_username(), ip)
-    return True
-
-
-def _asking(site: Any, request: HttpRequest, form: forms.Form, **context: Any) -> TemplateResponse:
-    status = 200 if not form.errors else 422
-    return TemplateResponse(
-        request, "admin/second_step.html", session.context_of(site, request, form=form, **context), status=status
-    )
+def urls() -> list[URLPattern]:
+    """allauth's addresses, by the names that it knows them by. Those that are left out do not exist: nobody signs up,
+    and no mail sets a password."""
+    secured = partial(_page, proof=True)
+    found = [
+        ("login/", login, "account_login"),
+        ("login/passkey/", passkey_views.login_webauthn, "mfa_login_webauthn"),
+        ("login/<str:provider_id>/", _at_provider(oidc_views.login), "openid_connect_login"),
+        ("login/<str:provider_id>/callback/", _at_provider(oidc_views.callback), "openid_connect_callback"),
+        ("login/sso/failed/", turned_away, "socialaccount_login_error"),
+        ("login/sso/cancelled/", turned_away, "socialaccount_login_cancelled"),
+        ("login/sso/nobody/", turned_away, "socialaccount_signup"),
+        ("login/inactive/", turned_away, "account_inactive"),
+        ("code/", _page(factor_views.AuthenticateView, gettext_lazy("Second step")), "mfa_authenticate"),
+        ("code/cancel/", cancel, "account_cancel"),
+        ("again/", again, "account_reauthenticate"),
+        ("again/password/", _page(ReauthenticateView, _AGAIN), "password_again"),
+        ("again/code/", _page(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
+        ("again/passkey/", _page(passkey_views.ReauthenticateWebAuthnView, _AGAIN), "mfa_reauthenticate_webauthn"),
+        ("code/set-up/", secured(_AppSetUp, gettext_lazy("Set up your authenticator app")), "mfa_activate_totp"),
+        ("code/remove/", secured(app_views.DeactivateTOTPView, gettext_lazy("Remove the app")), "mfa_deactivate_totp"),
+        ("passkeys/", to_account, "mfa_list_webauthn"),
+        ("passkeys/add/", secured(passkey_views.AddWebAuthnView, gettext_lazy("Add a passkey")), "mfa_add_webauthn"),
+        ("passkeys/<int:pk>/remove/", secured(passkey_views.RemoveWebAuthnView, gettext_lazy("Remove a passkey")),
+         "mfa_remove_webauthn"),
+        ("passkeys/<int:pk>/edit/", secured(passkey_views.EditWebAuthnView, gettext_lazy("Rename a passkey")),
+         "mfa_edit_webauthn"),
+        ("recovery-codes/", secured(_Codes, gettext_lazy("Your recovery codes")), "mfa_view_recovery_codes"),
+        ("recovery-codes/new/", secured(recovery_views.GenerateRecoveryCodesView, gettext_lazy("New recovery codes")),
+         "mfa_generate_recovery_codes"),
+        ("factors/", to_account, "mfa_index"),
+    ]  # fmt: skip
+    return [path(where, view, name=name) for where, view, name in found]

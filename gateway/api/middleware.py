@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from allauth.account.middleware import AccountMiddleware
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -93,6 +94,21 @@ def _pages_only(middleware: type[Any]) -> type[Any]:
 
     PagesOnly.__name__ = PagesOnly.__qualname__ = middleware.__name__
     return PagesOnly
+
+
+class SignInContext:
+    """django-allauth's middleware: it keeps the request at hand for its forms, and sends on who has to show once more
+    who they are."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        self._inner = AccountMiddleware(get_response)
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._inner(request) if request.path.startswith("/admin/") else self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        return self._inner.process_exception(request, exception) if request.path.startswith("/admin/") else None
 
 
 class PolicyOfPages(CSPMiddleware):  # type: ignore[misc]

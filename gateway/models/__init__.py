@@ -6,7 +6,7 @@ from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
 from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
-from gateway.models.office import NODES, Grant, RecoveryCode, Role, SecondFactor, SignIn, UserHandling
+from gateway.models.office import NODES, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.processor_events import ProcessorEvent, ToldByProcessor
 from gateway.models.registrations import Agreement, Registration
@@ -59,6 +59,7 @@ __all__ = [
     "CardTestingCount",
     "Channel",
     "Division",
+    "FactorSecret",
     "FannedOut",
     "Grant",
     "HandCount",
@@ -73,7 +74,6 @@ __all__ = [
     "PaymentEvent",
     "ProcessorEvent",
     "Psp",
-    "RecoveryCode",
     "Registration",
     "RequestLog",
     "RiskDecision",
@@ -87,7 +87,6 @@ __all__ = [
     "Role",
     "RoutingRule",
     "RoutingTarget",
-    "SecondFactor",
     "SelfTest",
     "SepaMandate",
     "SignIn",
@@ -100,6 +99,7 @@ __all__ = [
     "TimerRun",
     "TokenMove",
     "ToldByProcessor",
+    "UsedPassword",
     "UserHandling",
     "WalletKey",
     "WalletTokenSeen",

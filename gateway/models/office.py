@@ -1,4 +1,4 @@
-"""Who works in the back office: grants on the entity tree, second factors, sign-ins. Verbs in gateway.rights, .signin.
+"""Who works in the back office: grants on the entity tree, sealed secrets, sign-ins. Verbs in gateway.rights, .signin.
 
 Source: Part A, Authentication, 2; docs/decisions/0024.
 """
@@ -96,29 +96,27 @@ class Grant(models.Model):
         return found
 
 
-class SecondFactor(models.Model):
-    """A user's one-time codes (RFC 6238). ``secret_sealed``: base32, sealed for this row. ``confirmed_at``: None until
-    a first code was typed. ``last_step``: the time step of the last code taken; no code is taken twice."""
+class FactorSecret(models.Model):
+    """What a second factor (allauth.mfa.models.Authenticator) has to keep secret, sealed for this row: the key of an
+    app, the seed of recovery codes. The authenticator holds this row's id in place of the secret."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor")
-    secret_sealed = models.BinaryField(editable=False)
-    confirmed_at = models.DateTimeField(null=True, editable=False)
-    last_step = models.BigIntegerField(default=0, editable=False)
-
-    def __str__(self) -> str:
-        return f"second factor of {self.user_id}"
-
-
-class RecoveryCode(models.Model):
-    """A code that stands in for the second factor once. Only its digest is kept: it has 80 random bits."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes")
-    digest = models.BinaryField(max_length=32, editable=False)
-    used_at = models.DateTimeField(null=True, editable=False)
+    sealed = models.BinaryField(editable=False)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "digest"], name="recovery_code_once")]
+        verbose_name = _("secret of a second factor")
+        verbose_name_plural = _("secrets of second factors")
+
+
+class UsedPassword(models.Model):
+    """A password that a user has or had, as Django hashed it; the newest ones are not taken again."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="used_passwords")
+    hashed = models.CharField(max_length=255, editable=False)
+    at = models.DateTimeField(editable=False)
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "-at"], name="used_password_user_time")]
 
 
 class SignIn(models.Model):

@@ -40,6 +40,9 @@ UNSAFE: Final = (
     Unsafe(check="E015", settings={"GATEWAY_VAULT_KEYSET_FILE": "{folder}/open.json"}),
     Unsafe(check="E016", settings={"GATEWAY_OUTBOUND_LOOPBACK": "true"}),
     Unsafe(check="E017", settings={"GATEWAY_OUTBOUND_PORTS": "443,any"}),
+    Unsafe(check="E021", settings={"GATEWAY_STUB_ACQUIRER": "127.0.0.1:7000"}),
+    Unsafe(check="E022", settings={"GATEWAY_TOTP": "optional"}),
+    Unsafe(check="E023", settings={"GATEWAY_SESSION_IDLE_MINUTES": "60"}),
 )
 
 

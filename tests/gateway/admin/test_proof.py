@@ -5,18 +5,23 @@ Source: issue 7, sudo-style re-authentication; found in review for webhooks, SFT
 
 from __future__ import annotations
 
+import re
+from urllib.parse import quote
+
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import Model
 
-from gateway.models import AcquirerAccount, AuditEntry, Role, WalletKey, WebhookEndpoint
+from gateway.models import AcquirerAccount, Approval, AuditEntry, Payment, Role, WalletKey, WebhookEndpoint
 from gateway.notifications import endpoints
+from gateway.scheduling.models import Job
 from gateway.wallets import testing as wallets
 from reporting.incoming import SftpSource
 from reporting.outgoing import SftpTarget
 from tests.support import settlement
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
+from tests.support.subscriptions import started, store_card
 
 pytestmark = pytest.mark.django_db
 SERVER = {
@@ -79,3 +84,29 @@ def test_an_acquirers_account_asks_who_one_is(shop: Shop) -> None:
         answer = getattr(signed_in(boss, fresh=False), method)(path)
         assert answer["Location"].startswith("/admin/again/?next=%2Fadmin%2F")
     assert signed_in(boss).get(path).status_code == 200
+
+
+def test_money_is_moved_by_who_has_just_shown_who_they_are(shop: Shop) -> None:
+    """A session that was left open refunds, captures and approves nothing; a schedule stays as it is."""
+    clerk = person("clara", Role.CLERK, shop.merchant, four_eyes_above="10.00")
+    boss = person("max", Role.MANAGER, shop.merchant)
+    shop.api.pay()
+    form = f"/admin/gateway/payment/{Payment.objects.get().pk}/do/RF/"
+    tired, awake = signed_in(clerk, fresh=False), signed_in(clerk)
+    assert tired.get(form)["Location"] == f"/admin/again/?next={quote(form, safe='')}"
+    key = re.findall(r'name="key" value="([^"]+)"', awake.get(form).content.decode())[0]
+    for amount in ("1.00", "20.00"):
+        assert tired.post(form, {"key": key, "amount": amount})["Location"].startswith("/admin/again/")
+    assert not Payment.objects.filter(payment_type="RF").exists()
+    assert not Approval.objects.exists()
+    assert awake.post(form, {"key": key, "amount": "20.00"}).status_code == 302
+    decide = f"/admin/gateway/approval/{Approval.objects.get().pk}/decide/"
+    asked = signed_in(boss, fresh=False).post(decide, {"verb": "approve"})
+    assert asked["Location"].startswith("/admin/again/?next=%2Fadmin%2Fgateway%2Fapproval%2F")
+    assert Approval.objects.get().state == Approval.State.ASKED
+    signed_in(boss).post(decide, {"verb": "approve"})
+    assert Payment.objects.filter(payment_type="RF").count() == 1
+    started(shop.api, store_card(shop.api), job__expression="0 0 6 1 * ? *")
+    pause = f"/admin/scheduling/job/{Job.objects.get().pk}/do/pause/"
+    assert tired.post(pause)["Location"].startswith("/admin/again/")
+    assert Job.objects.get().state == Job.State.ACTIVE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.connectors.message import success_code
 from gateway.connectors.routing import CONNECTORS
 from gateway.desk.story import story_of
 from gateway.models import AcquirerExchange, Payment
@@ -67,10 +68,17 @@ def test_external_answers_by_the_same_test_cards(shop: Shop, acquirer: StubProce
     assert shop.api.pay(testMode="EXTERNAL", card__number=number).code == code
 
 
-def test_in_live_success_is_its_own_code(shop: Shop, acquirer: StubProcess, live: None) -> None:
+def test_in_live_success_is_its_own_code(live: None) -> None:
     """Ruling D18."""
+    assert success_code() == "000.000.000"
+
+
+def test_in_live_no_payment_goes_to_the_stub(shop: Shop, acquirer: StubProcess, live: None) -> None:
+    """It approves test cards without money: an account at it, made in test or by hand, is not asked."""
     account_at_stub(shop.channel)
-    assert shop.api.over_tls().pay().code == "000.000.000"
+    answer = shop.api.over_tls().pay()
+    assert answer.code == "600.200.700"
+    assert acquirer.control.transactions() == {}
 
 
 def test_follow_ups_go_where_the_first_payment_went(shop: Shop, acquirer: StubProcess) -> None:

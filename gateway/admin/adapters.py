@@ -1,0 +1,247 @@
+"""How django-allauth works here: what it asks for about accounts, second factors and single sign-on.
+
+Nobody signs up: users are made by managers, and single sign-on lets those in who are there already.
+Source: docs/decisions/0051.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import requests
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.stagekit import clear_login
+from allauth.core import context
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa import signals
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway import audit, signin
+from gateway.admin import session, tries
+from gateway.api.door import client_ip
+
+WRONG_CODE: Final = gettext_lazy("This code is wrong or was used already. A new one comes every 30 seconds.")
+NOT_HERE: Final = gettext_lazy("This account does not work in the back office.")
+
+
+def too_many(locked: tries.LockedError) -> forms.ValidationError:
+    """What a form says when it may not try."""
+    if locked.until is None:
+        return forms.ValidationError(_("Another try of this name is being made. Try again."), code="locked")
+    at = f"{locked.until:%H:%M} UTC"
+    return forms.ValidationError(_("Too many tries. The next may be made at %s.") % at, code="locked")
+
+
+def record_refused(request: HttpRequest, user: Any, proof: str) -> None:
+    """A wrong password or code, for the trail. A name that nobody has is not told of: strangers would fill it."""
+    by = audit.Actor(name=user.get_username(), ip=client_ip(request))
+    audit.record(by, "refused", user, after={"with": proof})
+
+
+class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+    """Passwords, and what happens when somebody is in."""
+
+    error_messages = {
+        **DefaultAccountAdapter.error_messages,
+        "username_password_mismatch": gettext_lazy("Name or password is wrong."),
+        "incorrect_password": gettext_lazy("This is not your password."),
+        "account_inactive": NOT_HERE,
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return client_ip(request) or "0.0.0.0"  # noqa: S104 - no address to listen on
+
+    def is_safe_url(self, url: str | None) -> bool:
+        """An address of ours, for the way on."""
+        return url_has_allowed_host_and_scheme(url, allowed_hosts={context.request.get_host()}, require_https=False)
+
+    def add_message(
+        self, request: HttpRequest, level: int, *args: Any, message: str | None = None, **more: Any
+    ) -> None:
+        """allauth's own texts are left out; the pages say theirs."""
+        if message:
+            super().add_message(request, level, message=message)
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """axes counts instead."""
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
+        name = str(credentials.get("username") or "")
+        try:
+            with tries.one(request, name):
+                user = super().authenticate(request, **credentials)
+        except tries.LockedError as locked:
+            raise too_many(locked) from None
+        if user is None:
+            if known := get_user_model()._default_manager.filter(username=name).first():
+                record_refused(request, known, "password")
+            if tries.is_locked(request, name):
+                raise too_many(tries.LockedError(until=tries.until()))
+        return user
+
+    def reauthenticate(self, user: Any, password: str) -> bool:
+        right = bool(super().reauthenticate(user, password))
+        if right:
+            tries.forgive(context.request, user.get_username())
+        return right
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """A sign-in a moment ago is as good as a proof inside the session."""
+        return not session.is_fresh(context.request)
+
+    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+        """What one touch does comes first."""
+        found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        words = {
+            "reauthenticate": _("Use your password"), "mfa_reauthenticate": _("Use a code"),
+            "mfa_reauthenticate:webauthn": _("Use a passkey"),
+        }  # fmt: skip
+        for one in found:
+            one["description"] = words.get(one["id"], one["description"])
+            if one["id"] == "reauthenticate":
+                one["url"] = reverse("password_again")
+        return sorted(found, key=lambda one: one["id"] != "mfa_reauthenticate:webauthn")
+
+    def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse | None:
+        if user.is_active and user.is_staff:
+            return None
+        clear_login(request)
+        messages.error(request, NOT_HERE)
+        return HttpResponseRedirect(reverse("account_login"))
+
+    def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
+        answer: HttpResponse = super().post_login(request, user, **kwargs)
+        session.began(request, user)
+        return answer
+
+
+class Factors(DefaultMFAAdapter):  # type: ignore[misc]
+    """Second factors: their secrets are sealed by the vault."""
+
+    error_messages = {
+        **DefaultMFAAdapter.error_messages,
+        "incorrect_code": WRONG_CODE,
+        "cannot_generate_recovery_codes": gettext_lazy("Set up a second factor first."),
+    }
+
+    def encrypt(self, text: str) -> str:
+        return signin.seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return signin.unseal(encrypted_text)
+
+    def _get_user_identifier(self, user: Any) -> str:
+        return str(user.get_username())
+
+    def _get_site_name(self) -> str:
+        return settings.MFA_TOTP_ISSUER
+
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:
+        count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
+        return _("Passkey %d") % (count + 1)
+
+
+# --- single sign-on -------------------------------------------------------------------------------------------------
+
+
+class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """OpenID Connect. It makes no user and gives no right: it lets in who is a user here already.
+
+    The first time, the user is found by an e-mail address that the provider has verified and one user alone has; from
+    then on by the provider's own id of the person (``sub``).
+    """
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        return False
+
+    def get_requests_session(self) -> requests.Session:
+        found: requests.Session = super().get_requests_session()
+        if settings.GATEWAY_OUTBOUND_CA_FILE:
+            found.verify = settings.GATEWAY_OUTBOUND_CA_FILE
+        return found
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        if sociallogin.is_existing:
+            return
+        user = _user_of(sociallogin)
+        if user is None:
+            _turn_away(request, _("No user here has this identity. Ask your manager for a user with your e-mail."))
+            return
+        sociallogin.connect(request, user)
+        by = audit.Actor(name=user.get_username(), ip=client_ip(request))
+        audit.record(by, "single sign-on", user, after={"subject": sociallogin.account.uid[:150]})
+
+    def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        _turn_away(request, _("Single sign-on did not work. Try again, or sign in with your password."))
+
+
+def _user_of(sociallogin: SocialLogin) -> User | None:
+    """The one user with an address that the provider has verified. Superusers are not found by it: whoever may change
+    an e-mail address, here or at the provider, would become one."""
+    said = sociallogin.account.get_provider_account().get_user_data() or {}
+    email = str(said.get("email") or "").strip()
+    if not email or said.get("email_verified") is not True:
+        return None
+    found = User.objects.filter(email__iexact=email, is_active=True)[:2]
+    return found[0] if len(found) == 1 and found[0].is_staff and not found[0].is_superuser else None
+
+
+def _turn_away(request: HttpRequest, why: str) -> None:
+    messages.error(request, why)
+    raise ImmediateHttpResponse(HttpResponseRedirect(reverse("account_login")))
+
+
+# --- what the trail has of second factors ---------------------------------------------------------------------------
+
+_WHAT: Final = {signin.TOTP: "app", signin.PASSKEY: "passkey", signin.RECOVERY: "recovery codes"}
+
+
+def _record(request: HttpRequest, authenticator: Authenticator, what: str) -> None:
+    user = authenticator.user
+    by = audit.Actor(name=user.get_username(), ip=client_ip(request))
+    named = {"name": authenticator.wrap().name[:100]} if authenticator.type == signin.PASSKEY else {}
+    after = {_WHAT[authenticator.type]: what, **named}
+    audit.record(by, "recovery codes" if authenticator.type == signin.RECOVERY else "second factor", user, after=after)
+
+
+@receiver(signals.authenticator_added)
+def _added(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record(request, authenticator, "set up")
+    if authenticator.type != signin.RECOVERY:
+        session.factor_set_up(request)
+
+
+@receiver(signals.authenticator_removed)
+def _removed(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record(request, authenticator, "removed")
+    if authenticator.type != signin.RECOVERY:
+        messages.success(request, _("The second factor was removed."))
+
+
+@receiver(signals.authenticator_reset)
+def _reset(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record(request, authenticator, "made anew")
+
+
+@receiver(signals.authenticator_used)
+def _used(sender: Any, request: HttpRequest, user: Any, authenticator: Authenticator, **kwargs: Any) -> None:
+    if authenticator.type == signin.RECOVERY:
+        left = signin.recovery_codes_left(user)
+        messages.warning(request, _("You used a recovery code; %d are left.") % left)

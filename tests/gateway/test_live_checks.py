@@ -1,0 +1,78 @@
+"""What `manage.py check` refuses in live, so that neither web server nor worker starts with it.
+
+Source: PCI DSS 4.0.1, 8.2.8, 8.4; docs/decisions/0051.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from django.test import override_settings
+
+SAFE: dict[str, Any] = {
+    "IS_LIVE": True, "GATEWAY_ENVIRONMENT": "live", "GATEWAY_BASE_URL": "https://pay.example", "DEBUG": False,
+    "ALLOWED_HOSTS": ["pay.example"], "SECRET_KEY": secrets.token_urlsafe(48), "GATEWAY_OUTBOUND_LOOPBACK": False,
+    "GATEWAY_VAULT_KEYSET": "{}", "GATEWAY_STUB_ACQUIRER": "", "GATEWAY_TOTP": "required",
+    "GATEWAY_SESSION_IDLE_MINUTES": 15, "GATEWAY_SESSION_HOURS": 12,
+}  # fmt: skip
+
+
+def found(**changed: Any) -> list[str]:
+    with override_settings(**(SAFE | changed)):
+        return [str(fault.id) for fault in run_checks() if str(fault.id).startswith("tollhouse.E")]
+
+
+def test_safe_settings_are_taken() -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize("hexadecimal", [secrets.token_hex(20) for _ in range(20)])
+def test_a_random_key_is_taken(hexadecimal: str) -> None:
+    assert found(SECRET_KEY=hexadecimal) == []
+
+
+@pytest.mark.parametrize(
+    "changed, fault",
+    [
+        ({"GATEWAY_TOTP": "optional"}, "tollhouse.E022"),
+        ({"GATEWAY_SESSION_IDLE_MINUTES": 16}, "tollhouse.E023"),
+        ({"GATEWAY_SESSION_IDLE_MINUTES": 100_000}, "tollhouse.E023"),
+        ({"GATEWAY_SESSION_IDLE_MINUTES": 0}, "tollhouse.E023"),
+        ({"GATEWAY_SESSION_HOURS": 25}, "tollhouse.E024"),
+        ({"GATEWAY_STUB_ACQUIRER": "127.0.0.1:7000"}, "tollhouse.E021"),
+        ({"SECRET_KEY": "a" * 40}, "tollhouse.E012"),
+        ({"SECRET_KEY": "x" * 39}, "tollhouse.E012"),
+        ({"SECRET_KEY": "abcdefghijklmnopqrst" * 2}, "tollhouse.E012"),
+        ({"SECRET_KEY": "django-insecure-" + secrets.token_urlsafe(48)}, "tollhouse.E012"),
+        ({"GATEWAY_OIDC_ISSUER": "http://id.example", "GATEWAY_OIDC_CLIENT_ID": "x", "GATEWAY_OIDC_CLIENT_SECRET": "y"},
+         "tollhouse.E025"),
+        ({"GATEWAY_OIDC_ISSUER": "https://id.example"}, "tollhouse.E026"),
+    ],
+)  # fmt: skip
+def test_what_is_less_safe_is_refused(changed: dict[str, Any], fault: str) -> None:
+    assert found(**changed) == [fault]
+
+
+def test_live_is_safe_by_default(tmp_path: Path) -> None:
+    """Nothing has to be set for it but what nobody else can know."""
+    import os
+    import subprocess
+    import sys
+
+    code = (
+        "from config import settings as s; print(s.GATEWAY_TOTP, s.GATEWAY_SESSION_IDLE_MINUTES, s.AXES_FAILURE_LIMIT,"
+        " s.AXES_COOLOFF_TIME, s.ACCOUNT_REAUTHENTICATION_TIMEOUT)"
+    )
+    bare = {name: text for name, text in os.environ.items() if not name.startswith(("GATEWAY_", "DJANGO_", "DATABASE"))}
+    live = bare | {
+        "GATEWAY_ENVIRONMENT": "live",
+        "DJANGO_SECRET_KEY": "x",
+        "DATABASE_URL": "postgresql://x@127.0.0.1/x",
+    }
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=live, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["required", "15", "10", "0:30:00", "300"]
