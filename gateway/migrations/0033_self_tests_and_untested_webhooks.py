@@ -14,7 +14,7 @@ def mark(apps: Any, editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0031_a_database_knows_its_environment")]
+    dependencies: ClassVar = [("gateway", "0032_people_and_tokens")]
 
     operations: ClassVar = [
         migrations.CreateModel(

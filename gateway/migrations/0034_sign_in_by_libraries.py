@@ -11,7 +11,7 @@ import gateway.identifiers
 
 class Migration(migrations.Migration):
     dependencies: ClassVar = [
-        ("gateway", "0031_a_database_knows_its_environment"),
+        ("gateway", "0033_self_tests_and_untested_webhooks"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
