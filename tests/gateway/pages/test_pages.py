@@ -30,6 +30,8 @@ from gateway.pages.search import search
 from tests.support.client import FORM, Api
 from tests.support.fixtures import Shop
 
+pytestmark = pytest.mark.django_db
+
 HTML = {"Accept": "text/html"}
 GUIDES = [page.url for page in navigation.PAGES.values()]
 REFERENCE = [f"/docs/reference/{endpoint.name}" for endpoint in ENDPOINTS]
