@@ -86,8 +86,9 @@ def test_a_token_is_shown_once_and_never_again(issuer: Client, shop: Shop) -> No
 def test_a_token_comes_with_a_curl_that_works(issuer: Client, shop: Shop) -> None:
     """Journey 7, step 3."""
     page = issuer.post(ADD, form(shop)).content.decode()
-    assert "curl http://testserver/v1/payments" in page
-    assert f"entityId={shop.channel.entity_id}" in page
+    assert "export BASE=http://testserver TOKEN=tollhouse_" in page
+    assert f"ENTITY_ID={shop.channel.entity_id}" in page
+    assert "curl &quot;$BASE/v1/payments&quot;" in page or 'curl "$BASE/v1/payments"' in page
 
 
 def test_a_token_has_the_rights_that_were_chosen(issuer: Client, shop: Shop) -> None:
