@@ -60,6 +60,21 @@ def _object(properties: Json, required: list[str], description: str = "") -> Jso
     return {**schema, "description": description} if description else schema
 
 
+_DESCRIPTOR: Final = "What the shopper's statement says: as sent, else the chain's, else the channel's own."
+
+_RESULT_DETAILS: Final[Json] = {
+    **_object(
+        {
+            "AcquirerResponse": _text("The acquirer's original code; empty where none was told.", maxLength=2048),
+            "ExtendedDescription": _text("The acquirer's words, else ours.", maxLength=2048),
+            "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
+        },
+        ["AcquirerResponse", "ExtendedDescription"],
+        "The acquirer's own words; other names may stand here too.",
+    ),
+    "additionalProperties": {"type": "string"},
+}
+
 SCHEMAS: Final[Mapping[str, Json]] = {
     "ParameterError": _object(
         {
@@ -106,8 +121,8 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "paymentBrand": _text("The brand, as sent or detected."),
             "amount": _text("What was approved; on a decline, what was asked for.", _AMOUNT),
             "currency": _ref("schemas", "Currency"),
-            "descriptor": _text("What the shopper's statement says."),
-            "resultDetails": _map("The acquirer's own words, e.g. AcquirerResponse, MerchantAdviceCode."),
+            "descriptor": _text(_DESCRIPTOR, minLength=1, maxLength=127),
+            "resultDetails": _RESULT_DETAILS,
             "card": _ref("schemas", "Card"),
             "brandResult": _text("The brand that was detected.", "^[A-Z]{1,16}$"),
             "risk": _map("As sent, with score where a rule set screened: a sign and five digits, -99999 to +99999."),
@@ -120,7 +135,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
                 "description": "Names that nothing knows; they changed nothing.",
             },
         },
-        ["id", "paymentType", "paymentBrand", "amount", "currency"],
+        ["id", "paymentType", "paymentBrand", "amount", "currency", "descriptor"],
         "A payment. Every accepted structure of the request comes back beside these fields, nested.",
     ),
     "Authentication": _enveloped(
@@ -161,6 +176,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "paymentBrand": _text("The registration's brand."),
             "amount": _text("What each run takes.", _AMOUNT),
             "currency": _ref("schemas", "Currency"),
+            "descriptor": _text(_DESCRIPTOR, minLength=1, maxLength=127),
             "registrationId": _text("The registration that is charged.", _ID),
             "job": _map("As sent.", {"type": "string"}),
             "plan": _object(
@@ -193,7 +209,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
                 "description": "The last runs, the newest first (GET only).",
             },
         },
-        ["id", "paymentType", "amount", "currency", "registrationId", "plan"],
+        ["id", "paymentType", "amount", "currency", "descriptor", "registrationId", "plan"],
         "A subscription job.",
     ),
     "Checkout": _enveloped(
