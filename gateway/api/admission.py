@@ -36,7 +36,7 @@ LAST_USE_EVERY: Final = timedelta(minutes=1)
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
 
 
-_NOT_ASKED: Final = {"name", "active", "created_at", "position", "division_id"}
+_NOT_ASKED: Final = {"active", "created_at", "position", "division_id"}
 """Columns of merchants and channels that no request needs; Django fetches one that is asked for after all."""
 
 
@@ -45,7 +45,7 @@ def _names(model: type[models.Model], *, without: Set[str] = frozenset()) -> lis
 
 
 _MERCHANT, _CHANNEL, _PAYMENT = (
-    _names(Merchant, without=_NOT_ASKED), _names(Channel, without=_NOT_ASKED), _names(Payment),
+    _names(Merchant, without=_NOT_ASKED), _names(Channel, without={*_NOT_ASKED, "name"}), _names(Payment),
 )  # fmt: skip
 
 

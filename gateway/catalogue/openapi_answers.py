@@ -67,6 +67,21 @@ def _object(properties: Json, required: list[str], description: str = "") -> Jso
     return {**schema, "description": description} if description else schema
 
 
+_DESCRIPTOR: Final = "What the shopper's statement says: as sent, else the chain's, else the channel's own."
+
+_RESULT_DETAILS: Final[Json] = {
+    **_object(
+        {
+            "AcquirerResponse": _text("The acquirer's original code; empty where none was told.", maxLength=2048),
+            "ExtendedDescription": _text("The acquirer's words, else ours.", maxLength=2048),
+            "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
+        },
+        ["AcquirerResponse", "ExtendedDescription"],
+        "The acquirer's own words; other names may stand here too.",
+    ),
+    "additionalProperties": {"type": "string"},
+}
+
 SCHEMAS: Final[Mapping[str, Json]] = {
     "ParameterError": _object(
         {
@@ -115,8 +130,8 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "paymentBrand": _text("The brand, as sent or detected."),
             "amount": _text("What was approved; on a decline, what was asked for.", _AMOUNT),
             "currency": _ref("schemas", "Currency"),
-            "descriptor": _text("What the shopper's statement says."),
-            "resultDetails": _map("The acquirer's own words, e.g. AcquirerResponse, MerchantAdviceCode."),
+            "descriptor": _text(_DESCRIPTOR, minLength=1, maxLength=127),
+            "resultDetails": _RESULT_DETAILS,
             "card": _ref("schemas", "Card"),
             "brandResult": _text("The brand that was detected.", "^[A-Z]{1,16}$"),
             "risk": _map("As sent, with score where a rule set screened: a sign and five digits, -99999 to +99999."),
@@ -125,7 +140,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "registration": _map("Its id once more.", {"type": "string"}),
             "testMode": _text("Test environment only.", "^(?:INTERNAL|EXTERNAL)$"),
         },
-        ["id", "paymentType", "paymentBrand", "amount", "currency"],
+        ["id", "paymentType", "paymentBrand", "amount", "currency", "descriptor"],
         "A payment. Every accepted structure of the request comes back beside these fields, nested.",
     ),
     "Authentication": _enveloped(
@@ -162,6 +177,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "paymentBrand": _text("The registration's brand."),
             "amount": _text("What each run takes.", _AMOUNT),
             "currency": _ref("schemas", "Currency"),
+            "descriptor": _text(_DESCRIPTOR, minLength=1, maxLength=127),
             "registrationId": _text("The registration that is charged.", _ID),
             "job": _map("As sent.", {"type": "string"}),
             "plan": _object(
@@ -194,7 +210,7 @@ SCHEMAS: Final[Mapping[str, Json]] = {
                 "description": "The last runs, the newest first (GET only).",
             },
         },
-        ["id", "paymentType", "amount", "currency", "registrationId", "plan"],
+        ["id", "paymentType", "amount", "currency", "descriptor", "registrationId", "plan"],
         "A subscription job.",
     ),
     "Checkout": _enveloped(
@@ -345,7 +361,9 @@ SCHEMAS: Final[Mapping[str, Json]] = {
             "paymentBrand": _text("The brand, as sent or detected."),
             "amount": _text("What was approved; on a decline, what was asked for.", _AMOUNT),
             "currency": _ref("schemas", "Currency"),
+            "descriptor": _text(_DESCRIPTOR, minLength=1, maxLength=127),
             "result": _ref("schemas", "Result"),
+            "resultDetails": _RESULT_DETAILS,
             "requestTimestamp": _text("When it was made, UTC.", _WIRE_TIME),
             "timestamp": _text("The same.", _WIRE_TIME),
             "ndc": _text("The number of the request that made it."),

@@ -9,12 +9,12 @@ from zoneinfo import available_timezones
 from gateway import document as d
 from gateway.brands import BRANDS
 from gateway.configuration.section import Section, Target
-from gateway.models import THROTTLED_OPERATIONS, Channel
+from gateway.models import MAX_DESCRIPTOR, THROTTLED_OPERATIONS, Channel
 
 _NAMES: Final[Mapping[str, str]] = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
-    "timeZone": "time_zone",
+    "timeZone": "time_zone", "descriptor": "descriptor",
 }  # fmt: skip
 """Document → column."""
 
@@ -27,12 +27,18 @@ def _zone(value: Any, path: str, faults: d.Faults) -> str:
     return value
 
 
+def _descriptor(value: Any, path: str, faults: d.Faults) -> str:
+    """The descriptor of payments that are sent without one; empty: the merchant's name."""
+    says = f"a text of up to {MAX_DESCRIPTOR} characters that can be printed, or empty for the merchant's name"
+    return "" if value == "" else d.text(1, MAX_DESCRIPTOR, r".*\S.*", says=says)(value, path, faults)
+
+
 _CHANNEL: Final = d.record(
     name=d.may(d.text(1, 128)), active=d.may(d.flag), position=d.may(d.whole(0, 32_767)),
     brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
     currencies=d.may(d.list_of(d.currency, most=200, distinct=True)),
     parameters=d.may(d.one_of(*Channel.Parameters.values)), cvvRequired=d.may(d.flag),
-    refuseDuplicates=d.may(d.flag), timeZone=d.may(_zone),
+    refuseDuplicates=d.may(d.flag), timeZone=d.may(_zone), descriptor=d.may(_descriptor),
 )  # fmt: skip
 
 

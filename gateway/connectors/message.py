@@ -20,6 +20,7 @@ from gateway.connectors.port import AcquirerRequest
 from gateway.masking import mask_iban, mask_pan
 
 INITIAL_REFERENCE: Final = "standingInstruction.initialTransactionId"
+BROUGHT: Final = tuple(f"recurringMigration.connectorTxId{number}" for number in (1, 2, 3))
 _SCHEME_REFERENCE: Final = re.compile(r"[0-9A-Z]{9,15}")
 """Visa, American Express and Discover: 15 digits; Mastercard: 9 characters of the network and 4 of the date."""
 _ADDRESSES = ("billing", "shipping", "merchant.billing", "merchant.shipping")
@@ -73,11 +74,18 @@ def scheme_reference(text: str) -> str:
     return packed if _SCHEME_REFERENCE.fullmatch(packed) else ""
 
 
+def initial_reference(parameters: Mapping[str, str]) -> str:
+    """What a processor is sent of an agreement's first transaction: the reference that was brought along from another
+    processor, as it was, or one that has the shape of a scheme's; '' for anything else."""
+    named = parameters.get(INITIAL_REFERENCE, "")
+    return named if named in [parameters.get(name) for name in BROUGHT] else scheme_reference(named)
+
+
 def masked_message(request: AcquirerRequest) -> dict[str, Any]:
     """The question as the exchange keeps it: nested, the account masked, one-time secrets only said to be there."""
     entries = []
     for name, value in request.parameters.items():
-        if name == INITIAL_REFERENCE and not scheme_reference(value):
+        if name == INITIAL_REFERENCE and not initial_reference(request.parameters):
             continue
         found = PAYMENTS.catalogue.find(name)
         if found is not None:

@@ -119,8 +119,9 @@ def _pairs(parameters: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerReply:
     """One answer. ``code`` is a result code of ours; ``approved`` is None unless money was granted. ``details`` go
-    into resultDetails, ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where
-    the shopper is sent to while the answer is pending. ``sent`` and ``received`` are the messages themselves,
+    into resultDetails (``ExtendedDescription``: the processor's own words; without it the code's text stands there),
+    ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper is sent to
+    while the answer is pending. ``sent`` and ``received`` are the messages themselves,
     masked, as the exchange keeps them. ``network_reference``: the card scheme's own id of the transaction, by which
     a payment at any processor names the first one of an agreement (gateway.connectors.message.scheme_reference).
     ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no room, a processor that

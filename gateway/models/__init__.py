@@ -3,7 +3,15 @@
 from gateway.models.access import SCOPES, AccessToken, ThrottleWindow, TokenMove
 from gateway.models.batches import BatchedCapture, CaptureBatch
 from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
-from gateway.models.entities import THROTTLED_OPERATIONS, AcquirerAccount, Channel, Division, Merchant, Psp
+from gateway.models.entities import (
+    MAX_DESCRIPTOR,
+    THROTTLED_OPERATIONS,
+    AcquirerAccount,
+    Channel,
+    Division,
+    Merchant,
+    Psp,
+)
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
 from gateway.models.office import NODES, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
@@ -37,6 +45,7 @@ from gateway.models.wallets import WalletKey, WalletTokenSeen
 from gateway.models.webhooks import FannedOut, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
+    "MAX_DESCRIPTOR",
     "NODES",
     "SCOPES",
     "THROTTLED_OPERATIONS",

@@ -6,7 +6,7 @@ An ``entityId`` is a channel's id, or a merchant's where channel dispatching is 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -101,6 +101,10 @@ def _card_testing(value: Any) -> None:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
+MAX_DESCRIPTOR: Final = 127
+"""Characters of a descriptor. Source: Part A, Basic payment."""
+
+
 THROTTLED_OPERATIONS = (
     "*", "payment", "follow-up", "registration", "status", "checkout", "widget", "query", "report", "test",
 )  # fmt: skip
@@ -111,7 +115,8 @@ class Channel(Entity):
     """One integration of a merchant: what it takes and how strictly it is read.
 
     ``brands``/``currencies``: empty means all. ``limits``: operation → {limit, window_s}, null = unlimited; an
-    operation that is not named follows ``*``, then the settings' default.
+    operation that is not named follows ``*``, then the settings' default. ``descriptor``: of payments that are sent
+    without one; empty: the merchant's name (gateway.payments.descriptors).
     """
 
     class Parameters(models.TextChoices):
@@ -150,6 +155,13 @@ class Channel(Entity):
         db_default="",
         blank=True,
         help_text="The zone of subscription jobs, e.g. Europe/Berlin; empty: the merchant's.",
+    )
+    descriptor = models.CharField(
+        max_length=MAX_DESCRIPTOR,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="The statement text of payments that are sent without one; empty: the merchant's name.",
     )
     limits = models.JSONField(default=dict, blank=True, validators=[_limits])
     risk_set = models.CharField(

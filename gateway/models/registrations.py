@@ -59,19 +59,19 @@ class Agreement(models.Model):
     payment's. Source: Part B, Card on file.
 
     ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or what
-    was brought from another processor. ``network_reference``: the card scheme's own id of it, which processors are
-    sent; empty where nobody told one. ``agreement_id``: the one network's linking id, or empty. ``registration``:
-    the stored means it was made with. ``expiry``: no authorization after that day. ``frequency``: fewest days
-    between two. ``most``: most authorizations. ``first_at``: when the initial payment took or reserved money (None:
-    it did not, and counts for nothing). ``follow_ups``: how many payments were begun under it; each begins by
-    raising it, so that two that read the same count cannot both begin.
+    was brought from another processor. ``network_reference``: what processors are sent of it, the card
+    scheme's own id, or what was brought as it was; empty where there is neither. ``agreement_id``: the one network's
+    linking id, or empty. ``registration``: the stored means it was made with. ``expiry``: no authorization after that
+    day. ``frequency``: fewest days between two. ``most``: most authorizations. ``first_at``: when the initial payment
+    took or reserved money (None: it did not, and counts for nothing). ``follow_ups``: how many payments
+    were begun under it; each begins by raising it, so that two that read the same count cannot both begin.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
     reference = models.CharField(max_length=255)
-    network_reference = models.CharField(max_length=15, default="", db_default="")
+    network_reference = models.CharField(max_length=128, default="", db_default="")
     agreement_id = models.CharField(max_length=35, default="")
     registration = models.UUIDField(null=True)
     type = models.CharField(max_length=11, default="")

@@ -21,8 +21,10 @@ from django.db.models import Count, Max
 
 from gateway import identifiers
 from gateway.catalogue.parse import INVALID, ParameterError, Parameters, masked
-from gateway.models import Agreement, Channel, Merchant, Payment, Status
+from gateway.connectors.message import BROUGHT, scheme_reference
+from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
 from gateway.payments.refusal import Refused
+from gateway.payments.values import NETWORK
 
 UNKNOWN_REFERENCE: Final = "700.100.100"
 NOT_INITIAL: Final = "700.400.590"
@@ -99,21 +101,26 @@ def standing_of(
     use = use_of(parameters)
     own = parameters.get("standingInstruction.expiry")
     expiry = date.fromisoformat(own) if own else None
-    named = REFERENCE in parameters or AGREEMENT_ID in parameters
+    named = AGREEMENT_ID in parameters or (
+        REFERENCE in parameters
+        # A channel that goes by agreementId alone reads no other id; what was stored needs none.
+        and (registration is None or channel.agreement_ids != Channel.AgreementIds.ONLY)
+    )
     merchants = use in (Use.DRAW, Use.EXTRA) and payment_type in _AUTHORIZING
     if not merchants and not (use is Use.CARDHOLDER and named):
         return Standing(agreement=None, counts=False, expiry=expiry, onwards={}) if expiry else None
-    agreement = None
-    if not named and registration is not None:
-        agreement = Agreement.objects.filter(registration=registration).order_by("-id").first()
-    if agreement is None:
-        _expect_ids(parameters, channel)
+    if named or registration is None:
+        if registration is None:
+            _expect_ids(parameters, channel)
         agreement = _named(parameters, channel)
+    else:
+        agreement = Agreement.objects.filter(registration=registration).order_by("-id").first()
+    if agreement is not None:
+        references = _onwards(agreement, channel)
+    else:
+        references = {} if named or registration is None else _first_of(registration)
     return Standing(
-        agreement=agreement,
-        counts=use is Use.DRAW and agreement is not None,
-        expiry=expiry,
-        onwards=_onwards(agreement, channel) if agreement is not None else {},
+        agreement=agreement, counts=use is Use.DRAW and agreement is not None, expiry=expiry, onwards=references
     )
 
 
@@ -222,10 +229,21 @@ def _error(name: str, value: str, message: str, code: str) -> ParameterError:
     return ParameterError(name=name, value=masked(value), message=message, code=code, known=True)
 
 
+def _first_of(registration: UUID) -> dict[str, str]:
+    """What stands in for an agreement that was never made: the network's reference of the payment that made the
+    registration, where it has one."""
+    made = Registration.objects.filter(pk=registration).values("payment")[:1]
+    answer = Payment.objects.filter(pk__in=made).values_list("answer", flat=True).first() or {}
+    return {REFERENCE: answer[NETWORK]} if answer.get(NETWORK) else {}
+
+
 def _onwards(agreement: Agreement, channel: Channel) -> dict[str, str]:
     """The references for the acquirer: the scheme's own, whichever way the merchant named the agreement. One that was
     begun without it has its processor's id, which that processor alone may make something of."""
     ids = {AGREEMENT_ID: agreement.agreement_id} if agreement.agreement_id else {}
     if channel.agreement_ids == Channel.AgreementIds.ONLY and ids:
         return ids
+    if agreement.network_reference and not scheme_reference(agreement.network_reference):
+        # It began at another processor, and was brought along: connectors send it as it is.
+        ids |= {BROUGHT[0]: agreement.network_reference}
     return {REFERENCE: agreement.network_reference or agreement.reference} | ids

@@ -11,6 +11,7 @@ from gateway import brands, results, widget_hash
 from gateway.models import Payment, Registration
 from gateway.money import amount_text
 from gateway.payments import capability
+from gateway.payments.descriptors import DESCRIPTOR, descriptor_of
 from gateway.payments.values import merged
 
 NOT_ANSWERED = "000.200.001"
@@ -33,8 +34,8 @@ def payment_object(payment: Payment) -> dict[str, Any]:
         "amount": amount_text(approved),
         "currency": payment.currency,
     }
-    if descriptor := echo.pop("descriptor", None):
-        body["descriptor"] = descriptor
+    echo.pop(DESCRIPTOR, None)
+    body[DESCRIPTOR] = descriptor_of(payment)
     if echo.pop("integrity", None) == "true":
         body["integrity"] = widget_hash.integrity()
     card = echo.pop("card", None)
@@ -49,6 +50,8 @@ def payment_object(payment: Payment) -> dict[str, Any]:
             body[name] = merged(stored, body.get(name, {}))
     if told := answer.get("facts"):
         body = merged(body, told)
+    if "resultDetails" in body:
+        body["resultDetails"] = {**_in_our_words(payment), **body["resultDetails"]}
     if detected := answer.get("brandResult"):
         body["brandResult"] = detected
     if redirect := answer.get("redirect"):
@@ -58,6 +61,11 @@ def payment_object(payment: Payment) -> dict[str, Any]:
     if payment.test_mode:
         body["testMode"] = payment.test_mode
     return body
+
+
+def _in_our_words(payment: Payment) -> dict[str, str]:
+    """What resultDetails always has, for where the acquirer said nothing of it (Part B: values may be empty)."""
+    return {"AcquirerResponse": "", "ExtendedDescription": results.result(code_of(payment)).description}
 
 
 _OF_PAYMENTS: Final = frozenset(
@@ -77,6 +85,8 @@ _OF_PAYMENTS: Final = frozenset(
 def registration_object(payment: Payment) -> dict[str, Any]:
     """What a registration's own endpoints answer of the payment that made or changed it: no paymentType (D5)."""
     body = {name: value for name, value in payment_object(payment).items() if name not in _OF_PAYMENTS}
+    if DESCRIPTOR not in payment.request:
+        del body[DESCRIPTOR]
     return body | {"id": (payment.registration or payment.id).hex}
 
 

@@ -154,6 +154,17 @@ def is_closed(chain: Chain, payment: Payment) -> bool:
     return any(member.final for one in ended for member in chain.followers(one, "CP", "RV", "RF"))
 
 
+def is_being_raised(chain: Chain) -> bool:
+    """An increment or a renewal of the authorization has no answer yet."""
+    return any(member.practice and member.status in OPEN for member in authorisations(chain))
+
+
+def is_used_up(chain: Chain, authorisation: Payment) -> bool:
+    """An authorization that was captured, received or reversed as far as it went. One for 0.00 was not."""
+    taken = any(True for member in authorisations(chain) for _ in chain.followers(member, "CP", "RV", "RC"))
+    return taken and capturable(chain, authorisation) <= 0
+
+
 def _money_of(chain: Chain, payment: Payment) -> list[Payment]:
     """The payment, and for a receipt the DB or CP behind it: a refund of one is a refund of the other."""
     behind = chain.find(payment.referenced) if payment.payment_type == "RC" and payment.referenced else None

@@ -23,7 +23,7 @@ from gateway.connectors.port import AcquirerReply
 from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
 from gateway.payments import jobs, mandates
 from gateway.payments.jobs import TOLD
-from gateway.payments.values import merged
+from gateway.payments.values import NETWORK, merged
 from gateway.vault import VaultError, vault
 
 REGISTER: Final = "RG"
@@ -69,7 +69,7 @@ def ending_of(payment: Payment, status: Status, reply: AcquirerReply, *, at: dat
         rows.append((Agreement, agreed))
         answer = _reference(payment, agreed)
     elif registered is not None and (network := scheme_reference(reply.network_reference)):
-        answer = {jobs.NETWORK: network}
+        answer = {NETWORK: network}
     if registration is not None and "job" in payment.request:
         started = jobs.started_by(payment, reply, registration, agreed["id"] if agreed is not None else None, at)
         rows += started.rows
@@ -175,8 +175,10 @@ def _agreement(
         "id": payment.id,
         "merchant_id": payment.merchant_id,
         "channel_id": payment.channel_id,
-        "reference": brought or reply.connector_tx_id or payment.id.hex,
-        "network_reference": scheme_reference(brought) or scheme_reference(reply.network_reference),
+        # What began elsewhere is named to acquirers as it was brought, or not at all: our own check of the account is
+        # not the transaction in which the cardholder agreed.
+        "reference": brought or ("" if migration else reply.connector_tx_id) or payment.id.hex,
+        "network_reference": brought if migration else scheme_reference(reply.network_reference),
         "agreement_id": _agreement_id(payment, instruction),
         "registration": registration,
         "type": instruction.get("type", ""),

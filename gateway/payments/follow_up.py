@@ -28,6 +28,7 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
 from gateway.payments.chain import Chain
+from gateway.payments.descriptors import OF_REQUEST, described_like, onwards_of
 from gateway.payments.means import means_of_payment
 from gateway.payments.methods import TYPE_NOT_WITH_METHOD, takes
 from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, PLATFORM_ONLY, Decision, Operation, decide
@@ -148,7 +149,7 @@ def _question(
         at=request.now,
         means=means,
         reference=target.connector_tx_id,
-        parameters=onwards(request.parameters.values),
+        parameters=onwards({**request.parameters.values, **onwards_of(row)}),
         reversed_besides=reversed_besides,
     )
 
@@ -187,7 +188,11 @@ def read_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     if channel is not None:
         named = named.filter(channel=channel.pk)
     members = Payment.objects.filter(chain=named.values("chain")[:1]).order_by("id")
-    found = list(members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint"))
+    found = list(
+        members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint").annotate(
+            sent_descriptor=OF_REQUEST
+        )
+    )
     return Chain(found) if found else None
 
 
@@ -196,8 +201,9 @@ def decided(operation: Operation, chain: Chain, target: Payment, parameters: Par
     if not takes(target.brand, operation.code):
         return Decision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD)
     decision = decide(
-        operation, chain, target, Decimal(amount) if amount is not None else None, parameters.get("currency")
-    )
+        operation, chain, target, Decimal(amount) if amount is not None else None, parameters.get("currency"),
+        final=parameters.get("sequence") == "FINAL",
+    )  # fmt: skip
     if parameters.refusals and not decision.code:
         return Decision(amount=decision.amount, code=parameters.refusals[0].code)
     return decision
@@ -206,6 +212,7 @@ def decided(operation: Operation, chain: Chain, target: Payment, parameters: Par
 def new_follow_up(operation: Operation, target: Payment, decision: Decision, request: FollowUpRequest) -> Payment:
     """The row of a follow-up: brand, means, mode and currency come from the chain (D2)."""
     parameters = request.parameters
+    echo, answer = described_like(parameters.echo(), target)
     return Payment(
         id=request.payment,
         merchant_id=target.merchant_id,
@@ -221,8 +228,8 @@ def new_follow_up(operation: Operation, target: Payment, decision: Decision, req
         merchant_transaction_id=parameters.get("merchantTransactionId") or "",
         merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
         merchant_memo=parameters.get("merchantMemo") or "",
-        request=parameters.echo(),
-        answer={},
+        request=echo,
+        answer=answer,
         connector=target.connector,
         account=target.account,
         means=target.means,

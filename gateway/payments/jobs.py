@@ -22,6 +22,7 @@ from gateway.connectors.message import flat, scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.models import Agreement, Channel, Merchant, Notification, Payment, Registration
 from gateway.money import amount_text
+from gateway.payments.descriptors import DESCRIPTOR, descriptor_of, own_descriptor
 from gateway.payments.recorded import Row, rows_of, success_code
 from gateway.scheduling import plan as plans
 from gateway.scheduling.models import Job
@@ -34,9 +35,6 @@ SHOWN_RUNS: Final = 5
 """Next runs that an answer shows."""
 CHARGES: Final = frozenset({"DB", "PA"})
 JOB: Final = "job."
-NETWORK: Final = "networkReference"
-"""In a payment's answer, for ourselves: the scheme's reference of one that made a registration, for what is agreed on
-later."""
 TOLD: Final = ("card", "bankAccount", "virtualAccount")
 """What an answer tells of a stored means."""
 
@@ -101,7 +99,7 @@ def columns_of(job: Job) -> dict[str, Any]:
 def record(job: Job, kind: str, means: Mapping[str, Any], *, at: datetime, request_id: UUID) -> Payment:
     """The payment that records what happened to ``job``, which is as it is after it. Nothing moves: it is approved for
     0.00, and tells the plan's amount; its ``schedule.sequence`` puts what is told of one job in order. ``means``:
-    brand, method, means and what is no secret of it."""
+    brand, method, means, what is no secret of it, and the descriptor of a job without one."""
     ident = job.id if kind == SCHEDULED else identifiers.row_id()
     schedule = {"id": job.id.hex, "sequence": job.sequence}
     facts = {"amount": amount_text(job.amount), "plan": plan_told(job, at), "schedule": schedule}
@@ -123,7 +121,7 @@ def record(job: Job, kind: str, means: Mapping[str, Any], *, at: datetime, reque
         merchant_memo=job.merchant_memo,
         result_code=success_code(job.test_mode),
         request=job.request,
-        answer={**means["details"], "facts": facts},
+        answer={**means["details"], "facts": facts, DESCRIPTOR: means[DESCRIPTOR]},
         means=means["means"],
         registration=job.registration,
         request_id=request_id,
@@ -137,6 +135,7 @@ def means_told(registration: Registration) -> dict[str, Any]:
     details = {name: registration.details[name] for name in TOLD if name in registration.details}
     return {
         "brand": registration.brand, "method": registration.method, "means": registration.means, "details": details,
+        DESCRIPTOR: own_descriptor(registration.channel, registration.channel.merchant),
     }  # fmt: skip
 
 
@@ -200,7 +199,7 @@ def started_by(
         test_mode=payment.test_mode, now=at,
     )  # fmt: skip
     means = {
-        "brand": payment.brand, "method": payment.method, "means": payment.means,
+        "brand": payment.brand, "method": payment.method, "means": payment.means, DESCRIPTOR: descriptor_of(payment),
         "details": {name: payment.answer[name] for name in TOLD if name in payment.answer},
     }  # fmt: skip
     scheduled = record(job, SCHEDULED, means, at=at, request_id=payment.request_id)

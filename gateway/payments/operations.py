@@ -19,8 +19,10 @@ from gateway.payments.chain import (
     capturable,
     captures_left,
     disputable,
+    is_being_raised,
     is_closed,
     is_disputed,
+    is_used_up,
     receivable,
     refundable,
     representable,
@@ -35,9 +37,11 @@ class Operation:
     """One payment type. ``follows``: the types it may refer to; empty for first payments.
 
     The columns, each with the code that refuses: ``unknown``: the id in the path names nothing (404).
-    ``wrong_type``: the payment behind it is of another type. ``undecided``: that payment is still open. ``failed``: it
-    did not succeed. ``other_currency``. ``closed``: a FINAL follow-up ended it. ``disputed``: a chargeback stands.
-    ``over``: above the ceiling, or nothing left. ``second``: the chargeback is a second one.
+    ``wrong_type``: the payment behind it is of another type. ``undecided``: that payment is still open, or would be
+    ended while it is raised or renewed. ``failed``: it did not succeed. ``other_currency``. ``closed``: a FINAL
+    follow-up ended it. ``disputed``: a chargeback stands.
+    ``used_up``: captured or reversed as far as it went. ``over``: above the ceiling, or nothing left. ``second``: the
+    chargeback is a second one.
 
     ``ceiling``: the most it may move (None: no bound). ``rest``: without an amount it takes all that remains.
     ``counts_captures``: numberOfCaptures bounds it. ``needs_card``: the acquirer needs the card again.
@@ -54,6 +58,7 @@ class Operation:
     other_currency: str = "700.100.500"
     closed: str = ""
     disputed: str = ""
+    used_up: str = ""
     over: str = ""
     second: str = ""
     ceiling: Ceiling | None = None
@@ -107,7 +112,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.code: operatio
 
 INCREASE: Final = Operation(
     code="PA", title="Incremental authorization", follows=_types("PA"), needs_card=True,
-    unknown="700.400.510", failed="700.400.510", closed="700.400.100",
+    unknown="700.400.510", failed="700.400.510", closed="700.400.100", used_up="700.400.510",
 )  # fmt: skip
 RENEW: Final = Operation(
     code="PA", title="Renewed authorization", follows=_types("PA"), needs_card=True, ceiling=capturable,
@@ -143,9 +148,16 @@ class Decision:
 
 
 def decide(
-    operation: Operation, chain: Chain, target: Payment, amount: Decimal | None, currency: str | None
+    operation: Operation,
+    chain: Chain,
+    target: Payment,
+    amount: Decimal | None,
+    currency: str | None,
+    *,
+    final: bool = False,
 ) -> Decision:
-    """May ``operation`` follow ``target`` with ``amount``? The same answer for an API call and a clerk's click."""
+    """May ``operation`` follow ``target`` with ``amount``? The same answer for an API call and a clerk's click.
+    ``final``: it is marked sequence=FINAL."""
     asked = amount if amount is not None else Decimal(0)
     if code := _refusal(operation, chain, target, currency):
         return Decision(amount=asked, code=code)
@@ -156,6 +168,10 @@ def decide(
         asked = max(remaining, Decimal(0))
     if asked > remaining or asked <= 0:
         return Decision(amount=asked, code=operation.over)
+    ends = final or (operation.code == "RV" and asked == remaining)
+    if ends and target.payment_type == "PA" and is_being_raised(chain):
+        # What is granted after the end would be held at the issuer, and come to life here.
+        return Decision(amount=asked, code=operation.undecided)
     return Decision(amount=asked)
 
 
@@ -172,6 +188,8 @@ def _refusal(operation: Operation, chain: Chain, target: Payment, currency: str 
         return operation.other_currency
     if operation.closed and is_closed(chain, target):
         return operation.closed
+    if operation.used_up and is_used_up(chain, target):
+        return operation.used_up
     if operation.disputed and is_disputed(chain, target):
         return operation.disputed
     if operation.second and _is_second(chain, target):

@@ -32,6 +32,7 @@ from gateway.masking import mask_text
 from gateway.models import OpenPayment, Payment, Status, Suspension
 from gateway.payments import capability, failover, finding, phases, refusal, screening, store
 from gateway.payments.agreements import again, is_limited, refusal_of
+from gateway.payments.descriptors import described, onwards_of, own_descriptor
 from gateway.payments.endings import REGISTER
 from gateway.payments.means import one_time_secrets
 from gateway.payments.phases import Halt
@@ -171,6 +172,10 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         answer |= merged(facts_of(means, stored=unsent), request.stored)
     if request.detected:
         answer["brandResult"] = request.brand
+    # A stored means is charged nothing, and what is said of it later is said by the payments.
+    chosen = request.channel.descriptor if request.payment_type != REGISTER else None
+    own = own_descriptor(request.channel, request.merchant)
+    echo, default = described(parameters.echo(), chosen=chosen, otherwise=own)
     return Payment(
         id=request.payment,
         merchant_id=request.merchant.id,
@@ -187,8 +192,8 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
         duplicate_guard=_duplicate_guard(request),
         merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
         merchant_memo=parameters.get("merchantMemo") or "",
-        request=parameters.echo(),
-        answer=answer,
+        request=echo,
+        answer=answer | default,
         means=means.kind if means is not None else "",
         means_sealed=sealed,
         means_fingerprint=fingerprint,
@@ -235,7 +240,7 @@ def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -
         brand=payment.brand,
         at=payment.created_at,
         means=means,
-        parameters=onwards(values),
+        parameters=onwards({**values, **onwards_of(payment)}),
         return_url=capability.return_url(payment.id),
     )
 

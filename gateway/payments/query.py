@@ -20,6 +20,7 @@ from gateway import clock, identifiers
 from gateway.catalogue.parse import Invalid, ParameterError, Parameters
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.answer import payment_object, stored_object
+from gateway.payments.descriptors import fetch_channels
 from gateway.payments.recorded import success_code
 from gateway.payments.registrations import REMOVED
 from gateway.rows import loaded
@@ -101,6 +102,7 @@ def find(query: Query) -> Found:
         message = f"would list more than {MOST_LINKED:,} transactions: narrow the query"
         raise Invalid([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
     payments = [loaded(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
+    fetch_channels(payments)
     return Found(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
 
 
@@ -125,6 +127,7 @@ def linked_to(
     if len(found) > MOST_LINKED:
         message = f"would list more than {MOST_LINKED:,} transactions: query them by their dates"
         raise Invalid([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    fetch_channels(found)
     return found
 
 

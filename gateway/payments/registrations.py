@@ -21,6 +21,7 @@ from gateway.connectors.means import Means
 from gateway.connectors.message import flat
 from gateway.models import Channel, Merchant, Payment, Registration, Status
 from gateway.payments import store
+from gateway.payments.descriptors import DESCRIPTOR, own_descriptor
 from gateway.payments.endings import REGISTER, retained_until, told
 from gateway.payments.intake import Stored
 from gateway.payments.jobs import TOLD
@@ -271,7 +272,8 @@ def _trace(registration: Registration, kind: str, change: Change) -> Payment:
         test_mode=registration.test_mode,
         result_code=success_code(registration.test_mode),
         request=parameters.echo() if kind == UPDATE else {},
-        answer={name: registration.details[name] for name in TOLD if name in registration.details},
+        answer={name: registration.details[name] for name in TOLD if name in registration.details}
+        | {DESCRIPTOR: own_descriptor(registration.channel, change.merchant)},
         means=registration.means,
         registration=registration.id,
         request_id=change.trace.request,

@@ -27,6 +27,7 @@ from gateway.payments.planning import planned
 from gateway.payments.process import way_of
 from gateway.payments.refusal import Refused
 from gateway.payments.registrations import BUSY, Change
+from gateway.payments.values import NETWORK
 from gateway.rows import Write
 from gateway.scheduling import plan as plans
 from gateway.scheduling.models import Job, JobRun
@@ -110,7 +111,7 @@ def _agreement(
     reference, answer = first or ("", {})
     return jobs.new_agreement(
         ident, registration.merchant_id, channel, registration.id, parameters.values,
-        reference=reference or registration.payment.hex, network_reference=answer.get(jobs.NETWORK, ""), at=now,
+        reference=reference or registration.payment.hex, network_reference=answer.get(NETWORK, ""), at=now,
     ), True  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from gateway.notifications import delivery, record, sweep
 from gateway.notifications.record import Told
 from gateway.outbound.guard import MAX_URL
 from gateway.payments.answer import code_of, payment_object, registration_object, stored_object
+from gateway.payments.descriptors import fetch_channels
 from gateway.payments.endings import REGISTER, registers
 from gateway.payments.resume import back_to, resource_path
 from gateway.risk.screening import score_text
@@ -41,6 +42,7 @@ def tell(notifications: Sequence[Notification], told_to: Collection[int]) -> dic
         Q(pk__in=mine) | Q(pk__in=others, request__has_key="notificationUrl") if others else Q(pk__in=mine)
     )
     payments: dict[UUID | None, Payment] = {payment.pk: payment for payment in asked}
+    fetch_channels(payments[one] for one in mine if one in payments)
     moments = _moments(notifications, payments)
     seen = _registrations(notifications, told_to)
     decided = _decisions(notifications, told_to)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+NETWORK: Final = "networkReference"
+"""In a payment's answer, for ourselves: the scheme's reference of one that made a registration, for what is agreed on
+later."""
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ CLOSED = {
     "CP": "700.400.100", "RF": "700.400.200", "RV": "700.400.300", "RC": "700.400.560", "INC": "700.400.100",
     "REN": "700.400.100",
 }  # fmt: skip
+USED_UP = "700.400.510"
 DISPUTED = "700.300.600"
 STOPPED_BY_A_DISPUTE = ("RF", "RV", "RB")
 SECOND = "700.400.411"
@@ -47,11 +48,13 @@ APPROVED, CHARGED_BACK = "000.100.110", "000.100.200"
 
 @dataclass(slots=True)
 class Pot:
-    """Cents that may still be drawn. ``captures``: how many more; None: any number. ``closed`` by a FINAL."""
+    """Cents that may still be drawn. ``captures``: how many more; None: any number. ``closed`` by a FINAL. ``drawn``:
+    something was."""
 
     cents: int
     captures: int | None = None
     closed: bool = False
+    drawn: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +146,8 @@ class Books:
             return SECOND
         if kind == "CP" and target.pot.captures == 0:
             return OVER[kind]
+        if kind == "INC" and target.pot.drawn and target.pot.cents <= 0:
+            return USED_UP
         most = self.most(kind, target)
         if most is not None and (most <= 0 or (cents is not None and cents > most)):
             return OVER[kind]
@@ -161,6 +166,7 @@ class Books:
         entry.pot, entry.unreceipted, entry.unrepresented = Pot(moved), moved, moved
         if kind in ("CP", "RV", "RF"):
             target.pot.cents -= moved
+            target.pot.drawn = True
             target.pot.closed = target.pot.closed or final
         if kind == "CP" and target.pot.captures is not None:
             target.pot.captures -= 1
@@ -169,6 +175,7 @@ class Books:
         if kind == "RC":
             if target.type == "PA":
                 target.pot.cents -= moved
+                target.pot.drawn = True
             else:
                 target.unreceipted -= moved
         if kind == "INC":

@@ -60,7 +60,10 @@ def test_a_decline_says_why_and_another_card_pays(api: Api) -> None:
     """Journey 1, step 7."""
     declined = api.pay(card__number="4000015500000005")
     assert (declined.status, declined.code) == (400, "800.100.155")
-    assert declined.body["resultDetails"] == {"AcquirerResponse": "51", "MerchantAdviceCode": "02"}
+    assert declined.body["resultDetails"] == {
+        "AcquirerResponse": "51", "ExtendedDescription": declined.body["result"]["description"],
+        "MerchantAdviceCode": "02",
+    }  # fmt: skip
     assert api.read(declined.id).status == 400
     assert api.read(declined.id).id == declined.id
     assert api.follow(declined.id, "RF", "92.00").code == "700.400.520"

@@ -80,7 +80,8 @@ def parts_of(request: AcquirerRequest, network: str) -> dict[str, str]:
         "initiator": initiator(given),
         "eci": given.get("threeDSecure.eci", ""),
         "cavv": given.get("threeDSecure.verificationId", ""),
-        "network": network,
+        # One that does not fit is left out: a part of it would name another transaction.
+        "network": network if len(network) <= LONGEST and plain(network) == network else "",
         "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
         "postcode": given.get("billing.postcode", "")[:9],
         "street": street[:20],

@@ -20,7 +20,7 @@ import iso4217
 
 from gateway.connectors.iso8583.private import parts_of, written
 from gateway.connectors.iso8583.terminal import Terminal
-from gateway.connectors.message import INITIAL_REFERENCE, scheme_reference
+from gateway.connectors.message import INITIAL_REFERENCE, initial_reference
 from gateway.connectors.port import AcquirerRequest
 from gateway.money import Money
 
@@ -134,7 +134,7 @@ def question(request: AcquirerRequest, terminal: Terminal, *, void: bool = False
     named = request.parameters.get(INITIAL_REFERENCE, "")
     # Agreements of before the scheme's reference was kept name our message, which knows it.
     initial = Original.parse(named)
-    network = initial.network if initial is not None else scheme_reference(named)
+    network = initial.network if initial is not None else initial_reference(request.parameters)
     if earlier is not None:
         network = earlier.network
     try:

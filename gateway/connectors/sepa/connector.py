@@ -30,7 +30,7 @@ from gateway.connectors.sepa.creditor import (
     is_reachable,
     is_writable_bic,
 )
-from gateway.connectors.sepa.reasons import reason_of
+from gateway.connectors.sepa.reasons import REASONS, reason_of
 from gateway.models import BankOrder
 from gateway.money import Money
 from gateway.vault import vault
@@ -127,6 +127,8 @@ def answer_of(order: BankOrder, sent: Mapping[str, Any]) -> AcquirerReply:
     code = code_of(order)
     paid = order.state in (State.BOOKED, State.RETURNED, State.WON_BACK)
     details = {"ConnectorTxID1": order.file.message_id if order.file else "", "AcquirerResponse": order.reason}
+    if order.reason in REASONS:
+        details["ExtendedDescription"] = REASONS[order.reason].meaning
     return AcquirerReply(
         code=code, approved=Money(order.amount, order.currency) if paid else None, connector_tx_id=order.payment.hex,
         details={name: value for name, value in details.items() if value},

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from gateway.connectors.means import Card
-from gateway.connectors.message import INITIAL_REFERENCE, scheme_reference
+from gateway.connectors.message import initial_reference, scheme_reference
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.stripe import table
 from gateway.connectors.stripe.wire import Fields
@@ -229,7 +229,7 @@ def _initiator(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _network_reference(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    reference = scheme_reference(sent.get(INITIAL_REFERENCE, ""))
+    reference = initial_reference(sent)
     if sent.get("standingInstruction.source") == "MIT" and reference:
         yield "payment_method_options[card][mit_exemption][network_transaction_id]", reference
 

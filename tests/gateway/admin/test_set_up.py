@@ -66,7 +66,7 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
     return {
         "name": "Shop: main", "merchant": str(shop.merchant.pk), "active": "on", "position": "100", "brands": "",
         "currencies": "", "parameters": "normal", "agreement_ids": "none", "limits.*.mode": "none", "risk_set": "",
-        "time_zone": "",
+        "time_zone": "", "descriptor": "",
     } | changes  # fmt: skip
 
 
@@ -82,6 +82,7 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
         ({"card_testing.windowSeconds": "an hour"}, "windowSeconds"),
         ({"risk_set": "NOWHERE"}, "no active rule set"),
         ({"time_zone": "Mars/Olympus"}, "Select a valid choice"),
+        ({"descriptor": "x" * 128}, "at most 127 characters"),
     ],
 )
 def test_a_channels_page_refuses_what_the_command_refuses(
@@ -96,9 +97,11 @@ def test_a_channels_page_refuses_what_the_command_refuses(
 
 def test_a_channels_page_changes_what_payments_follow(boss: Client, shop: Shop) -> None:
     """Issue 7: channels, with the audit entry of the change."""
-    form = channel_form(shop, brands="MASTER", time_zone="Europe/Berlin")
+    form = channel_form(shop, brands="MASTER", time_zone="Europe/Berlin", descriptor="Shop of Jane")
     assert boss.post(f"/admin/gateway/channel/{shop.channel.pk}/change/", form).status_code == 302
     assert shop.api.pay().status == 400
+    paid = shop.api.pay(paymentBrand="MASTER", card__number="5454545454545454")
+    assert paid.body["descriptor"] == "Shop of Jane"
     assert Channel.objects.get(pk=shop.channel.pk).time_zone == "Europe/Berlin"
     entry = AuditEntry.objects.get(subject="channel", action="change")
     assert (entry.actor, entry.merchant) == ("boss", shop.merchant.pk)

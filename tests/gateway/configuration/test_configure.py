@@ -247,3 +247,14 @@ def test_a_listed_card_is_sealed_for_its_entry(shop: Shop, write: Any) -> None:
     assert entry.account_sealed is not None
     assert vault().open(entry.account_sealed, entry.pk).reveal() == "4200000000000000"
     assert shop.api.pay().code == "800.300.101"
+
+
+def test_a_descriptor_is_set_shown_and_taken_back(shop: Shop, write: Any) -> None:
+    """AN 1-127; empty: the merchant's name."""
+    for value, answered in (("Shop of Jane", "Shop of Jane"), ("x" * 127, "x" * 127), ("", "Shop")):
+        run("--entity", shop.channel.entity_id, write({"channel": {"descriptor": value}}))
+        assert shown(shop)["channel"]["descriptor"] == value
+        assert shop.api.pay().body["descriptor"] == answered
+    for value in ("x" * 128, " ", "two\nlines", 7):
+        assert "channel.descriptor" in faults(shop, write({"channel": {"descriptor": value}}))
+    assert shown(shop)["channel"]["descriptor"] == ""

@@ -12,7 +12,7 @@ import pytest
 from gateway.connectors.message import scheme_reference
 from gateway.models import Agreement, Channel
 from tests.gateway.connectors.stripe.conftest import processor
-from tests.support.card_api import CardApi
+from tests.support.card_api import CARD, CardApi
 from tests.support.card_api import account_at as account_at_card_api
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
@@ -110,6 +110,31 @@ def test_an_agreement_of_another_gateway_goes_onwards_as_it_was_brought(both: Sh
     one, two = (message["48"] for message in iso_host.seen("0200"))
     assert "6315380912345678901" in one
     assert "another" not in two
+
+
+def test_a_migrated_agreement_goes_onwards_as_it_was_brought_everywhere(
+    both: Shop, iso_host: IsoHost, processor: CardApi
+) -> None:
+    """Part B, Recurring migration."""
+    moved = both.api.post(
+        "/v1/registrations",
+        {
+            "testMode": "EXTERNAL", "paymentBrand": "VISA", "card.number": CARD, "card.expiryMonth": "05",
+            "card.expiryYear": "2034", "recurringMigration.paymentType": "DB",
+            "recurringMigration.connectorTxId1": "MIGR-TX-000111",
+        },
+    )  # fmt: skip
+    assert moved.status == 200, moved
+    for currency in ("EUR", "USD"):
+        fields = {
+            "testMode": "EXTERNAL", "amount": "9.00", "currency": currency, "paymentType": "DB",
+            "standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT",
+            "standingInstruction.type": "RECURRING",
+        }  # fmt: skip
+        paid = both.api.post(f"/v1/registrations/{moved.id}/payments", fields)
+        assert paid.code == OK, paid
+    assert processor.posts("/v1/payment_intents")[-1].form[MIT_AT_CARD_API] == "MIGR-TX-000111"
+    assert "6314MIGR-TX-000111" in iso_host.seen("0200")[-1]["48"]
 
 
 def test_the_stub_tells_a_reference_in_the_schemes_shape_and_gets_it_back(shop: Shop, acquirer: StubProcess) -> None:

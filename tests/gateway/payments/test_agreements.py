@@ -15,6 +15,7 @@ from gateway.payments.agreements import USES, Use
 from gateway.payments.exchanges import message
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
+from tests.support.subscriptions import started, step
 from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -130,8 +131,6 @@ def test_the_registration_knows_the_agreement(api: Api) -> None:
     assert click(api, initial(api).body["registrationId"]).status == 200
     card = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
     bare = api.post("/v1/registrations", card)
-    refused = click(api, bare.id)
-    assert (refused.status, refused.errors.keys()) == (400, {"standingInstruction.initialTransactionId"})
     assert click(api, bare.id, mode="INITIAL", source="CIT").status == 200
     assert click(api, bare.id).status == 200
     agreed = api.post("/v1/registrations", card | instruction(mode="INITIAL", source="CIT", type="RECURRING"))
@@ -333,6 +332,90 @@ def test_an_agreement_of_another_processor_comes_along_with_its_registration(api
     sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert sent["standingInstruction"]["initialTransactionId"] == "380912345678901"
     assert draw(api, "380912345678901").status == 200
+
+
+BROUGHT_IDS = ("MIGR-TX-000111", "380912345678901", "pi_3MtwBwLkdIwHu7ix28a3tqPa", "x" * 128, "MCC012345 0321", "äöü 1")
+
+
+@pytest.mark.parametrize("brought", BROUGHT_IDS)
+@pytest.mark.parametrize("name", ["connectorTxId1", "connectorTxId2", "connectorTxId3"])
+def test_what_was_brought_is_what_acquirers_are_sent(api: Api, brought: str, name: str) -> None:
+    """Part B, Recurring migration: as it was brought, and never a reference of our own check of the account."""
+    body = {key: text for key, text in MIGRATED.items() if key != "recurringMigration.connectorTxId1"}
+    moved = api.post("/v1/registrations", body | {f"recurringMigration.{name}": brought})
+    assert moved.status == 200, moved
+    assert sent_of(click(api, moved.id, type="RECURRING")) == brought
+    assert sent_of(draw(api, brought)) == brought
+
+
+def test_the_first_of_the_ids_that_were_brought_names_the_agreement(api: Api) -> None:
+    moved = api.post("/v1/registrations", MIGRATED | {"recurringMigration.connectorTxId3": "third"})
+    assert sent_of(click(api, moved.id)) == "380912345678901"
+
+
+def test_a_migration_without_ids_sends_none_of_ours(api: Api) -> None:
+    body = {key: text for key, text in MIGRATED.items() if key != "recurringMigration.connectorTxId1"}
+    moved = api.post("/v1/registrations", body)
+    later = click(api, moved.id)
+    assert later.status == 200, later
+    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+    assert "initialTransactionId" not in sent["standingInstruction"]
+
+
+def test_a_subscription_on_a_migrated_card_sends_what_was_brought(shop: Shop) -> None:
+    moved = shop.api.post("/v1/registrations", MIGRATED | {"recurringMigration.connectorTxId1": "MIGR-TX-000111"})
+    started(shop.api, moved.id)
+    while not (run := Payment.objects.filter(payment_type="DB").first()):
+        step(shop.merchant)
+    told = message(AcquirerExchange.objects.get(payment=run.pk), run)
+    assert told["standingInstruction"]["initialTransactionId"] == "MIGR-TX-000111"
+
+
+# --- without an agreement -----------------------------------------------------------------------------------------
+
+CARD = {"paymentBrand": "VISA", "card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
+
+
+@pytest.mark.parametrize("ids", list(Channel.AgreementIds))
+@pytest.mark.parametrize("way", ["registered", "paid", "mode only"])
+def test_a_registration_needs_no_initial_transaction(shop: Shop, ids: Channel.AgreementIds, way: str) -> None:
+    """Its own first transaction stands in: Part B, Card on file demands initialTransactionId of no payment."""
+    api = of(shop, ids)
+    first = api.pay(createRegistration="true") if way == "paid" else api.post("/v1/registrations", CARD)
+    registration = first.body["registrationId"] if way == "paid" else first.id
+    made = Payment.objects.get(pk=first.id)
+    words = {"source": ""} if way == "mode only" else {}
+    for practice in ("", "RESUBMISSION", "NO_SHOW", "DELAYED_CHARGES"):
+        later = click(api, registration, industryPractice=practice, **words)
+        assert later.status == 200, later
+        assert sent_of(later) == AcquirerExchange.objects.get(payment=made.pk).received["networkReference"]
+        assert Payment.objects.get(pk=later.id).agreement is None
+
+
+@pytest.mark.parametrize("ids", list(Channel.AgreementIds))
+def test_a_registration_whose_first_transaction_has_no_reference_sends_none(
+    shop: Shop, ids: Channel.AgreementIds
+) -> None:
+    api = of(shop, ids)
+    first = api.post("/v1/registrations", CARD)
+    Payment.objects.filter(pk=first.id).update(answer={})
+    later = click(api, first.id)
+    assert later.status == 200, later
+    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+    assert "initialTransactionId" not in sent["standingInstruction"]
+
+
+@pytest.mark.parametrize("ids", list(Channel.AgreementIds))
+def test_an_id_that_is_sent_with_a_registration_is_looked_at_all_the_same(
+    shop: Shop, ids: Channel.AgreementIds
+) -> None:
+    api = of(shop, ids)
+    registration = api.post("/v1/registrations", CARD).id
+    if ids == Channel.AgreementIds.ONLY:
+        assert click(api, registration, agreementId="UNKNOWN1").code == "700.100.100"
+        assert click(api, registration, initialTransactionId="unread").status == 200
+    else:
+        assert click(api, registration, initialTransactionId="380912345678901").code == "700.100.100"
 
 
 def test_a_migrated_agreement_begins_where_it_began(api: Api) -> None:
