@@ -34,6 +34,7 @@ from chargebacks.states import CLOSED, ImpossibleMove, State
 from gateway import clock, identifiers, rights
 from gateway.admin import paging, plots
 from gateway.admin.kit import ReadOnly, actor
+from gateway.api.bodies import Uploads, takes_files, upload_address
 from gateway.masking import kept_note
 from gateway.models import Payment
 from gateway.payments.refusal import Refused
@@ -49,6 +50,11 @@ LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingPro
         "closed": (lazy("Closed"), tuple(CLOSED)), "all": (lazy("All"), tuple(State)),
     }
 )  # fmt: skip
+
+
+def _may_add_evidence(request: HttpRequest, names: Mapping[str, Any]) -> bool:
+    row = Chargeback.objects.filter(pk=names["case"]).first()
+    return row is not None and rights.allowed(request.user, "chargebacks.change_chargeback", row)
 
 
 @admin.register(Chargeback)
@@ -114,12 +120,14 @@ class ChargebackAdmin(ReadOnly):
             "files": files, "missing": evidence.missing_of(case), "open": open_, "reminders": shown.reminders(case),
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == State.SUBMITTED,
+            "upload": upload_address(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
             "next": list(case.next.all()[:1]), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/dispute.html", context)
 
     # --- what is done -----------------------------------------------------------------------------------------------
 
+    @takes_files(Uploads(most=lambda: evidence.MOST_BYTES, may=_may_add_evidence))
     def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
         row = self._case(request, str(case))
         if not self.may(request, "change", row):

@@ -19,6 +19,7 @@ from django.test import Client
 from gateway import clock, due
 from reporting.models import ClearingInstitute
 from tests.support import settlement
+from tests.support.browser import send_file
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -77,7 +78,7 @@ def acquirers_id(client: Client, payment: str) -> str:
 def uploaded(client: Client, lines: list[dict[str, str]], name: str = "may.csv") -> str:
     """Upload, look, say yes; the reading is done by whoever wakes up. The file's page."""
     content = SimpleUploadedFile(name, settlement.csv(lines))
-    looked = client.post(f"{FILES}upload/", {"institute": "simulated", "file": content})
+    looked = send_file(client, f"{FILES}upload/", {"institute": "simulated", "file": content})
     assert looked.status_code == 302, looked.content
     assert name in page(client, looked["Location"])
     file: str = client.post(looked["Location"], {"verb": "read"})["Location"]
