@@ -80,7 +80,7 @@ class BoundedRequest(Request):  # type: ignore[misc]
 
 
 MAX_DRAINED: Final = 64 * 1024
-"""Bytes of an unread body that are read away after an answer, so that the connection can go on; gunicorn's own limit."""
+"""Bytes of an unread body that gunicorn reads away after an answer, so that the connection can go on."""
 
 
 def closing(application: Any) -> Any:

@@ -19,11 +19,10 @@ URLENCODED = "application/x-www-form-urlencoded"
 class Browser(django.test.client.Client):
     def post(self, path: str, data: Any = None, content_type: str = MULTIPART_CONTENT, *args: Any, **more: Any) -> Any:
         """POST; ``data`` as a dictionary is a form."""
-        if content_type == MULTIPART_CONTENT and not (isinstance(data, Mapping) and any(map(_is_file, data.values()))):
-            data, content_type = (
-                data if isinstance(data, bytes | str) else urlencode(data or {}, doseq=True),
-                URLENCODED,
-            )
+        files = isinstance(data, Mapping) and any(map(_is_file, data.values()))
+        if content_type == MULTIPART_CONTENT and not files:
+            data = data if isinstance(data, bytes | str) else urlencode(data or {}, doseq=True)
+            content_type = URLENCODED
         return super().post(path, data, content_type, *args, **more)
 
 
