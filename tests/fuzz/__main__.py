@@ -37,11 +37,11 @@ def main() -> int:
         postgres.stop()
         shutil.rmtree(var, ignore_errors=True)
     text = _table(found, asked)
-    print(text)
+    sys.stdout.write(f"{text}\n")
     if asked.table:
         _write(Path(asked.table), text)
     for fault in sorted(set(found.faults))[:200]:
-        print(f"✗ {fault}", file=sys.stderr)
+        sys.stderr.write(f"✗ {fault}\n")
     return 1 if found.faults else 0
 
 
@@ -61,7 +61,8 @@ def _environment(var: Path, address: str) -> dict[str, str]:
         "DJANGO_SECRET_KEY": "only-for-the-fuzz-" + "0123456789" * 4, "DJANGO_SETTINGS_MODULE": "config.settings",
         "GATEWAY_BASE_URL": "http://testserver", "GATEWAY_VAULT_KEYSET_FILE": str(var / "vault.json"),
         "DJANGO_ALLOWED_HOSTS": "testserver", "GATEWAY_WORK_DIR": str(var / "work"), "TMPDIR": str(var),
-        "GATEWAY_OUTBOX": str(var / "outbox"), "GATEWAY_SEPA_OUTBOX": str(var / "sepa"), "GATEWAY_LOG_LEVEL": "CRITICAL",
+        "GATEWAY_OUTBOX": str(var / "outbox"), "GATEWAY_SEPA_OUTBOX": str(var / "sepa"),
+        "GATEWAY_LOG_LEVEL": "CRITICAL",
     }  # fmt: skip
 
 
@@ -96,8 +97,8 @@ def _table(found: Found, asked: argparse.Namespace) -> str:
 
     statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(found.statuses.items()))
     lines = [
-        f"{found.number:,} requests (seed {asked.seed}) to {len(found.touched)} routes in {found.seconds / 60:.0f} minutes "
-        f"on {asked.processes} processes; {len(found.faults)} of them a server error or above the bound.",
+        f"{found.number:,} requests (seed {asked.seed}) to {len(found.touched)} routes in {found.seconds / 60:.0f} "
+        f"minutes on {asked.processes} processes; {len(found.faults)} of them a server error or above the bound.",
         "",
         f"Answers by status: {statuses}.",
         "",

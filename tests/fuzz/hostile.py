@@ -52,7 +52,8 @@ class Request:
         found: dict[str, Any] = {
             "REQUEST_METHOD": self.method, "SCRIPT_NAME": "", "PATH_INFO": unquote_to_wsgi_str(self.path),
             "QUERY_STRING": self.query, "SERVER_NAME": "testserver", "SERVER_PORT": "80", "HTTP_HOST": "testserver",
-            "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "203.0.113.7", "wsgi.version": (1, 0), "wsgi.url_scheme": "http",
+            "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "203.0.113.7",
+            "wsgi.version": (1, 0), "wsgi.url_scheme": "http",
             "wsgi.input": io.BytesIO(self.body), "wsgi.errors": io.StringIO(), "wsgi.multithread": True,
             "wsgi.multiprocess": True, "wsgi.run_once": False, "wsgi.input_terminated": True,
         }  # fmt: skip
@@ -109,7 +110,8 @@ def _headers(chance: random.Random) -> dict[str, str]:
 
 
 _KINDS: Final = (
-    URLENCODED, "", "text/plain", "application/json", "multipart/form-data", f"multipart/form-data; boundary={BOUNDARY}",
+    URLENCODED, "", "text/plain", "application/json", "multipart/form-data",
+    f"multipart/form-data; boundary={BOUNDARY}",
     "x" * 4_000, "application/x-www-form-urlencoded; charset=utf-16", "a/b" + ";c=d" * 1_500, "\xff/\xfe",
     "multipart/form-data; boundary=" + "b" * 3_000,
 )  # fmt: skip
@@ -137,7 +139,7 @@ _HEADERS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-# --- bodies: each makes a content type and bytes -----------------------------------------------------------------------
+# --- bodies: each makes a content type and bytes --------------------------------------------------------------------
 
 Made = tuple[str, bytes]
 

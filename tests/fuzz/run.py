@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from django.contrib.auth.models import User
 from django.core.wsgi import get_wsgi_application
@@ -204,5 +204,6 @@ class Fuzz:
             )
         elif self._is_over(cost, bound, exactly):
             found.faults.append(
-                f"{told}, by a {request.who}: {cost.cpu_s * 1000:.1f} ms, {cost.memory / MB:.1f} MB, {list(cost.files)[:3]}"
+                f"{told}, by a {request.who}: {cost.cpu_s * 1000:.1f} ms, {cost.memory / MB:.1f} MB, "
+                f"{list(cost.files)[:3]}"
             )
