@@ -114,35 +114,38 @@ class Door(APIView):
             body, fault = http.META.get("QUERY_STRING", "").encode("latin-1"), None
         found = _ENTITY.search(body)
         entity = entity_of(found[1].decode()) if found else None
-
-        def admitted(entity: UUID | None) -> Admission:
-            admission = doorkeeper.admit(
-                token, entity, endpoint.scope, payment=payment, reads=reads, key=key, ip=self.trace.ip
-            )
-            self.trace = Trace(
-                request=self.trace.request, method=self.trace.method, path=self.trace.path, at=self.trace.at,
-                ip=self.trace.ip, started=self.trace.started, entity=admission.entity, token=admission.token,
-            )  # fmt: skip
-            return admission
-
-        def counted(admission: Admission) -> dict[str, str]:
-            if admission.entity is None:
-                return {}
-            return doorkeeper.throttle(admission.entity, admission.channel, endpoint.operation, self.trace.at)
-
-        payment = identifiers.parse_id(target) if target else None
-        admission = admitted(entity)
+        asked: dict[str, Any] = {
+            "payment": identifiers.parse_id(target) if target else None,
+            "reads": reads,
+            "key": key,
+        }
+        admission = self._admitted(token, entity, endpoint, asked)
         if fault:
             raise fault
-        headers = counted(admission)
+        headers = self._counted(admission, endpoint)
         sent = decoded(body)
         meant = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
         if meant != entity:
             # The entityId was written with escapes, or is not the first of two: now it is known who is meant.
-            admission = admitted(meant)
-            headers = counted(admission)
+            admission = self._admitted(token, meant, endpoint, asked)
+            headers = self._counted(admission, endpoint)
         self.visit = Visit(admission=admission, pairs=sent, trace=self.trace, headers=headers, endpoint=endpoint.name)
         return self.visit
+
+    def _admitted(self, token: str, entity: UUID | None, endpoint: Endpoint, asked: Mapping[str, Any]) -> Admission:
+        """Who comes in, for the trace, too. Raises Turned."""
+        admission = doorkeeper.admit(token, entity, endpoint.scope, ip=self.trace.ip, **asked)
+        self.trace = Trace(
+            request=self.trace.request, method=self.trace.method, path=self.trace.path, at=self.trace.at,
+            ip=self.trace.ip, started=self.trace.started, entity=admission.entity, token=admission.token,
+        )  # fmt: skip
+        return admission
+
+    def _counted(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:
+        """Count the request; the rate headers. Raises Turned above the limit."""
+        if admission.entity is None:
+            return {}
+        return doorkeeper.throttle(admission.entity, admission.channel, endpoint.operation, self.trace.at)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Every exception becomes an answer; a request that came in and changed nothing is kept in the log."""
