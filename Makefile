@@ -17,7 +17,7 @@ TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=t
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
-.PHONY: help run test bench faults external lint format types lock manage shell clean venv venv-test
+.PHONY: help run test fuzz bench faults external lint format types lock manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: venv-test ## lint, types and all tests, on a PostgreSQL of its own
 	@$(TYPES_ENV) $(BIN)/mypy
 	@echo "── tests"
 	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
+
+fuzz: venv-test ## a million hostile requests over every route, each under a meter (ARGS="--number 10000")
+	@exec $(BIN)/python -m tests.fuzz --table docs/fuzz.md $(ARGS)
 
 bench: venv-test ## measure the targets of tests/benchmarks
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)

@@ -7,6 +7,7 @@ database, in pieces; no path and no name of theirs ever reaches a file system or
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils.translation import gettext as _
 
+from chargebacks import measure
 from chargebacks.checklist import ITEMS, Item, missing
 from chargebacks.models import Chargeback, Evidence, EvidencePiece
 from chargebacks.states import ImpossibleMove, State
@@ -30,6 +32,8 @@ MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_BYTES_OF_A_CASE: Final = 20 * 1024 * 1024
 MOST_FILES: Final = 20
 PIECE_BYTES: Final = 128 * 1024
+SMALL_PICTURE: Final = -1
+"""The number of the piece that is no part of the file but the small picture of it."""
 KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"application/pdf": (".pdf",), "image/png": (".png",), "image/jpeg": (".jpg", ".jpeg")}
 )
@@ -65,6 +69,11 @@ def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Acto
         told = (_("%(name)s is %(kind)s by its content, and named as something else; allowed are %(limits)s.") if kind
                 else _("%(name)s is no PDF, PNG or JPEG by its content; allowed are %(limits)s."))  # fmt: skip
         raise NotEvidence(told % {"name": plain, "kind": kind, "limits": limits()})
+    if kind != "application/pdf" and measure.pixels(octets) > measure.MAX_PIXELS:
+        raise NotEvidence(
+            _("%(name)s has more than %(most)s million pixels; make it smaller.")
+            % {"name": plain, "most": measure.MAX_PIXELS // 1_000_000}
+        )
     with transaction.atomic():
         # The row of the case is locked: it cannot be submitted between the look at it and the new file.
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
@@ -79,10 +88,7 @@ def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Acto
         except IntegrityError:
             raise NotEvidence(_("%(name)s is there already.") % {"name": plain}) from None
         for number, start in enumerate(range(0, len(octets), PIECE_BYTES)):
-            piece = EvidencePiece(evidence=evidence, number=number)
-            text = base64.b64encode(octets[start : start + PIECE_BYTES]).decode()
-            piece.sealed = vault().seal(Secret(text), piece.id)
-            piece.save(force_insert=True)
+            _seal(evidence, number, octets[start : start + PIECE_BYTES])
         audit.record(by, "add evidence", held, after={"name": plain, "item": item, "size": len(octets)})
     return evidence
 
@@ -98,8 +104,30 @@ def remove(evidence: Evidence, by: audit.Actor) -> None:
 
 def content(evidence: Evidence) -> Iterator[bytes]:
     """The bytes, piece by piece."""
-    for piece in evidence.pieces.order_by("number").iterator(chunk_size=8):
-        yield base64.b64decode(vault().open(piece.sealed, piece.id).reveal())
+    for piece in evidence.pieces.filter(number__gte=0).order_by("number").iterator(chunk_size=8):
+        yield _opened(piece)
+
+
+def small_of(evidence: Evidence) -> bytes | None:
+    """The small picture that was made of it; b"" where none can be made, None where none was tried."""
+    piece = evidence.pieces.filter(number=SMALL_PICTURE).first()
+    return None if piece is None else _opened(piece)
+
+
+def keep_small(evidence: Evidence, octets: bytes) -> None:
+    """Keep the small picture, sealed like the file itself; who comes second finds it there."""
+    with contextlib.suppress(IntegrityError), transaction.atomic():
+        _seal(evidence, SMALL_PICTURE, octets)
+
+
+def _seal(evidence: Evidence, number: int, octets: bytes) -> None:
+    piece = EvidencePiece(evidence=evidence, number=number)
+    piece.sealed = vault().seal(Secret(base64.b64encode(octets).decode()), piece.id)
+    piece.save(force_insert=True)
+
+
+def _opened(piece: EvidencePiece) -> bytes:
+    return base64.b64decode(vault().open(piece.sealed, piece.id).reveal())
 
 
 def missing_of(case: Chargeback) -> tuple[Item, ...]:

@@ -138,7 +138,7 @@ class Evidence(models.Model):
 
 
 class EvidencePiece(models.Model):
-    """A sealed piece of a file's bytes."""
+    """A sealed piece of a file's bytes; number -1: the small picture that was made of it."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     evidence = models.ForeignKey(Evidence, on_delete=models.CASCADE, related_name="pieces", db_index=False)

@@ -24,7 +24,7 @@ from checkout.models import Checkout
 from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission
-from gateway.api.door import Visit, log_request
+from gateway.api.door import Visit, decoded, log_request
 from gateway.api.envelope import envelope, to_json
 from gateway.api.payments import Answering, PaymentDoor, Telling, answer_of, idempotency_of, ignored
 from gateway.catalogue.endpoints import (
@@ -144,13 +144,15 @@ class ShopperDoor(CheckoutDoor):
 
     def _let_in(self, request: Request, target: str) -> tuple[Visit, Checkout, Form]:
         http: HttpRequest = request._request
-        pairs, fault = self._body(http, MOST_FORM_BYTES)
+        # Whoever knows no open checkout has nothing read.
         row = session.find_open(target)
         self.trace = _moved(self.trace, entity=row.channel_id)
-        if fault:
-            raise fault
         operation = self.endpoints["POST"].operation
         headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, operation, self.trace.at)
+        body, fault = self.read(http, MOST_FORM_BYTES)
+        if fault:
+            raise fault
+        pairs = decoded(body)
         admission = Admission(token=_NOBODY, merchant=row.merchant, channel=row.channel, entity=row.channel_id,
                               payment=None, kept=None)  # fmt: skip
         self.visit = Visit(

@@ -17,6 +17,7 @@ from checkout.api import CORS, CheckoutDoor
 from checkout.models import Checkout, WalletProvider
 from checkout.providers import provider_of
 from gateway.api import admission as doorkeeper
+from gateway.api.door import decoded
 from gateway.api.envelope import envelope
 from gateway.catalogue.parse import Invalid, ParameterError, shorten
 from gateway.payments.refusal import Refused
@@ -40,12 +41,12 @@ class WalletSessionView(CheckoutDoor):
         return ["POST"]
 
     def post(self, request: Request, target: str) -> Response:
-        pairs, fault = self._body(request._request, MOST_BYTES)
         row = session.find_open(target)
         headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, doorkeeper.WIDGET, self.trace.at)
+        body, fault = self.read(request._request, MOST_BYTES)
         if fault:
             raise fault
-        sent = dict(pairs)
+        sent = dict(decoded(body))
         domain = _host(request.headers.get("Origin", ""))
         provider = self._provider(row, sent, domain)
         try:

@@ -43,8 +43,8 @@ GATEWAY_VAULT_KEYSET: str = env.str("GATEWAY_VAULT_KEYSET", default="")
 GATEWAY_VAULT_KMS: str = env.str("GATEWAY_VAULT_KMS", default="")
 
 # --- limits -----------------------------------------------------------------------------------------------------
-# Largest body, bytes (D41: a 1,000-item cart with every field at typical length passes).
-GATEWAY_MAX_BODY_BYTES: int = env.int("GATEWAY_MAX_BODY_BYTES", default=32 * 1024 * 1024)
+# Largest body, bytes: twice a cart of 1,000 items with every field.
+GATEWAY_MAX_BODY_BYTES: int = env.int("GATEWAY_MAX_BODY_BYTES", default=4 * 1024 * 1024)
 # Requests per window of one entity and operation, where the channel says nothing; 0 = unlimited.
 GATEWAY_THROTTLE_LIMIT: int = env.int("GATEWAY_THROTTLE_LIMIT", default=600)
 # Length of that window, seconds.
@@ -53,9 +53,10 @@ GATEWAY_THROTTLE_WINDOW_S: int = env.int("GATEWAY_THROTTLE_WINDOW_S", default=1)
 GATEWAY_THROTTLE_STATUS: int = env.int("GATEWAY_THROTTLE_STATUS", default=429)
 # Days a request is found by its ndc.
 GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
-# Django's own limits stand aside: the API reads its bodies itself, forms of the back office are small.
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+# Django's own limits stand behind ours (gateway.api.bodies), which are asked before anything is read.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
+DATA_UPLOAD_MAX_NUMBER_FILES = 1
 
 # The test environment tries each row of its test data once a day and shows how it went on /testdata.
 GATEWAY_SELF_TEST: bool = env.bool("GATEWAY_SELF_TEST", default=not IS_LIVE)
@@ -258,6 +259,7 @@ MIDDLEWARE = [
     "gateway.api.middleware.Session",
     "gateway.api.middleware.Locale",
     "gateway.api.middleware.Common",
+    "gateway.api.bodies.Bodies",
     "gateway.api.middleware.Csrf",
     "gateway.api.middleware.Authentication",
     "gateway.api.middleware.Message",

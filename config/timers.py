@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from chargebacks import packets
 from chargebacks import timers as chargebacks
 from checkout import timers as checkout
 from gateway import due, work
@@ -33,7 +34,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     work.TIMER,
     self_test.TIMER,
 )
-WORK: Final = (export.KIND, bulk.KIND)
+WORK: Final = (export.KIND, bulk.KIND, packets.KIND)
 """Kinds of background work: loading their modules made them known to gateway.work."""
 
 

@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 
 from config.launcher.postgres import Postgres
+from tests.support.browser import install as install_browser
 
 _var: Path | None = None
 _postgres: Postgres | None = None
@@ -42,6 +43,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     )
 
 django.setup()
+install_browser()
 
 # The same examples in every run, and no clock: a test that passed here passes everywhere. The long runs that look for
 # new examples are started by hand (tests/fuzz, tests/model).

@@ -24,16 +24,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from chargebacks import cases, evidence, ledger, packet, pictures
+from chargebacks import cases, evidence, ledger, packets, pictures
 from chargebacks.admin import by_hand, shown
 from chargebacks.checklist import ITEMS, wanted, words
 from chargebacks.evidence import NotEvidence
 from chargebacks.facts import facts_of
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.states import CLOSED, ImpossibleMove, State
-from gateway import clock, identifiers, rights
+from gateway import clock, identifiers, rights, work
 from gateway.admin import paging, plots
 from gateway.admin.kit import ReadOnly, actor
+from gateway.api.bodies import Uploads, takes_files, upload_address
 from gateway.masking import kept_note
 from gateway.models import Payment
 from gateway.payments.refusal import Refused
@@ -49,6 +50,11 @@ LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingPro
         "closed": (lazy("Closed"), tuple(CLOSED)), "all": (lazy("All"), tuple(State)),
     }
 )  # fmt: skip
+
+
+def _may_add_evidence(request: HttpRequest, names: Mapping[str, Any]) -> bool:
+    row = Chargeback.objects.filter(pk=names["case"]).first()
+    return row is not None and rights.allowed(request.user, "chargebacks.change_chargeback", row)
 
 
 @admin.register(Chargeback)
@@ -114,12 +120,14 @@ class ChargebackAdmin(ReadOnly):
             "files": files, "missing": evidence.missing_of(case), "open": open_, "reminders": shown.reminders(case),
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == State.SUBMITTED,
+            "upload": upload_address(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
             "next": list(case.next.all()[:1]), **(extra_context or {}),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/dispute.html", context)
 
     # --- what is done -----------------------------------------------------------------------------------------------
 
+    @takes_files(Uploads(most=lambda: evidence.MOST_BYTES, may=_may_add_evidence))
     def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
         row = self._case(request, str(case))
         if not self.may(request, "change", row):
@@ -183,13 +191,20 @@ class ChargebackAdmin(ReadOnly):
         return answer
 
     def packet_view(self, request: HttpRequest, case: Any) -> HttpResponse:
-        """Everything that speaks for the merchant, as one PDF."""
+        """Ask for everything that speaks for the merchant, as one PDF; a page tells when it is ready."""
         row = self._case(request, str(case))
-        self.record(request, "packet fetched", row)
-        answer = HttpResponse(packet.of(row), content_type="application/pdf")
-        answer["Content-Disposition"] = f'inline; filename="dispute-{row.pk.hex}.pdf"'
-        answer["X-Content-Type-Options"], answer["Cache-Control"] = "nosniff", "no-store"
-        return answer
+        if request.method != "POST":
+            return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
+        title, asked = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
+        try:
+            made = work.ask(packets.KIND, title, asked, owner=int(request.user.pk or 0), by=actor(request))
+        except work.TooMuchOpen:
+            messages.error(
+                request, _("You have %d pieces of work running. Wait for one, or cancel one.") % work.OPEN_AT_MOST
+            )
+            return redirect(reverse("admin:gateway_backgroundwork_changelist"))
+        self.record(request, "packet asked", row)
+        return redirect(reverse("admin:gateway_backgroundwork_change", args=[made.pk]))
 
     def by_hand_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         row = Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()

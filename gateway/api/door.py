@@ -1,16 +1,19 @@
-"""The door every API request comes through: token, body, entity, throttle, parameters, in this order.
+"""The door every API request comes through: token, entity, throttle, body, parameters, in this order.
 
-A view names its endpoints and answers parsed requests; see gateway.api.views. A token is checked before a large body
-is read, and a body is never parsed for a stranger.
+A view names its endpoints and answers parsed requests. A small body is read before the token is looked up, but only
+searched for its entityId; it is decoded once the request was let in and counted. Any other body waits for its token.
+Source: docs/decisions/0050.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -26,16 +29,18 @@ from gateway.api.errors import Turned
 from gateway.api.remarks import remarks
 from gateway.catalogue.endpoints import Endpoint
 from gateway.catalogue.forms import UnreadableForm, pairs
-from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
+from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, masked
 from gateway.masking import mask_text
 from gateway.models import Channel, RequestLog
 from gateway.payments import token_limits
 from gateway.payments.request import Trace
 
-READ_FIRST_BYTES: Final = 1024 * 1024
-"""Bodies up to this size are read before the token is looked up, which saves a statement."""
+READ_FIRST_BYTES: Final = 64 * 1024
+"""Bodies announced with up to this size are read before the token is looked up, which saves a statement."""
 FORM: Final = "application/x-www-form-urlencoded"
 _ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
+_ENTITY: Final = re.compile(rb"(?:^|&)(?:authentication(?:\.|%2[Ee]))?entityId=([0-9a-f]{32})(?=&|$)")
+"""An entityId in a form that nobody has decoded yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,27 +108,45 @@ class Door(APIView):
         token = doorkeeper.bearer(request.headers.get("Authorization"))
         http: HttpRequest = request._request
         if request.method == "POST":
-            if _length(http) > READ_FIRST_BYTES:
+            if _length(http) > READ_FIRST_BYTES or _is_chunked(http):
                 doorkeeper.admit(token, None, endpoint.scope, ip=self.trace.ip)
-            sent, fault = self._body(http)
+            body, fault = self.read(http, settings.GATEWAY_MAX_BODY_BYTES)
         else:
-            sent, fault = _decoded(http.META.get("QUERY_STRING", "").encode("latin-1"))
-        entity = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
-        payment = identifiers.parse_id(target) if target else None
-        admission = doorkeeper.admit(
-            token, entity, endpoint.scope, payment=payment, reads=reads, key=key, ip=self.trace.ip
-        )
+            body, fault = http.META.get("QUERY_STRING", "").encode("latin-1"), None
+        found = _ENTITY.search(body)
+        entity = entity_of(found[1].decode()) if found else None
+        asked: dict[str, Any] = {
+            "payment": identifiers.parse_id(target) if target else None,
+            "reads": reads,
+            "key": key,
+        }
+        admission = self._admitted(token, entity, endpoint, asked)
+        if fault:
+            raise fault
+        headers = self._counted(admission, endpoint)
+        sent = decoded(body)
+        meant = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
+        if meant != entity:
+            # The entityId was written with escapes, or is not the first of two: now it is known who is meant.
+            admission = self._admitted(token, meant, endpoint, asked)
+            headers = self._counted(admission, endpoint)
+        self.visit = Visit(admission=admission, pairs=sent, trace=self.trace, headers=headers, endpoint=endpoint.name)
+        return self.visit
+
+    def _admitted(self, token: str, entity: UUID | None, endpoint: Endpoint, asked: Mapping[str, Any]) -> Admission:
+        """Who comes in, for the trace, too. Raises Turned."""
+        admission = doorkeeper.admit(token, entity, endpoint.scope, ip=self.trace.ip, **asked)
         self.trace = Trace(
             request=self.trace.request, method=self.trace.method, path=self.trace.path, at=self.trace.at,
             ip=self.trace.ip, started=self.trace.started, entity=admission.entity, token=admission.token,
         )  # fmt: skip
-        if fault:
-            raise fault
-        headers = {}
-        if admission.entity is not None:
-            headers = doorkeeper.throttle(admission.entity, admission.channel, endpoint.operation, self.trace.at)
-        self.visit = Visit(admission=admission, pairs=sent, trace=self.trace, headers=headers, endpoint=endpoint.name)
-        return self.visit
+        return admission
+
+    def _counted(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:
+        """Count the request; the rate headers. Raises Turned above the limit."""
+        if admission.entity is None:
+            return {}
+        return doorkeeper.throttle(admission.entity, admission.channel, endpoint.operation, self.trace.at)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Every exception becomes an answer; a request that came in and changed nothing is kept in the log."""
@@ -144,46 +167,66 @@ class Door(APIView):
             visit.headers["Warning"] = said
         return parameters
 
-    def _body(self, http: HttpRequest, most: int | None = None) -> tuple[list[tuple[str, str]], Exception | None]:
-        limit = most or settings.GATEWAY_MAX_BODY_BYTES
-        if _length(http) > limit:
-            return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
+    def read(self, http: HttpRequest, limit: int) -> tuple[bytes, Exception | None]:
+        """The body as it was sent, or what is wrong with it. What the headers speak against is not read at all."""
+        if fault := _wrong_by_its_headers(http, limit):
+            return b"", fault
         try:
             body = _read(http, limit + 1)
         except Exception:
             # The web server's reader has many ways to say that a chunked body is none, or that the client is gone.
-            return [], Turned(400, INVALID, "the body could not be read: it is broken or ended early")
-        if len(body) < min(_length(http), limit + 1):
-            # Half a body may still be a form, with another amount.
-            return [], Turned(400, INVALID, f"the body ended after {len(body):,} of {_length(http):,} bytes")
+            return b"", Turned(400, INVALID, "the body could not be read: it is broken or ended early")
         if len(body) > limit:
-            return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
-        kind = (http.content_type or "").strip().lower()
-        if kind not in ("", FORM, "text/plain") or (kind != FORM and body[:1] in (b"{", b"[", b"<")):
-            return [], Turned(
-                400, INVALID, f"send form parameters with Content-Type {FORM}, not {mask_text(kind) or 'JSON'}"[:200]
-            )
-        return _decoded(body)
+            return b"", _too_large(limit)
+        if len(body) < _length(http):
+            # Half a body may still be a form, with another amount.
+            return b"", Turned(400, INVALID, f"the body ended after {len(body):,} of {_length(http):,} bytes")
+        if (http.content_type or "") != FORM and body[:1] in (b"{", b"[", b"<"):
+            return b"", _no_form("JSON")
+        return body, None
+
+
+def _wrong_by_its_headers(http: HttpRequest, limit: int) -> Exception | None:
+    """Why a body is refused unread; None where it may be read."""
+    if (coding := http.headers.get("Content-Encoding", "identity").strip().lower()) != "identity":
+        return Turned(400, INVALID, f"send the body as it is, without Content-Encoding {masked(coding)}"[:200])
+    if _length(http) > limit:
+        return _too_large(limit)
+    kind = (http.content_type or "").strip().lower()
+    return None if kind in ("", FORM, "text/plain") else _no_form(masked(kind))
+
+
+def _too_large(limit: int) -> Turned:
+    return Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
+
+
+def _no_form(kind: str) -> Turned:
+    return Turned(400, INVALID, f"send form parameters with Content-Type {FORM}, not {kind}"[:200])
+
+
+def decoded(body: bytes) -> list[tuple[str, str]]:
+    """The parameters of a form. Raises Invalid and Turned."""
+    try:
+        return pairs(body)
+    except UnreadableForm as fault:
+        if fault.name:
+            raise Invalid([ParameterError(name=masked(fault.name), message=fault.message)]) from None
+        raise Turned(400, INVALID, fault.message) from None
 
 
 def _length(http: HttpRequest) -> int:
     """The announced length of the body; 0 for none, or for one that is no number."""
     announced = http.META.get("CONTENT_LENGTH") or "0"
-    return int(announced) if announced.isdecimal() else 0
+    return int(announced) if announced.isdecimal() and len(announced) < 20 else 0
 
 
-def _decoded(body: bytes) -> tuple[list[tuple[str, str]], Exception | None]:
-    try:
-        return pairs(body), None
-    except UnreadableForm as fault:
-        if fault.name:
-            return [], Invalid([ParameterError(name=shorten(mask_text(fault.name)), message=fault.message)])
-        return [], Turned(400, INVALID, fault.message)
+def _is_chunked(http: HttpRequest) -> bool:
+    return "HTTP_TRANSFER_ENCODING" in http.META
 
 
 def _read(http: HttpRequest, limit: int) -> bytes:
     """At most ``limit`` bytes of the body. A chunked body has no length, so Django would see none of it."""
-    if http.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and http.META.get("wsgi.input_terminated"):
+    if _is_chunked(http) and http.META.get("wsgi.input_terminated"):
         return bytes(http.META["wsgi.input"].read(limit))
     return http.read(limit)
 

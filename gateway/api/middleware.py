@@ -25,7 +25,7 @@ from django.middleware.locale import LocaleMiddleware
 
 from gateway.api.envelope import plain_answer
 
-_API = re.compile(r"(?:/reports)?/v[0-9]+(?:/|$)|/health/|/metrics$|/connectors/")
+_API = re.compile(r"(?:/reports|/scheduling)?/v[0-9]+(?:/|$)|/health/|/metrics$|/connectors/")
 
 
 def is_api(path: str) -> bool:

@@ -5,10 +5,20 @@ Order and repetition are kept: the parser says what is wrong with them. Source: 
 
 from __future__ import annotations
 
-from urllib.parse import unquote
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote, unquote_to_bytes
 
-MAX_FIELDS = 50_000
-"""Fields a body may hold: a 1,000-item cart with all of its 45 parameters per item passes (D41)."""
+from gateway.catalogue.errors import LONGEST_NAME
+
+MAX_FIELDS: Final = 50_000
+"""Fields a body may hold: a 1,000-item cart with all of its 45 parameters per item passes."""
+MAX_NAME_CHARS: Final = 3 * LONGEST_NAME
+"""Of a name as it is sent. A longer one is not decoded: no parameter has it, even with every character escaped."""
+MAX_VALUE_BYTES: Final = 64 * 1024
+"""UTF-8 bytes of a value; the longest of the catalogue has as many characters, all of them ASCII."""
+_WINDOW_CHARS: Final = 16 * 1024
+"""Decoded at a time: the decoder takes some 80 bytes of memory for each byte it is given."""
 
 
 class UnreadableForm(Exception):
@@ -23,7 +33,8 @@ class UnreadableForm(Exception):
 def pairs(body: bytes) -> list[tuple[str, str]]:
     """Decode ``body`` (UTF-8, percent-encoded or raw). Empty parts are skipped; a part without ``=`` has value ''.
 
-    Raises UnreadableForm for bytes that are not UTF-8 and for more than MAX_FIELDS fields.
+    Raises UnreadableForm for bytes that are not UTF-8, for more than MAX_FIELDS fields, and, before they are decoded,
+    for names and values longer than any parameter's.
     """
     if body.count(b"&") >= MAX_FIELDS:
         raise UnreadableForm("", f"The body has more than {MAX_FIELDS:,} fields")
@@ -36,17 +47,52 @@ def pairs(body: bytes) -> list[tuple[str, str]]:
         if not part:
             continue
         name, _, value = part.partition("=")
+        if len(part) > LONGEST_NAME:
+            _refuse_long(name, value)
         try:
             if "%" in name or "+" in name:
-                name = unquote(name.replace("+", " "), errors="strict")
+                name = _decoded(name)
             if "%" in value or "+" in value:
-                value = unquote(value.replace("+", " "), errors="strict")
+                value = _decoded(value)
         except UnicodeDecodeError:
-            raise UnreadableForm(unquote(name.replace("+", " ")), "is not valid UTF-8") from None
+            raise UnreadableForm(_shown(name), "is not valid UTF-8") from None
         found.append((name, value))
     return found
 
 
+def _refuse_long(name: str, value: str) -> None:
+    if len(name) > MAX_NAME_CHARS:
+        raise UnreadableForm(_shown(name), f"is longer than any name: none has more than {LONGEST_NAME} characters")
+    # Each escape is three characters of the form and one byte of the value.
+    if len(value) > MAX_VALUE_BYTES and len(value) - 2 * value.count("%") > MAX_VALUE_BYTES:
+        raise UnreadableForm(_shown(name), f"is longer than any parameter: at most {MAX_VALUE_BYTES:,} bytes")
+
+
+def _decoded(text: str) -> str:
+    """Raises UnicodeDecodeError."""
+    text = text.replace("+", " ")
+    if len(text) <= _WINDOW_CHARS:
+        return unquote(text, errors="strict")
+    return b"".join(_windows(text)).decode("utf-8")
+
+
+def _windows(text: str) -> Iterator[bytes]:
+    """``text`` unquoted, window by window; none ends within an escape."""
+    start = 0
+    while start < len(text):
+        end = start + _WINDOW_CHARS
+        escape = text.rfind("%", end - 2, end)
+        end = end if escape < 0 else escape
+        yield unquote_to_bytes(text[start:end])
+        start = end
+
+
+def _shown(name: str) -> str:
+    """The beginning of a name, for an error."""
+    return unquote(name[:LONGEST_NAME].replace("+", " "))
+
+
 def _name_at(body: bytes, position: int) -> str:
     start = body.rfind(b"&", 0, position) + 1
-    return body[start : body.find(b"=", start)].decode("utf-8", "replace") if b"=" in body[start:] else ""
+    end = body.find(b"=", start)
+    return body[start : min(end, start + LONGEST_NAME)].decode("utf-8", "replace") if end >= 0 else ""

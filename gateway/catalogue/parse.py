@@ -41,6 +41,8 @@ MOST_UNKNOWN_ERRORS = 1_000
 """Unknown names reported one by one; a request with more has another problem, and its answer must stay readable."""
 MOST_ERRORS = 5_000
 """Errors told in one answer: five in each of 1,000 items. More of them made answers of megabytes."""
+MAX_KEYS = 500
+"""Keys of one map, such as customParameters: 49,000 of them were stored and told again with every read."""
 MOST_ALTERNATIVES = 15
 """Names an error lists as allowed; a longer list is left to the docs."""
 
@@ -151,6 +153,7 @@ class _Run:
         "_facts",
         "_faulty",
         "_ignored",
+        "_keys",
         "_literal",
         "_long_name_seen",
         "_policy",
@@ -168,6 +171,7 @@ class _Run:
         self._errors: list[ParameterError] = []
         self._faulty: set[str] = set()
         self._ignored: list[str] = []
+        self._keys: dict[str, int] = {}
         self._seen: set[str] = set()
         self._unknown = 0
         self._long_name_seen = False
@@ -209,6 +213,8 @@ class _Run:
         if key is not None and param.key is not None and not param.key.fits(key):
             self.fault(name, f"has a key that must be {param.key.words}, e.g. {param.base}[{param.key.example}]")
             return
+        if key is not None and self._is_one_key_too_many(row):
+            return
         if indexes and max(indexes) >= row.structure.max_items:
             self.fault(
                 name, f"has an index above {row.structure.max_items - 1}: at most {row.structure.max_items:,} items"
@@ -222,6 +228,14 @@ class _Run:
             return
         self.params.values[name] = value
         self.params.items.append((row, indexes, key, value))
+
+    def _is_one_key_too_many(self, row: Row) -> bool:
+        """Count a key of a map; the first that is too many is told, for all of them."""
+        base = row.structure.full(row.param.base)
+        count = self._keys[base] = self._keys.get(base, 0) + 1
+        if count == MAX_KEYS + 1:
+            self.fault(base, f"has too many keys: at most {MAX_KEYS:,}")
+        return count > MAX_KEYS
 
     def _too_long(self, name: str, value: str) -> None:
         """No parameter has such a name: it is compared with none, and below our structures one is reported for all."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -24,6 +25,7 @@ from django.utils.translation import gettext_lazy as lazy
 from gateway import clock, rights, wake
 from gateway.admin import paging
 from gateway.admin.kit import Page, actor
+from gateway.api.bodies import Uploads, takes_files, upload_address
 from gateway.models import Merchant
 from reporting import files, stash
 from reporting.admin import figures, lacking, sources
@@ -98,6 +100,9 @@ class SettlementFileAdmin(Page):
 
     # --- uploading --------------------------------------------------------------------------------------------------
 
+    @takes_files(
+        Uploads(most=lambda: settings.GATEWAY_SETTLEMENT_MAX_BYTES, may=lambda request, _names: _may_upload(request))
+    )
     def upload_view(self, request: HttpRequest) -> HttpResponse:
         if not _may_upload(request):
             raise PermissionDenied
@@ -112,6 +117,7 @@ class SettlementFileAdmin(Page):
         context = {
             **self.admin_site.each_context(request), "title": _("Upload a settlement file"), "opts": self.opts,
             "institutes": institutes, "chosen": request.POST.get("institute", ""), "fault": fault,
+            "action": upload_address(request, request.path),
         }  # fmt: skip
         return TemplateResponse(request, "admin/books/upload.html", context, status=400 if fault else 200)
 

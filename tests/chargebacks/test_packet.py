@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
+import struct
+import zlib
+from collections import deque
 from decimal import Decimal
 from typing import Any
 
@@ -13,9 +17,11 @@ from PIL import Image
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject, TextStringObject
 
-from chargebacks import evidence, ledger, packet, pictures
+from chargebacks import evidence, ledger, packet, packets, pictures
 from chargebacks.models import Chargeback, Evidence
+from gateway import work
 from gateway.models import AuditEntry, Authentication
+from tests.fuzz.meter import measured
 from tests.support import threeds
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
@@ -88,6 +94,16 @@ def pages_of(octets: bytes) -> list[str]:
     return [page.extract_text() for page in PdfReader(io.BytesIO(octets)).pages]
 
 
+def packet_made(client: Client, case: Chargeback) -> Any:
+    """Ask for the packet, let a worker make it, and fetch it from the page that tells so."""
+    page = client.post(f"{LIST}{case.pk}/packet/")["Location"]
+    assert "Packet as PDF" in client.get(page).content.decode()
+    work.run()
+    found = re.search(r'href="([^"]+/file/)"', client.get(page).content.decode())
+    assert found
+    return client.get(found[1])
+
+
 def test_the_packet_has_the_facts_the_checklist_and_every_file(case: Chargeback, clara: Client) -> None:
     """J6, step 5: preview of the packet as PDF."""
     scripted = pdf(script=True)
@@ -96,9 +112,10 @@ def test_the_packet_has_the_facts_the_checklist_and_every_file(case: Chargeback,
     added(case, "delivery", "note.pdf", scripted)
     added(case, "messages", "mail.png", picture())
     added(case, "other", "photo.jpg", picture("JPEG"))
-    answer = clara.get(f"{LIST}{case.pk}/packet/")
+    answer = packet_made(clara, case)
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/pdf")
-    pages = pages_of(answer.content)
+    octets = b"".join(answer.streaming_content)
+    pages = pages_of(octets)
     first, *rest = pages
     for words in ("40.00 EUR", "000.100.221", "order-4711", "Łucja Żak", "Kraków", "TRACK-77", "L-7", "missing",
                   "note.pdf", "not asked for this payment"):  # fmt: skip
@@ -107,8 +124,8 @@ def test_the_packet_has_the_facts_the_checklist_and_every_file(case: Chargeback,
     assert [text.split("\n")[0] for text in rest if "Delivery note" in text] == ["Delivery note 1", "Delivery note 2"]
     assert sum("Evidence " in text for text in rest) >= 3
     for acting in (b"/JavaScript", b"/URI", b"/Annots"):
-        assert acting not in answer.content
-    assert AuditEntry.objects.filter(action="packet fetched", actor="clara").count() == 1
+        assert acting not in octets
+    assert AuditEntry.objects.filter(action="packet asked", actor="clara").count() == 1
     assert f"{LIST}{case.pk}/packet/" in clara.get(f"{LIST}{case.pk}/change/").content.decode()
 
 
@@ -142,7 +159,7 @@ def test_pictures_are_shown_small_and_made_anew(case: Chargeback, clara: Client,
     """J6, step 4: thumbnails."""
     photo = added(case, "delivery", "photo.jpg", picture("JPEG", comment=b"4200000000000000"))
     note = added(case, "delivery", "note.pdf", pdf())
-    large = added(case, "messages", "large.png", picture(size=(8_000, 7_000)))
+    large = added(case, "messages", "large.png", picture(size=(4_000, 2_500)))
     page = clara.get(f"{LIST}{case.pk}/change/").content.decode()
     small = f"{LIST}{case.pk}/evidence/{photo.pk}/small/"
     assert small in page
@@ -153,8 +170,35 @@ def test_pictures_are_shown_small_and_made_anew(case: Chargeback, clara: Client,
     for file in (note, large):
         assert clara.get(f"{LIST}{case.pk}/evidence/{file.pk}/small/").status_code == 404
     assert pictures.small(large) is None
+    # Made once and kept: what the file holds is not decoded again.
+    photo.pieces.filter(number__gte=0).delete()
+    assert clara.get(small).content == answer.content
     stranger = signed_in(person("dora", "developer", shop.merchant))
     assert stranger.get(small).status_code == stranger.get(f"{LIST}{case.pk}/packet/").status_code == 403
+
+
+def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(case: Chargeback) -> None:
+    """Decision 0050: a file of 200 KB took 574 MB each time it was shown."""
+    with pytest.raises(evidence.NotEvidence, match="more than 50 million pixels"):
+        added(case, "messages", "huge.png", head_of_a_png(width=10_000, height=5_001))
+
+
+@pytest.mark.parametrize("size", [(2_400, 2_500), (4_000, 2_500)])
+def test_showing_a_picture_takes_less_memory_than_a_request_may(case: Chargeback, size: tuple[int, int]) -> None:
+    """Decision 0050, P18: at most 64 MB, whether it is shown or is too large for that."""
+    file = added(case, "messages", "large.png", picture(size=size))
+    _, cost = measured(lambda: pictures.small(file), exactly=False)
+    assert cost.memory < 64_000_000
+
+
+def head_of_a_png(*, width: int, height: int) -> bytes:
+    """A PNG that says how large it is, and has nothing in it."""
+
+    def chunk(kind: bytes, octets: bytes) -> bytes:
+        return struct.pack(">I", len(octets)) + kind + octets + struct.pack(">I", zlib.crc32(kind + octets))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
 def test_the_proof_of_3_d_secure_stands_on_the_page_and_in_the_packet(shop: Shop, clara: Client) -> None:
@@ -191,3 +235,11 @@ def test_a_file_inside_a_pdf_goes_to_no_bank(case: Chargeback) -> None:
     assert "Delivery note 1" in "".join(page.extract_text() for page in PdfReader(io.BytesIO(made)).pages)
     for part in hidden:
         assert part not in made
+
+
+def test_work_within_a_bound_ends_when_its_cpu_or_its_memory_is_used_up() -> None:
+    """Decision 0050: packets are made in the background, and there with a bound."""
+    with pytest.raises(packets.TooLongError), packets.bounded(memory=10**9, cpu_s=0.05):
+        deque(iter(int, 1), maxlen=0)
+    with pytest.raises(MemoryError), packets.bounded(memory=50_000_000, cpu_s=10):
+        bytearray(500_000_000)

@@ -20,6 +20,7 @@ from chargebacks.models import Chargeback, Contact
 from chargebacks.states import State
 from gateway import clock
 from gateway.models import AuditEntry, Payment
+from tests.support.browser import send_file
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -52,6 +53,8 @@ def text(answer: Any) -> str:
 
 
 def do(client: Client, case: Chargeback, verb: str, **more: Any) -> str:
+    if "file" in more:
+        return text(send_file(client, f"{LIST}{case.pk}/change/", {"verb": verb, **more}, follow=True))
     return text(client.post(f"{LIST}{case.pk}/do/", {"verb": verb, **more}, follow=True))
 
 

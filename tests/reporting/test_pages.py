@@ -25,6 +25,7 @@ from reporting.admin import home
 from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
 from reporting.outgoing import ReconciliationFile, SftpTarget
 from tests.support.books import merchant_of
+from tests.support.browser import send_file
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -59,7 +60,7 @@ def clara(shop: Shop) -> Client:
 
 
 def upload(client: Client, octets: bytes, name: str = "march.csv") -> Any:
-    return client.post(f"{FILES}upload/", {"institute": "simulated", "file": SimpleUploadedFile(name, octets)})
+    return send_file(client, f"{FILES}upload/", {"institute": "simulated", "file": SimpleUploadedFile(name, octets)})
 
 
 def text(answer: Any) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, connection
 from django.test import override_settings
 
 from gateway import audit, tokens
@@ -83,3 +84,14 @@ def live() -> Iterator[None]:
     """The live environment."""
     with override_settings(IS_LIVE=True, GATEWAY_ENVIRONMENT="live", GATEWAY_BASE_URL="https://testserver"):
         yield
+
+
+@pytest.fixture
+def same_connection() -> Iterator[None]:
+    """For tests that call the WSGI application itself: a request would close the connection that holds the test's
+    transaction, as Django's own test client knows."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
