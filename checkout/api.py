@@ -23,7 +23,7 @@ from checkout.models import Checkout
 from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission
-from gateway.api.door import Visit, log_request
+from gateway.api.door import Visit, log_request, warn
 from gateway.api.envelope import envelope, to_json
 from gateway.api.payments import Answering, PaymentDoor, Telling, answer_of, idempotency_of
 from gateway.catalogue.endpoints import (
@@ -36,6 +36,7 @@ from gateway.catalogue.endpoints import (
     Endpoint,
 )
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters
+from gateway.catalogue.sent import Pairs
 from gateway.payments.answer import registration_object
 from gateway.payments.dispatch import choose_channel
 from gateway.payments.idempotency import Claim
@@ -115,11 +116,13 @@ class CheckoutView(CheckoutDoor):
             kept = [(name, value) for name, value in session.values_of(row).items() if name not in sent]
             now = clock.now(row.merchant)
             parameters = CHECKOUT.catalogue.parse(
-                [*kept, *visit.pairs], facts=facts_of(row.channel, now), policy=row.channel.parameters
-            )
+                Pairs([*kept, *visit.pairs]), facts=facts_of(row.channel, now), policy=row.channel.parameters,
+                masks=row.channel.mask_card_data,
+            )  # fmt: skip
             _refuse_refused(parameters)
             body = _changed(row, UPDATED, parameters.ignored, parameters.values)
             if _run(session.update(row, parameters), row, body, claim):
+                warn(visit, parameters)
                 response = Response(body, headers=visit.headers)
                 log_request(visit, response, UPDATE_CHECKOUT)
                 return response

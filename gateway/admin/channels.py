@@ -31,6 +31,7 @@ MOST_SHOWN: Final = 6
 _CHANNEL: Final = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
+    "maskCardData": "mask_card_data",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -62,8 +63,8 @@ class ChannelForm(forms.ModelForm):
         model = Channel
         fields = (
             "merchant", "name", "active", "position", "time_zone", "brands", "currencies", "parameters",
-            "three_d_secure", "cvv_required", "refuse_duplicates", "agreement_ids", "strange_references",
-            "registration_days", "risk_set", "card_testing", "limits",
+            "three_d_secure", "cvv_required", "refuse_duplicates", "mask_card_data", "agreement_ids",
+            "strange_references", "registration_days", "risk_set", "card_testing", "limits",
         )  # fmt: skip
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
@@ -109,7 +110,7 @@ class ChannelAdmin(OfMerchant):
         (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
         (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
         (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
-        (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates")}),
+        (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
         (gettext_lazy("Limits"), {"fields": ("limits",)}),

@@ -7,7 +7,7 @@ is read, and a body is never parsed for a stranger.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
@@ -27,6 +27,7 @@ from gateway.api.remarks import remarks
 from gateway.catalogue.endpoints import Endpoint
 from gateway.catalogue.forms import UnreadableForm, pairs
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
+from gateway.catalogue.sent import Pairs, text_of, typed
 from gateway.masking import mask_text
 from gateway.models import Channel, RequestLog
 from gateway.payments.request import Trace
@@ -42,7 +43,7 @@ class Visit:
     """A request that came in: who asks, for which channel, with which parameters."""
 
     admission: Admission
-    pairs: Sequence[tuple[str, str]]
+    pairs: Pairs
     trace: Trace
     headers: dict[str, str]
     endpoint: str
@@ -107,7 +108,7 @@ class Door(APIView):
             sent, fault = self._body(http)
         else:
             sent, fault = _decoded(http.META.get("QUERY_STRING", "").encode("latin-1"))
-        entity = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
+        entity = entity_of(next((text_of(value) for name, value in sent if name in _ENTITY_NAMES), None))
         payment = identifiers.parse_id(target) if target else None
         admission = doorkeeper.admit(
             token, entity, endpoint.scope, payment=payment, reads=reads, key=key, ip=self.trace.ip
@@ -137,28 +138,28 @@ class Door(APIView):
         """The request's parameters by this endpoint's catalogue. Raises Invalid with every error at once."""
         endpoint = self.endpoints[visit.trace.method]
         policy = channel.parameters if channel is not None else Policy.NORMAL
-        parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
-        if said := remarks(parameters, facts):
-            visit.headers["Warning"] = said
+        masks = channel is None or channel.mask_card_data
+        parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy, masks=masks)
+        warn(visit, parameters, facts)
         return parameters
 
-    def _body(self, http: HttpRequest, most: int | None = None) -> tuple[list[tuple[str, str]], Exception | None]:
+    def _body(self, http: HttpRequest, most: int | None = None) -> tuple[Pairs, Exception | None]:
         limit = most or settings.GATEWAY_MAX_BODY_BYTES
         if _length(http) > limit:
-            return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
+            return Pairs(), Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
         try:
             body = _read(http, limit + 1)
         except Exception:
             # The web server's reader has many ways to say that a chunked body is none, or that the client is gone.
-            return [], Turned(400, INVALID, "the body could not be read: it is broken or ended early")
+            return Pairs(), Turned(400, INVALID, "the body could not be read: it is broken or ended early")
         if len(body) < min(_length(http), limit + 1):
             # Half a body may still be a form, with another amount.
-            return [], Turned(400, INVALID, f"the body ended after {len(body):,} of {_length(http):,} bytes")
+            return Pairs(), Turned(400, INVALID, f"the body ended after {len(body):,} of {_length(http):,} bytes")
         if len(body) > limit:
-            return [], Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
+            return Pairs(), Turned(400, INVALID, f"the body is larger than {limit:,} bytes")
         kind = (http.content_type or "").strip().lower()
         if kind not in ("", FORM, "text/plain") or (kind != FORM and body[:1] in (b"{", b"[", b"<")):
-            return [], Turned(
+            return Pairs(), Turned(
                 400, INVALID, f"send form parameters with Content-Type {FORM}, not {mask_text(kind) or 'JSON'}"[:200]
             )
         return _decoded(body)
@@ -170,13 +171,13 @@ def _length(http: HttpRequest) -> int:
     return int(announced) if announced.isdecimal() else 0
 
 
-def _decoded(body: bytes) -> tuple[list[tuple[str, str]], Exception | None]:
+def _decoded(body: bytes) -> tuple[Pairs, Exception | None]:
     try:
-        return pairs(body), None
+        return typed(pairs(body)), None
     except UnreadableForm as fault:
         if fault.name:
-            return [], Invalid([ParameterError(name=shorten(mask_text(fault.name)), message=fault.message)])
-        return [], Turned(400, INVALID, fault.message)
+            return Pairs(), Invalid([ParameterError(name=shorten(mask_text(fault.name)), message=fault.message)])
+        return Pairs(), Turned(400, INVALID, fault.message)
 
 
 def _read(http: HttpRequest, limit: int) -> bytes:
@@ -204,9 +205,15 @@ def client_ip(request: HttpRequest) -> str | None:
         return None
 
 
+def warn(visit: Visit, parameters: Parameters, facts: frozenset[str] = frozenset()) -> None:
+    """Tell the merchant's developer in the answer's header what deserves a remark."""
+    if said := remarks(parameters, facts):
+        visit.headers["Warning"] = said
+
+
 def log_request(visit: Visit, response: Response, endpoint: Endpoint) -> None:
     """Keep a request that made no payment, with what was sent, masked."""
-    sent = [list(endpoint.catalogue.loggable(*pair)) for pair in visit.pairs[:LOGGED_FIELDS]]
+    sent = endpoint.catalogue.loggables(visit.pairs, LOGGED_FIELDS)
     code = response.data["result"]["code"]
     RequestLog.objects.create(**visit.trace.log_row(response.status_code, code, parameters=sent))
 

@@ -101,7 +101,7 @@ class WalletTokenView(TestDoor):
         wallet = parameters["wallet"]
         form = parameters.get("format") or FORMATS[wallet][0]
         sheet = Sheet(
-            number=Secret(parameters.get("number") or "4200000000000000"),
+            number=parameters.secret("number") or Secret("4200000000000000"),
             money=Money.parse(parameters["amount"], parameters["currency"]),
             card_only=parameters.get("proof") == "none",
         )

@@ -13,6 +13,7 @@ from gateway.catalogue.conditions.situation import THREEDS, authentication_start
 from gateway.catalogue.rules import Sent
 from gateway.models import Authentication, Channel, Payment, Status, Step, Suspension, ThreeDSecureConfiguration
 from gateway.payments import resume
+from gateway.secret import Secret
 from gateway.threeds import server
 from tests.support.client import Api
 from tests.support.clock import jump
@@ -78,8 +79,8 @@ def test_what_asks_for_the_browsers_fields_is_what_is_authenticated() -> None:
     ]
     for chosen in itertools.product(*choices):
         said = {name: value for name, value in zip(names, chosen, strict=True) if value is not None}
-        wanted = server.is_wanted(said, brand="VISA", operation="DB")
-        sent = Sent({"card.number": PASS, **said}, facts=THREEDS)
+        wanted = server.is_wanted(said, proved=False, brand="VISA", operation="DB")
+        sent = Sent(said, facts=THREEDS, secrets={"card.number": Secret(PASS)})
         assert wanted == authentication_starts(sent), said
 
 
