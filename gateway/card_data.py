@@ -242,7 +242,7 @@ def _is_written_so(groups: Sequence[Span], between: Sequence[str]) -> bool:
     if len(lengths) == 1:
         return True
     head, last = lengths[:-1], lengths[-1]
-    if any(sign in _LISTING for each in between for sign in each.strip()):
+    if any(sign in _LISTING for each in between if each[0] not in "&%\\" for sign in each):
         return len(set(between)) == 1 and ((set(head) == {4} and last <= 4) or head == [4, 6])
     if all(length >= 4 for length in head) and last >= 3:
         return True

@@ -40,7 +40,7 @@ class TestDoor(Door):
 
 
 def _masked(message: Any) -> Any:
-    """A card number in a free text of the merchant's is masked here too (docs/decisions/0009)."""
+    """A card number in a free text of the merchant's is masked here too (docs/decisions/0052)."""
     return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
 
 
