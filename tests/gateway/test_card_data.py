@@ -17,8 +17,8 @@ NUMBER += check_digit(NUMBER)
 AMEX = "37828224631000"
 AMEX += check_digit(AMEX)
 BLANKS = {"blank": " ", "no-break": "\u00a0", "thin": "\u2009", "narrow": "\u202f", "ideographic": "\u3000",
-          "tab": "\t", "zero-width": "\u200b", "newline": "\n", "two blanks": "  ", "entity": "&nbsp;", "escaped": "\\u00a0",
-          "url": "%20", "plus": "+", "utf-8 in a url": "%C2%A0"}  # fmt: skip
+          "tab": "\t", "zero-width": "\u200b", "newline": "\n", "two blanks": "  ", "entity": "&nbsp;",
+          "escaped": "\\u00a0", "url": "%20", "plus": "+", "utf-8 in a url": "%C2%A0"}  # fmt: skip
 MARKS = {"dot": ".", "hyphen": "-", "soft hyphen": "\u00ad", "non-breaking hyphen": "\u2011", "en dash": "\u2013",
          "em dash": "\u2014", "minus": "\u2212", "full-width hyphen": "\uff0d", "slash": "/", "division": "\u2215",
          "underscore": "_", "colon": ":", "full-width colon": "\uff1a", "middle dot": "\u00b7", "bullet": "\u2022",

@@ -68,14 +68,17 @@ STUB: Final = Stub()
 
 
 def submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> Unprinted:
-    """The message itself: as it is kept, with the account and its one-time secrets in clear."""
-    means = request.means
-    if means is None:
-        return Unprinted(masked)
-    secrets = {name: secret for name in ONE_TIME if (secret := getattr(means, name, None)) is not None}
-    account = dict.fromkeys(masked_account(means), means.account)
-    clear = {name: secret.reveal() for name, secret in (account | secrets).items()}
-    return Unprinted({**masked, means.kind: {**masked[means.kind], **clear}})
+    """The message itself: as it is kept, with the account, its one-time secrets and the cryptogram in clear."""
+    means, message = request.means, Unprinted(masked)
+    if request.cryptogram is not None:
+        message["threeDSecure"] = Unprinted(masked["threeDSecure"], verificationId=request.cryptogram.reveal())
+    if means is not None:
+        secrets = dict.fromkeys(masked_account(means), means.account)
+        secrets |= {name: secret for name in ONE_TIME if (secret := getattr(means, name, None)) is not None}
+        message[means.kind] = Unprinted(masked[means.kind])
+        for name, secret in secrets.items():
+            message[means.kind][name] = secret.reveal()
+    return message
 
 
 def masked_submission(request: AcquirerRequest) -> dict[str, Any]:
