@@ -137,20 +137,21 @@ def _longest_prefix(ranges: tuple[tuple[str, str], ...], number: str) -> int:
     )
 
 
-def _length_fits(card: CardBrand, number: str) -> bool:
-    return len(number) < _SHORTEST_CARD or len(number) in card.lengths
-
-
 def detect(pan: str) -> tuple[str, ...]:
     """Card brands of a number or of its first digits, best first; empty when none takes it.
 
     The most specific range wins; brands that share a scheme's numbers (Visa Electron, Carte Bancaire) come
     after the schemes, since whoever takes them takes the scheme. Luhn is not asked.
     """
+    return detect_prefix(pan, len(pan))
+
+
+def detect_prefix(prefix: str, length: int) -> tuple[str, ...]:
+    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least, or all."""
     found = [
-        (card.after_scheme, -prefix, place, card.code)
+        (card.after_scheme, -matched, place, card.code)
         for place, card in enumerate(CARD_BRANDS.values())
-        if (prefix := _longest_prefix(card.detected, pan)) and _length_fits(card, pan)
+        if (matched := _longest_prefix(card.detected, prefix)) and (length < _SHORTEST_CARD or length in card.lengths)
     ]
     return tuple(code for *_, code in sorted(found))
 

@@ -63,6 +63,8 @@ _TOKENS: Final = re.compile(
 _CHAIN: Final = re.compile(rf"\d+(?:{_BETWEEN}\d+)*")
 _GROUP: Final = re.compile(rf"(?P<between>{_SEPARATOR})|(?P<digits>\d+)")
 
+THREE_DIGITS: Final = re.compile(r"\d\D*\d\D*\d")
+"""What every text is asked before anything else: the shortest code has three."""
 _CODE_WORDS: Final = (
     r"cvv2?|cvc2?|cvn2?|csc|cav2|dtvc"
     r"|(?:card[ _-]?)?security[ _-]?(?:code|number)|card[ _-]?(?:verification|validation)[ _-]?(?:code|value|number)?"
@@ -85,6 +87,7 @@ _CODE_PRECHECK: Final = re.compile(
 _TRACK: Final = re.compile(r"\^[^^\n]{2,26}\^[0-9]{7}[^?\s]{0,80}\??|[=D][0-9]{7,40}\??")
 """What follows the number on a magnetic stripe: name, expiry, service code and discretionary data."""
 
+_SHORTEST_CODE: Final = len("cvv737")
 Span = tuple[int, int]
 
 
@@ -130,7 +133,7 @@ def folded(text: str) -> str:
 
 def security_codes(text: str) -> list[Span]:
     """Where a security code stands beside a word for it."""
-    if not _CODE_PRECHECK.search(text):
+    if len(text) < _SHORTEST_CODE or not _CODE_PRECHECK.search(text):
         return []
     return [found.span("after" if found["after"] else "before") for found in _SECURITY_CODES.finditer(text)]
 
@@ -160,6 +163,8 @@ def holds_card_data(text: str) -> bool:
 def hidden(text: str, star: str = "*", *, shortest: int = SHORTEST) -> str:
     """``text`` with card numbers cut to their first six and last four digits and security codes to stars; the same
     object where there are none. ``star``: what stands in place of a digit."""
+    if not THREE_DIGITS.search(text):
+        return text
     places: set[int] = set()
     tails: list[Span] = []
     for number in numbers(text, shortest):

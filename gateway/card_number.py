@@ -20,28 +20,26 @@ LAST_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardNumber:
-    """Facts about one number. ``detected``: the brands it names by itself, best first; ``is_luhn``: its check digit is
-    right."""
+    """Facts about one number. ``is_luhn``: its check digit is right."""
 
     bin6: str
     bin8: str = field(repr=False)
     last4: str
     length: int
     is_luhn: bool
-    detected: tuple[str, ...]
 
     @classmethod
     def of(cls, number: Secret) -> CardNumber:
         text = number.reveal()
         return cls(
             bin6=text[:BIN_DIGITS], bin8=text[:LONG_BIN_DIGITS], last4=text[-LAST_DIGITS:], length=len(text),
-            is_luhn=luhn_ok(text), detected=brands.detect(text),
+            is_luhn=luhn_ok(text),
         )  # fmt: skip
 
     @property
     def brand(self) -> str | None:
-        """The best of the brands it names."""
-        return next(iter(self.detected), None)
+        """The best of the brands it names by itself."""
+        return next(iter(brands.detect_prefix(self.bin8, self.length)), None)
 
     def fits(self, code: str) -> bool:
         """Whether it has a prefix and a length of card brand ``code``."""

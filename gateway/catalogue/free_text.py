@@ -32,6 +32,7 @@ _IDS: Final = frozenset({
 _ADDRESSES: Final = re.compile(r"(?:^|\.)(?:url|schemeUrl|merchantWebsite|[A-Za-z]*Url)$")
 _THIRTEEN_DIGITS: Final = re.compile(r"(?i)(?:phone|mobile|fax|ticketNumber|exchangeTicketNum)$")
 """Telephones and tickets have thirteen digits, and Visa's cards no longer do."""
+_FOUR_DIGITS: Final = re.compile(r"\d(?:\D*\d){3}")
 _STARS: Final = ("*", "X", "0")
 """What may stand in place of a digit: the first that the parameter's format takes."""
 
@@ -45,6 +46,11 @@ def altered_from(full: str, param: Param) -> int:
     if param.format.values:
         return 0
     return card_data.SHORTEST + 1 if _THIRTEEN_DIGITS.search(base) else card_data.SHORTEST
+
+
+def has_digits(value: str) -> bool:
+    """Whether ``value`` has the three digits that the shortest code has: what most values are asked alone."""
+    return card_data.THREE_DIGITS.search(value) is not None
 
 
 def masked_text(param: Param, value: str, shortest: int) -> str:
@@ -67,16 +73,16 @@ def holding(number: Secret, values: Iterable[tuple[str, str]]) -> Iterator[str]:
     heads: dict[int, str] = {}
     tails: dict[int, str] = {}
     for name, value in values:
-        if (len(name) >= len(digits) and digits in card_data.folded(name)) or (
-            len(value) >= len(digits) and digits in card_data.folded(value)
+        if (len(name) >= len(digits) and _FOUR_DIGITS.search(name) and digits in card_data.folded(name)) or (
+            len(value) >= len(digits) and _FOUR_DIGITS.search(value) and digits in card_data.folded(value)
         ):
             yield name
-        elif len(value) >= LEAST_PART and len(plain := card_data.folded(value)) >= LEAST_PART:
-            for at in places:
-                if at not in heads and digits[:at] in plain:
-                    heads[at] = name
-                if at not in tails and digits[at:] in plain:
-                    tails[at] = name
+        elif _FOUR_DIGITS.search(value):
+            plain = card_data.folded(value)
+            if digits[:LEAST_PART] in plain:
+                heads |= {at: name for at in places if at not in heads and digits[:at] in plain}
+            if digits[-LEAST_PART:] in plain:
+                tails |= {at: name for at in places if at not in tails and digits[at:] in plain}
     yield from sorted({name for at in heads.keys() & tails.keys() if heads[at] != tails[at]
                        for name in (heads[at], tails[at])})  # fmt: skip
 
@@ -84,6 +90,8 @@ def holding(number: Secret, values: Iterable[tuple[str, str]]) -> Iterator[str]:
 def cut_over(first: str, second: str) -> tuple[str, str] | None:
     """Two values with a card number that begins at the end of the first and ends at the beginning of the second, with
     its middle masked; None where there is none."""
+    if not (_DIGIT.search(first[-4:]) and _DIGIT.search(second[:4])):
+        return None
     head, tail = _END.search(first[-_MOST_SCANNED:]), _BEGINNING.match(second[:_MOST_SCANNED])
     if head is None or tail is None:
         return None
@@ -98,6 +106,7 @@ def cut_over(first: str, second: str) -> tuple[str, str] | None:
     )
 
 
+_DIGIT: Final = re.compile(r"\d")
 _END: Final = re.compile(r"(?:\d[\s.\-/_:]{0,2})*\d(?=[^\w]{0,3}\Z)")
 _BEGINNING: Final = re.compile(r"[^\w]{0,3}(?:\d[\s.\-/_:]{0,2})*\d(?!\w)")
 

@@ -21,7 +21,7 @@ from gateway.catalogue.errors import (
     shorten,
     shown,
 )
-from gateway.catalogue.free_text import LEAST_DIGITS, cut_over, holding, masked_text
+from gateway.catalogue.free_text import LEAST_DIGITS, cut_over, has_digits, holding, masked_text
 from gateway.catalogue.lookup import BRACKETS, INDEX, Row, compiled, find
 from gateway.catalogue.nesting import mask_account, nest
 from gateway.catalogue.parameters import Parameters
@@ -352,7 +352,7 @@ class _Run:
         items, masked = self.params.items, []
         last = -1
         for at, (row, indexes, key, value) in enumerate(items):
-            if not row.altered_from:
+            if not row.altered_from or not has_digits(value):
                 continue
             text = masked_text(row.param, value, row.altered_from)
             if text is not value:

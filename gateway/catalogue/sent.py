@@ -34,7 +34,9 @@ def typed(pairs: Iterable[tuple[str, str]]) -> Pairs:
 
 
 def _is_secret(name: str) -> bool:
-    return name in SECRETS or (is_secretive(name) and find(name, _EXACT, _MAPS) is None)
+    if (row := _EXACT.get(name)) is not None:
+        return row.param.secret
+    return is_secretive(name) and find(name, _EXACT, _MAPS) is None
 
 
 def text_of(value: Value) -> str:
