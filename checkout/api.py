@@ -7,7 +7,7 @@ learn what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -24,7 +24,7 @@ from checkout.models import Checkout
 from gateway import clock, languages, widget_hash
 from gateway.api import admission as doorkeeper
 from gateway.api.admission import Admission
-from gateway.api.door import Visit, decoded, log_request
+from gateway.api.door import Visit, decoded, log_request, warn
 from gateway.api.envelope import envelope, to_json
 from gateway.api.payments import Answering, PaymentDoor, Telling, answer_of, idempotency_of, ignored
 from gateway.catalogue.endpoints import (
@@ -38,6 +38,7 @@ from gateway.catalogue.endpoints import (
 )
 from gateway.catalogue.formats import boolean
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
+from gateway.catalogue.sent import Pairs
 from gateway.masking import mask_text
 from gateway.payments import token_limits
 from gateway.payments.answer import registration_object
@@ -117,6 +118,7 @@ class CheckoutView(CheckoutDoor):
             _refuse_refused(parameters)
             body = _changed(row, UPDATED, parameters)
             if _run(session.update(row, parameters), row, body, claim):
+                warn(visit, parameters)
                 response = Response(body, headers=visit.headers)
                 log_request(visit, response, UPDATE_CHECKOUT)
                 return response
@@ -304,7 +306,7 @@ def _changed(row: Checkout, code: str, parameters: Parameters) -> dict[str, Any]
     return envelope(code, row.public_id, **fields, **ignored(parameters))
 
 
-def _as_it_will_be(row: Checkout, pairs: Sequence[tuple[str, str]]) -> Parameters:
+def _as_it_will_be(row: Checkout, pairs: Pairs) -> Parameters:
     """The checkout's parameters with what is sent now in place of the earlier values. Raises Invalid."""
     fixed = [name for name, value in pairs if value and name.startswith(OVERRIDE)]
     taken = [pair for pair in pairs if not pair[0].startswith(OVERRIDE)]
@@ -315,7 +317,9 @@ def _as_it_will_be(row: Checkout, pairs: Sequence[tuple[str, str]]) -> Parameter
     refused = [] if lenient else [ParameterError(name=shorten(mask_text(name)), message=_FIXED) for name in fixed]
     facts = facts_of(row.channel, clock.now(row.merchant))
     try:
-        parameters = CHECKOUT.catalogue.parse([*kept, *taken], facts=facts, policy=row.channel.parameters)
+        parameters = CHECKOUT.catalogue.parse(
+            Pairs([*kept, *taken]), facts=facts, policy=row.channel.parameters, masks=row.channel.mask_card_data
+        )
     except Invalid as fault:
         raise Invalid([*refused, *fault.errors]) from None
     if refused:

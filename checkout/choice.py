@@ -63,7 +63,7 @@ def kind_of(brand: Brand) -> str:
 
 def choose(row: Checkout, wanted: Sequence[str]) -> Offer:
     """What is offered of ``wanted`` (a page's data-brands, in order); a brand nobody knows is hidden, too."""
-    prepared = session.values_of(row)
+    prepared = session.plain_values_of(row)
     asked = list(dict.fromkeys(wanted))
     hidden = {code: why for code in asked if (why := _shut(row, prepared, code))}
     rest = [code for code in asked if code not in hidden]
@@ -155,7 +155,7 @@ def refuse_what_is_not_offered(row: Checkout, request: PaymentRequest) -> None:
     rules = rules_of(row)
     if not rules:
         return
-    hidden = offer([request.brand], rules, shopper_of(row, session.values_of(row), rules)).hidden
+    hidden = offer([request.brand], rules, shopper_of(row, session.plain_values_of(row), rules)).hidden
     if hidden:
         error = ParameterError(
             name="paymentBrand", value=request.brand, message="is not offered in this checkout", code=BRAND_NOT_SET_UP

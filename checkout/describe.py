@@ -45,7 +45,7 @@ _HEAD: Final = len("billing.")
 def config(row: Checkout, wanted: Sequence[str], locale: str, *, asks_address: bool = False) -> dict[str, Any]:
     """Everything a form needs. ``wanted``: the page's data-brands in order; ``locale``: a code of languages.LOCALES;
     ``asks_address``: the page wants an address where the channel does not."""
-    prepared = session.values_of(row)
+    prepared = session.plain_values_of(row)
     offer = choose(row, [code for code in wanted if _CODE.fullmatch(code)][:MOST_BRANDS])
     amount = prepared.get("amount")
     body: dict[str, Any] = {

@@ -30,6 +30,7 @@ from gateway.payments.process import Overtaken, process
 from gateway.payments.refusal import Refused
 from gateway.payments.request import Idempotency, PaymentRequest, Trace
 from gateway.rows import Write
+from gateway.secret import Secret
 from gateway.vault import vault
 
 _STORE: Final = Catalogue(
@@ -100,14 +101,14 @@ def _request(row: Checkout, submission: Submission) -> PaymentRequest:
 
 def _whole(row: Checkout, form: Form, now: datetime) -> tuple[Parameters, Stored | None]:
     """The parameters, and the stored means that the shopper chose of those offered."""
-    prepared, facts = session.values_of(row), facts_of(row.channel, now)
+    prepared, facts, masks = session.values_of(row), facts_of(row.channel, now), row.channel.mask_card_data
     if row.kind == Checkout.Kind.REGISTRATION:
         prepared.pop("createRegistration", None)
-        return put_together(prepared, form, facts, catalogue=_STORE).parameters, None
+        return put_together(prepared, form, facts, catalogue=_STORE, masks=masks).parameters, None
     found = cards.chosen_card(row, chosen(form)) if chosen(form) in offered(prepared) else None
     if found is not None and found.means == "card":
         facts |= {STORED_CARD, f"registration: {found.brand}"}
-    parameters = put_together(prepared, form, facts).parameters
+    parameters = put_together(prepared, form, facts, masks=masks).parameters
     return parameters, registrations.stored_means(found, parameters, now) if found is not None else None
 
 
@@ -162,11 +163,11 @@ def _is_the_same(standing: Payment, request: PaymentRequest) -> bool:
         return False
     if request.means is None or standing.means_fingerprint is None:
         return request.means is None and standing.means_fingerprint is None
-    if not vault().matches(request.means.account.reveal(), standing.means_fingerprint):
+    if not vault().matches(request.means.account, standing.means_fingerprint):
         return False
     waiting = Suspension.objects.filter(pk=standing.pk).first()
     if waiting is None:
         return False
     held = vault().open(waiting.secrets_sealed, standing.id) if waiting.secrets_sealed is not None else None
     now = one_time_secrets(request.means)
-    return (held.reveal() if held else "") == (now.reveal() if now else "")
+    return (held or Secret("")) == (now or Secret(""))

@@ -19,6 +19,7 @@ from checkout.models import Checkout, ResultCall
 from gateway import clock
 from gateway.catalogue.endpoints import CHECKOUT
 from gateway.catalogue.parse import INVALID, Parameters
+from gateway.catalogue.sent import Value
 from gateway.models import Channel, Merchant, Status
 from gateway.payments.refusal import Refused
 from gateway.rows import Write
@@ -38,7 +39,7 @@ def none_found() -> Refused:
 
 def create(parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime) -> tuple[Checkout, Write]:
     """A new checkout, and the statement that writes it: the door adds what belongs to it, and runs it."""
-    plain, secret = _parted(parameters.values)
+    plain, secret = _parted(parameters)
     row = Checkout(
         merchant=merchant, channel=channel, kind=kind_of(parameters.values), request=plain,
         created_at=now, expires_at=now + LIFETIME,
@@ -59,7 +60,7 @@ def update(row: Checkout, parameters: Parameters) -> Write:
         if row.payment.status == Status.APPROVED:
             raise Refused(INVALID, more="the checkout is paid already")
         raise Refused(IN_PROGRESS, more="a payment of this checkout is being made")
-    plain, secret = _parted(parameters.values)
+    plain, secret = _parted(parameters)
     write = Write()
     write.update(
         row,
@@ -109,11 +110,17 @@ def seconds_left(row: Checkout) -> int:
     return max(0, int((row.expires_at - clock.now(row.merchant)).total_seconds()))
 
 
-def values_of(row: Checkout) -> dict[str, str]:
+def plain_values_of(row: Checkout) -> dict[str, str]:
+    """The merchant's parameters that are no secrets, by full name."""
+    return dict(row.request)
+
+
+def values_of(row: Checkout) -> dict[str, Value]:
     """The merchant's parameters by full name, the sealed ones opened."""
-    values: dict[str, str] = dict(row.request)
+    values: dict[str, Value] = dict(row.request)
     if row.request_sealed is not None:
-        values |= json.loads(vault().open(row.request_sealed, row.id).reveal())
+        sealed = vault().open(row.request_sealed, row.id)
+        values |= {name: Secret(text) for name, text in json.loads(sealed.reveal()).items()}
     return values
 
 
@@ -132,17 +139,14 @@ def hashed(public_id: str) -> str:
     return f"#{hashlib.sha256(public_id.encode()).hexdigest()[:20]}"
 
 
-def _parted(values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _parted(parameters: Parameters) -> tuple[dict[str, str], dict[str, Secret]]:
     """Plain values and secret ones; ``entityId`` says which channel, and is not kept twice."""
-    plain: dict[str, str] = {}
-    secret: dict[str, str] = {}
-    for name, value in values.items():
-        found = CHECKOUT.catalogue.find(name)
-        if name == "entityId" or found is None:
-            continue
-        (secret if found[0].param.secret else plain)[name] = value
-    return plain, secret
+    find = CHECKOUT.catalogue.find
+    plain = {name: value for name, value in parameters.values.items() if name != "entityId" and find(name) is not None}
+    return plain, {name: value for name, value in parameters.secrets.items() if find(name) is not None}
 
 
-def _sealed(values: Mapping[str, str], row: UUID) -> bytes | None:
-    return vault().seal(Secret(json.dumps(values)), row) if values else None
+def _sealed(values: Mapping[str, Secret], row: UUID) -> bytes | None:
+    if not values:
+        return None
+    return vault().seal(Secret(json.dumps({name: secret.reveal() for name, secret in values.items()})), row)

@@ -433,4 +433,5 @@ REST_FRAMEWORK = {
 
 # --- logs -------------------------------------------------------------------------------------------------------
 LOGGING_CONFIG = "logging.config.dictConfig"
+DEFAULT_EXCEPTION_REPORTER = "gateway.api.error_reports.MaskedReporter"
 LOGGING = logging_config(env.str("GATEWAY_LOG_LEVEL", default="INFO"))

@@ -137,20 +137,21 @@ def _longest_prefix(ranges: tuple[tuple[str, str], ...], number: str) -> int:
     )
 
 
-def _length_fits(card: CardBrand, number: str) -> bool:
-    return len(number) < _SHORTEST_CARD or len(number) in card.lengths
-
-
 def detect(pan: str) -> tuple[str, ...]:
     """Card brands of a number or of its first digits, best first; empty when none takes it.
 
     The most specific range wins; brands that share a scheme's numbers (Visa Electron, Carte Bancaire) come
     after the schemes, since whoever takes them takes the scheme. Luhn is not asked.
     """
+    return detect_prefix(pan, len(pan))
+
+
+def detect_prefix(prefix: str, length: int) -> tuple[str, ...]:
+    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least, or all."""
     found = [
-        (card.after_scheme, -prefix, place, card.code)
+        (card.after_scheme, -matched, place, card.code)
         for place, card in enumerate(CARD_BRANDS.values())
-        if (prefix := _longest_prefix(card.detected, pan)) and _length_fits(card, pan)
+        if (matched := _longest_prefix(card.detected, prefix)) and (length < _SHORTEST_CARD or length in card.lengths)
     ]
     return tuple(code for *_, code in sorted(found))
 
@@ -162,20 +163,19 @@ def detect_brand(pan: str) -> str | None:
 
 def fits(code: str, pan: str) -> bool:
     """True when `pan` has a prefix and a length of card brand `code`; False when it is no card brand."""
+    return fits_prefix(code, pan, len(pan))
+
+
+def fits_prefix(code: str, prefix: str, length: int) -> bool:
+    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least."""
     card = CARD_BRANDS.get(code)
-    return card is not None and _longest_prefix(card.ranges, pan) > 0 and len(pan) in card.lengths
+    return card is not None and _longest_prefix(card.ranges, prefix) > 0 and length in card.lengths
 
 
-def number_ok(code: str | None, pan: str) -> bool:
-    """True when the check digit is right, or the brand (None: not known) is one that does not use it."""
-    card = CARD_BRANDS.get(code) if code else None
-    return luhn_ok(pan) if card is None or card.luhn else pan.isascii() and pan.isdecimal()
-
-
-def cvv_ok(code: str, cvv: str) -> bool:
-    """True when the security code is as long as the brand's cards have it; 3 or 4 for an unknown brand."""
+def cvv_ok(code: str, digits: int) -> bool:
+    """True when a security code of so many digits is one of the brand's cards; 3 or 4 for an unknown brand."""
     card = CARD_BRANDS.get(code)
-    return len(cvv) in (card.cvv_lengths if card else {3, 4})
+    return digits in (card.cvv_lengths if card else {3, 4})
 
 
 def cvv_required(code: str) -> bool:

@@ -20,8 +20,9 @@ _SHARED: list[Processor] = [
 
 
 def _render(logger: WrappedLogger, name: str, event: EventDict) -> str:
-    """The line as it is written: masked last, so that nothing rendered later can slip past."""
-    return mask_text(str(structlog.processors.JSONRenderer(default=repr)(logger, name, event)))
+    """The line as it is written: masked last, so that nothing rendered later can slip past. Letters and digits of other
+    scripts stand in it as they are, for as escapes they would be read by nobody."""
+    return mask_text(str(structlog.processors.JSONRenderer(default=repr, ensure_ascii=False)(logger, name, event)))
 
 
 def logging_config(level: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Meant for card numbers, CVVs, PINs, passwords, tokens and keys. No Django and no
 """
 
 import hmac
-from typing import Final, NoReturn, final
+from typing import Any, Final, NoReturn, final
 
 MASK: Final = "•••"
 
@@ -69,6 +69,9 @@ class Secret(_Hidden):
     def __bool__(self) -> bool:
         return bool(self._text)
 
+    def __len__(self) -> int:
+        return len(self._text)
+
     def _bytes(self) -> bytes:
         return self._text.encode("utf-8", "surrogatepass")
 
@@ -93,3 +96,12 @@ class SecretBytes(_Hidden):
 
     def _bytes(self) -> bytes:
         return self._octets
+
+
+class Unprinted(dict[str, Any]):
+    """A message on its way out that holds secrets in clear: equal to any dictionary, and printed by nobody."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} fields>"
+
+    __str__ = __repr__

@@ -68,25 +68,25 @@ class Vault:
     def _open(self, sealed: bytes, row: UUID) -> Secret:
         return Secret(self._aead.decrypt(sealed, row.bytes).decode())
 
-    def fingerprint(self, value: str) -> bytes:
+    def fingerprint(self, value: str | Secret) -> bytes:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""
-        return bytes(self._prf.primary().compute(value.encode(), FINGERPRINT_BYTES))
+        return bytes(self._prf.primary().compute(_octets(value), FINGERPRINT_BYTES))
 
-    def fingerprints(self, value: str) -> tuple[bytes, ...]:
+    def fingerprints(self, value: str | Secret) -> tuple[bytes, ...]:
         """Its fingerprints under every key of the vault, the primary key's first: what was kept before a rotation is
         found by one of the others."""
-        every = (bytes(key.compute(value.encode(), FINGERPRINT_BYTES)) for key in self._prf.all().values())
+        every = (bytes(key.compute(_octets(value), FINGERPRINT_BYTES)) for key in self._prf.all().values())
         return tuple(dict.fromkeys((self.fingerprint(value), *every)))
 
-    def matches(self, value: str, fingerprint: bytes | memoryview) -> bool:
+    def matches(self, value: str | Secret, fingerprint: bytes | memoryview) -> bool:
         """Whether ``fingerprint`` is one of ``value``, made with any key of the vault: keys rotate."""
         return self._matches(value, fingerprint) or bool(
             (newer := self._newer()) is not None and newer._matches(value, fingerprint)
         )
 
-    def _matches(self, value: str, fingerprint: bytes | memoryview) -> bool:
+    def _matches(self, value: str | Secret, fingerprint: bytes | memoryview) -> bool:
         return any(
-            hmac.compare_digest(key.compute(value.encode(), FINGERPRINT_BYTES), bytes(fingerprint))
+            hmac.compare_digest(key.compute(_octets(value), FINGERPRINT_BYTES), bytes(fingerprint))
             for key in self._prf.all().values()
         )
 
@@ -180,3 +180,7 @@ def _source(path: str, text: str, kms: str) -> _Source:
         with contextlib.suppress(VaultError):
             vault_keys.create(where)
     return _Source(where)
+
+
+def _octets(value: str | Secret) -> bytes:
+    return (value.reveal() if isinstance(value, Secret) else value).encode()

@@ -119,7 +119,7 @@ def reseal(vault: Vault, *, batch: int = BATCH) -> Iterator[Progress]:
                     except VaultError:
                         unopened += 1
                         continue
-                    renewed.append((row, sealed, vault.seal(secret, row), vault.fingerprint(secret.reveal())))
+                    renewed.append((row, sealed, vault.seal(secret, row), vault.fingerprint(secret)))
                 resealed += _replace(column, renewed) if renewed else 0
                 yield Progress(resealed=resealed, unopened=unopened)
 

@@ -32,6 +32,7 @@ _CHANNEL: Final = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
     "descriptor": "descriptor",
+    "maskCardData": "mask_card_data",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -63,7 +64,8 @@ class ChannelForm(forms.ModelForm):
         model = Channel
         fields = (
             "merchant", "name", "active", "position", "time_zone", "brands", "currencies", "parameters",
-            "three_d_secure", "cvv_required", "refuse_duplicates", "descriptor", "agreement_ids",
+            "three_d_secure", "cvv_required", "refuse_duplicates", "mask_card_data", "descriptor",
+            "agreement_ids",
             "strange_references", "registration_days", "risk_set", "card_testing", "limits",
         )  # fmt: skip
         help_texts = {
@@ -111,7 +113,7 @@ class ChannelAdmin(OfMerchant):
         (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
         (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
         (gettext_lazy("What statements say"), {"fields": ("descriptor",)}),
-        (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates")}),
+        (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
         (gettext_lazy("Limits"), {"fields": ("limits",)}),

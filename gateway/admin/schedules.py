@@ -156,7 +156,9 @@ class JobAdmin(ReadOnly):
         )  # fmt: skip
         kind = "DS" if endpoint is DESCHEDULE else "RS"
         sent = [("entityId", job.channel.entity_id), ("paymentType", kind), *pairs]
-        parameters = endpoint.catalogue.parse(sent, facts=facts_of(job.channel, now), policy=job.channel.parameters)
+        parameters = endpoint.catalogue.parse(
+            sent, facts=facts_of(job.channel, now), policy=job.channel.parameters, masks=job.channel.mask_card_data
+        )
         return Change(merchant=job.merchant, now=now, trace=trace, parameters=parameters)
 
     def _one(self, request: HttpRequest, ident: str) -> Job:

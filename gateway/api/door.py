@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
@@ -30,6 +30,7 @@ from gateway.api.remarks import remarks
 from gateway.catalogue.endpoints import Endpoint
 from gateway.catalogue.forms import UnreadableForm, pairs
 from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, masked
+from gateway.catalogue.sent import Pairs, text_of, typed
 from gateway.masking import mask_text
 from gateway.models import Channel, RequestLog
 from gateway.payments import token_limits
@@ -48,7 +49,7 @@ class Visit:
     """A request that came in: who asks, for which channel, with which parameters."""
 
     admission: Admission
-    pairs: Sequence[tuple[str, str]]
+    pairs: Pairs
     trace: Trace
     headers: dict[str, str]
     endpoint: str
@@ -125,7 +126,7 @@ class Door(APIView):
             raise fault
         headers = self._counted(admission, endpoint)
         sent = decoded(body)
-        meant = entity_of(next((value for name, value in sent if name in _ENTITY_NAMES), None))
+        meant = entity_of(next((text_of(value) for name, value in sent if name in _ENTITY_NAMES), None))
         if meant != entity:
             # The entityId was written with escapes, or is not the first of two: now it is known who is meant.
             admission = self._admitted(token, meant, endpoint, asked)
@@ -161,10 +162,10 @@ class Door(APIView):
         """The request's parameters by this endpoint's catalogue. Raises Invalid with every error at once."""
         endpoint = self.endpoints[visit.trace.method]
         policy = channel.parameters if channel is not None else Policy.NORMAL
-        parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy)
+        masks = channel is None or channel.mask_card_data
+        parameters = endpoint.catalogue.parse(visit.pairs, facts=facts, policy=policy, masks=masks)
         token_limits.check(visit.admission.limits, parameters.values, pays_later=endpoint.operation == "checkout")
-        if said := remarks(parameters, facts):
-            visit.headers["Warning"] = said
+        warn(visit, parameters, facts)
         return parameters
 
     def read(self, http: HttpRequest, limit: int) -> tuple[bytes, Exception | None]:
@@ -204,10 +205,10 @@ def _no_form(kind: str) -> Turned:
     return Turned(400, INVALID, f"send form parameters with Content-Type {FORM}, not {kind}"[:200])
 
 
-def decoded(body: bytes) -> list[tuple[str, str]]:
-    """The parameters of a form. Raises Invalid and Turned."""
+def decoded(body: bytes) -> Pairs:
+    """The parameters of a form, with secrets typed. Raises Invalid and Turned."""
     try:
-        return pairs(body)
+        return typed(pairs(body))
     except UnreadableForm as fault:
         if fault.name:
             raise Invalid([ParameterError(name=masked(fault.name), message=fault.message)]) from None
@@ -249,9 +250,15 @@ def client_ip(request: HttpRequest) -> str | None:
         return None
 
 
+def warn(visit: Visit, parameters: Parameters, facts: frozenset[str] = frozenset()) -> None:
+    """Tell the merchant's developer in the answer's header what deserves a remark."""
+    if said := remarks(parameters, facts):
+        visit.headers["Warning"] = said
+
+
 def log_request(visit: Visit, response: Response, endpoint: Endpoint) -> None:
     """Keep a request that made no payment, with what was sent, masked."""
-    sent = [list(endpoint.catalogue.loggable(*pair)) for pair in visit.pairs[:LOGGED_FIELDS]]
+    sent = endpoint.catalogue.loggables(visit.pairs, LOGGED_FIELDS)
     code = response.data["result"]["code"]
     RequestLog.objects.create(**visit.trace.log_row(response.status_code, code, parameters=sent))
 

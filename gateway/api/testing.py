@@ -40,7 +40,7 @@ class TestDoor(Door):
 
 
 def _masked(message: Any) -> Any:
-    """A card number in a free text of the merchant's is masked here too (docs/decisions/0009)."""
+    """A card number in a free text of the merchant's is masked here too (docs/decisions/0052)."""
     return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
 
 
@@ -102,7 +102,7 @@ class WalletTokenView(TestDoor):
         wallet = parameters["wallet"]
         form = parameters.get("format") or FORMATS[wallet][0]
         sheet = Sheet(
-            number=Secret(parameters.get("number") or "4200000000000000"),
+            number=parameters.secret("number") or Secret("4200000000000000"),
             money=Money.parse(parameters["amount"], parameters["currency"]),
             card_only=parameters.get("proof") == "none",
         )

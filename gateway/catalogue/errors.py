@@ -12,6 +12,7 @@ from typing import Final
 
 from gateway.catalogue.structure import Param
 from gateway.masking import mask_pan, mask_text
+from gateway.secret import Secret
 
 INVALID: Final = "200.300.404"
 REPORTED_LENGTH: Final = 100
@@ -62,17 +63,28 @@ def shorten(text: str) -> str:
     return text if len(text) <= REPORTED_LENGTH else text[: REPORTED_LENGTH - 1] + "…"
 
 
-def shown(param: Param, value: str) -> str:
+def shown(param: Param, value: str | Secret) -> str:
     """A sent value as an error may repeat it: secrets masked, card numbers wherever they hide masked, shortened."""
-    if param.name == "number" and value.isdecimal():
-        return mask_pan(value)
-    if param.secret:
+    if param.name == "number" and (number := _number_shown(value)):
+        return number
+    if isinstance(value, Secret) or param.secret:
         return HIDDEN
     return masked(value)
 
 
-def hidden(name: str, value: str, meant: Param | None) -> str:
+def hidden(name: str, value: str | Secret, meant: Param | None) -> str:
     """A value sent under a name that is not known, or that probably meant ``meant``."""
     if meant is not None:
         return shown(meant, value)
-    return HIDDEN if _SECRETIVE.search(name) else masked(value)
+    return HIDDEN if isinstance(value, Secret) or is_secretive(name) else masked(value)
+
+
+def is_secretive(name: str) -> bool:
+    """Whether a name that is not known sounds like a secret's."""
+    return bool(_SECRETIVE.search(name))
+
+
+def _number_shown(value: str | Secret) -> str:
+    """An account's number: its first six and last four digits; '' where it is not digits alone."""
+    text = value.reveal() if isinstance(value, Secret) else value
+    return mask_pan(text) if text.isdecimal() and len(text) <= REPORTED_LENGTH else ""

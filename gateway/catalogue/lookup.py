@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.catalogue.free_text import altered_from
 from gateway.catalogue.structure import Param, Structure
 
 INDEX: Final = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
@@ -19,11 +20,13 @@ BRACKETS: Final = re.compile(r"\[[^\[\]]{0,40}\]")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A Param compiled: where it stands in the echo (None = an index, the map's key comes last)."""
+    """A Param compiled: where it stands in the echo (None = an index, the map's key comes last), and from how many
+    digits on a card number in it is masked (0: never)."""
 
     param: Param
     structure: Structure
     path: tuple[str | None, ...]
+    altered_from: int = 0
 
 
 Compiled = tuple[dict[str, Row], dict[str, Row]]
@@ -35,7 +38,7 @@ def compiled(structures: Sequence[Structure]) -> Compiled:
     for structure in structures:
         for param in structure.rows:
             full = structure.full(param.base).replace("[n]", "[]")
-            row = Row(param, structure, _path(full))
+            row = Row(param, structure, _path(full), altered_from(full, param))
             (maps if param.key else exact)[full] = row
     return exact, maps
 

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.catalogue.errors import ParameterError
 from gateway.catalogue.lookup import Row
-from gateway.catalogue.nesting import mask_account, nest
+from gateway.catalogue.nesting import nest
+from gateway.catalogue.rules import Sent
 from gateway.catalogue.structure import Echo
+from gateway.secret import Secret
 
 
 @dataclass(slots=True)
 class Parameters:
-    """The accepted request. ``values``: full name → value as sent. ``refusals``: well-formed values that are refused
-    with a code of their own. ``ignored``: unknown names, as the answer reports them."""
+    """The accepted request. ``values``: full name → value, of all that is no secret; ``secrets``: the others.
+    ``refusals``: well-formed values that are refused with a code of their own. ``ignored``: unknown names, as the
+    answer reports them. ``masked``: names whose text held card data, which is masked in it."""
 
     values: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, Secret] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
     refusals: tuple[ParameterError, ...] = ()
     items: list[tuple[Row, tuple[int, ...], str | None, str]] = field(default_factory=list, repr=False)
 
     def get(self, name: str) -> str | None:
+        """The value of what is no secret. LookupError for a secret: it has to be asked for by :meth:`secret`."""
+        if name in self.secrets:
+            raise LookupError(f"{name} is a secret")
         return self.values.get(name)
 
+    def secret(self, name: str) -> Secret | None:
+        return self.secrets.get(name)
+
     def __contains__(self, name: str) -> bool:
-        return name in self.values
+        return name in self.values or name in self.secrets
 
     def __getitem__(self, name: str) -> str:
         return self.values[name]
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Every name that was sent, secrets among them."""
+        yield from self.values
+        yield from self.secrets
+
+    def sent(self, facts: frozenset[str] = frozenset()) -> Sent:
+        """As conditions look at it."""
+        return Sent(self.values, facts=facts, secrets=self.secrets)
+
+    def drop(self, *names: str) -> None:
+        """Leave parameters out, as if they had not been sent."""
+        for name in names:
+            self.values.pop(name, None)
+            self.secrets.pop(name, None)
+        gone = frozenset(names)
+        self.items = [item for item in self.items if item[0].structure.full(item[0].param.name) not in gone]
 
     def map(self, base: str) -> dict[str, str]:
         """The entries of one map parameter, e.g. ``customParameters``."""
@@ -38,7 +68,7 @@ class Parameters:
     def echo(self) -> dict[str, Any]:
         """Every accepted structure, nested, sparse indexes compacted in order, secrets masked or left out (D17)."""
         return nest(
-            (row.path, indexes, key, mask_account(value) if row.param.echo is Echo.MASK else value)
+            (row.path, indexes, key, value)
             for row, indexes, key, value in self.items
             if row.param.echo is not Echo.NEVER and not row.param.private
         )

@@ -22,13 +22,15 @@ from gateway.catalogue.errors import (
     shorten,
     shown,
 )
+from gateway.catalogue.free_text import LEAST_DIGITS, cut_over, has_digits, holding, masked_text
 from gateway.catalogue.lookup import BRACKETS, INDEX, Row, compiled, find
 from gateway.catalogue.nesting import mask_account, nest
 from gateway.catalogue.parameters import Parameters
 from gateway.catalogue.rules import Rule, Sent
-from gateway.catalogue.structure import Demand, Structure
+from gateway.catalogue.structure import Demand, Echo, Structure
 from gateway.catalogue.suggest import closest
 from gateway.masking import mask_text
+from gateway.secret import Secret
 
 __all__ = [
     "HIDDEN", "INVALID", "LONGEST_NAME", "Catalogue", "Invalid", "ParameterError", "Parameters", "Policy",
@@ -81,24 +83,37 @@ class Catalogue:
 
     def parse(
         self,
-        pairs: Iterable[tuple[str, str]],
+        pairs: Iterable[tuple[str, str | Secret]],
         *,
         facts: frozenset[str] = frozenset(),
         policy: str = Policy.NORMAL,
         literal: bool | None = None,
+        masks: bool = True,
     ) -> Parameters:
         """Check ``pairs`` and return them as Parameters. Raises Invalid with every error at once. ``literal``: values
-        are taken as the specification writes them only; by default that is what the strict ``policy`` does."""
-        run = _Run(self, facts, policy, literal=policy == Policy.STRICT if literal is None else literal)
-        for name, value in pairs:
-            run.take(name, value)
+        are taken as the specification writes them only; by default that is what the strict ``policy`` does.
+        ``masks``: card data in free text is masked, which a channel may switch off."""
+        literal = policy == Policy.STRICT if literal is None else literal
+        run = _Run(self, facts, policy, literal=literal, masks=masks)
+        run.take_all(pairs)
         return run.finish()
 
     def find(self, name: str) -> tuple[Row, tuple[int, ...], str | None] | None:
         """The row a name speaks of, with its indexes and its map key."""
         return find(name, self._exact, self._maps)
 
-    def loggable(self, name: str, value: str) -> tuple[str, str]:
+    def loggables(self, pairs: Sequence[tuple[str, str | Secret]], most: int) -> list[list[str]]:
+        """The first ``most`` pairs as a log may keep them. What holds the request's own card number, in whatever
+        writing, is hidden whole."""
+        number = next((value for name, value in pairs if name == "card.number"), None)
+        texts = [(name, value) for name, value in pairs[:most] if isinstance(value, str)]
+        holders = set(holding(number, texts)) if isinstance(number, Secret) and len(number) >= LEAST_DIGITS else set()
+        return [
+            [self.loggable(name, "")[0], HIDDEN] if name in holders else list(self.loggable(name, value))
+            for name, value in pairs[:most]
+        ]
+
+    def loggable(self, name: str, value: str | Secret) -> tuple[str, str]:
         """A sent pair as a log may keep it: shortened, secrets hidden, card numbers masked wherever they stand."""
         name = name[:LONGEST_NAME]
         found = self.find(self.aliases.get(name, name))
@@ -156,6 +171,7 @@ class _Run:
         "_keys",
         "_literal",
         "_long_name_seen",
+        "_masks",
         "_policy",
         "_seen",
         "_unknown",
@@ -163,11 +179,12 @@ class _Run:
         "params",
     )
 
-    def __init__(self, catalogue: Catalogue, facts: frozenset[str], policy: str, *, literal: bool) -> None:
+    def __init__(self, catalogue: Catalogue, facts: frozenset[str], policy: str, *, literal: bool, masks: bool) -> None:
         self._catalogue = catalogue
         self._facts = facts
         self._policy = policy
         self._literal = literal
+        self._masks = masks
         self._errors: list[ParameterError] = []
         self._faulty: set[str] = set()
         self._ignored: list[str] = []
@@ -191,7 +208,12 @@ class _Run:
             ParameterError(name=shown_name, message=message, value=value, code=code, known=known, meant=meant)
         )
 
-    def take(self, name: str, value: str) -> None:
+    def take_all(self, pairs: Iterable[tuple[str, str | Secret]]) -> None:
+        """Its own method, so that no value is left in the frame that goes on to the conditions."""
+        for name, value in pairs:
+            self.take(name, value)
+
+    def take(self, name: str, value: str | Secret) -> None:
         if len(name) > LONGEST_NAME:
             self._too_long(name, value)
             return
@@ -221,13 +243,17 @@ class _Run:
             )
             return
         self._used[row.structure.prefix + row.structure.title, indexes] = row.structure
+        if param.secret:
+            self._take_secret(name, value if isinstance(value, Secret) else Secret(value), row, indexes)
+            return
+        text = value.reveal() if isinstance(value, Secret) else value
         if param.format.usual is not None and not self._literal:
-            value = param.format.usual(value)
-        if problem := param.format.problem(value):
+            text = param.format.usual(text)
+        if problem := param.format.problem(text):
             self.fault(name, problem, shown(param, value))
             return
-        self.params.values[name] = value
-        self.params.items.append((row, indexes, key, value))
+        self.params.values[name] = text
+        self.params.items.append((row, indexes, key, text))
 
     def _is_one_key_too_many(self, row: Row) -> bool:
         """Count a key of a map; the first that is too many is told, for all of them."""
@@ -237,7 +263,15 @@ class _Run:
             self.fault(base, f"has too many keys: at most {MAX_KEYS:,}")
         return count > MAX_KEYS
 
-    def _too_long(self, name: str, value: str) -> None:
+    def _take_secret(self, name: str, value: Secret, row: Row, indexes: tuple[int, ...]) -> None:
+        if problem := row.param.format.problem(value.reveal()):
+            self.fault(name, problem, shown(row.param, value))
+            return
+        self.params.secrets[name] = value
+        if row.param.echo is Echo.MASK:
+            self.params.items.append((row, indexes, None, mask_account(value.reveal())))
+
+    def _too_long(self, name: str, value: str | Secret) -> None:
         """No parameter has such a name: it is compared with none, and below our structures one is reported for all."""
         ours = self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name)
         if not value or self._policy == Policy.LENIENT or not ours:
@@ -247,7 +281,7 @@ class _Run:
             message = f"is not an allowed parameter: no name has more than {LONGEST_NAME} characters"
             self.fault(name[:LONGEST_NAME], message)
 
-    def _take_unknown(self, name: str, value: str) -> None:
+    def _take_unknown(self, name: str, value: str | Secret) -> None:
         if self._policy == Policy.LENIENT or (name in CLIENTS_NAMES and self._policy != Policy.STRICT):
             self._ignored.append(name)
             return
@@ -287,11 +321,13 @@ class _Run:
             self._used.setdefault((structure.prefix + structure.title, ()), structure)
         for (_, indexes), structure in self._used.items():
             self._check(structure, indexes)
-        sent = Sent(self.params.values, facts=self._facts, faulty=self._faulty)
+        sent = Sent(self.params.values, facts=self._facts, faulty=self._faulty, secrets=self.params.secrets)
         for rule in self._catalogue.rules:
             self._apply(rule, sent, "")
         if any(error.code == INVALID for error in self._errors):
             raise Invalid(self._errors)
+        if self._masks:
+            self._mask_free_text()
         self.params.refusals = tuple(self._errors)
         self.params.ignored = tuple(shorten(mask_text(name)) for name in self._ignored[:NEAR_MISS_LIMIT])
         return self.params
@@ -300,14 +336,14 @@ class _Run:
         prefix = structure.prefix
         for index in indexes:
             prefix = prefix.replace("[n]", f"[{index}]", 1)
-        sent = Sent(self.params.values, prefix, self._facts, self._faulty)
+        sent = Sent(self.params.values, prefix, self._facts, self._faulty, self.params.secrets)
         dotted = f"{prefix}." if prefix else ""
         if structure.demand is not Demand.NEVER and (
             structure.demand is Demand.ALWAYS or not structure.triggers or sent.any(*structure.triggers)
         ):
             for param in structure.required:
                 name = dotted + param.name
-                if name not in self.params.values and name not in self._faulty:
+                if name not in self.params and name not in self._faulty:
                     self.fault(name, f"is required, e.g. {param.format.example}")
         for param in structure.defaults:
             if (name := dotted + param.name) not in self._seen:
@@ -322,6 +358,44 @@ class _Run:
             full = dotted + name
             if full in self._faulty:
                 continue
-            value = sent.get(name)
-            found = self._catalogue.find(full) if value is not None else None
-            self.fault(full, message, shown(found[0].param, value) if found and value is not None else value, rule.code)
+            self.fault(full, message, None if rule.silent else self._sent_value(full), rule.code)
+
+    def _sent_value(self, full: str) -> str | None:
+        """What was sent for a parameter, as an error may repeat it; None where nothing was."""
+        value = self.params.secrets.get(full) or self.params.values.get(full)
+        if value is None:
+            return None
+        found = self._catalogue.find(full)
+        return shown(found[0].param, value) if found else hidden(full, value, None)
+
+    def _mask_free_text(self) -> None:
+        """Take card data out of what is kept: each value by itself, then a number that is cut over two that were sent
+        one after the other."""
+        items, masked = self.params.items, []
+        last = -1
+        for at, (row, indexes, key, value) in enumerate(items):
+            if not row.altered_from or not has_digits(value):
+                continue
+            text = masked_text(row.param, value, row.altered_from)
+            if text is not value:
+                items[at] = (row, indexes, key, text)
+                masked.append(at)
+            elif last == at - 1 >= 0 and (halves := cut_over(items[last][3], text)) is not None:
+                for place, half in zip((last, at), halves, strict=True):
+                    items[place] = (*items[place][:3], half)
+                    masked.append(place)
+            last = at
+        if masked:
+            self._put_back(masked)
+
+    def _put_back(self, places: list[int]) -> None:
+        names = []
+        for at in dict.fromkeys(places):
+            row, indexes, key, text = self.params.items[at]
+            name = row.structure.full(row.param.base)
+            for index in indexes:
+                name = name.replace("[n]", f"[{index}]", 1)
+            name = f"{name}[{key}]" if key is not None else name
+            self.params.values[name] = text
+            names.append(name)
+        self.params.masked = tuple(names)

@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from types import MappingProxyType
+
+from gateway.card_number import CardNumber
+from gateway.secret import Secret
 
 Breach = tuple[str, str]
 """(parameter name, message) — the name relative to the rule's structure."""
@@ -20,10 +24,11 @@ class Sent:
 
     A value that was sent and is not well-formed counts as sent (``in``, ``any``, ``missing``) and has no value
     (``get``), so that it is reported once. ``facts``: words such as ``threeds`` (the channel authenticates cards),
-    ``cvv`` (the channel wants a CVV), ``live``. See gateway.catalogue.endpoints.
+    ``cvv`` (the channel wants a CVV), ``live``. See gateway.catalogue.endpoints. Secrets are sent (``in``), have no
+    value to ``get``, and are asked for by ``secret``; of a card number :meth:`card` tells what may be known.
     """
 
-    __slots__ = ("_faulty", "_prefix", "_values", "facts")
+    __slots__ = ("_card", "_faulty", "_prefix", "_secrets", "_values", "facts")
 
     def __init__(
         self,
@@ -31,21 +36,41 @@ class Sent:
         prefix: str = "",
         facts: frozenset[str] = frozenset(),
         faulty: Container[str] = frozenset(),
+        secrets: Mapping[str, Secret] = MappingProxyType({}),
     ) -> None:
         self._values = values
+        self._secrets = secrets
+        self._card: CardNumber | None = None
         self._faulty = faulty
         self._prefix = f"{prefix}." if prefix else ""
         self.facts = facts
 
     def get(self, name: str) -> str | None:
-        return self._values.get(self._prefix + name)
+        """LookupError for a secret, which no rule may hold by accident."""
+        full = self._prefix + name
+        if full in self._secrets:
+            raise LookupError(f"{full} is a secret")
+        return self._values.get(full)
+
+    def secret(self, name: str) -> Secret | None:
+        return self._secrets.get(self._prefix + name)
+
+    def card(self) -> CardNumber | None:
+        """What may be known of ``card.number``; None where none was sent."""
+        if self._card is None and (number := self.secret("card.number")) is not None:
+            self._card = CardNumber.of(number)
+        return self._card
+
+    def values(self) -> Iterator[tuple[str, str]]:
+        """What was sent and is no secret, below no prefix."""
+        yield from self._values.items()
 
     def __getitem__(self, name: str) -> str:
         return self._values[self._prefix + name]
 
     def __contains__(self, name: str) -> bool:
         full = self._prefix + name
-        return full in self._values or full in self._faulty
+        return full in self._values or full in self._secrets or full in self._faulty
 
     def any(self, *names: str) -> bool:
         return any(name in self for name in names)
@@ -56,7 +81,10 @@ class Sent:
     def under(self, prefix: str) -> list[str]:
         """The names sent that start with ``prefix``, e.g. ``customer.``."""
         start = self._prefix + prefix
-        return [name[len(self._prefix) :] for name in self._values if name.startswith(start)]
+        return [
+            name[len(self._prefix) :] for names in (self._values, self._secrets) for name in names
+            if name.startswith(start)
+        ]  # fmt: skip
 
     def amount(self, name: str) -> Decimal | None:
         text = self.get(name)
@@ -70,7 +98,7 @@ Check = Callable[[Sent], Iterator[Breach]]
 class Rule:
     """One condition. ``code``: the result code of a breach; the default is the validation error 200.300.404,
     any other is the answer of a well-formed value that is refused (D10). ``facts``: what must be true of the channel
-    for the examples to hold."""
+    for the examples to hold. ``silent``: a breach repeats nothing of what was sent."""
 
     text: str
     names: tuple[str, ...]
@@ -79,6 +107,7 @@ class Rule:
     breaks: Mapping[str, str]
     code: str = "200.300.404"
     facts: frozenset[str] = field(default_factory=frozenset)
+    silent: bool = False
 
 
 def _filled(*names: str) -> dict[str, str]:
@@ -180,6 +209,7 @@ def condition(
     breaks: Mapping[str, str],
     code: str = "200.300.404",
     facts: frozenset[str] = frozenset(),
+    silent: bool = False,
 ) -> Rule:
     """A condition with a check of its own."""
-    return Rule(text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts)
+    return Rule(text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts, silent=silent)

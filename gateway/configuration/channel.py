@@ -14,6 +14,7 @@ from gateway.models import MAX_DESCRIPTOR, THROTTLED_OPERATIONS, Channel
 _NAMES: Final[Mapping[str, str]] = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
+    "maskCardData": "mask_card_data",
     "timeZone": "time_zone", "descriptor": "descriptor",
 }  # fmt: skip
 """Document → column."""
@@ -38,7 +39,8 @@ _CHANNEL: Final = d.record(
     brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
     currencies=d.may(d.list_of(d.currency, most=200, distinct=True)),
     parameters=d.may(d.one_of(*Channel.Parameters.values)), cvvRequired=d.may(d.flag),
-    refuseDuplicates=d.may(d.flag), timeZone=d.may(_zone), descriptor=d.may(_descriptor),
+    refuseDuplicates=d.may(d.flag), maskCardData=d.may(d.flag), timeZone=d.may(_zone),
+    descriptor=d.may(_descriptor),
 )  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def _seal(target: Target, entry: RiskListEntry) -> None:
     keys = vault()
     account = keys.open(payment.means_sealed, payment.id)
     entry.account_sealed = keys.seal(account, entry.id)
-    entry.fingerprint = keys.fingerprint(account.reveal())
+    entry.fingerprint = keys.fingerprint(account)
 
 
 def _show(target: Target) -> dict[str, Any]:

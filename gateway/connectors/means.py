@@ -5,16 +5,18 @@ Source: Part A, Card account, Virtual account, Bank account, Token account; Part
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from gateway.card_number import CardNumber
 from gateway.secret import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """A card as the acquirer needs it. ``expiry_month`` two digits, ``expiry_year`` four; ``number_type`` PAN, DPAN or
-    empty; ``wallet``: the wallet structure the card came out of, or empty."""
+    empty; ``wallet``: the wallet structure the card came out of, or empty. ``facts``: what may be known of the number,
+    for whoever need not know the number."""
 
     kind: ClassVar[str] = "card"
 
@@ -25,6 +27,10 @@ class Card:
     cvv: Secret | None = None
     number_type: str = ""
     wallet: str = ""
+    facts: CardNumber = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", CardNumber.of(self.number))
 
     @property
     def account(self) -> Secret:

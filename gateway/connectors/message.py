@@ -17,7 +17,8 @@ from gateway.catalogue.parse import mask_account, nest
 from gateway.catalogue.structure import Echo
 from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
 from gateway.connectors.port import AcquirerRequest
-from gateway.masking import mask_iban, mask_pan
+from gateway.masking import STARS, mask_iban, mask_pan
+from gateway.secret import Secret
 
 INITIAL_REFERENCE: Final = "standingInstruction.initialTransactionId"
 BROUGHT: Final = tuple(f"recurringMigration.connectorTxId{number}" for number in (1, 2, 3))
@@ -26,16 +27,25 @@ _SCHEME_REFERENCE: Final = re.compile(r"[0-9A-Z]{9,15}")
 _ADDRESSES = ("billing", "shipping", "merchant.billing", "merchant.shipping")
 
 
-def onwards(values: Mapping[str, str]) -> dict[str, str]:
+ONE_TIME: Final = ("cvv", "cryptogram", "dtvc", "pin")
+"""What of a means may be used once, by its fields."""
+CRYPTOGRAM: Final = "threeDSecure.verificationId"
+"""The parameter of an authentication's proof, which goes onwards as AcquirerRequest.cryptogram."""
+
+
+def onwards(values: Mapping[str, str | Secret]) -> dict[str, str]:
     """The parameters that may leave the house: no secrets, no merchantInvoiceId, no merchantMemo; ``street2`` is
     ignored beside a ``houseNumber1``; ``merchant.name`` overrides the descriptor. Account numbers are masked: the
-    one that pays goes with the means, in clear."""
+    one that pays goes with the means."""
     found: dict[str, str] = {}
     for name, value in values.items():
         row = PAYMENTS.catalogue.find(name)
         if row is None or not row[0].param.onwards or row[0].param.private or row[0].param.echo is Echo.NEVER:
             continue
-        found[name] = mask_account(value) if row[0].param.echo is Echo.MASK else value
+        if row[0].param.echo is Echo.MASK:
+            found[name] = mask_account(value.reveal() if isinstance(value, Secret) else value)
+        elif isinstance(value, str):
+            found[name] = value
     for address in _ADDRESSES:
         if f"{address}.houseNumber1" in found:
             found.pop(f"{address}.street2", None)
@@ -92,6 +102,8 @@ def masked_message(request: AcquirerRequest) -> dict[str, Any]:
             row, indexes, key = found
             entries.append((row.path, indexes, key, value))
     body = nest(entries)
+    if request.cryptogram is not None:
+        body.setdefault("threeDSecure", {})["verificationId"] = STARS
     for name in ("paymentType", "amount", "currency", "paymentBrand"):
         body.pop(name, None)
     message: dict[str, Any] = {
@@ -112,22 +124,15 @@ def masked_message(request: AcquirerRequest) -> dict[str, Any]:
 def masked_means(means: Means) -> dict[str, Any]:
     """A means as it may be kept: its account masked, its one-time secrets as facts."""
     facts = {name: value for name, value in _MASKED[means.kind](means).items() if value != ""}
-    return {**account_of(means, mask=True), **facts}
+    return {**masked_account(means), **facts}
 
 
-def account_of(means: Means, *, mask: bool) -> dict[str, str]:
-    """The account under its parameter's name, in clear or masked."""
+def masked_account(means: Means) -> dict[str, str]:
+    """The account under its parameter's name, masked."""
     name, masking = _ACCOUNT[means.kind]
     if isinstance(means, BankAccount) and means.is_iban:
         name, masking = "iban", mask_iban
-    account = means.account.reveal()
-    return {name: masking(account) if mask else account}
-
-
-def secrets_of(means: Means) -> dict[str, str]:
-    """The one-time secrets in clear, under their parameters' names: for the acquirer alone."""
-    found = ((name, getattr(means, name, None)) for name in ("cvv", "cryptogram", "dtvc", "pin"))
-    return {name: secret.reveal() for name, secret in found if secret is not None}
+    return {name: masking(means.account.reveal())}
 
 
 def _card(means: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class AcquirerRequest:
     at the acquirer; ``return_url`` where a shopper comes back to who has to be sent elsewhere; ``learnt`` the
     connector's own id of this very payment, where an earlier silence told one; ``reversed_besides`` of a reversal: what
     others took back, or may have, of the payment it speaks of, where the connector's messages are made anew
-    (``asks_with_means``)."""
+    (``asks_with_means``); ``cryptogram`` the value that proves an authentication (CAVV, AAV), which is no parameter."""
 
     payment: UUID
     operation: str
@@ -71,6 +71,7 @@ class AcquirerRequest:
     return_url: str = ""
     learnt: str = ""
     reversed_besides: Decimal = Decimal(0)
+    cryptogram: Secret | None = None
 
     @property
     def card(self) -> Card | None:

@@ -36,7 +36,7 @@ class Facts:
     country: str | None = None
     payment_type: str | None = None
     means: str | None = None
-    digits: str | None = None
+    digits: str | None = field(default=None, repr=False)
     sent: frozenset[str] | None = None
 
 

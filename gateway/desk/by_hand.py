@@ -35,6 +35,7 @@ from gateway.payments.refusal import Refused
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.store import KeyTaken
 from gateway.rows import Write
+from gateway.secret import Secret
 from gateway.vault import vault
 
 KEY_MAX_AGE_S: Final = 12 * 3600
@@ -153,8 +154,8 @@ def _where(clerk: Clerk, key: UUID) -> dict[str, Any]:
     return {"token": uuid5(_USERS, str(clerk.user)), "method": "POST", "path": "/admin", "key": key.hex}
 
 
-def _body(order: Order) -> str:
-    return f"{order.target.id.hex} {order.code} {money.amount_text(order.amount)}"
+def _body(order: Order) -> Secret:
+    return Secret(f"{order.target.id.hex} {order.code} {money.amount_text(order.amount)}")
 
 
 def _made(claim: Claim) -> Payment | None:

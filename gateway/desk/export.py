@@ -85,7 +85,7 @@ def _card(payment: Payment) -> str:
 
 
 def _cells(payment: Payment) -> list[Cell]:
-    """A row. People write card numbers where none belong; a file for a spreadsheet holds none (decision 0009)."""
+    """A row. People write card numbers where none belong; a file for a spreadsheet holds none (decision 0052)."""
     return [mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in COLUMNS)]
 
 

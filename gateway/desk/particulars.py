@@ -86,7 +86,7 @@ def particulars_of(payment: Payment) -> Particulars:
 
 
 def _masked(card: Card) -> Card:
-    """People write card numbers where none belong; nobody reads them here (decision 0009)."""
+    """People write card numbers where none belong; nobody reads them here (decision 0052)."""
     return replace(card, facts=[(mask_text(name), mask_text(value)) for name, value in card.facts])
 
 

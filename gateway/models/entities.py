@@ -141,6 +141,10 @@ class Channel(Entity):
     refuse_duplicates = models.BooleanField(
         default=False, help_text="Refuse a second payment with the same merchantTransactionId."
     )
+    mask_card_data = models.BooleanField(
+        "mask card data", default=True, db_default=True,
+        help_text="Card numbers and security codes in free text are masked before they are stored.",
+    )  # fmt: skip
     agreement_ids = models.CharField(max_length=4, choices=AgreementIds, default=AgreementIds.NONE)
     strange_references = models.BooleanField(
         default=False,

@@ -14,6 +14,7 @@ from typing import Final
 from gateway.outbound import line
 from gateway.outbound.guard import Forbidden, Target, Unreachable, target_of
 from gateway.outbound.line import DeadlinePassed, Line, Lines
+from gateway.secret import Secret, SecretBytes
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 DEFAULT_LIMIT_BYTES: Final = 4_096
@@ -62,8 +63,8 @@ def call(
     method: str,
     url: str | Target,
     *,
-    headers: Mapping[str, str] | None = None,
-    body: bytes = b"",
+    headers: Mapping[str, str | Secret] | None = None,
+    body: bytes | SecretBytes = b"",
     timeout_s: float = DEFAULT_TIMEOUT_S,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
     lines: Lines | None = None,
@@ -78,7 +79,7 @@ def call(
     course = _Course()
     try:
         target = url if isinstance(url, Target) else target_of(url)
-        message = _message(method, target, headers or {}, body)
+        message = _message(method, target, headers or {}, body if isinstance(body, SecretBytes) else SecretBytes(body))
         return _ask(method, target, message, course, started, timeout_s, limit_bytes, lines)
     except Forbidden as fault:
         return _failed(Failure.FORBIDDEN, fault, started, course)
@@ -100,8 +101,8 @@ class _Course:
 
 
 def _ask(
-    method: str, target: Target, message: bytes, course: _Course, started: float, timeout_s: float, limit_bytes: int,
-    lines: Lines | None,
+    method: str, target: Target, message: SecretBytes, course: _Course, started: float, timeout_s: float,
+    limit_bytes: int, lines: Lines | None,
 ) -> Outcome:  # fmt: skip
     deadline = started + timeout_s
     while True:
@@ -121,7 +122,7 @@ def _ask(
         return outcome
 
 
-def _exchange(method: str, taken: Line, message: bytes, started: float, limit_bytes: int) -> tuple[Outcome, bool]:
+def _exchange(method: str, taken: Line, message: SecretBytes, started: float, limit_bytes: int) -> tuple[Outcome, bool]:
     """The answer, and whether the connection can be used again."""
     taken.sendall(message)
     # All that it uses of a socket is makefile().
@@ -144,18 +145,27 @@ def _exchange(method: str, taken: Line, message: bytes, started: float, limit_by
     return outcome, reusable
 
 
-def _message(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+def _message(method: str, target: Target, headers: Mapping[str, str | Secret], body: SecretBytes) -> SecretBytes:
     """The whole request, to be sent at once."""
     if method not in _METHODS:
         raise ValueError(f"{method!r} is not sent; allowed are {', '.join(sorted(_METHODS))}")
-    head = {"Host": target.authority, "User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
+    head: dict[str, str | Secret] = {
+        "Host": target.authority,
+        "User-Agent": USER_AGENT,
+        "Accept": "*/*",
+        "Accept-Encoding": "identity",
+    }
     if method == "POST":
-        head["Content-Length"] = str(len(body))
+        head["Content-Length"] = str(len(body.reveal()))
     for name, value in {**head, **headers}.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(_text(value)):
             raise ValueError(f"the header {name!r} cannot be sent")
-    lines = "".join(f"{name}: {value}\r\n" for name, value in {**head, **headers}.items())
-    return f"{method} {target.path} HTTP/1.1\r\n{lines}\r\n".encode("ascii") + body
+    lines = Secret("".join(f"{name}: {_text(value)}\r\n" for name, value in {**head, **headers}.items()))
+    return SecretBytes(f"{method} {target.path} HTTP/1.1\r\n{lines.reveal()}\r\n".encode("ascii") + body.reveal())
+
+
+def _text(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value
 
 
 def _failed(failure: Failure, fault: Exception, started: float, course: _Course) -> Outcome:

@@ -19,6 +19,7 @@ from django.conf import settings
 
 from gateway.outbound import guard
 from gateway.outbound.guard import Target
+from gateway.secret import SecretBytes
 
 LONGEST_LIFE_S: Final = 60.0
 """A connection is not kept longer: a name may move."""
@@ -47,10 +48,10 @@ class Line:
             raise DeadlinePassed("the deadline has passed")
         return left
 
-    def sendall(self, octets: bytes) -> None:
+    def sendall(self, octets: SecretBytes) -> None:
         """The limit is that of the whole text, not of each packet."""
         self._socket.settimeout(self._time_left())
-        self._socket.sendall(octets)
+        self._socket.sendall(octets.reveal())
 
     def recv_into(self, buffer: Any) -> int:
         self._socket.settimeout(self._time_left())

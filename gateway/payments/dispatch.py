@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gateway.brands import detect_brand
+from gateway.card_number import detected_brand
 from gateway.models import Channel, Merchant
+from gateway.secret import Secret
 
 
-def choose_channel(merchant: Merchant, pairs: Iterable[tuple[str, str]]) -> Channel | None:
+def choose_channel(merchant: Merchant, pairs: Iterable[tuple[str, str | Secret]]) -> Channel | None:
     """The merchant's first active channel, by position, that takes the brand and the currency that were sent.
 
     It is chosen before the parameters are checked, since the channel says how strictly to check them; a brand that is
     not sent is detected from the card number. None when no channel takes the payment.
     """
     sent = dict(pairs)
-    brand = sent.get("paymentBrand") or detect_brand(sent.get("card.number", ""))
+    number = sent.get("card.number")
+    brand = sent.get("paymentBrand") or detected_brand(number if isinstance(number, Secret) else None)
     currency = sent.get("currency")
     for channel in Channel.objects.filter(merchant=merchant, active=True).order_by("position", "created_at"):
         if (not channel.brands or brand in channel.brands) and (

@@ -11,6 +11,8 @@ from hashlib import md5
 from typing import Final
 from uuid import UUID
 
+from gateway.secret import Secret
+
 EMAIL, ACCOUNT = "email", "account"
 LAST: Final = 4
 """Characters of an account that people read off a card or a statement."""
@@ -20,9 +22,9 @@ def email_key(merchant: UUID, email: str) -> int:
     return _key(merchant, EMAIL, email.lower())
 
 
-def account_key(merchant: UUID, account: str) -> int:
+def account_key(merchant: UUID, account: str | Secret) -> int:
     """``account``: a whole account, or its last four characters."""
-    return _key(merchant, ACCOUNT, account[-LAST:])
+    return _key(merchant, ACCOUNT, (account.reveal() if isinstance(account, Secret) else account)[-LAST:])
 
 
 def _key(merchant: UUID, kind: str, value: str) -> int:

@@ -122,10 +122,9 @@ def _settle_reference(request: FollowUpRequest) -> None:
     if identifiers.parse_id(reference) != request.target:
         message = "names another payment than the path does"
         raise Refused(INVALID, [ParameterError(name="referenceUuid", value=masked(reference), message=message)])
-    foreign = [name for name in parameters.values if FOLLOW_UP.catalogue.find(name) is None]
+    foreign = [name for name in parameters.names if FOLLOW_UP.catalogue.find(name) is None]
     if foreign:
-        for name in foreign:
-            del parameters.values[name]
+        parameters.drop(*foreign)
         parameters.items = [item for item in parameters.items if item[0].structure.title in _TAKEN]
         parameters.ignored = (*parameters.ignored, *foreign)
 

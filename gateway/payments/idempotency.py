@@ -15,10 +15,12 @@ from uuid import UUID
 
 from gateway import clock
 from gateway.catalogue.parse import ParameterError
+from gateway.catalogue.sent import text_of
 from gateway.masking import mask_text
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments.refusal import Refused
 from gateway.rows import Write, execute
+from gateway.secret import Secret
 from gateway.vault import vault
 
 KEPT: Final = timedelta(hours=24)
@@ -60,7 +62,7 @@ class Claim:
     method: str
     path: str
     key: str
-    body: str
+    body: Secret
 
     @property
     def _where(self) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def looked_up(header: str | None, *, method: str, path: str) -> dict[str, str] |
 
 
 def claim_of(
-    header: str | None, pairs: Iterable[tuple[str, str]], *, token: UUID, method: str, path: str
+    header: str | None, pairs: Iterable[tuple[str, str | Secret]], *, token: UUID, method: str, path: str
 ) -> Claim | None:
     """The claim a request makes; None without the header. Raises Refused for a key of the wrong form."""
     if header is None:
@@ -123,10 +125,13 @@ def claim_of(
     if not _SHAPE.fullmatch(header) or mask_text(header) != header:
         message = "must be 1 to 255 printable ASCII characters without spaces, and no card number"
         raise Refused(INVALID, [ParameterError(name=HEADER, message=message)])
-    canonical = sorted((name, value) for name, value in pairs if name not in _LEFT_OUT)
-    # Length-prefixed, so that no two different bodies have one text.
-    body = "".join(f"{len(name)}:{name}{len(value)}:{value}" for name, value in canonical)
-    return Claim(token=token, method=method, path=path[:_LONGEST_PATH], key=header, body=body)
+    return Claim(token=token, method=method, path=path[:_LONGEST_PATH], key=header, body=_canonical(pairs))
+
+
+def _canonical(pairs: Iterable[tuple[str, str | Secret]]) -> Secret:
+    """What was sent as one text, length-prefixed, so that no two different bodies have the same."""
+    sent = sorted((name, text_of(value)) for name, value in pairs if name not in _LEFT_OUT)
+    return Secret("".join(f"{len(name)}:{name}{len(value)}:{value}" for name, value in sent))
 
 
 def in_progress(key: str) -> Refused:

@@ -26,7 +26,6 @@ from gateway.payments.planning import refuse_job
 from gateway.payments.refusal import brand_of, refuse_currency, refuse_type, refuse_what_begins_nothing
 from gateway.payments.request import Idempotency, PaymentRequest, Trace
 from gateway.payments.wallet import unwrap
-from gateway.secret import Secret
 
 _ANY_CURRENCY: Final = "EUR"
 
@@ -88,7 +87,7 @@ def first_payment(
         else Money.parse(parameters["amount"], parameters["currency"]),
         brand=brand,
         detected=detected,
-        means=_with_code(stored.means, parameters) if stored is not None else means_of(parameters.values),
+        means=_with_code(stored.means, parameters) if stored is not None else means_of(parameters),
         parameters=parameters,
         test_mode=test_mode_of(parameters),
         now=now,
@@ -116,5 +115,5 @@ def _no_money(parameters: Parameters, channel: Channel) -> Money:
 
 def _with_code(means: Means, parameters: Parameters) -> Means:
     """A stored card with the security code that was sent beside it."""
-    cvv = parameters.get("card.cvv")
-    return replace(means, cvv=Secret(cvv)) if cvv is not None and isinstance(means, Card) else means
+    cvv = parameters.secret("card.cvv")
+    return replace(means, cvv=cvv) if cvv is not None and isinstance(means, Card) else means

@@ -87,7 +87,7 @@ def _parameters(job: Job, registration: Registration, now: datetime, *, again: b
     if registration.means == "card":
         facts |= {STORED_CARD}
     pairs = [(name, value) for name, value in {**sent, **own}.items() if value]
-    return ONE_CLICK.catalogue.parse(pairs, facts=facts)
+    return ONE_CLICK.catalogue.parse(pairs, facts=facts, masks=channel.mask_card_data)
 
 
 def trace_of(job: Job) -> Trace:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gateway.brands import BRANDS
+from gateway.catalogue.parse import Parameters
 from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
 from gateway.connectors.message import flat
 from gateway.models import Payment
@@ -20,23 +21,33 @@ from gateway.secret import Secret
 from gateway.vault import vault
 
 Values = Mapping[str, str]
-"""Parameters by their full name."""
+"""Parameters by their full name, of what is no secret."""
+Secrets = Mapping[str, Secret]
 
 
-def means_of(values: Values) -> Means | None:
+def means_of(parameters: Parameters) -> Means | None:
     """The means that was sent, None when none was (a redirect brand, a registration)."""
+    values, secrets = parameters.values, parameters.secrets
     for name, kind in SENT:
-        if name in values:
-            return _BY_KIND[kind](values, Secret(values[name]))
+        if (account := account_sent(parameters, name)) is not None:
+            return _BY_KIND[kind](values, account, secrets)
     # Beside another brand a gift card is what is bought or given, not what pays.
-    gift = values.get("giftCard.number")
+    gift = secrets.get("giftCard.number")
     brand = BRANDS.get(values.get("paymentBrand", ""))
-    return _gift_card(values, Secret(gift)) if gift and brand is not None and brand.means == GiftCard.kind else None
+    return _gift_card(values, gift, secrets) if gift and brand is not None and brand.means == GiftCard.kind else None
+
+
+def account_sent(parameters: Parameters, name: str) -> Secret | None:
+    """The account of this parameter, if it was sent. A virtual account's id is echoed, and sealed as well."""
+    if (account := parameters.secret(name)) is not None:
+        return account
+    plain = parameters.get(name)
+    return Secret(plain) if plain is not None else None
 
 
 def sealed_means(kind: str, account: Secret, values: Values) -> Means:
     """The means of an earlier payment: its opened ``account`` and the ``values`` that were no secrets."""
-    return _BY_KIND[kind](values, account)
+    return _BY_KIND[kind](values, account, {})
 
 
 def means_of_payment(payment: Payment) -> Means | None:
@@ -65,23 +76,22 @@ _TOLD: Final = ("card", "bankAccount", "tokenAccount")
 _ONE_TIME: Final = ("cvv", "cryptogram", "dtvc", "pin")
 
 
-def _card(values: Values, number: Secret) -> Card:
-    cvv = values.get("card.cvv")
+def _card(values: Values, number: Secret, secrets: Secrets) -> Card:
     return Card(
         number=number,
         expiry_month=values.get("card.expiryMonth", ""),
         expiry_year=values.get("card.expiryYear", ""),
         holder=values.get("card.holder", ""),
-        cvv=Secret(cvv) if cvv else None,
+        cvv=secrets.get("card.cvv"),
         number_type=values.get("card.numberType", ""),
-        wallet=next((name.partition(".")[0] for name in values if name.startswith("wallet")), ""),
+        wallet=next((name.partition(".")[0] for name in (*values, *secrets) if name.startswith("wallet")), ""),
     )
 
 
-def _bank_account(values: Values, account: Secret) -> BankAccount:
+def _bank_account(values: Values, account: Secret, secrets: Secrets) -> BankAccount:
     return BankAccount(
         account=account,
-        is_iban="bankAccount.iban" in values,
+        is_iban="bankAccount.iban" in values or "bankAccount.iban" in secrets,
         holder=values.get("bankAccount.holder", ""),
         bank_name=values.get("bankAccount.bankName", ""),
         bank_code=values.get("bankAccount.bankCode", ""),
@@ -93,28 +103,26 @@ def _bank_account(values: Values, account: Secret) -> BankAccount:
     )
 
 
-def _virtual_account(values: Values, account: Secret) -> VirtualAccount:
+def _virtual_account(values: Values, account: Secret, secrets: Secrets) -> VirtualAccount:
     return VirtualAccount(account=account)
 
 
-def _token_account(values: Values, account: Secret) -> TokenAccount:
-    cryptogram, dtvc = values.get("tokenAccount.cryptogram"), values.get("tokenAccount.dtvc")
+def _token_account(values: Values, account: Secret, secrets: Secrets) -> TokenAccount:
     return TokenAccount(
         account=account,
         type=values.get("tokenAccount.type", ""),
         expiry_month=values.get("tokenAccount.expiryMonth", ""),
         expiry_year=values.get("tokenAccount.expiryYear", ""),
-        cryptogram=Secret(cryptogram) if cryptogram else None,
-        dtvc=Secret(dtvc) if dtvc else None,
+        cryptogram=secrets.get("tokenAccount.cryptogram"),
+        dtvc=secrets.get("tokenAccount.dtvc"),
     )
 
 
-def _gift_card(values: Values, account: Secret) -> GiftCard:
-    pin = values.get("giftCard.pin")
-    return GiftCard(account=account, pin=Secret(pin) if pin else None, holder=values.get("giftCard.holder", ""))
+def _gift_card(values: Values, account: Secret, secrets: Secrets) -> GiftCard:
+    return GiftCard(account=account, pin=secrets.get("giftCard.pin"), holder=values.get("giftCard.holder", ""))
 
 
-_Build = Callable[[Values, Secret], Means]
+_Build = Callable[[Values, Secret, Secrets], Means]
 SENT: Final[tuple[tuple[str, str], ...]] = (
     ("card.number", Card.kind),
     ("bankAccount.iban", BankAccount.kind),

@@ -14,13 +14,14 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway import brands
 from gateway.connectors.means import Card
+from gateway.connectors.message import CRYPTOGRAM
 from gateway.connectors.port import Precondition, Redirect
 from gateway.models import Payment
 from gateway.payments import capability
 from gateway.payments.request import PaymentRequest
 from gateway.payments.values import merged
+from gateway.secret import Secret
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import Proceed, Rejected, Waiting
 
@@ -36,15 +37,16 @@ class Halt:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def authenticate(payment: Payment, request: PaymentRequest) -> Halt | Mapping[str, str]:
+def authenticate(payment: Payment, request: PaymentRequest) -> Halt | Mapping[str, str | Secret]:
     """The proof of an authentication, as ``threeDSecure.*`` parameters by full name (empty: none is needed)."""
     card, channel = request.means, request.channel
     if not channel.three_d_secure or not isinstance(card, Card) or card.number_type == "DPAN":
         return {}
     values = request.parameters.values
     # A wallet's brand names no network; its card does.
-    brand = request.brand if not card.wallet else brands.detect_brand(card.number.reveal()) or request.brand
-    if not server.is_wanted(values, brand=brand, operation=request.payment_type):
+    brand = request.brand if not card.wallet else card.facts.brand or request.brand
+    proved = CRYPTOGRAM in request.parameters
+    if not server.is_wanted(values, proved=proved, brand=brand, operation=request.payment_type):
         return {}
     outcome = server.begin(
         server.Begin(

@@ -23,7 +23,7 @@ from gateway.catalogue.errors import INVALID, ParameterError
 from gateway.connectors.accounts import account_at
 from gateway.connectors.guarded import OUT_OF_REACH
 from gateway.connectors.means import Card, Means
-from gateway.connectors.message import onwards
+from gateway.connectors.message import CRYPTOGRAM, onwards
 from gateway.connectors.nobody import NOBODY
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, Silence
 from gateway.connectors.routing import NoRoute, Route, route
@@ -41,6 +41,7 @@ from gateway.payments.screening import RISK_CHECK, Plan
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.payments.values import merged
 from gateway.risk.screening import Outcome
+from gateway.secret import Secret
 from gateway.vault import VaultError, vault
 
 MAX_TRIES: Final = 100
@@ -97,7 +98,8 @@ def _facts(request: PaymentRequest, currency: str) -> Facts:
         brand=request.brand, currency=currency, payment=request.payment, amount=request.money.amount,
         country=values.get("billing.country", ""), payment_type=request.payment_type,
         means=means.kind if means is not None else "",
-        digits=means.number.reveal()[:BIN_DIGITS] if isinstance(means, Card) else "", sent=frozenset(values),
+        digits=means.number.reveal()[:BIN_DIGITS] if isinstance(means, Card) else "",
+        sent=frozenset(request.parameters.names),
     )  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def begin(request: PaymentRequest, way: Route, plan: Plan) -> Payment:
 
 def advance(payment: Payment, connector: Connector, request: PaymentRequest, plan: Plan) -> None:
     """Screen, authenticate and submit a payment that has begun; stop where a phase says so."""
-    values = request.parameters.values
+    values: dict[str, str | Secret] = {**request.parameters.values, **request.parameters.secrets}
     agreed = request.standing.onwards if request.standing is not None else {}
     halt = screening.screen(payment, request, plan)
     if halt is None and payment.payment_type == RISK_CHECK:
@@ -163,9 +165,9 @@ def new_payment(request: PaymentRequest, way: Route) -> Payment:
     sealed = fingerprint = account_key = None
     answer: dict[str, object] = {}
     if means is not None:
-        keys, account = vault(), means.account.reveal()
-        fingerprint = keys.fingerprint(account)
-        account_key = finding.account_key(request.merchant.id, account)
+        keys = vault()
+        fingerprint = keys.fingerprint(means.account)
+        account_key = finding.account_key(request.merchant.id, means.account)
         if not parameters.refusals:
             sealed = keys.seal(means.account, request.payment)
         unsent = request.registration is not None or request.wallet_token is not None
@@ -221,8 +223,7 @@ def facts_of(means: Means, *, stored: bool) -> dict[str, object]:
     """What the answer tells of a means beyond the echo. ``stored``: it was not sent, so there is no echo of it."""
     if not isinstance(means, Card):
         return {}
-    number = means.number.reveal()
-    facts = {"bin": number[:6], "last4Digits": number[-4:]}
+    facts = {"bin": means.facts.bin6, "last4Digits": means.facts.last4}
     if stored:
         more = {"holder": means.holder, "expiryMonth": means.expiry_month, "expiryYear": means.expiry_year,
                 "numberType": means.number_type}  # fmt: skip
@@ -230,9 +231,10 @@ def facts_of(means: Means, *, stored: bool) -> dict[str, object]:
     return {"card": facts}
 
 
-def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -> AcquirerRequest:
+def question(payment: Payment, means: Means | None, values: Mapping[str, str | Secret]) -> AcquirerRequest:
     """What the acquirer is asked; the account is added by who asks (``submit``), since its secrets may not open.
     ``values``: parameters by full name, with the proof of an authentication."""
+    cryptogram = values.get(CRYPTOGRAM)
     return AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
@@ -242,6 +244,7 @@ def question(payment: Payment, means: Means | None, values: Mapping[str, str]) -
         means=means,
         parameters=onwards({**values, **onwards_of(payment)}),
         return_url=capability.return_url(payment.id),
+        cryptogram=cryptogram if isinstance(cryptogram, Secret) else None,
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.brands import BRANDS, Brand, detect_brand, is_card
+from gateway.brands import BRANDS, Brand, is_card
+from gateway.card_number import detected_brand
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.catalogue.suggest import closest
 from gateway.connectors.means import Card
@@ -49,7 +50,7 @@ def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
     """The brand, and whether it was detected from the number (D30). Raises Refused for one that cannot be served."""
     brand, detected = parameters.get("paymentBrand"), False
     if brand is None:
-        brand, detected = detect_brand(parameters.get("card.number") or ""), True
+        brand, detected = detected_brand(parameters.secret("card.number")), True
     if brand is None:
         raise Refused(
             "200.300.404",
@@ -93,7 +94,7 @@ def _pays_with(parameters: Parameters, brand: Brand, kind: str) -> bool:
 
 def _wallets(parameters: Parameters) -> frozenset[str]:
     """The wallets whose token or decrypted data was sent: their brands pay by card."""
-    return frozenset(name.partition(".")[0] for name in parameters.values if name.startswith("wallet"))
+    return frozenset(name.partition(".")[0] for name in parameters.names if name.startswith("wallet"))
 
 
 def refuse_currency(parameters: Parameters, channel: Channel) -> None:

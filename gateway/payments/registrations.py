@@ -16,6 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from gateway import brands, identifiers
+from gateway.card_number import CardNumber
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.means import Means
 from gateway.connectors.message import flat
@@ -25,13 +26,12 @@ from gateway.payments.descriptors import DESCRIPTOR, own_descriptor
 from gateway.payments.endings import REGISTER, retained_until, told
 from gateway.payments.intake import Stored
 from gateway.payments.jobs import TOLD
-from gateway.payments.means import sealed_means
+from gateway.payments.means import account_sent, sealed_means
 from gateway.payments.recorded import success_code
 from gateway.payments.refusal import NOT_SET_UP, Refused
 from gateway.payments.request import Idempotency, Trace
 from gateway.payments.values import merged
 from gateway.rows import Write
-from gateway.secret import Secret
 from gateway.vault import VaultError, vault
 
 UNCONFIRMED: Final = "100.150.201"
@@ -140,8 +140,7 @@ def _settle_holder(details: Mapping[str, Any], parameters: Parameters) -> None:
             continue
         empty = structure in details and not details[structure].get("holder")
         if parameters.get("overrideHolder") != "true" or not empty:
-            del parameters.values[name]
-            parameters.items = [item for item in parameters.items if item[0].structure.full(item[0].param.name) != name]
+            parameters.drop(name)
             parameters.ignored = (*parameters.ignored, name)
 
 
@@ -156,8 +155,8 @@ def _refusals(
         found.append(
             ParameterError(name="card.expiryMonth", message="the stored card is past its expiry", code=EXPIRED)
         )
-    cvv = parameters.get("card.cvv")
-    if cvv is not None and not brands.cvv_ok(registration.brand, cvv):
+    cvv = parameters.secret("card.cvv")
+    if cvv is not None and not brands.cvv_ok(registration.brand, len(cvv)):
         message = f"has not as many digits as {registration.brand} prints"
         found.append(ParameterError(name="card.cvv", message=message, value="•••", code=WRONG_CVV, known=True))
     return found
@@ -193,7 +192,7 @@ def update(registration: Registration, change: Change) -> Payment:
     tells whether the account is good. Raises Refused for another kind of means than the one that is stored."""
     refuse_what_has_ended(registration, change.now)
     parameters = change.parameters
-    for name in parameters.values:
+    for name in parameters.names:
         structure = name.partition(".")[0]
         if structure in ("card", "bankAccount", "virtualAccount") and structure != registration.means:
             message = f"cannot be stored here: the registration holds a {registration.means}"
@@ -201,9 +200,9 @@ def update(registration: Registration, change: Change) -> Payment:
     echo = {name: value for name, value in parameters.echo().items() if name not in ("paymentBrand", "entityId")}
     sent = echo.pop(registration.means, {})
     sealed, brand = _account(registration, parameters)
-    if "card.number" in parameters:
-        number = parameters["card.number"]
-        sent |= {"bin": number[:6], "last4Digits": number[-4:]}
+    if (number := parameters.secret("card.number")) is not None:
+        known = CardNumber.of(number)
+        sent |= {"bin": known.bin6, "last4Digits": known.last4}
     details = merged(registration.details, {registration.means: sent} if sent else {})
     card = details.get("card", {})
     if is_past(card.get("expiryMonth"), card.get("expiryYear"), change.now) and sent:
@@ -217,7 +216,7 @@ def _account(registration: Registration, parameters: Parameters) -> tuple[dict[s
     """The columns of a new account, if one was sent, and the brand it has. Raises Refused for what does not fit."""
     if parameters.refusals:
         raise Refused(parameters.refusals[0].code, parameters.refusals)
-    sent = next((parameters[name] for name in _SENT if name in parameters), None)
+    sent = next((account for name in _SENT if (account := account_sent(parameters, name)) is not None), None)
     brand = parameters.get("paymentBrand") or registration.brand
     if sent is None:
         if brand != registration.brand:
@@ -225,14 +224,14 @@ def _account(registration: Registration, parameters: Parameters) -> tuple[dict[s
             raise Refused("600.200.800", [ParameterError(name="paymentBrand", value=brand, message=message)])
         return {}, brand
     if "card.number" in parameters:
-        if "paymentBrand" not in parameters and not brands.fits(brand, sent):
-            brand = brands.detect_brand(sent) or brand
-        if not brands.is_card(brand) or not brands.fits(brand, sent):
+        known = CardNumber.of(sent)
+        if "paymentBrand" not in parameters and not known.fits(brand):
+            brand = known.brand or brand
+        if not brands.is_card(brand) or not known.fits(brand):
             error = ParameterError(name="card.number", message=f"is not a number of {brand}", known=True)
             raise Refused("100.100.700", [error])
-    keys, secret = vault(), Secret(sent)
-    sealed = {"means_sealed": keys.seal(secret, registration.id), "means_fingerprint": keys.fingerprint(sent)}
-    return sealed, brand
+    keys = vault()
+    return {"means_sealed": keys.seal(sent, registration.id), "means_fingerprint": keys.fingerprint(sent)}, brand
 
 
 def _change(registration: Registration, kind: str, changes: Mapping[str, Any], change: Change) -> Payment:

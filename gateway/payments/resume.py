@@ -35,6 +35,7 @@ from gateway.payments.request import Idempotency, Trace
 from gateway.payments.states import Event, ImpossibleMove
 from gateway.payments.values import merged
 from gateway.rows import execute
+from gateway.secret import Secret
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import Outcome, Proceed, Rejected
 from gateway.vault import VaultError, vault
@@ -82,7 +83,7 @@ def find(payment: UUID | None, token: str) -> Payment | None:
     return Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
 
 
-def authenticated(payment: Payment, proof: Mapping[str, str], trace: Trace | None) -> Payment:
+def authenticated(payment: Payment, proof: Mapping[str, str | Secret], trace: Trace | None) -> Payment:
     """The shopper authenticated: ask the acquirer, with ``proof`` as ``threeDSecure.*`` parameters.
 
     Returns the payment as it then stands; somebody else who was faster has asked already.

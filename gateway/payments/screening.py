@@ -78,7 +78,7 @@ def plan(request: PaymentRequest) -> Plan:
         return Plan()
     sent, means = request.parameters.values, request.means
     card = means if isinstance(means, Card) else None
-    card_bin = card.number.reveal()[:6] if card is not None else ""
+    card_bin = card.facts.bin6 if card is not None else ""
     watch = None
     if (
         card is not None and request.payment_type != RISK_CHECK and _is_fresh(request.registration, sent)
@@ -92,7 +92,7 @@ def plan(request: PaymentRequest) -> Plan:
     standalone = request.payment_type == RISK_CHECK
     if (not key and not standalone) or request.parameters.refusals:
         return Plan(watch=watch)
-    accounts = vault().fingerprints(means.account.reveal()) if means is not None else ()
+    accounts = vault().fingerprints(means.account) if means is not None else ()
     subject = subject_of(
         sent, money=request.money, brand=request.brand, payment_type=request.payment_type, now=request.now,
         card_bin=card_bin, accounts=tuple(one.hex() for one in accounts),

@@ -12,7 +12,9 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway import results
+from gateway.card_number import CardNumber
 from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.connectors.message import CRYPTOGRAM
 from gateway.models import Authentication, Channel, Merchant, Step
 from gateway.money import Money, amount_text
 from gateway.payments.answer import issuer_facts
@@ -44,8 +46,9 @@ def authenticate_alone(
     if network_of(brand) is None:
         error = ParameterError(name="paymentBrand", value=brand, message="has no 3-D Secure", code=NO_NETWORK)
         raise Refused(NO_NETWORK, [error])
-    number = parameters["card.number"]
-    answer: dict[str, Any] = {"card": {"bin": number[:6], "last4Digits": number[-4:]}}
+    number = parameters.secrets["card.number"]
+    known = CardNumber.of(number)
+    answer: dict[str, Any] = {"card": {"bin": known.bin6, "last4Digits": known.last4}}
     if detected:
         answer["brandResult"] = brand
     return server.begin(
@@ -54,7 +57,7 @@ def authenticate_alone(
             merchant=merchant,
             channel=channel,
             brand=brand,
-            number=Secret(number),
+            number=number,
             expiry=(parameters["card.expiryMonth"], parameters["card.expiryYear"]),
             holder=parameters.get("card.holder") or "",
             money=Money.parse(parameters["amount"], parameters["currency"]),
@@ -86,9 +89,9 @@ def authentication_object(row: Authentication) -> dict[str, Any]:
     code = code_of(row)
     facts = row.answer["card"]
     told: dict[str, Any] = authentications.facts_of(row)
-    proof = authentications.proof_of(row).get("threeDSecure.verificationId", "")
-    if proof and results.is_approved(code):
-        told["verificationId"] = proof
+    proof = authentications.proof_of(row).get(CRYPTOGRAM)
+    if isinstance(proof, Secret) and results.is_approved(code):
+        told["verificationId"] = proof.reveal()
     body: dict[str, Any] = {
         "id": row.id.hex,
         "paymentType": "3D",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateway import brands
+from gateway.card_number import detected_brand
 from gateway.catalogue.conditions import CARD_CHECKS
 from gateway.catalogue.endpoints import PAYMENTS
 from gateway.catalogue.parse import INVALID, ParameterError, Parameters
-from gateway.catalogue.rules import Sent
+from gateway.connectors.message import CRYPTOGRAM
 from gateway.models import Channel
 from gateway.money import Money
 from gateway.payments.refusal import Refused
@@ -45,11 +45,12 @@ def unwrap(parameters: Parameters, channel: Channel, facts: frozenset[str]) -> S
     wallet = name.partition(".")[0]
     money = Money.parse(parameters["amount"], parameters["currency"])
     try:
-        opened = open_token(channel, wallet, Secret(parameters[name]), money)
+        opened = open_token(channel, wallet, parameters.secrets[name], money)
     except WalletTokenRefused as fault:
         raise refused(wallet, fault) from None
     parameters.values |= _card_data(opened.token, parameters)
-    sent = Sent(parameters.values, facts=facts)
+    parameters.secrets |= _secrets(opened.token)
+    sent = parameters.sent(facts)
     missing = [
         ParameterError(name=field, message=message, known=True)
         for rule in _OF_AUTHENTICATION
@@ -74,16 +75,18 @@ def refused(wallet: str, fault: WalletTokenRefused) -> Refused:
 
 def _card_data(token: DecryptedToken, sent: Parameters) -> dict[str, str]:
     """What a merchant would have sent who decrypts tokens; a holder that was sent beside the token counts."""
-    number = token.number.reveal()
     found = {
-        "card.number": number,
         "card.expiryMonth": token.expiry_month,
         "card.expiryYear": token.expiry_year,
         "card.holder": sent.get("card.holder") or token.holder,
         "card.numberType": token.kind,
     }
     if token.cryptogram is not None:
-        said_nothing = _ECI_UNSAID.get(brands.detect_brand(number) or "", _ECI_ELSE)
-        found["threeDSecure.verificationId"] = token.cryptogram.reveal()
+        said_nothing = _ECI_UNSAID.get(detected_brand(token.number) or "", _ECI_ELSE)
         found["threeDSecure.eci"] = token.eci or said_nothing
     return {name: value for name, value in found.items() if value}
+
+
+def _secrets(token: DecryptedToken) -> dict[str, Secret]:
+    found = {"card.number": token.number}
+    return found | ({CRYPTOGRAM: token.cryptogram} if token.cryptogram is not None else {})

@@ -1,6 +1,6 @@
 """``{{ text|masked }}``: what a merchant wrote, with a card number in it masked before a person reads it.
 
-What is stored and told to the merchant stays as it was sent (docs/decisions/0009).
+Ids are stored and told to the merchant as they were sent (docs/decisions/0052).
 """
 
 from __future__ import annotations

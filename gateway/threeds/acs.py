@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.simulator.cards import simulated
+from gateway.secret import Secret
 from gateway.threeds.messages import CHALLENGE_WANTED, DATA_ONLY, REQUESTOR, Message
 from gateway.threeds.networks import VERSION, eci_of
 
@@ -52,9 +53,9 @@ def window_of(challenge_window: str) -> str:
     return code if code in WINDOWS else DEFAULT_WINDOW
 
 
-def scenario(number: str, steering: Mapping[str, str]) -> str:
+def scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
     """How an authentication of this card goes; cards outside the table authenticate without a challenge."""
-    card = simulated(number)
+    card = simulated(number.reveal() if isinstance(number, Secret) else number)
     flow = (card.threeds if card is not None else None) or "frictionless"
     enrolled, wanted = steering.get(ENROLLED), steering.get(FLOW)
     if enrolled == "false" or (flow == "not_enrolled" and enrolled != "true"):

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
 
 from gateway.models import Authentication, Merchant, Payment, Status, Step
+from gateway.secret import Secret
 from gateway.threeds import messages
 from gateway.threeds.outcome import Outcome, Proceed, Rejected, Waiting
 from gateway.vault import vault
@@ -79,12 +80,12 @@ def outcome_of(row: Authentication) -> Outcome:
     return Proceed(proof=proof_of(row), facts=facts)
 
 
-def proof_of(row: Authentication) -> dict[str, str]:
+def proof_of(row: Authentication) -> dict[str, str | Secret]:
     """The proof as parameters that go onwards; empty where nothing was asked."""
     sealed = row.proof_sealed
-    values = {
+    values: dict[str, str | Secret] = {
         "eci": row.eci,
-        "verificationId": vault().open(sealed, row.id).reveal() if sealed is not None else "",
+        "verificationId": vault().open(sealed, row.id) if sealed is not None else "",
         "dsTransactionId": row.ds_transaction,
         "acsTransactionId": row.acs_transaction,
         "version": row.version if row.ds_transaction else "",

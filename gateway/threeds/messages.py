@@ -117,7 +117,7 @@ def areq(ask: Ask, *, method: str = NO_METHOD) -> Message:
         "threeDSServerTransID": str(ask.id),
         "deviceChannel": channel,
         "messageCategory": message_category(given),
-        "acctNumber": ask.number.reveal(),
+        "acctNumber": ask.number,
         "cardExpiryDate": year[-2:] + month,
         "cardholderName": ask.holder,
         "purchaseAmount": str(_minor_units(ask.money)),
@@ -152,7 +152,7 @@ def masked(message: Mapping[str, Any]) -> Message:
     hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent"}
     shown: Message = {name: "•••" if name in hidden else value for name, value in message.items()}
     if "acctNumber" in shown:
-        shown["acctNumber"] = mask_pan(shown["acctNumber"])
+        shown["acctNumber"] = mask_pan(shown["acctNumber"].reveal())
     return shown
 
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from gateway.secret import Secret
+
 Facts = Mapping[str, Any]
 
 
@@ -19,7 +21,7 @@ Facts = Mapping[str, Any]
 class Proceed:
     """The payment goes on: with a proof, or without one where the channel's policy allows it."""
 
-    proof: Mapping[str, str] = field(default_factory=dict)
+    proof: Mapping[str, str | Secret] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict)
 
 

@@ -65,14 +65,15 @@ def configuration_of(channel: Channel) -> ThreeDSecureConfiguration:
     return found if found is not None else ThreeDSecureConfiguration(channel=channel)
 
 
-def is_wanted(parameters: Mapping[str, str], *, brand: str, operation: str) -> bool:
+def is_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
     """Would a channel with 3-D Secure authenticate this card payment: it may be, nothing proves or disables it, and the
-    shopper pays, or the merchant asks for a requestor-initiated (3RI) authentication."""
+    shopper pays, or the merchant asks for a requestor-initiated (3RI) authentication. ``proved``: a cryptogram was
+    sent."""
     return (
         operation in ("PA", "DB")
         and network_of(brand) is not None
         and parameters.get("threeDSecure.disable") != "true"
-        and not ("threeDSecure.eci" in parameters and "threeDSecure.verificationId" in parameters)
+        and not (proved and "threeDSecure.eci" in parameters)
         and (not merchant_initiated(Sent(parameters)) or messages.device_channel(parameters) == messages.REQUESTOR)
     )
 
@@ -115,7 +116,7 @@ def method_done(ident: UUID, *, completed: bool) -> Outcome:
         return outcome_of(row)
     assert row.number_sealed is not None
     areq = row.ask | {
-        "acctNumber": vault().open(row.number_sealed, row.id).reveal(),
+        "acctNumber": vault().open(row.number_sealed, row.id),
         "threeDSCompInd": messages.COMPLETED if completed else messages.NOT_COMPLETED,
     }
     _asked(row, areq, configuration_of(row.channel), clock.now(row.merchant))

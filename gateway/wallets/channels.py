@@ -62,12 +62,23 @@ class Opened:
     seen: Seen
 
 
+class WalletFaultError(Exception):
+    """A fault of ours while a token was open. What went wrong is told by its type alone."""
+
+
 def open_token(channel: Channel, wallet: str, text: Secret, money: Money) -> Opened:
     """Open a token for a payment of ``money``. Raises WalletTokenRefused.
 
     Whether it was used is known when the payment begins (:meth:`Seen.insert`), not here.
     """
-    token = decrypt(wallet, text.reveal(), usable_keys(channel, wallet), now=clock.real(), money=money)
+    keys, now = usable_keys(channel, wallet), clock.real()
+    try:
+        token = decrypt(wallet, text.reveal(), keys, now=now, money=money)
+    except WalletTokenRefused:
+        raise
+    except Exception as fault:
+        # The traceback of decrypting holds the card in clear.
+        raise WalletFaultError(f"{type(fault).__name__} while a token of {wallet} was opened") from None
     seen = Seen(wallet=wallet, merchant=channel.merchant_id, digest=token.digest(wallet), until=token.until)
     return Opened(token=token, seen=seen)
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import base64
 import random
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 WINDOW = 10
 """So many digits of a number in a row are a leak: the first six and the last four may be shown."""
 PREFIXES = {"VISA": ("4", 16), "MASTER": ("5388", 16), "AMEX": ("3782", 15), "DINERS": ("3008", 14)}
+WRITINGS: dict[str, tuple[int, str]] = {
+    "plain": (19, ""), "blanks": (4, " "), "no-break blanks": (4, "\u00a0"), "thin blanks": (4, "\u2009"),
+    "dots": (4, "."), "hyphens": (4, "-"), "en dashes": (4, "\u2013"), "slashes": (4, "/"), "underscores": (4, "_"),
+    "colons": (4, ":"), "pairs": (2, " "), "threes": (3, "."), "fives": (5, "-"), "sixes": (6, " "),
+}  # fmt: skip
+"""Name of a writing → digits of a group, what stands between two."""
+SCRIPTS = {"full-width": 0xFF10, "Arabic": 0x660, "Devanagari": 0x966}
+"""Name of a script → its zero."""
 BREAKS_AT = "13.00"
 SILENT_AT = "14.00"
 """Amounts at which the connector of tests.canary.application breaks, or is silent."""
@@ -19,6 +28,14 @@ OWN_CVVS, SHARED_CVVS, AMEX_CVVS = range(560, 800), range(800, 1000), range(4100
 REHEARSED_CVV = {3: "123", 4: "1234"}
 """What a rehearsal sends: no CVV of a canary."""
 CARD_WORDS = r"cvv|cvc|csc|dtvc|security.?code"
+
+
+def written(number: str, writing: str) -> str:
+    """A number in one of WRITINGS or SCRIPTS."""
+    if writing in SCRIPTS:
+        return "".join(chr(SCRIPTS[writing] + int(digit)) for digit in number)
+    size, between = WRITINGS[writing]
+    return between.join(number[at : at + size] for at in range(0, len(number), size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +121,20 @@ class Aviary:
 
     def found_in(self, text: str, *, cvvs: bool = True) -> set[str]:
         """Labels of the canaries whose number or CVV stands in ``text``, in clear or thinly disguised."""
-        return self.numbers_in(text.encode("utf-8", "replace")) | (self.cvvs_in(text) if cvvs else set())
+        found = self.numbers_in(text.encode("utf-8", "replace")) | self.written_in(text)
+        return found | (self.cvvs_in(text) if cvvs else set())
+
+    def written_in(self, text: str) -> set[str]:
+        """Labels of the canaries whose number stands in ``text`` in digits of any script, with any signs between."""
+        if text.isascii() and not _WRITTEN.search(text):
+            return set()
+        windows = self._windows()
+        plain = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text if char != "*")
+        found: set[str] = set()
+        for run in re.findall(rf"[0-9]{{{WINDOW},}}", re.sub(r"[\W_]+", "", plain)):
+            for at in range(len(run) - WINDOW + 1):
+                found |= windows.get(run[at : at + WINDOW].encode(), set())
+        return found
 
     def numbers_in(self, octets: bytes) -> set[str]:
         """Labels of the canaries of whose number WINDOW digits in a row stand in these bytes, or a disguise of them;
@@ -143,6 +173,8 @@ class Aviary:
         return self._index
 
 
+# Ten digits with no letter between them: what is looked at twice.
+_WRITTEN = re.compile(r"[0-9](?:[\W_]{0,9}[0-9]){9}")
 # Digits, with what may stand between two of them: spaces, dashes, percent escapes.
 _BETWEEN = rb"[ +.\-_]|%20|%2[dDbB]|&nbsp;|%3"
 _RUN = re.compile(rb"[0-9](?:(?:" + _BETWEEN + rb")?[0-9]){%d,}" % (WINDOW - 1))

@@ -14,7 +14,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "gateway.catalogue", "gateway.results", "gateway.money", "gateway.secret", "gateway.clock",
         "gateway.identifiers", "gateway.masking", "gateway.luhn", "gateway.advice", "gateway.brands", "gateway.logs",
-        "gateway.document", "gateway.languages",
+        "gateway.card_data", "gateway.card_number", "gateway.document", "gateway.languages",
         "gateway.direct", "gateway.xml_stream",
     ),
     ("gateway.models", "gateway.migrations"),

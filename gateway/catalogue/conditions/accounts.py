@@ -13,8 +13,8 @@ from gateway.catalogue.rules import Breach, Rule, Sent, condition
 
 
 def _no_iban(sent: Sent) -> Iterator[Breach]:
-    iban = sent.get("bankAccount.iban")
-    if iban is not None and not IBAN(iban, allow_invalid=True).is_valid:
+    iban = sent.secret("bankAccount.iban")
+    if iban is not None and not IBAN(iban.reveal(), allow_invalid=True).is_valid:
         yield "bankAccount.iban", "is no IBAN: its check digits, its length or its country are wrong"
 
 

@@ -9,26 +9,27 @@ from collections.abc import Iterator
 
 from gateway import brands
 from gateway.catalogue.conditions.situation import card_brand
+from gateway.catalogue.free_text import LEAST_DIGITS, holding
 from gateway.catalogue.rules import Breach, Rule, Sent, condition
 
 _TODAY = "today:"
 
 
 def _fails_luhn(sent: Sent) -> Iterator[Breach]:
-    number = sent.get("card.number")
-    if number is not None and not brands.number_ok(card_brand(sent), number):
+    number = sent.card()
+    if number is not None and not number.has_right_check_digit(card_brand(sent)):
         yield "card.number", "is not a valid card number: the check digit is wrong"
 
 
 def _misses_brand(sent: Sent) -> Iterator[Breach]:
-    number, brand = sent.get("card.number"), sent.get("paymentBrand")
-    if number is not None and brand is not None and brands.is_card(brand) and not brands.fits(brand, number):
+    number, brand = sent.card(), sent.get("paymentBrand")
+    if number is not None and brand is not None and brands.is_card(brand) and not number.fits(brand):
         yield "card.number", f"is not a number of {brand}"
 
 
 def _cvv_misses_brand(sent: Sent) -> Iterator[Breach]:
-    cvv = sent.get("card.cvv")
-    if cvv is not None and (brand := card_brand(sent)) and not brands.cvv_ok(brand, cvv):
+    cvv = sent.secret("card.cvv")
+    if cvv is not None and (brand := card_brand(sent)) and not brands.cvv_ok(brand, len(cvv)):
         lengths = sorted(brands.CARD_BRANDS[brand].cvv_lengths - {0})
         yield "card.cvv", f"must have {' or '.join(map(str, lengths))} digits for {brand}"
 
@@ -78,17 +79,17 @@ CARD_CHECKS: tuple[Rule, ...] = (*LUHN, *CARD_FITS_BRAND, *CVV_FITS_BRAND, *CARD
 
 
 def _elsewhere(sent: Sent) -> Iterator[Breach]:
-    number = sent.get("card.number")
-    if number is None or len(number) < 12:
+    number = sent.secret("card.number")
+    if number is None or len(number) < LEAST_DIGITS:
         return
-    for name in sent.under(""):
-        if name != "card.number" and number in (sent.get(name) or ""):
-            yield name, "holds the card number, which belongs into card.number and nowhere else"
+    for name in holding(number, sent.values()):
+        yield name, "holds the card number, which belongs into card.number and nowhere else"
 
 
 NUMBER_ONLY_ONCE: tuple[Rule, ...] = (
     condition(
         "The card number stands in card.number and in no other parameter", ("card.number", "descriptor"), _elsewhere,
+        silent=True,
         keeps={"card.number": "4200000000000000", "descriptor": "Order 4711"},
         breaks={"card.number": "4200000000000000", "descriptor": "Paid with 4200000000000000"},
     ),

@@ -49,10 +49,10 @@ def authentication_starts(sent: Sent) -> bool:
 
 def card_brand(sent: Sent) -> str | None:
     """The brand of the card: the one sent when it is a card's (WALLET1 is not), else that of its number."""
-    brand, number = sent.get("paymentBrand"), sent.get("card.number")
+    brand, number = sent.get("paymentBrand"), sent.card()
     if brand is not None and brands.is_card(brand):
         return brand
-    return brands.detect_brand(number) if number is not None else None
+    return number.brand if number is not None else None
 
 
 def from_a_wallet(sent: Sent) -> bool:

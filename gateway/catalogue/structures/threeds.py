@@ -24,7 +24,7 @@ from gateway.catalogue.formats import (
     worded,
 )
 from gateway.catalogue.rules import Breach, Sent, condition, requires
-from gateway.catalogue.structure import NEVER, C, O, Param, Structure, structure
+from gateway.catalogue.structure import NEVER, C, Echo, O, Param, Structure, structure
 
 _DEFAULT_KEYS = "visa,mastercard,amex,diners,jcb,cb"
 NETWORK_KEYS = tuple(os.environ.get("GATEWAY_THREE_D_SECURE_NETWORKS", _DEFAULT_KEYS).split(","))
@@ -88,7 +88,8 @@ def authentication_message(networks: Sequence[str] = NETWORK_KEYS) -> Structure:
 PROOF = structure(
     "3D Secure: proof of authentication", "Part B", "threeDSecure",
     ("eci", number_between(1, 8, words="N2, 01 to 08", width=2).eg("05"), C),
-    ("verificationId", AN(28, 28, words="28 chars (CAVV or AAV)").eg("AAACAgSRBklmQCFgMpEGAAAAAAA="), C),
+    ("verificationId", AN(28, 28, words="28 chars (CAVV or AAV)").eg("AAACAgSRBklmQCFgMpEGAAAAAAA="), C,
+     {"echo": Echo.NEVER}),
     ("authenticationStatus", one_of("Y", "A", "U", "N", words="one of Y, A, U, N"), C),
     ("dsTransactionId", _TRANSACTION_ID, O, "The directory server's id."),
     ("acsTransactionId", _TRANSACTION_ID, O, "The access control server's id."),

@@ -17,7 +17,7 @@ from gateway import clock, wake
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerRequest
 from gateway.models import BatchedCapture, OpenPayment, Payment, Status
-from gateway.secret import Secret
+from gateway.secret import Secret, Unprinted
 from gateway.vault import vault
 
 State = BatchedCapture.State
@@ -47,11 +47,10 @@ def keep(request: AcquirerRequest, message: Mapping[str, str], reference: str, t
     return row
 
 
-def message_of(row: BatchedCapture) -> dict[str, str]:
+def message_of(row: BatchedCapture) -> Unprinted:
     """The message as it was kept. Raises VaultError."""
     assert row.message_sealed is not None  # only captures that ended have none
-    found: dict[str, str] = json.loads(vault().open(row.message_sealed, row.payment).reveal())
-    return found
+    return Unprinted(json.loads(vault().open(row.message_sealed, row.payment).reveal()))
 
 
 def withdraw(payment: UUID, *, told: bool) -> bool:

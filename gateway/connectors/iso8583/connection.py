@@ -21,6 +21,7 @@ from django.conf import settings
 
 from gateway.connectors.iso8583.terminal import Terminal, is_private
 from gateway.connectors.iso8583.wire import Wire
+from gateway.secret import SecretBytes
 
 READ_BYTES: Final = 65_536
 _LOOK_AGAIN_S: Final = 0.05
@@ -55,16 +56,18 @@ class Connection:
         self._writing = threading.Lock()
         self._read = b""
 
-    def send(self, octets: bytes, deadline: float) -> None:
+    def send(self, octets: bytes | SecretBytes, deadline: float) -> None:
         """Write one frame. Raises NothingSent when none of it went out, OSError when it is unknown how much did."""
         if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise NothingSent("the link takes nothing more")
         try:
             sent = 0
-            while sent < len(octets):
+            # A view prints as its address.
+            rest = memoryview(octets.reveal() if isinstance(octets, SecretBytes) else octets)
+            while sent < len(rest):
                 try:
                     with self._lock:
-                        sent += self._socket.send(octets[sent:])
+                        sent += self._socket.send(rest[sent:])
                 except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                     if time.monotonic() >= deadline:
                         self._refuse(sent, "the link takes nothing more")

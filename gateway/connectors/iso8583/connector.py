@@ -27,6 +27,7 @@ from gateway.connectors.iso8583.terminal import BATCH, SETTINGS, NotSetUp, fault
 from gateway.connectors.iso8583.wire import BadMessage
 from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
+from gateway.secret import Unprinted
 
 ACQUIRER_DOWN: Final = "900.100.600"
 NOT_SET_UP: Final = "500.100.401"
@@ -40,7 +41,7 @@ class _Written:
     """A message ready to go, and what is kept of it."""
 
     asked: Question
-    message: dict[str, str]
+    message: Unprinted
     sent: Mapping[str, Any]
 
 

@@ -24,6 +24,7 @@ from gateway.connectors.iso8583.mapping import key_of
 from gateway.connectors.iso8583.pending import NoRoom, Pending
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.iso8583.wire import BadFrame, BadMessage, Message
+from gateway.secret import SecretBytes
 
 TICK_S: Final = 0.5
 """How often a quiet link looks whether an echo is due."""
@@ -74,7 +75,7 @@ class Link:
     def ask(self, message: Message, deadline: float) -> Message:
         """Send ``message`` and return its answer. Raises Unreachable, Unanswered, and BadMessage before anything is
         sent."""
-        octets = self.terminal.wire.frame(message)
+        octets = SecretBytes(self.terminal.wire.frame(message))
         key, connection = key_of(message), self._up(deadline)
         try:
             waiting = self._pending.enter(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE)

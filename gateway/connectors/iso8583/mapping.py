@@ -9,17 +9,19 @@ from gateway.connectors.iso8583.elements import ELEMENTS
 from gateway.connectors.iso8583.private import shown
 from gateway.connectors.iso8583.question import KINDS, Question
 from gateway.masking import mask_pan
+from gateway.secret import Unprinted
 
 
-def message_of(asked: Question, *, repeat: bool = False) -> dict[str, str]:
+def message_of(asked: Question, *, repeat: bool = False) -> Unprinted:
     """The message itself, card number and all: DE number → text."""
     mti = KINDS[asked.kind].mti
-    found = {"t": mti[:3] + "1" if repeat else mti}
+    found = Unprinted(t=mti[:3] + "1" if repeat else mti)
     for row in ELEMENTS:
         if asked.kind in row.kinds.split():
             number = asked.terminal.private_field if row.number == "48" else row.number
-            if text := row.fill(asked):
-                found[number] = text
+            found[number] = row.fill(asked)
+    for number in [number for number in found if not found[number]]:
+        del found[number]
     return found
 
 

@@ -22,6 +22,7 @@ from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerRequest, Silence
 from gateway.models import BatchedCapture, CaptureBatch
 from gateway.money import Money
+from gateway.secret import Unprinted
 
 Captured = BatchedCapture.State
 State = CaptureBatch.State
@@ -64,7 +65,9 @@ def _chunk(
     hold(batch)
     upload = batch.state == State.UPLOADING
     messages = [
-        books.message_of(row) | {"60": totals.written(batch.number)} | ({"t": totals.UPLOAD} if upload else {})
+        Unprinted(
+            books.message_of(row) | {"60": totals.written(batch.number)} | ({"t": totals.UPLOAD} if upload else {})
+        )
         for row in rows
     ]
     for row, message in zip(rows, messages, strict=True):

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.port import AcquirerRequest
+from gateway.secret import Unprinted
 
 LONGEST: Final = 99
 MOST_CHARS: Final = 999
@@ -68,7 +69,7 @@ def initiator(parameters: Mapping[str, str]) -> str:
     return ("M1" if merchants else "C1") + _OF_TYPE.get(kind, "01")
 
 
-def parts_of(request: AcquirerRequest, network: str) -> dict[str, str]:
+def parts_of(request: AcquirerRequest, network: str) -> Unprinted:
     """Name → text of what goes into a first message. ``network``: the initial payment's reference at the network."""
     given, card, means = request.parameters, request.card, request.means
     cryptogram = getattr(means, "cryptogram", None)
@@ -76,10 +77,10 @@ def parts_of(request: AcquirerRequest, network: str) -> dict[str, str]:
     code = card.cvv if card is not None else getattr(means, "dtvc", None)
     house = given.get("billing.houseNumber1", "")
     street = " ".join(text for text in (given.get("billing.street1", ""), house) if text)
-    found = {
+    found = Unprinted({
         "initiator": initiator(given),
         "eci": given.get("threeDSecure.eci", ""),
-        "cavv": given.get("threeDSecure.verificationId", ""),
+        "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
         # One that does not fit is left out: a part of it would name another transaction.
         "network": network if len(network) <= LONGEST and plain(network) == network else "",
         "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
@@ -87,8 +88,8 @@ def parts_of(request: AcquirerRequest, network: str) -> dict[str, str]:
         "street": street[:20],
         "cryptogram": cryptogram.reveal() if cryptogram is not None else "",
         "cvv2": code.reveal() if code is not None else "",
-    }
-    return {name: plain(text) for name, text in found.items() if text}
+    })  # fmt: skip
+    return Unprinted((name, plain(text)) for name, text in found.items() if text)
 
 
 def written(parts: Mapping[str, str]) -> str:

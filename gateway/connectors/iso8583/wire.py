@@ -46,7 +46,8 @@ class Wire:
         """A message as octets. Raises BadMessage for one that does not fit its fields."""
         try:
             octets, _ = iso8583.encode(dict(message), spec_of(self.encoding, self.formats))
-        except (ValueError, TypeError, KeyError) as fault:
+        except Exception as fault:
+            # Whatever went wrong, its traceback holds the message.
             raise BadMessage(f"does not fit field {getattr(fault, 'field', '?')}") from None
         return self.framed(bytes.fromhex(self.tpdu) + bytes(octets))
 

@@ -9,7 +9,7 @@ MerchantAdviceCode).
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from types import MappingProxyType
 from typing import Final, Literal
@@ -17,6 +17,7 @@ from typing import Final, Literal
 from gateway.luhn import luhn_ok
 from gateway.money import Money, exponent
 from gateway.results import is_approved
+from gateway.secret import Secret
 
 APPROVED: Final = "000.100.110"
 SOFT_DECLINE: Final = "300.100.100"
@@ -39,7 +40,7 @@ class SimulatedCard:
     `approved_share` is the part of the amount that is approved, 1 for all of it.
     """
 
-    number: str
+    number: str = field(repr=False)
     brand: str
     title: str
     code: str
@@ -289,10 +290,10 @@ def _of_unknown(number: str) -> tuple[str, str]:
 
 
 def answer_for(
-    number: str,
+    number: str | Secret,
     *,
     amount: Money | None = None,
-    cvv: str | None = None,
+    cvv: str | Secret | None = None,
     postcode: str | None = None,
     authenticated: bool = False,
 ) -> SimulatedAnswer:
@@ -301,9 +302,9 @@ def answer_for(
     `number` has no spaces; `postcode` is the billing address's; `authenticated` tells that the payment
     carries a proof of 3-D Secure, which turns the soft decline into an approval.
     """
-    card = CARDS_BY_NUMBER.get(number)
+    card = CARDS_BY_NUMBER.get(_text(number))
     if card is None:
-        code, acquirer = _of_unknown(number)
+        code, acquirer = _of_unknown(_text(number))
         share = Decimal(1)
     elif card.code == SOFT_DECLINE and authenticated:
         code, acquirer, share = APPROVED, "00", Decimal(1)
@@ -315,8 +316,12 @@ def answer_for(
         acquirer_response=acquirer,
         merchant_advice_code=card.merchant_advice_code if card else None,
         avs=avs_answer(postcode),
-        cvv=cvv_answer(cvv),
+        cvv=cvv_answer(_text(cvv) if cvv is not None else None),
         approved=approved_part(amount, share) if approved and amount is not None else None,
         behaviour=card.behaviour if card else "answer",
         card=card,
     )
+
+
+def _text(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value

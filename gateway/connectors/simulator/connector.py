@@ -114,13 +114,12 @@ def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]
 
 def _answer(request: AcquirerRequest) -> SimulatedAnswer:
     assert request.card is not None
-    cvv = request.card.cvv
     return answer_for(
-        request.card.number.reveal(),
-        cvv=cvv.reveal() if cvv is not None else None,
+        request.card.number,
+        cvv=request.card.cvv,
         postcode=request.parameters.get("billing.postcode"),
         amount=request.money,
-        authenticated="threeDSecure.verificationId" in request.parameters,
+        authenticated=request.cryptogram is not None,
     )
 
 

@@ -17,7 +17,7 @@ from gateway.connectors.stripe import mapping
 from gateway.connectors.stripe.first import reply_of
 from gateway.connectors.stripe.following import captured, is_released, refunded, released
 from gateway.connectors.stripe.question import INTENTS, REFUNDS, SETUPS, Question, received
-from gateway.connectors.stripe.wire import Heard, Kind
+from gateway.connectors.stripe.wire import Fields, Heard, Kind
 from gateway.connectors.stub.connector import REVERSED
 
 PAGE: Final = 100
@@ -182,7 +182,7 @@ def _never(question: Question, found: Found) -> NeverArrived:
     return NeverArrived(sent=sent, received={"outcome": "unknown", "key": "taken"})
 
 
-def _closing(question: Question) -> tuple[str, Sequence[tuple[str, str]]]:
+def _closing(question: Question) -> tuple[str, Fields]:
     request = question.request
     if question.makes_intent:
         return question.home, mapping.closing(request)

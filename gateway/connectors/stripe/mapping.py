@@ -20,6 +20,7 @@ from gateway.connectors.stripe import table
 from gateway.connectors.stripe.wire import Fields
 from gateway.masking import mask_pan
 from gateway.money import Money, exponent
+from gateway.secret import Secret
 
 OURS: Final = "tollhouse_payment"
 """Metadata: the id of our payment that made an object."""
@@ -34,7 +35,6 @@ _DESCRIPTOR: Final = re.compile(r"[<>\\'\"*]|[^\x20-\x7e]")
 DESCRIPTOR_CHARS: Final = 22
 STARS: Final = "•••"
 _ID: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
-_SECRET: Final = re.compile(r"\[(number|cvc|cryptogram)\]$")
 
 
 class Unfit(Exception):
@@ -84,7 +84,7 @@ def intent(request: AcquirerRequest, *, full: bool, multicapture: bool, method: 
         ("confirm", "true"),
         *_means(request, method),
         *_metadata(request),
-        *_proof(request.parameters),
+        *_proof(request),
         *_initiator(request.parameters),
     ]
     if not full:
@@ -101,8 +101,7 @@ def verification(request: AcquirerRequest, *, method: str = "", confirm: bool = 
     fields = [("usage", "off_session"), ("payment_method_types[]", "card"), *_metadata(request)]
     if not confirm:
         return fields
-    return [*fields, ("confirm", "true"), ("expand[]", "latest_attempt"), *_means(request, method), *_proof(
-        request.parameters)]  # fmt: skip
+    return [*fields, ("confirm", "true"), ("expand[]", "latest_attempt"), *_means(request, method), *_proof(request)]
 
 
 def card_object(request: AcquirerRequest) -> Fields:
@@ -112,16 +111,16 @@ def card_object(request: AcquirerRequest) -> Fields:
         raise Unfit(table.NO_CVV, "servers of the core profile take no card without its code")
     return [
         ("type", "card"),
-        ("card[number]", card.number.reveal()),
+        ("card[number]", card.number),
         ("card[exp_month]", str(int(card.expiry_month))),
         ("card[exp_year]", card.expiry_year),
-        ("card[cvc]", card.cvv.reveal()),
+        ("card[cvc]", card.cvv),
     ]
 
 
 def capture(request: AcquirerRequest, *, full: bool, multicapture: bool) -> Fields:
     """A capture, with the mark that tells whose it was."""
-    fields = [("amount_to_capture", str(units_of(request.money)))]
+    fields: list[tuple[str, str | Secret]] = [("amount_to_capture", str(units_of(request.money)))]
     if full:
         fields += [*captured_by(request), ("expand[]", "latest_charge")]
     if multicapture:
@@ -152,7 +151,7 @@ def refund(request: AcquirerRequest, *, money: Money | None = None, **more: str)
 
 def closing(request: AcquirerRequest) -> Fields:
     """What takes a first payment's idempotency key without moving anything: an intent that has no card."""
-    marked = [*_metadata(request), (f"metadata[{CLOSED}]", "1")]
+    marked: list[tuple[str, str | Secret]] = [*_metadata(request), (f"metadata[{CLOSED}]", "1")]
     if is_verification(request):
         return [("usage", "off_session"), ("payment_method_types[]", "card"), *marked]
     money = [("amount", str(units_of(request.money))), ("currency", request.money.currency.lower())]
@@ -173,17 +172,17 @@ def _card(request: AcquirerRequest) -> Card:
     return card
 
 
-def _means(request: AcquirerRequest, method: str) -> Iterator[tuple[str, str]]:
+def _means(request: AcquirerRequest, method: str) -> Iterator[tuple[str, str | Secret]]:
     if method:
         yield "payment_method", method
         return
     card, name = _card(request), "payment_method_data"
     yield f"{name}[type]", "card"
-    yield f"{name}[card][number]", card.number.reveal()
+    yield f"{name}[card][number]", card.number
     yield f"{name}[card][exp_month]", str(int(card.expiry_month))
     yield f"{name}[card][exp_year]", card.expiry_year
     if card.cvv is not None:
-        yield f"{name}[card][cvc]", card.cvv.reveal()
+        yield f"{name}[card][cvc]", card.cvv
     sent = request.parameters
     details = {
         "name": card.holder, "email": sent.get("customer.email", ""), "phone": sent.get("customer.phone", ""),
@@ -203,21 +202,23 @@ def _metadata(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
 
 _PROOF: Final[Mapping[str, str]] = {
     "threeDSecure.version": "version",
-    "threeDSecure.verificationId": "cryptogram",
     "threeDSecure.dsTransactionId": "transaction_id",
     "threeDSecure.eci": "electronic_commerce_indicator",
 }
+_PROVED: Final = "payment_method_options[card][three_d_secure]"
 DEFAULT_3DS_VERSION: Final = "2.2.0"
 
 
-def _proof(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _proof(request: AcquirerRequest) -> Iterator[tuple[str, str | Secret]]:
     """The proof of an authentication that was made elsewhere, whole or not at all (D32)."""
-    if "threeDSecure.verificationId" not in sent or "threeDSecure.dsTransactionId" not in sent:
+    sent = request.parameters
+    if request.cryptogram is None or "threeDSecure.dsTransactionId" not in sent:
         return
     whole = {"threeDSecure.version": DEFAULT_3DS_VERSION, **sent}
     for name, theirs in _PROOF.items():
         if value := whole.get(name):
-            yield f"payment_method_options[card][three_d_secure][{theirs}]", value
+            yield f"{_PROVED}[{theirs}]", value
+    yield f"{_PROVED}[cryptogram]", request.cryptogram
 
 
 def _initiator(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -249,11 +250,10 @@ def masked(fields: Fields) -> dict[str, str]:
     return {name: _masked(name, value) for name, value in fields}
 
 
-def _masked(name: str, value: str) -> str:
-    found = _SECRET.search(name)
-    if found is None:
+def _masked(name: str, value: str | Secret) -> str:
+    if isinstance(value, str):
         return value
-    return mask_pan(value) if found[1] == "number" else STARS
+    return mask_pan(value.reveal()) if name.endswith("[number]") else STARS
 
 
 # --- what is answered ---------------------------------------------------------------------------------------------

@@ -21,13 +21,14 @@ from django.conf import settings
 
 from gateway.connectors.stripe.account import Setup
 from gateway.outbound import Lines, Outcome, call
+from gateway.secret import Secret, SecretBytes
 
 MOST_ANSWER_BYTES: Final = 2 * 1024 * 1024
 """A page of a hundred objects stays below; what is longer is not read on, and unclear."""
 MOST_IDLE: Final = 8
 """Connections of one process to one host that wait for the next call."""
 
-Fields = Sequence[tuple[str, str]]
+Fields = Sequence[tuple[str, str | Secret]]
 
 
 class Kind(enum.StrEnum):
@@ -123,19 +124,21 @@ class Talk:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if self.setup.full:
             headers["Idempotency-Key"] = key
-        return self._call("POST", path, headers, urlencode(fields).encode())
+        return self._call("POST", path, headers, _form(fields))
 
     def get(self, path: str, fields: Fields = ()) -> Heard:
-        return self._call("GET", f"{path}?{urlencode(fields)}" if fields else path, {}, b"")
+        return self._call("GET", f"{path}?{_form(fields).reveal().decode()}" if fields else path, {}, SecretBytes(b""))
 
     def is_over(self) -> bool:
         return time.monotonic() >= self._deadline
 
-    def _call(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Heard:
+    def _call(self, method: str, path: str, headers: Mapping[str, str], body: SecretBytes) -> Heard:
         left = self._deadline - time.monotonic()
         if left <= 0:
             return Heard(kind=Kind.UNSENT, why="no time was left")
-        own = {"Authorization": f"Bearer {self.setup.key.reveal()}", "Accept": "application/json"}
+        own: dict[str, str | Secret] = {
+            "Authorization": Secret(f"Bearer {self.setup.key.reveal()}"), "Accept": "application/json",
+        }  # fmt: skip
         if self.setup.full:
             own["Stripe-Version"] = self.setup.version
         # Without idempotency keys a body must never leave twice, so no connection is used again.
@@ -145,6 +148,13 @@ class Talk:
             limit_bytes=MOST_ANSWER_BYTES, lines=lines,
         )  # fmt: skip
         return heard(outcome)
+
+
+def _form(fields: Fields) -> SecretBytes:
+    """A form's body; the values that are secrets stand in it in clear."""
+    return SecretBytes(
+        urlencode([(name, text.reveal() if isinstance(text, Secret) else text) for name, text in fields]).encode()
+    )
 
 
 @lru_cache(maxsize=1)

@@ -14,11 +14,12 @@ from django.conf import settings
 
 from gateway import results
 from gateway.connectors.means import ANY_MEANS
-from gateway.connectors.message import account_of, masked_message, scheme_reference, secrets_of, success_code
+from gateway.connectors.message import ONE_TIME, masked_account, masked_message, scheme_reference, success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
 from gateway.connectors.simulator.cards import APPROVED
 from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
 from gateway.money import Money
+from gateway.secret import Unprinted
 
 ACQUIRER_DOWN: Final = "900.100.600"
 REVERSED: Final = "900.100.301"
@@ -66,12 +67,18 @@ class Stub:
 STUB: Final = Stub()
 
 
-def submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> dict[str, Any]:
-    """The message itself: as it is kept, with the account and its one-time secrets in clear."""
-    means = request.means
-    if means is None:
-        return dict(masked)
-    return {**masked, means.kind: {**masked[means.kind], **account_of(means, mask=False), **secrets_of(means)}}
+def submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> Unprinted:
+    """The message itself: as it is kept, with the account, its one-time secrets and the cryptogram in clear."""
+    means, message = request.means, Unprinted(masked)
+    if request.cryptogram is not None:
+        message["threeDSecure"] = Unprinted(masked["threeDSecure"], verificationId=request.cryptogram.reveal())
+    if means is not None:
+        secrets = dict.fromkeys(masked_account(means), means.account)
+        secrets |= {name: secret for name in ONE_TIME if (secret := getattr(means, name, None)) is not None}
+        message[means.kind] = Unprinted(masked[means.kind])
+        for name, secret in secrets.items():
+            message[means.kind][name] = secret.reveal()
+    return message
 
 
 def masked_submission(request: AcquirerRequest) -> dict[str, Any]:

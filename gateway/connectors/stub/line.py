@@ -14,6 +14,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from gateway.secret import Unprinted
+
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 _READ_BYTES: Final = 65_536
 
@@ -41,7 +43,7 @@ class Line:
     def ask(self, message: Mapping[str, Any], deadline: float) -> dict[str, Any]:
         """Send ``message`` and return its answer. Raises Unanswered; the line is then of no further use."""
         self._number += 1
-        question = {"id": self._number, **message}
+        question = Unprinted({"id": self._number, **message})
         try:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(json.dumps(question, separators=(",", ":")).encode() + b"\n")

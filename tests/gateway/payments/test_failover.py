@@ -281,7 +281,8 @@ def test_the_proof_of_an_authentication_and_the_card_go_to_the_next_acquirer(pai
     assert answer.code == APPROVED
     [first], [second] = pair.first.requests, pair.second.requests
     assert first.parameters == second.parameters
-    assert second.parameters["threeDSecure.verificationId"]
+    assert second.cryptogram is not None
+    assert second.cryptogram == first.cryptogram
     assert second.card == first.card
     assert second.card is not None
     assert second.card.cvv is not None

@@ -86,7 +86,7 @@ def test_a_plain_request_names_card_amount_and_time() -> None:
     """EMV 3DS, AReq."""
     message = areq(ask())
     assert message | {
-        "messageType": "AReq", "messageVersion": "2.2.0", "acctNumber": NUMBER, "cardExpiryDate": "3405",
+        "messageType": "AReq", "messageVersion": "2.2.0", "acctNumber": Secret(NUMBER), "cardExpiryDate": "3405",
         "cardholderName": "Jane Jones", "purchaseAmount": "9200", "purchaseCurrency": "978", "purchaseExponent": "2",
         "purchaseDate": "20261121090807", "merchantName": "Shop", "threeDSRequestorAuthenticationInd": "01",
         "threeDSServerTransID": "00000000-0000-0000-0000-000000000007", "threeDSCompInd": "U",
@@ -226,7 +226,7 @@ def test_the_timeline_keeps_no_number_no_proof_no_code_and_no_device_data() -> N
     kept = masked(message)
     assert kept["acctNumber"] == "420000******0042"
     assert {kept[name] for name in ("sdkEncData", "authenticationValue", "challengeDataEntry")} == {"•••"}
-    assert message["acctNumber"] == NUMBER
+    assert message["acctNumber"] == Secret(NUMBER)
 
 
 def test_every_parameter_of_the_message_group_is_used_or_named_here() -> None:

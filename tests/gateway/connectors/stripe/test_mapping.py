@@ -10,10 +10,11 @@ import pytest
 
 from gateway.connectors.port import Silence
 from gateway.connectors.stripe import first, mapping
+from gateway.secret import Secret
 from tests.gateway.connectors.stripe.asking import CARD, PAYMENT, asked
 
+CRYPTOGRAM = Secret("AAACAgSRBklmQCFgMpEGAAAAAAA=")
 PROOF = {
-    "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
     "threeDSecure.eci": "05",
     "threeDSecure.dsTransactionId": "f25084f0-5b16-4c0a-ae5d-b24808a95e4b",
     "threeDSecure.version": "2.2.0",
@@ -21,7 +22,7 @@ PROOF = {
 OPTIONS = "payment_method_options[card]"
 
 
-def form(operation: str = "DB", *, full: bool = True, multicapture: bool = False, **changes: Any) -> dict[str, str]:
+def form(operation: str = "DB", *, full: bool = True, multicapture: bool = False, **changes: Any) -> dict[str, Any]:
     return dict(mapping.intent(asked(operation, **changes), full=full, multicapture=multicapture))
 
 
@@ -61,10 +62,10 @@ def test_the_card_goes_as_raw_data_with_its_holder_and_address() -> None:
     data = {name: value for name, value in sent.items() if name.startswith("payment_method_data")}
     assert data == {
         "payment_method_data[type]": "card",
-        "payment_method_data[card][number]": "4242424242424242",
+        "payment_method_data[card][number]": CARD.number,
         "payment_method_data[card][exp_month]": "5",
         "payment_method_data[card][exp_year]": "2034",
-        "payment_method_data[card][cvc]": "987",
+        "payment_method_data[card][cvc]": CARD.cvv,
         "payment_method_data[billing_details][name]": "Jane Jones",
         "payment_method_data[billing_details][email]": "jane@example.com",
         "payment_method_data[billing_details][address][line1]": "Main St 7",
@@ -79,15 +80,15 @@ def test_a_stored_card_has_no_code_and_none_is_made_up() -> None:
 def test_the_proof_of_an_authentication_is_passed_through() -> None:
     """D32."""
     name = f"{OPTIONS}[three_d_secure]"
-    sent = form(parameters=PROOF)
+    sent = form(parameters=PROOF, cryptogram=CRYPTOGRAM)
     assert {key: value for key, value in sent.items() if key.startswith(name)} == {
         f"{name}[version]": "2.2.0",
-        f"{name}[cryptogram]": PROOF["threeDSecure.verificationId"],
+        f"{name}[cryptogram]": CRYPTOGRAM,
         f"{name}[transaction_id]": PROOF["threeDSecure.dsTransactionId"],
         f"{name}[electronic_commerce_indicator]": "05",
     }
     half = {key: value for key, value in PROOF.items() if key != "threeDSecure.dsTransactionId"}
-    assert not any(key.startswith(name) for key in form(parameters=half))
+    assert not any(key.startswith(name) for key in form(parameters=half, cryptogram=CRYPTOGRAM))
 
 
 def test_a_payment_of_the_merchants_own_is_off_session_and_names_the_schemes_reference() -> None:
@@ -152,10 +153,10 @@ def test_a_device_number_of_a_wallet_is_refused() -> None:
 
 
 def test_what_is_kept_of_a_form_shows_no_number_code_or_cryptogram() -> None:
-    kept = mapping.masked(mapping.intent(asked(parameters=PROOF), full=True, multicapture=False))
+    kept = mapping.masked(mapping.intent(asked(parameters=PROOF, cryptogram=CRYPTOGRAM), full=True, multicapture=False))
     text = json.dumps(kept)
     assert "4242424242424242" not in text
-    assert PROOF["threeDSecure.verificationId"] not in text
+    assert CRYPTOGRAM.reveal() not in text
     assert kept["payment_method_data[card][number]"] == "424242******4242"
     assert kept["payment_method_data[card][cvc]"] == mapping.STARS
     core = mapping.masked(mapping.card_object(asked()))
