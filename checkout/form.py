@@ -130,8 +130,9 @@ def _taken(prepared: Prepared, form: Form) -> tuple[Pairs, list[ParameterError]]
             continue
         if name == "entityId" and form.trusted:
             continue
-        if found is not None and found[0].param.format.usual is not None and not form.literal:
-            value = found[0].param.format.usual(value)
+        usual = found[0].param.format.usual if found is not None and not form.literal else None
+        if usual is not None and isinstance(value, str):
+            value = usual(value)
         why = _UNKNOWN if found is None or name == "entityId" else _refusal(name, value, prepared, form)
         if why is None:
             continue
