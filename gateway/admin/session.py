@@ -49,7 +49,7 @@ class OfficeSession:
         if request.path.startswith(HERE) and request.user.is_authenticated and not self._holds(request):
             logout(request)
             messages.info(request, _("You were signed out. Sign in again to go on."))
-        if request.path.startswith(HERE) and request.user.is_authenticated and _has_to_set_up(request):
+        if _has_to_set_up(request):
             return HttpResponseRedirect(reverse("admin:set_up"))
         return self.get_response(request)
 
@@ -80,16 +80,18 @@ class OfficeSession:
             if signin.is_required() or signin.has_factor(request.user):
                 return False
             row = remember(request, second_factor=False)
+        if signin.is_required() and not row.second_factor:
+            if signin.has_factor(request.user):
+                return False
+            request.has_to_set_up = True  # type: ignore[attr-defined]
         # A page that asks by itself whether there is news is no sign of a person in front of it.
         return signin.seen(row, used=request.headers.get("Sec-Fetch-Dest") != "empty")
 
 
 def _has_to_set_up(request: HttpRequest) -> bool:
-    signing_in = request.path.startswith(reverse("account_login")) or request.path in map(reverse, SETTING_UP)
-    if not signin.is_required() or signing_in:
+    if not getattr(request, "has_to_set_up", False):
         return False
-    here = current(request)
-    return here is None or not here.second_factor
+    return not request.path.startswith(reverse("account_login")) and request.path not in map(reverse, SETTING_UP)
 
 
 def _is_card_number(text: str) -> bool:

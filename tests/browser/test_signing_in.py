@@ -163,6 +163,8 @@ def test_single_sign_on_at_a_provider(site: str, open_page: Opened, dora: User, 
     for name, value in apps(issuer).items():
         setattr(settings, name, value)
     page = open_page()
+    # The provider's page fetches its style from elsewhere.
+    page.route("https://**", lambda route: route.fulfill(status=200, body="", content_type="text/css"))
     page.goto(f"{site}/admin/login/?next=/admin/account/")
     picture(page, "sign-in-with-single-sign-on")
     page.get_by_role("link", name="The bank's sign-in").click()
