@@ -6,6 +6,8 @@ and scheme data, Asynchronous payment parameters, Chargeback.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gateway.catalogue.formats import (
     AMOUNT,
     AN,
@@ -22,7 +24,7 @@ from gateway.catalogue.formats import (
     value_list,
     worded,
 )
-from gateway.catalogue.rules import together
+from gateway.catalogue.rules import Breach, Sent, condition, together
 from gateway.catalogue.structure import ALWAYS, NEVER, C, O, Param, R, structure
 
 PAYMENT_TYPE_CODES = (
@@ -127,13 +129,29 @@ CUSTOM_PARAMETERS = structure(
     demand=NEVER,
 )  # fmt: skip
 
+
+def _live_returns_by_https(sent: Sent) -> Iterator[Breach]:
+    for name in ("shopperResultUrl", "notificationUrl"):
+        if "live" in sent.facts and (sent.get(name) or "").lower().startswith("http:"):
+            yield name, "must not be http: in the live environment, where addresses on the web are https:"
+
+
+HTTPS_IN_LIVE = condition(
+    "shopperResultUrl and notificationUrl are no http: addresses in the live environment",
+    ("shopperResultUrl", "notificationUrl"),
+    _live_returns_by_https,
+    keeps={"shopperResultUrl": "https://shop.example/result"},
+    breaks={"shopperResultUrl": "http://shop.example/result"},
+    facts=frozenset({"live"}),
+)
+
 ASYNCHRONOUS = structure(
     "Asynchronous payment parameters", "Part B", "",
     ("shopperResultUrl", url(6, 2048, words="AN 6-2048, absolute, URL-encoded"), C,
      "Where the shopper returns to after the payment."),
     ("notificationUrl", url(6, 2048, words="AN 6-2048, URL-encoded", web_only=True), O,
      "Use webhooks instead.", {"deprecated": True}),
-    demand=NEVER,
+    demand=NEVER, rules=[HTTPS_IN_LIVE],
 )  # fmt: skip
 
 CHARGEBACK = structure(
