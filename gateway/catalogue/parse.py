@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from gateway.card_data import holds_card_data
 from gateway.catalogue.errors import (
     HIDDEN,
     INVALID,
@@ -224,6 +225,9 @@ class _Run:
         param = row.param
         if key is not None and param.key is not None and not param.key.fits(key):
             self.fault(name, f"has a key that must be {param.key.words}, e.g. {param.base}[{param.key.example}]")
+            return
+        if key is not None and self._masks and holds_card_data(key):
+            self.fault(name, f"has a key that holds card data; it is a name, e.g. {param.base}[orderRef]")
             return
         if indexes and max(indexes) >= row.structure.max_items:
             self.fault(
