@@ -64,6 +64,8 @@ class Aviary:
     _chance: random.Random = field(default_factory=lambda: random.Random("canary"))
     _index: dict[bytes, set[str]] = field(default_factory=dict)
     _indexed: int = 0
+    _written: dict[str, str] = field(default_factory=dict)
+    _written_of: int = 0
     _own: int = 0
     _groups: set[str] = field(default_factory=set)
     _amex_cvvs: set[str] = field(default_factory=set)
@@ -130,13 +132,18 @@ class Aviary:
         """Labels of the canaries whose number stands in ``text`` in digits of any script, with any signs between."""
         if text.isascii() and not _WRITTEN.search(text):
             return set()
-        windows = {number[at : at + WRITTEN]: canary.label for canary in self.sent for number in (canary.number,)
-                   for at in range(len(number) - WRITTEN + 1)}  # fmt: skip
+        if self._written_of != len(self.sent):
+            self._written_of = len(self.sent)
+            self._written = {
+                canary.number[at : at + WRITTEN]: canary.label
+                for canary in self.sent
+                for at in range(len(canary.number) - WRITTEN + 1)
+            }
         plain = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text if char != "*")
         found: set[str] = set()
         for run in re.findall(rf"[0-9]{{{WRITTEN},}}", re.sub(r"[\W_]+", "", plain)):
             for at in range(len(run) - WRITTEN + 1):
-                if (label := windows.get(run[at : at + WRITTEN])) is not None:
+                if (label := self._written.get(run[at : at + WRITTEN])) is not None:
                     found.add(label)
         return found
 
