@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from gateway.card_data import holds_card_data
 from gateway.catalogue.clients_names import CLIENTS_NAMES
 from gateway.catalogue.errors import (
     HIDDEN,
@@ -234,6 +235,9 @@ class _Run:
         param = row.param
         if key is not None and param.key is not None and not param.key.fits(key):
             self.fault(name, f"has a key that must be {param.key.words}, e.g. {param.base}[{param.key.example}]")
+            return
+        if key is not None and self._masks and holds_card_data(key):
+            self.fault(name, f"has a key that holds card data; it is a name, e.g. {param.base}[orderRef]")
             return
         if key is not None and self._is_one_key_too_many(row):
             return

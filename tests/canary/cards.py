@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 WINDOW = 10
 """So many digits of a number in a row are a leak: the first six and the last four may be shown."""
+WRITTEN = 13
+"""The same where the signs between are left out, so that neighbours of all kinds join up."""
 PREFIXES = {"VISA": ("4", 16), "MASTER": ("5388", 16), "AMEX": ("3782", 15), "DINERS": ("3008", 14)}
 WRITINGS: dict[str, tuple[int, str]] = {
     "plain": (19, ""), "blanks": (4, " "), "no-break blanks": (4, "\u00a0"), "thin blanks": (4, "\u2009"),
@@ -24,7 +26,7 @@ BREAKS_AT = "13.00"
 SILENT_AT = "14.00"
 """Amounts at which the connector of tests.canary.application breaks, or is silent."""
 OWN_CVV = ("CVV as", "silence", "crash", "key", "header")
-OWN_CVVS, SHARED_CVVS, AMEX_CVVS = range(560, 800), range(800, 1000), range(4100, 9900)
+OWN_CVVS, SHARED_CVVS, AMEX_CVVS = range(560, 800), range(800, 999), range(4100, 9900)
 REHEARSED_CVV = {3: "123", 4: "1234"}
 """What a rehearsal sends: no CVV of a canary."""
 CARD_WORDS = r"cvv|cvc|csc|dtvc|security.?code"
@@ -62,6 +64,8 @@ class Aviary:
     _chance: random.Random = field(default_factory=lambda: random.Random("canary"))
     _index: dict[bytes, set[str]] = field(default_factory=dict)
     _indexed: int = 0
+    _written: dict[str, str] = field(default_factory=dict)
+    _written_of: int = 0
     _own: int = 0
     _groups: set[str] = field(default_factory=set)
     _amex_cvvs: set[str] = field(default_factory=set)
@@ -128,12 +132,19 @@ class Aviary:
         """Labels of the canaries whose number stands in ``text`` in digits of any script, with any signs between."""
         if text.isascii() and not _WRITTEN.search(text):
             return set()
-        windows = self._windows()
+        if self._written_of != len(self.sent):
+            self._written_of = len(self.sent)
+            self._written = {
+                canary.number[at : at + WRITTEN]: canary.label
+                for canary in self.sent
+                for at in range(len(canary.number) - WRITTEN + 1)
+            }
         plain = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text if char != "*")
         found: set[str] = set()
-        for run in re.findall(rf"[0-9]{{{WINDOW},}}", re.sub(r"[\W_]+", "", plain)):
-            for at in range(len(run) - WINDOW + 1):
-                found |= windows.get(run[at : at + WINDOW].encode(), set())
+        for run in re.findall(rf"[0-9]{{{WRITTEN},}}", re.sub(r"[\W_]+", "", plain)):
+            for at in range(len(run) - WRITTEN + 1):
+                if (label := self._written.get(run[at : at + WRITTEN])) is not None:
+                    found.add(label)
         return found
 
     def numbers_in(self, octets: bytes) -> set[str]:

@@ -122,7 +122,9 @@ def in_answers(flown: Flown) -> dict[str, set[str]]:
 def in_logs(flown: Flown) -> dict[str, set[str]]:
     lines = flown.site.web_log.read_text().splitlines()
     found = {f"web log: {line[:160]}": flown.aviary.found_in(line) for line in lines}
-    found["commands"] = flown.aviary.found_in(flown.said)
+    # Commands print counts, which are numbers like any.
+    said = flown.said.encode()
+    found["commands"] = flown.aviary.numbers_in(said) | flown.aviary.keyed_cvvs_in(said)
     found["PostgreSQL's log"] = flown.aviary.found_in(flown.site.postgres_log.read_text())
     return found
 

@@ -81,6 +81,13 @@ def test_halves_of_another_number_in_two_fields_are_masked(shop: Shop) -> None:
     assert "customParameters[second]" in answer.headers["Warning"]
 
 
+def test_a_key_that_is_a_card_number_is_refused(shop: Shop) -> None:
+    """docs/decisions/0052: a key is a name, and is not altered."""
+    answer = shop.api.post("/v1/payments", payment() | {f"customParameters[{OTHER}]": "x"})
+    assert (answer.status, OTHER in answer.text) == (400, False)
+    assert places_of(OTHER) == set()
+
+
 def test_a_channel_may_switch_it_off(shop: Shop) -> None:
     """docs/decisions/0052: the request's own number is refused all the same."""
     api = shop.api_of(shop.open_channel("as sent", mask_card_data=False))
