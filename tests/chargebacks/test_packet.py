@@ -6,7 +6,6 @@ import io
 import re
 import struct
 import zlib
-from collections import deque
 from decimal import Decimal
 from typing import Any
 
@@ -240,6 +239,11 @@ def test_a_file_inside_a_pdf_goes_to_no_bank(case: Chargeback) -> None:
 def test_work_within_a_bound_ends_when_its_cpu_or_its_memory_is_used_up() -> None:
     """Decision 0050: packets are made in the background, and there with a bound."""
     with pytest.raises(packets.TooLongError), packets.bounded(memory=10**9, cpu_s=0.05):
-        deque(iter(int, 1), maxlen=0)
+        busy_for_ever()
     with pytest.raises(MemoryError), packets.bounded(memory=50_000_000, cpu_s=10):
         bytearray(500_000_000)
+
+
+def busy_for_ever() -> None:
+    while True:
+        sum(range(1_000))

@@ -8,7 +8,8 @@ from tests.fuzz.routes import routes
 from tests.fuzz.run import Fuzz
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
-NUMBER = 1_500
+NUMBER = 700
+"""More than one round of all routes."""
 
 
 def test_no_request_costs_more_than_it_may_or_is_a_server_error(transactional_db: None) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -47,12 +49,13 @@ class Node(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module", params=["haproxy", "nginx"])
-def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
     """The plain port of a proxy with the example's configuration, before a node that takes everything."""
     kind = request.param
     if not found_proxy(kind):
         pytest.skip(f"{kind} is not installed")
-    folder = tmp_path_factory.mktemp(kind)
+    # nginx's workers are another user, who does not come into pytest's own folders.
+    folder = Path(tempfile.mkdtemp(prefix=f"tollhouse-{kind}-"))
     folder.chmod(0o755)
     node = ThreadingHTTPServer(("127.0.0.1", 0), Node)
     threading.Thread(target=node.serve_forever, daemon=True).start()
@@ -69,6 +72,7 @@ def port(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         process.terminate()
         process.wait(PATIENCE_S)
         node.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _command(kind: str, folder: Path, node: int, plain: int) -> list[str]:
@@ -96,8 +100,9 @@ def _status(port: int, method: str, path: str, size: int = 0, *, kind: str = URL
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         line.putrequest(method, path)
-        for name, value in {"Content-Type": kind, "Content-Length": str(size), **headers}.items():
-            line.putheader(name.replace("_", "-"), value)
+        own = {"Content-Type": kind, "Content-Length": str(size)}
+        for name, value in (own | {name.replace("_", "-"): value for name, value in headers.items()}).items():
+            line.putheader(name, value)
         line.endheaders()
         # Whoever is refused may find the line closed before all of it is sent.
         with contextlib.suppress(OSError):
