@@ -18,21 +18,34 @@ HEART: Mapping[str, tuple[str, ...]] = {
 }
 """A module of two parts belongs to the more particular one: the later."""
 
+_API, _PAYMENTS, _ADMIN = "tests/gateway/api", "tests/gateway/payments", "tests/gateway/admin"
 BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"gateway/api/.*", ("tests/gateway/api", "tests/gateway/payments", "tests/scenarios")),
-    (r"gateway/payments/.*", ("tests/gateway/payments", "tests/gateway/api", "tests/connectors", "tests/scenarios")),
-    (r"gateway/(money|results)\.py", ("tests/gateway/payments", "tests/gateway/catalogue", "tests/gateway/api")),
-    (r"gateway/risk/.*", ("tests/gateway/risk", "tests/gateway/desk", "tests/gateway/payments", "tests/scenarios")),
-    (r"gateway/scheduling/.*", ("tests/gateway/scheduling", "tests/gateway/payments", "tests/gateway/api")),
-    (r"gateway/notifications/.*", ("tests/gateway/notifications", "tests/gateway/admin", "tests/scenarios")),
-    (r"gateway/(rights|signin|totp|tokens)\.py", ("tests/gateway/admin", "tests/gateway/api", "tests/gateway/desk")),
-    (r"gateway/(vault\w*|secret|masking)\.py", ("tests/gateway/payments", "tests/gateway/api")),
-    (r"gateway/(desk|admin)/.*", ("tests/gateway/desk", "tests/gateway/admin")),
-    (r"gateway/.*", ("tests/gateway",)),
-    (r"reporting/.*", ("tests/reporting", "tests/scenarios")),
-    (r"chargebacks/.*", ("tests/chargebacks", "tests/reporting")),
+    (r"gateway/api/.*", (f"{_PAYMENTS}/test_query.py", "tests/scenarios/test_existing_client.py")),
+    (
+        r"gateway/payments/.*|gateway/(money|results)\.py",
+        (
+            f"{_API}/test_response_table.py", f"{_API}/test_query.py", f"{_API}/test_statements.py",
+            f"{_API}/test_idempotency.py", f"{_API}/test_strangers.py", "tests/model", "tests/scenarios",
+        ),
+    ),
+    (r"gateway/risk/.*", ("tests/gateway/desk/test_risk_trials.py", "tests/scenarios/test_risk.py")),
+    (
+        r"gateway/scheduling/.*",
+        ("tests/scenarios/test_subscription.py", "tests/scenarios/test_a_year_of_a_subscription.py")),
+    (r"gateway/notifications/.*", (f"{_ADMIN}/test_webhook_pages.py", "tests/scenarios/test_webhooks.py")),
+    (
+        r"gateway/(rights|signin|totp|tokens)\.py",
+        (_ADMIN, f"{_API}/test_authentication.py", f"{_API}/test_strangers.py", "tests/gateway/desk"),
+    ),
+    (
+        r"gateway/(vault\w*|secret|masking)\.py",
+        (f"{_PAYMENTS}/test_secrets.py", f"{_PAYMENTS}/test_exchanges.py", f"{_PAYMENTS}/test_registrations.py"),
+    ),
+    (r"gateway/(desk|admin)/.*", ("tests/gateway/desk", _ADMIN)),
+    (r"reporting/.*", ("tests/scenarios/test_month_of_settlement.py",)),
+    (r"chargebacks/.*", ("tests/reporting",)),
     (r"checkout/.*", ("tests/checkout",)),
-)
+)  # fmt: skip
 """Where else what a module does is seen, after its mirror: the first that matches."""
 
 

@@ -62,7 +62,7 @@ def _say(mutant: Mutant, outcome: Outcome, out: TextIO) -> None:
     word = "died " if outcome.died else "LIVED"
     print(f"{word} {outcome.seconds:5.1f} s  {mutant.name}  {outcome.killer}", file=out)
     if not outcome.died:
-        print(mutant.diff, file=out)
+        print(mutant.diff + ("" if outcome.finished else "\n(the tests were stopped before their end)"), file=out)
     out.flush()
 
 

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -34,20 +35,23 @@ LIBRARIES = (
 """What our modules import, as far as it needs no settings; a library that is missing only makes runs slower."""
 SMALL = "tests/gateway/payments/test_store.py"
 """Any tests that want a database."""
-TEMPLATE_LIMIT_S = 600
-MUTANT_LIMIT_S = 420
-"""A mutant that makes the tests run longer than this died: they hang."""
-OK, FAILED, INTERRUPTED, NO_TESTS = 0, 1, 2, 5
-KILLER = re.compile(r"^(?:FAILED|ERROR) (?:collecting )?(.+?)(?: - .*)?$", re.MULTILINE)
+LIMIT_S = 900
+"""A run of tests that is not done by then is stopped; what it would have found is not known."""
+LIMIT_CPU_S = 300
+"""A mutant that makes the tests compute for longer than this died: they hang."""
+OK, NO_TESTS = 0, 5
+KILLER = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """``killer``: the test that failed first; empty: the tests were stopped, or did not even load."""
+    """``killer``: the test that failed first; empty: they did not even load, or computed for ever. ``finished``: no
+    test was left out for want of time."""
 
     died: bool
     killer: str
     seconds: float
+    finished: bool = True
 
 
 class Trials:
@@ -62,6 +66,7 @@ class Trials:
         self._postgres = Postgres(self._folder, url=os.environ.get("TEST_DATABASE_URL") or None, durable=False)
 
     def __enter__(self) -> Trials:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that nothing stays behind
         try:
             self._folder.chmod(0o711)  # under root the database server is another user and has to pass through
             self._temporary.mkdir(mode=0o711)
@@ -83,45 +88,49 @@ class Trials:
 
     def try_mutant(self, mutant: Mutant) -> Outcome:
         started = time.monotonic()
-        target = self.copy / mutant.module
-        with _written(target, mutant.after):
+        code: int | None = OK
+        with _written(self.copy / mutant.module, mutant.after):
             for tests in stages(self.copy, mutant.module):
-                left = MUTANT_LIMIT_S - (time.monotonic() - started)
-                code = self.run(["-x", *tests], max(left, 1))
+                code = self.run(["-x", *tests])
                 if code not in (OK, NO_TESTS):
-                    killer = KILLER.search(self.output.read_text(errors="replace"))
-                    return Outcome(died=True, killer=killer[1] if killer else "", seconds=time.monotonic() - started)
-        return Outcome(died=False, killer="", seconds=time.monotonic() - started)
+                    break
+        killer = KILLER.search(self.output.read_text(errors="replace"))
+        return Outcome(
+            died=code not in (OK, NO_TESTS, None), killer=killer[1] if killer else "",
+            seconds=time.monotonic() - started, finished=code is not None,
+        )  # fmt: skip
 
     def failing_without(self, tests: Sequence[str]) -> set[str]:
         """Those of ``tests`` that fail although nothing is changed: they killed no mutant."""
-        if not tests or self.run(list(tests), TEMPLATE_LIMIT_S) == OK:
+        if not tests or self.run(list(tests)) == OK:
             return set()
         return set(KILLER.findall(self.output.read_text(errors="replace")))
 
-    def run(self, arguments: list[str], limit_s: float, database: str = "mutant") -> int | None:
+    def run(self, arguments: list[str], database: str = "mutant") -> int | None:
         """pytest's exit code; None when it had to be stopped."""
         if database == "mutant":
             self._fresh_database(database)
         child = os.fork()
         if not child:
             self._become_pytest(arguments, database)
-        until = time.monotonic() + limit_s
-        while time.monotonic() < until:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                _end_group(child)
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.05)
-        _end_group(child)
-        os.waitpid(child, 0)
-        return None
+        until, status = time.monotonic() + LIMIT_S, None
+        try:
+            while status is None and time.monotonic() < until:
+                time.sleep(0.05)
+                done, found = os.waitpid(child, os.WNOHANG)
+                status = os.waitstatus_to_exitcode(found) if done else None
+        finally:
+            _end_group(child)
+        if status is None:
+            os.waitpid(child, 0)
+        return status
 
     def _become_pytest(self, arguments: list[str], database: str) -> None:
         """Never returns. Nothing of ours was imported from the copy before: the mutant is read from the disk."""
         code = 3
         try:
             os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             output = os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             for descriptor in (1, 2):
                 os.dup2(output, descriptor)
@@ -130,10 +139,10 @@ class Trials:
                 del sys.modules[name]
             sys.path[:] = [str(self.copy), *(one for one in sys.path if one not in ("", str(self.root)))]
             importlib.invalidate_caches()
-            sys.dont_write_bytecode = True
+            resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_CPU_S, LIMIT_CPU_S))
             os.environ.update(
                 {
-                    "TEST_DATABASE_URL": self._url, "TMPDIR": str(self._temporary), "PYTHONDONTWRITEBYTECODE": "1",
+                    "TEST_DATABASE_URL": self._url, "TMPDIR": str(self._temporary),
                     DATABASE: database,
                 }
             )  # fmt: skip
@@ -168,7 +177,7 @@ class Trials:
                 importlib.import_module(name)
 
     def _make_template(self) -> None:
-        code = self.run(["--reuse-db", SMALL], TEMPLATE_LIMIT_S, "template")
+        code = self.run(["--reuse-db", SMALL], "template")
         if code != OK:
             raise RuntimeError(f"The tests do not pass as they are:\n{self.output.read_text(errors='replace')[-2000:]}")
 
