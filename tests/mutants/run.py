@@ -35,10 +35,14 @@ def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
         return 0
     if not chosen:
         parser.error("there is nothing to change in these modules")
-    outcomes = _try_all(chosen, options.minutes * 60, out)
+    return report(_try_all(chosen, options.minutes * 60, out), len(chosen), out)
+
+
+def report(outcomes: dict[Mutant, Outcome], wanted: int, out: TextIO) -> int:
+    """The table, and the exit status. ``wanted``: how many mutants the sample has."""
     print(f"\n{table(outcomes)}", file=out)
-    if len(outcomes) < len(chosen):
-        print(f"\nTime was up: {len(chosen) - len(outcomes)} of the sample were not tried.", file=out)
+    if len(outcomes) < wanted:
+        print(f"\n{wanted - len(outcomes)} of the sample were not tried, or their tests were of no use.", file=out)
     return 0 if all(outcome.died for outcome in outcomes.values()) else 1
 
 
