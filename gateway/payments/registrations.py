@@ -229,9 +229,7 @@ def _account(registration: Registration, parameters: Parameters) -> tuple[dict[s
         if not brands.is_card(brand) or not brands.fits(brand, sent):
             error = ParameterError(name="card.number", message=f"is not a number of {brand}", known=True)
             raise Refused("100.100.700", [error])
-    keys, secret = vault(), Secret(sent)
-    sealed = {"means_sealed": keys.seal(secret, registration.id), "means_fingerprint": keys.fingerprint(sent)}
-    return sealed, brand
+    return {"means_sealed": vault().seal(Secret(sent), registration.id)}, brand
 
 
 def _change(registration: Registration, kind: str, changes: Mapping[str, Any], change: Change) -> Payment:

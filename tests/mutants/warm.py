@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, TypedDict
@@ -66,6 +67,10 @@ def _import_everything() -> Path | None:
             continue
         with contextlib.suppress(BaseException):  # a script, or what wants a peer that is not here
             importlib.import_module(name.removesuffix(".__init__"))
+    for plugin in entry_points(group="pytest11"):
+        with contextlib.suppress(Exception):
+            plugin.load()
+    gc.freeze()  # a fork shares what is not looked through again
     found: Path | None = conftest._var
     return found
 
