@@ -70,6 +70,7 @@ def _import_everything() -> Path | None:
     for plugin in entry_points(group="pytest11"):
         with contextlib.suppress(Exception):
             plugin.load()
+    _index_functions()
     gc.freeze()  # a fork shares what is not looked through again
     found: Path | None = conftest._var
     return found
@@ -163,21 +164,30 @@ def _same(one: CodeType, other: CodeType) -> bool:
     )
 
 
-def _put_in(old: CodeType, new: CodeType, module: str) -> bool:
-    """Give every live function with the old code the new one; False if there is none that can take it."""
-    found = False
+_FUNCTIONS: dict[tuple[str, str, int], list[FunctionType]] = {}
+"""(file, name, first line) → the live functions that were made there."""
+
+
+def _place(code: CodeType, file: str) -> tuple[str, str, int]:
+    return file, code.co_qualname, code.co_firstlineno
+
+
+def _index_functions() -> None:
+    here = f"{os.getcwd()}/"
     for function in gc.get_objects():
-        if not isinstance(function, FunctionType):
-            continue
-        code = function.__code__
-        if code.co_firstlineno == old.co_firstlineno and code.co_qualname == old.co_qualname:
-            if not code.co_filename.endswith(module):
-                continue
-            if code.co_freevars != new.co_freevars:
-                return False
-            function.__code__ = new
-            found = True
-    return found
+        if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(here):
+            file = function.__code__.co_filename.removeprefix(here)
+            _FUNCTIONS.setdefault(_place(function.__code__, file), []).append(function)
+
+
+def _put_in(old: CodeType, new: CodeType, module: str) -> bool:
+    """Give every live function with the old code the new one; False if there is none, or one that cannot take it."""
+    functions = _FUNCTIONS.get(_place(old, module), [])
+    for function in functions:
+        if function.__code__.co_freevars != new.co_freevars:
+            return False
+        function.__code__ = new
+    return bool(functions)
 
 
 if __name__ == "__main__":
