@@ -45,15 +45,17 @@ class Outcome:
 
 
 class Trials:
-    """Use as a context; ``root`` is the tree that is copied, and stays as it is."""
+    """Use as a context; ``root`` is the tree that is copied, and stays as it is. ``url``, ``imports``: for a short try
+    of tests that want no database: a server that is there, and the only modules that are imported beforehand."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, url: str | None = None, imports: Sequence[str] = ()) -> None:
         self.root = root
+        self._imports, self._with_database = imports, url is None
         self._folder = Path(tempfile.mkdtemp(prefix="tollhouse-mutants-"))
         self.copy = self._folder / "copy"
         self.output = self._folder / "output"
         self._temporary = self._folder / "tmp"
-        self._postgres = Postgres(self._folder, durable=False)
+        self._postgres = Postgres(self._folder, url=url, durable=False)
         self._warm: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Trials:
@@ -64,7 +66,8 @@ class Trials:
             self._temporary.mkdir(mode=0o711)
             self._copy_sources()
             self._url = self._postgres.start()
-            self._make_template()
+            if self._with_database:
+                self._make_template()
             self._warm_up()
         except BaseException:
             self.__exit__()
@@ -159,8 +162,8 @@ class Trials:
 
     def _warm_up(self) -> None:
         self._warm = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutants.warm"], cwd=self.copy, env=self._environment(), text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [sys.executable, "-m", "tests.mutants.warm", *self._imports],
+            cwd=self.copy, env=self._environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert self._warm.stdout is not None
         if self._warm.stdout.readline() != '"ready"\n':
@@ -171,6 +174,8 @@ class Trials:
             raise RuntimeError(f"The tests do not pass as they are:\n{self.output.read_text(errors='replace')[-2000:]}")
 
     def _fresh_database(self) -> None:
+        if not self._with_database:
+            return
         main = urlsplit(self._url).path.lstrip("/")
         server = urlsplit(self._url)._replace(path="/postgres").geturl()
         with psycopg.connect(server, autocommit=True) as connection:

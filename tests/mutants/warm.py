@@ -1,4 +1,5 @@
-"""A process in which the whole project is imported, and that forks for every mutant: ``python -m tests.mutants.warm``.
+"""A process in which the whole project is imported, and that forks for every mutant: ``python -m tests.mutants.warm``;
+with names of modules only those are.
 
 One request a line on stdin, one answer a line on stdout, in JSON. In the fork the functions that the mutant changes get
 their new code in place, wherever they were imported or decorated. What changes outside of functions (a constant, a
@@ -50,19 +51,19 @@ class Answer(TypedDict):
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    var = _import_everything()
+    var = _import(sys.argv[1:])
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         request: Request = json.loads(line)
         print(json.dumps(_answer(request, var)), file=answers, flush=True)
 
 
-def _import_everything() -> Path | None:
+def _import(only: list[str]) -> Path | None:
     """Returns the folder that tests/conftest.py made, which the first run of pytest removes."""
     conftest = importlib.import_module("tests.conftest")
     names = [".".join(path.with_suffix("").parts) for root in PROJECT for path in sorted(Path(root).rglob("*.py"))]
     names += [".".join(path.with_suffix("").parts) for path in sorted(Path("tests").rglob("test_*.py"))]
-    for name in names:
+    for name in only or names:
         if ".migrations." in name or name.split(".")[1] in ("browser", "external", "mutants"):
             continue
         with contextlib.suppress(BaseException):  # a script, or what wants a peer that is not here
