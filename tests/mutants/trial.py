@@ -163,7 +163,8 @@ class Trials:
     def _warm_up(self) -> None:
         self._warm = subprocess.Popen(
             [sys.executable, "-m", "tests.mutants.warm", *self._imports],
-            cwd=self.copy, env=self._environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            cwd=self.copy, env=self._environment(), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert self._warm.stdout is not None
         if self._warm.stdout.readline() != '"ready"\n':
