@@ -64,7 +64,7 @@ def test_what_was_paused_by_hand_is_not_probed_after_an_attempt_that_was_under_w
     assert (row.state, row.probe_at, row.probes, row.reason) == ("paused", None, 0, "by hand")
 
 
-def test_an_endpoint_that_answers_again_has_all_its_own_due_at_once_and_no_others(shop: Shop) -> None:
+def test_an_endpoint_that_answers_again_goes_on_and_no_other_does(shop: Shop) -> None:
     mine, other = (endpoint(shop, state="paused", probe_at=AT) for _ in range(2))
     claims._is_well(mine.pk, AT)
     for row in (mine, other):

@@ -46,3 +46,14 @@ def test_the_merchants_clock_does_not_age_a_key(shop: Shop) -> None:
     first = pay(shop)
     shop.api.post("/v1/test/clock", {"advance": str(int(KEPT.total_seconds()) + 3600)})
     assert pay(shop) == first
+
+
+def test_a_key_whose_answer_was_lost_waits_for_its_own_payment_and_no_other(shop: Shop) -> None:
+    """Its payment ended; another one of the merchant is still being made."""
+    first = pay(shop)
+    other = pay(shop, "key-2")
+    IdempotencyKey.objects.update(answer=None, status=None)
+    Payment.objects.filter(pk=other).update(status="STARTED")
+    assert pay(shop) == first
+    still = shop.api.post("/v1/payments", payment(), **{"Idempotency-Key": "key-2"})
+    assert (still.status, still.code) == (409, "800.120.402")
