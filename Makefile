@@ -17,7 +17,7 @@ TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=t
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
-.PHONY: help run test fuzz bench faults external lint format types lock manage shell clean venv venv-test
+.PHONY: help run test fuzz mutants bench faults external lint format types lock manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ faults: venv-test ## kill what runs, under load, and compare the acquirers' book
 	@[ -n "$${TOLLHOUSE_PEERS:-}" ] || PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK) || \
 		echo "The processors of tests/external/requirements.lock are not there; it goes on without them." >&2
 	@exec env TOLLHOUSE_PEERS="$${TOLLHOUSE_PEERS:-$(CURDIR)/$(PEERS)/bin}" $(BIN)/python -m tests.faults $(ARGS)
+
+mutants: venv-test ## change the heart of the product in small places: what do the tests not notice? ARGS="--seed 7 --sample 100"
+	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m tests.mutants $(ARGS)
 
 external: venv-test ## our connectors against processors that others wrote, each a process of its own
 	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK)

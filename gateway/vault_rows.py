@@ -51,7 +51,7 @@ class Sealed:
 SEALED: Final = [
     Sealed(model=Payment, sealed="means_sealed", fingerprint="means_fingerprint"),
     Sealed(model=RiskListEntry, sealed="account_sealed", fingerprint="fingerprint"),
-    Sealed(model=Registration, sealed="means_sealed", fingerprint="means_fingerprint"),
+    Sealed(model=Registration, sealed="means_sealed"),
     Sealed(model=Suspension, sealed="secrets_sealed", key="payment_id"),
     Sealed(model=WalletKey, sealed="key_sealed"),
     Sealed(model=Authentication, sealed="number_sealed"),

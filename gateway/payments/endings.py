@@ -114,7 +114,6 @@ def _registration(payment: Payment, at: datetime) -> dict[str, Any] | None:
         "method": payment.method,
         "means": payment.means,
         "means_sealed": keys.seal(account, ident),
-        "means_fingerprint": keys.fingerprint(account),
         "details": details_of(payment),
         "request": rest_of(payment.request) if direct else {},
         "payment": payment.id,

@@ -230,8 +230,7 @@ def _account(registration: Registration, parameters: Parameters) -> tuple[dict[s
         if not brands.is_card(brand) or not known.fits(brand):
             error = ParameterError(name="card.number", message=f"is not a number of {brand}", known=True)
             raise Refused("100.100.700", [error])
-    keys = vault()
-    return {"means_sealed": keys.seal(sent, registration.id), "means_fingerprint": keys.fingerprint(sent)}, brand
+    return {"means_sealed": vault().seal(sent, registration.id)}, brand
 
 
 def _change(registration: Registration, kind: str, changes: Mapping[str, Any], change: Change) -> Payment:

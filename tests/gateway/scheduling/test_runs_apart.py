@@ -1,0 +1,24 @@
+"""What happens to one run of a job leaves every other run as it is. Source: docs/decisions/0022."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.payments import job_runs
+from gateway.scheduling.models import JobRun
+from tests.gateway.scheduling.test_runs import NO_MONEY, subscribe
+from tests.support.fixtures import Shop
+from tests.support.subscriptions import step
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_run_that_is_given_up_ends_no_other(shop: Shop) -> None:
+    """Two jobs, declined at the same hour and tried again by the same plan."""
+    jobs = [subscribe(shop.api, NO_MONEY) for _ in range(2)]
+    step(shop.merchant)
+    mine, other = (JobRun.objects.get(job=job.pk) for job in jobs)
+    assert [(run.state, run.attempt) for run in (mine, other)] == [("RETRYING", 1)] * 2
+    assert job_runs._give_up(mine)
+    assert [JobRun.objects.get(pk=run.pk).state for run in (mine, other)] == ["FAILED", "RETRYING"]
+    assert not job_runs._give_up(mine), "it was given up before"

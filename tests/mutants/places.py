@@ -1,0 +1,80 @@
+"""The heart of the product by part, and which tests mirror a module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+HEART: Mapping[str, tuple[str, ...]] = {
+    "payments": ("gateway/payments/*.py", "gateway/money.py", "gateway/results.py"),
+    "api": ("gateway/api/*.py",),
+    "access": ("gateway/api/admission.py", "gateway/tokens.py", "gateway/rights.py", "gateway/signin.py"),
+    "vault": ("gateway/vault*.py", "gateway/secret.py", "gateway/masking.py"),
+    "risk": ("gateway/risk/*.py",),
+    "cron": ("gateway/scheduling/*.py",),
+    "matching": ("reporting/matching.py", "reporting/booking.py"),
+    "signing": ("gateway/notifications/signing.py", "gateway/notifications/verify.py"),
+}
+"""A module of two parts belongs to the more particular one: the later."""
+
+_API, _PAYMENTS, _ADMIN = "tests/gateway/api", "tests/gateway/payments", "tests/gateway/admin"
+BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"gateway/api/.*", (f"{_PAYMENTS}/test_query.py", "tests/scenarios/test_existing_client.py")),
+    (
+        r"gateway/payments/.*|gateway/(money|results)\.py",
+        (
+            f"{_API}/test_response_table.py", f"{_API}/test_query.py", f"{_API}/test_statements.py",
+            f"{_API}/test_idempotency.py", f"{_API}/test_strangers.py", "tests/model", "tests/scenarios",
+        ),
+    ),
+    (r"gateway/risk/.*", ("tests/gateway/desk/test_risk_trials.py", "tests/scenarios/test_risk.py")),
+    (
+        r"gateway/scheduling/.*",
+        ("tests/scenarios/test_subscription.py", "tests/scenarios/test_a_year_of_a_subscription.py")),
+    (r"gateway/notifications/.*", (f"{_ADMIN}/test_webhook_pages.py", "tests/scenarios/test_webhooks.py")),
+    (
+        r"gateway/(rights|signin|totp|tokens)\.py",
+        (_ADMIN, f"{_API}/test_authentication.py", f"{_API}/test_strangers.py", "tests/gateway/desk"),
+    ),
+    (
+        r"gateway/(vault\w*|secret|masking)\.py",
+        (f"{_PAYMENTS}/test_secrets.py", f"{_PAYMENTS}/test_exchanges.py", f"{_PAYMENTS}/test_registrations.py"),
+    ),
+    (r"gateway/(desk|admin)/.*", ("tests/gateway/desk", _ADMIN)),
+    (r"reporting/.*", ("tests/scenarios/test_month_of_settlement.py",)),
+    (r"chargebacks/.*", ("tests/reporting",)),
+    (r"checkout/.*", ("tests/checkout",)),
+)  # fmt: skip
+"""Where else what a module does is seen, after its mirror: the first that matches."""
+
+
+def modules(root: Path, parts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Path of a module below ``root`` → its part."""
+    found: dict[str, str] = {}
+    for part, patterns in parts.items():
+        for pattern in patterns:
+            for path in sorted(root.glob(pattern)):
+                if path.name != "__init__.py" or path.stat().st_size:
+                    found[str(path.relative_to(root))] = part
+    return found
+
+
+def stages(root: Path, module: str) -> Iterator[list[str]]:
+    """The tests that mirror ``module``, nearest first: those named after it or that import it; its folder; beyond."""
+    path = Path(module)
+    folder = Path("tests") / path.parent
+    own = folder / f"test_{path.stem}.py"
+    imports = re.compile(rf"^(from|import) .*\b{path.stem}\b", re.MULTILINE)
+    beside = sorted(one.relative_to(root) for one in (root / folder).glob("test_*.py"))
+    named = [one for one in beside if one.stem.startswith(f"test_{path.stem}_")]
+    near = [one for one in beside if imports.search((root / one).read_text())]
+    nearest = list(dict.fromkeys(str(one) for one in (own, *named, *near) if (root / one).exists()))
+    if nearest:
+        yield nearest
+    # The folder of the whole gateway is no mirror of one of its modules.
+    mirror = [] if str(folder) in ("tests", "tests/gateway") else [str(folder)]
+    beyond = next((tests for pattern, tests in BEYOND if re.fullmatch(pattern, module)), ())
+    rest = [one for one in dict.fromkeys([*mirror, *beyond]) if (root / one).exists()]
+    if rest:
+        yield rest

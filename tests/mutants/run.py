@@ -1,0 +1,84 @@
+"""The command: choose mutants by a seed, try them one after the other, print what lived and a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TextIO
+
+from tests.mutants.mutant import Mutant, choose
+from tests.mutants.places import HEART, modules
+from tests.mutants.trial import Outcome, Trials
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = 40
+MINUTES = 20.0
+
+
+def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
+    """Exit status 0: every mutant died; 1: some lived, and each has to be looked at."""
+    parser = argparse.ArgumentParser(prog="make mutants ARGS=…", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="which sample (default: 1)")
+    parser.add_argument("--sample", type=int, default=SAMPLE, help=f"how many mutants (default: {SAMPLE})")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"start no other after (default: {MINUTES:g})")
+    parser.add_argument("--only", nargs="*", metavar="PATTERN", help="other modules, e.g. 'gateway/desk/*.py'")
+    parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
+    options = parser.parse_args(arguments)
+    parts = {"chosen": tuple(options.only)} if options.only else HEART
+    chosen = choose(ROOT, modules(ROOT, parts), options.sample, options.seed)
+    if options.list:
+        for mutant in chosen:
+            print(f"{mutant.name}\n{mutant.diff}\n", file=out)
+        return 0
+    if not chosen:
+        parser.error("there is nothing to change in these modules")
+    return report(_try_all(chosen, options.minutes * 60, out), len(chosen), out)
+
+
+def report(outcomes: dict[Mutant, Outcome], wanted: int, out: TextIO) -> int:
+    """The table, and the exit status. ``wanted``: how many mutants the sample has."""
+    print(f"\n{table(outcomes)}", file=out)
+    if len(outcomes) < wanted:
+        print(f"\n{wanted - len(outcomes)} of the sample were not tried, or their tests were of no use.", file=out)
+    return 0 if all(outcome.died for outcome in outcomes.values()) else 1
+
+
+def _try_all(chosen: list[Mutant], limit_s: float, out: TextIO) -> dict[Mutant, Outcome]:
+    outcomes: dict[Mutant, Outcome] = {}
+    with Trials(ROOT) as trials:
+        until = time.monotonic() + limit_s
+        for mutant in chosen:
+            if time.monotonic() > until:
+                break
+            outcomes[mutant] = outcome = trials.try_mutant(mutant)
+            _say(mutant, outcome, out)
+        killers = sorted({outcome.killer for outcome in outcomes.values() if "::" in outcome.killer})
+        lame = trials.failing_without(killers)
+    if lame:
+        print(f"\nThese fail without any mutant, so theirs are left out: {', '.join(sorted(lame))}", file=out)
+    return {mutant: outcome for mutant, outcome in outcomes.items() if outcome.killer not in lame}
+
+
+def _say(mutant: Mutant, outcome: Outcome, out: TextIO) -> None:
+    word = "died " if outcome.died else "LIVED"
+    print(f"{word} {outcome.seconds:5.1f} s  {mutant.name}  {outcome.killer}", file=out)
+    if not outcome.died:
+        print(mutant.diff + ("" if outcome.finished else "\n(the tests were stopped before their end)"), file=out)
+    out.flush()
+
+
+def table(outcomes: dict[Mutant, Outcome]) -> str:
+    """By module, as it stands in docs/mutants.md."""
+    tried = Counter(mutant.module for mutant in outcomes)
+    died = Counter(mutant.module for mutant, outcome in outcomes.items() if outcome.died)
+    part = {mutant.module: mutant.part for mutant in outcomes}
+    lines = ["| part | module | mutants | died | lived |", "|---|---|---|---|---|"]
+    for module in sorted(tried, key=lambda one: (part[one], one)):
+        lived = tried[module] - died[module]
+        lines.append(f"| {part[module]} | `{module}` | {tried[module]} | {died[module]} | {lived or ''} |")
+    total, dead = sum(tried.values()), sum(died.values())
+    lines.append(f"| | all | {total} | {dead} | {total - dead} |")
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""The mutation tester itself: its own changes, its sample, what it says of a mutant that dies and of one that lives."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Example, Operator
+
+from tests.mutants import run as command
+from tests.mutants.mutant import Mutant, choose
+from tests.mutants.operators import OWN
+from tests.mutants.places import BEYOND, HEART, modules, stages
+from tests.mutants.trial import Outcome, Trials
+
+ROOT = Path(__file__).parents[2]
+LUHN = "gateway/luhn.py"
+
+
+@pytest.mark.parametrize(
+    ("operator", "example"),
+    [(operator, example) for operator in OWN for example in operator.examples()],
+    ids=lambda one: one.__name__ if isinstance(one, type) else None,
+)
+def test_each_change_of_our_own_does_what_its_example_says(operator: type[Operator], example: Example) -> None:
+    changed = mutate_code(example.pre_mutation_code, operator(), example.occurrence)
+    assert changed == example.post_mutation_code
+
+
+def test_a_seed_gives_the_same_sample_and_every_part_has_its_share() -> None:
+    heart = modules(ROOT, {part: HEART[part] for part in ("signing", "matching")})
+    first, again, other = (choose(ROOT, heart, 20, seed) for seed in (3, 3, 4))
+    assert [one.name for one in first] == [one.name for one in again] != [one.name for one in other]
+    assert len(first) == 20
+    assert all(one.before != one.after for one in first)
+    assert {one.part for one in first} == {"signing", "matching"}
+
+
+def test_every_module_of_the_heart_is_mirrored_by_tests_that_are_there() -> None:
+    for module in modules(ROOT, HEART):
+        found = [one for stage in stages(ROOT, module) for one in stage]
+        assert found, module
+        assert all((ROOT / one).exists() for one in found)
+    named = [one for _, tests in BEYOND for one in tests]
+    assert [one for one in named if not (ROOT / one).exists()] == []
+
+
+def made(after: str) -> Mutant:
+    before = (ROOT / LUHN).read_text()
+    assert before.count("% 10") == 1
+    return Mutant(
+        module=LUHN, part="planted", line=1, operator="Planted", before=before, after=before.replace("% 10", after)
+    )
+
+
+def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy, a fork, a process of its own for what lived there, and the exit status."""
+    monkeypatch.setattr("tests.mutants.trial.stages", lambda *_: iter([["tests/gateway/test_brands.py"]]))
+    wrong, same = made("% 9"), made("%  10")
+    out = io.StringIO()
+    server, imports = os.environ["DATABASE_URL"], ["gateway.luhn", "tests.gateway.test_brands"]
+    with Trials(ROOT, url=server, imports=imports) as trials:
+        outcomes = {mutant: trials.try_mutant(mutant) for mutant in (wrong, same)}
+        folder = trials.copy
+        assert (folder / LUHN).read_text() == wrong.before, "the copy is put back after each"
+        assert trials.failing_without([outcomes[wrong].killer]) == set()
+    assert not folder.exists()
+    assert (outcomes[wrong].died, outcomes[same].died) == (True, False)
+    assert outcomes[wrong].killer.startswith("tests/gateway/test_brands.py::")
+    assert command.report(outcomes, 2, out) == 1
+    assert command.report({wrong: outcomes[wrong]}, 1, out) == 0
+    assert f"| planted | `{LUHN}` | 2 | 1 | 1 |" in out.getvalue()
+
+
+def test_what_was_not_tried_for_want_of_time_is_said() -> None:
+    out = io.StringIO()
+    outcome = Outcome(died=True, killer="tests/x.py::test", seconds=1.0)
+    assert command.report({made("% 9"): outcome}, 5, out) == 0
+    assert "4 of the sample were not tried" in out.getvalue()

@@ -1,0 +1,195 @@
+"""A process in which the whole project is imported, and that forks for every mutant: ``python -m tests.mutants.warm``;
+with names of modules only those are.
+
+One request a line on stdin, one answer a line on stdout, in JSON. In the fork the functions that the mutant changes get
+their new code in place, wherever they were imported or decorated. What changes outside of functions (a constant, a
+table, a class's attributes) is not tried here; nor does it show what a changed function computed at import. So whoever
+dies here is dead, and whoever lives has to be tried again in a process that begins with the mutant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, TypedDict
+
+LIMIT_S = 900
+"""A run of tests that is not done by then is stopped; what it would have found is not known."""
+LIMIT_CPU_S = 300
+"""A mutant that makes the tests compute for longer than this died: they hang."""
+OPTIONS = ("-p", "tests.mutants.ready", "-p", "no:cacheprovider", "-n", "0", "-rfE", "--tb=line")
+PROJECT = ("chargebacks", "checkout", "gateway", "reporting", "config")
+
+
+class Request(TypedDict):
+    """``module``: its path; ``after``: its changed source; ``arguments``: of pytest; ``output``: of pytest, a file."""
+
+    module: str
+    after: str
+    arguments: list[str]
+    output: str
+
+
+class Answer(TypedDict):
+    """``tried``: the mutant could be put in place. ``code``: pytest's exit status; None: it was stopped."""
+
+    tried: bool
+    code: int | None
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    var = _import(sys.argv[1:])
+    print(json.dumps("ready"), file=answers, flush=True)
+    for line in sys.stdin:
+        request: Request = json.loads(line)
+        print(json.dumps(_answer(request, var)), file=answers, flush=True)
+
+
+def _import(only: list[str]) -> Path | None:
+    """Returns the folder that tests/conftest.py made, which the first run of pytest removes."""
+    conftest = importlib.import_module("tests.conftest")
+    names = [".".join(path.with_suffix("").parts) for root in PROJECT for path in sorted(Path(root).rglob("*.py"))]
+    names += [".".join(path.with_suffix("").parts) for path in sorted(Path("tests").rglob("test_*.py"))]
+    for name in only or names:
+        if ".migrations." in name or name.split(".")[1] in ("browser", "external", "mutants"):
+            continue
+        with contextlib.suppress(BaseException):  # a script, or what wants a peer that is not here
+            importlib.import_module(name.removesuffix(".__init__"))
+    for plugin in entry_points(group="pytest11"):
+        with contextlib.suppress(Exception):
+            plugin.load()
+    _index_functions()
+    gc.freeze()  # a fork shares what is not looked through again
+    found: Path | None = conftest._var
+    return found
+
+
+def _answer(request: Request, var: Path | None) -> Answer:
+    before = compile(Path(request["module"]).read_text(), request["module"], "exec", dont_inherit=True)
+    after = compile(request["after"], request["module"], "exec", dont_inherit=True)
+    changed = list(_changed(before, after))
+    if not changed or any(old is None for old, _ in changed):
+        return {"tried": False, "code": None}
+    child = os.fork()
+    if not child:
+        _try(request, changed, var)
+    status = _wait(child)
+    return {"tried": status != NOT_HERE, "code": status}
+
+
+NOT_HERE = 97
+"""The status of a fork that could not put its mutant in place."""
+
+
+def _wait(child: int) -> int | None:
+    until, status = time.monotonic() + LIMIT_S, None
+    try:
+        while status is None and time.monotonic() < until:
+            time.sleep(0.02)
+            done, found = os.waitpid(child, os.WNOHANG)
+            status = os.waitstatus_to_exitcode(found) if done else None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+    if status is None:
+        os.waitpid(child, 0)
+    return status
+
+
+def _try(request: Request, changed: list[tuple[CodeType | None, CodeType]], var: Path | None) -> None:
+    """Never returns."""
+    status = 3
+    try:
+        os.setsid()
+        output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for descriptor in (1, 2):
+            os.dup2(output, descriptor)
+        resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_CPU_S, LIMIT_CPU_S))
+        if var is not None:
+            var.mkdir(mode=0o711, exist_ok=True)
+        if all(_put_in(old, new, request["module"]) for old, new in changed if old is not None):
+            import pytest
+
+            status = int(pytest.main([*OPTIONS, *request["arguments"]]))
+        else:
+            status = NOT_HERE
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _changed(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType | None, CodeType]]:
+    """The outermost functions that differ, old and new; None as the old one for what differs outside of functions."""
+    old, new = _parts(before), _parts(after)
+    if len(old) != len(new) or _bare(before) != _bare(after):
+        yield None, after
+        return
+    for one, other in zip(old, new, strict=True):
+        if _same(one, other):
+            continue
+        if one.co_flags & 0x2:  # CO_NEWLOCALS: a function, not the body of a class
+            yield one, other
+        else:
+            yield from _changed(one, other)
+
+
+def _parts(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _bare(code: CodeType) -> tuple[Any, ...]:
+    """What a body does itself, without its functions, wherever its lines are."""
+    consts = tuple((type(one), one) for one in code.co_consts if not isinstance(one, CodeType))
+    return code.co_name, code.co_code, consts, code.co_names
+
+
+def _same(one: CodeType, other: CodeType) -> bool:
+    return (
+        _bare(one) == _bare(other)
+        and (one.co_varnames, one.co_freevars) == (other.co_varnames, other.co_freevars)
+        and len(_parts(one)) == len(_parts(other))
+        and all(_same(*pair) for pair in zip(_parts(one), _parts(other), strict=True))
+    )
+
+
+_FUNCTIONS: dict[tuple[str, str, int], list[FunctionType]] = {}
+"""(file, name, first line) → the live functions that were made there."""
+
+
+def _place(code: CodeType, file: str) -> tuple[str, str, int]:
+    return file, code.co_qualname, code.co_firstlineno
+
+
+def _index_functions() -> None:
+    here = f"{os.getcwd()}/"
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(here):
+            file = function.__code__.co_filename.removeprefix(here)
+            _FUNCTIONS.setdefault(_place(function.__code__, file), []).append(function)
+
+
+def _put_in(old: CodeType, new: CodeType, module: str) -> bool:
+    """Give every live function with the old code the new one; False if there is none, or one that cannot take it."""
+    functions = _FUNCTIONS.get(_place(old, module), [])
+    for function in functions:
+        if function.__code__.co_freevars != new.co_freevars:
+            return False
+        function.__code__ = new
+    return bool(functions)
+
+
+if __name__ == "__main__":
+    main()
