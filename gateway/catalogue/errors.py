@@ -20,7 +20,7 @@ REPORTED_LENGTH: Final = 100
 HIDDEN: Final = "•••"
 LONGEST_NAME: Final = 300
 """Characters of a parameter name; the longest real ones stay below 150."""
-_SECRETIVE: Final = re.compile(r"(?i)cvv|cvc|csc|cvn|security|pin|token|cryptogram|dtvc|number")
+_SECRETIVE: Final = re.compile(r"(?i)cvv|cvc|csc|cvn|security|pin|token|cryptogram|dtvc|number|passw|secret")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,3 +136,12 @@ def test_every_parameter_of_free_text_is_searched() -> None:
         "value", "deviceId", "connectorTxId1", "connectorTxId2", "connectorTxId3", "deviceInfo", "requestorId",
         "initialTransactionId", "agreementId", "url", "schemeUrl", "merchantWebsite",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["authentication.password", "authentication.secret", "sharedSecret", "user.passwd"])
+def test_a_password_of_an_old_client_is_kept_in_no_log(shop: Shop, name: str) -> None:
+    """Clients that move here still send what their former gateway signed in with."""
+    answer = shop.api.post("/v1/payments", payment(amount="92.1") | {name: "h7Rk2mQz"})
+    assert answer.status == 400
+    assert "h7Rk2mQz" not in answer.text
+    assert places_of("h7Rk2mQz") == set()
