@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from gateway.models import AuditEntry, Role, SignIn
 from tests.browser.conftest import picture
-from tests.browser.patience import follow
+from tests.browser.patience import follow, in_no_hurry
 from tests.browser.test_back_office import serious
 from tests.browser.test_clerks import fits
 from tests.support.fixtures import Shop
@@ -157,20 +157,23 @@ def issuer() -> Iterator[str]:
         yield address
 
 
-def test_single_sign_on_at_a_provider(site: str, open_page: Opened, dora: User, issuer: str, settings: Any) -> None:
+def test_single_sign_on_at_a_provider(site: str, chromium: Browser, dora: User, issuer: str, settings: Any) -> None:
     """To the provider and back, under the pages' policy."""
     User.objects.filter(pk=dora.pk).update(email="dora@shop.example")
     for name, value in apps(issuer).items():
         setattr(settings, name, value)
-    page = open_page()
-    # The provider's page fetches its style from elsewhere.
-    page.route("https://**", lambda route: route.fulfill(status=200, body="", content_type="text/css"))
+    # The provider's own page fetches its style from elsewhere, and its console says that it is not there.
+    context = in_no_hurry(chromium.new_context())
+    page, said = context.new_page(), []
+    page.on("console", lambda one: said.append(one.text) if "Content Security Policy" in one.text else None)
     page.goto(f"{site}/admin/login/?next=/admin/account/")
     picture(page, "sign-in-with-single-sign-on")
     page.get_by_role("link", name="The bank's sign-in").click()
     page.get_by_role("button", name="dora-1").click()
     page.wait_for_url(f"{site}/admin/account/")
     expect(page.get_by_text("Single sign-on leads to this account.")).to_be_visible()
+    context.close()
+    assert said == []
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
