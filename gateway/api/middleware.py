@@ -107,6 +107,16 @@ class PolicyOfPages(CSPMiddleware):  # type: ignore[misc]
             return replace(parts, update={**settings.BACK_OFFICE_POLICY, **(parts.update or {})})
         return parts
 
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Name the endpoint that ``report-to`` speaks of; browsers that do not know it go by ``report-uri``."""
+        response.headers.setdefault("Reporting-Endpoints", reporting_endpoints())
+        return super().process_response(request, response)  # type: ignore[no-any-return]
+
+
+def reporting_endpoints() -> str:
+    """The header Reporting-Endpoints of pages of ours."""
+    return f'policy="{settings.POLICY_REPORTS_PATH}"'
+
 
 Csp = _pages_only(PolicyOfPages)
 Session = _pages_only(SessionMiddleware)
