@@ -37,9 +37,9 @@ MAX_EXPORTED: Final = 10_000
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def unseen(request: HttpRequest) -> int:
-    """How many changes this user has yet to look at, for the navigation."""
-    return page_snapshots.unseen(rights.scope(request.user, VIEW)).count()
+def unseen(user: Any) -> int:
+    """How many changes ``user`` has yet to look at, for the navigation; up to MAX_SHOWN."""
+    return page_snapshots.unseen(rights.scope(user, VIEW))[:MAX_SHOWN].count()
 
 
 def page(site: Any, request: HttpRequest) -> HttpResponse:

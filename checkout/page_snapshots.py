@@ -42,7 +42,8 @@ def keep() -> int:
     now |= {channel: page_facts.of_channel(found) for channel, found in rows.items()}
     with transaction.atomic():
         execute("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _LOCK})
-        latest = {row.channel_id: row for row in PageSnapshot.objects.order_by("channel", "-id").distinct("channel")}
+        newest = PageSnapshot.objects.order_by("channel_id", "-id").distinct("channel_id")
+        latest = {row.channel_id: row for row in newest}
         made = [_made(subject, latest.get(subject), now.get(subject, {})) for subject in {**now, **latest}]
         kept = PageSnapshot.objects.bulk_create([one for one in made if one is not None])
     return len(kept)

@@ -110,7 +110,7 @@ def test_a_merchant_sees_its_own_channels_and_no_other_site(shop: Shop, stranger
     wallet_of(shop.channel, "https://wallet.example/own.js")
     wallet_of(stranger.channel, "https://wallet.example/theirs.js")
     violation("https://their-shop.example/pay")
-    violation("http://127.0.0.1:8000/v1/widget/frame.html", blocked="https://skimmer.example")
+    violation("http://testserver/v1/widget/frame.html", blocked="https://skimmer.example")
     theirs = signed_in(person("them", Role.MANAGER, stranger.merchant))
     theirs.get(PAGE)
     theirs.post(f"{PAGE}seen/", {"last": PageSnapshot.objects.latest("id").pk})
@@ -154,7 +154,7 @@ def test_the_export_is_one_table_and_runs_no_formula(shop: Shop) -> None:
     client = signed_in(person("ada", Role.AUDITOR, shop.merchant))
     wallet_of(shop.channel, "https://wallet.example/a.js")
     page_snapshots.keep()
-    violation("http://127.0.0.1:8000/demo/", blocked="=1+1")
+    violation("http://testserver/demo/", blocked="=1+1")
     answer = client.get(f"{PAGE}export/")
     rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
     assert {row["kind"] for row in rows} == {"build", "script", "wallet script", "header", "change", "violation"}

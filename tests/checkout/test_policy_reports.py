@@ -100,7 +100,7 @@ def test_what_was_blocked_is_an_origin_or_a_keyword(address: str, shown: str) ->
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"\xff\xfe", b"null", b"7", b'"x"', b"[" * 16_000, b'{"a":' * 3_000, b"1" * 16_000, b"[[]]" * 2,
+    [b" ", b"{", b"\xff\xfe", b"null", b"7", b'"x"', b"[" * 16_000, b'{"a":' * 3_000, b"1" * 16_000, b"[[]]" * 2,
      b'[{"type":"csp-violation","body":7}]', b'[{"type":"csp-violation"}]', b"{}", b'{"csp-report":[]}',
      b'{"csp-report":"x"}'],
 )  # fmt: skip
