@@ -25,7 +25,7 @@ from checkout.describe import brand_facts
 from gateway import brands, languages, widget_hash
 from gateway.api.envelope import plain_answer
 from gateway.api.errors import WRONG_METHOD
-from gateway.api.middleware import reporting_endpoints
+from gateway.api.middleware import REPORT_TO, reporting_endpoints, reports_by_name
 
 JAVASCRIPT: Final = "application/javascript; charset=utf-8"
 JSON: Final = "application/json; charset=utf-8"
@@ -97,9 +97,11 @@ def frame(request: HttpRequest) -> HttpResponse:
     answer["Content-Security-Policy"] = (
         f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; connect-src 'self'; "
         f"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}; "
-        f"report-uri {settings.POLICY_REPORTS_PATH}; report-to policy"
+        f"report-uri {settings.POLICY_REPORTS_PATH}"
     )
-    answer["Reporting-Endpoints"] = reporting_endpoints()
+    if reports_by_name():
+        answer["Content-Security-Policy"] += f"; report-to {REPORT_TO}"
+        answer["Reporting-Endpoints"] = reporting_endpoints()
     # Both fields of a form have this one address: the browser asks for it once.
     answer["Cache-Control"] = "private, max-age=600"
     answer["Vary"] = "Accept-Encoding"

@@ -331,7 +331,6 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
         "report-uri": [POLICY_REPORTS_PATH],
-        "report-to": ["policy"],
     }
 }
 # Only below /admin/: the theme's expressions are evaluated, its colours stand in a style element.

@@ -247,7 +247,6 @@ _POLICY: Final[dict[str, list[str]]] = {
     "form-action": ["'self'"],
     "base-uri": ["'none'"],
     "report-uri": [settings.POLICY_REPORTS_PATH],
-    "report-to": ["policy"],
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.http import HttpResponse
-from django.test import Client
+from django.test import Client, override_settings
 
 from checkout import policy_reports
 from checkout.models import PolicyViolation
@@ -170,8 +170,13 @@ def test_old_rows_go_and_of_too_many_those_reported_least(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("path", ["/v1/widget/frame.html?parent=https://shop.example", "/docs", "/no/such/page"])
 def test_pages_of_ours_name_the_endpoint(path: str) -> None:
-    """report-to with Reporting-Endpoints, report-uri for browsers that do not know it."""
+    """report-uri; over TLS report-to with Reporting-Endpoints, too: over plain HTTP Chromium would report nowhere."""
     answer = Client().get(path)
+    assert f"report-uri {PATH}" in answer["Content-Security-Policy"]
+    assert "report-to" not in answer["Content-Security-Policy"]
+    assert "Reporting-Endpoints" not in answer
+    with override_settings(GATEWAY_BASE_URL="https://testserver"):
+        answer = Client().get(path)
     assert answer["Reporting-Endpoints"] == f'policy="{PATH}"'
     assert f"report-uri {PATH}" in answer["Content-Security-Policy"]
     assert "report-to policy" in answer["Content-Security-Policy"]

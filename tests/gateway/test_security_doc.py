@@ -27,7 +27,8 @@ def tables() -> dict[str, list[list[str]]]:
     for part in TEXT.split("\n## ")[1:]:
         heading, _, rest = part.partition("\n")
         if heading.startswith(("ASVS", "PCI DSS")):
-            rows = [line.strip("| ").split(" | ") for line in rest.splitlines() if line.startswith("|")]
+            lines = [line for line in rest.splitlines() if line.startswith("|")]
+            rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
             found[heading.split()[0]] = rows[2:]
     return found
 
