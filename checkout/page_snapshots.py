@@ -103,7 +103,7 @@ def looks(scope: Scope) -> Prefetch[Any]:
 def mark_seen(scope: Scope, last: int, *, by: str) -> Sequence[int]:
     """Note that ``by`` looked at all changes up to snapshot ``last``; the snapshots that were unseen."""
     found = list(unseen(scope).filter(pk__lte=last).values_list("pk", flat=True))
-    whose: list[UUID | None] = [None] if scope.everything else sorted(scope.merchants)
+    whose: Sequence[UUID | None] = (None,) if scope.everything else sorted(scope.merchants)
     at = clock.real()
     PageReview.objects.bulk_create(
         (PageReview(snapshot_id=one, merchant=merchant, by=by[:150], at=at) for one in found for merchant in whose),

@@ -71,8 +71,9 @@ def _licenses(name: str, version: str) -> Sequence[License]:
     classified = [
         one.removeprefix(_CLASSIFIER) for one in found.get_all("Classifier", []) if one.startswith(_CLASSIFIER)
     ]
-    said = found.get("License-Expression") or found.get("License") or (classified[0] if classified else "")
+    words = [found[name] for name in ("License-Expression", "License") if name in found]
+    said = [*words, *classified, ""][0]
     said = re.sub(r"\s+", " ", said).strip()
     if len(said) > MAX_LICENSE_CHARS:
         said = classified[0] if classified else ""
-    return [LicenseFactory().make_from_string(said)] if said and said != "UNKNOWN" else []  # type: ignore[list-item]
+    return [LicenseFactory().make_from_string(said)] if said and said != "UNKNOWN" else []
