@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
-from checkout import page_facts, page_snapshots
+from checkout import page_facts, page_snapshots, public
 from checkout.models import PageReview, PageSnapshot, PolicyViolation, WalletProvider
 from gateway import clock, widget_hash
 from gateway.models import AuditEntry, Channel, Role
@@ -183,3 +184,19 @@ def test_the_page_speaks_german(shop: Shop) -> None:
     assert "Sicherheit der Bezahlseite" in text
     assert "Skripte dieses Gateways" in text
     assert "What browsers stopped" not in text
+
+
+def test_widget_and_fields_keep_nothing_in_the_browser() -> None:
+    """ASVS 8.2: no storage and no cookies."""
+    for part in (widget_hash.current().script.decode(), public.frame_document()):
+        assert part
+        assert not re.search(r"localStorage|sessionStorage|indexedDB|document\.cookie", part)
+
+
+@pytest.mark.parametrize("path", sorted(page_facts.PAGES))
+def test_in_live_the_headers_are_those_of_an_answer_over_tls(path: str) -> None:
+    """Asked within the process, the chain of middleware takes the request for one that came by https."""
+    with override_settings(IS_LIVE=True, GATEWAY_ENVIRONMENT="live", GATEWAY_BASE_URL="https://testserver"):
+        found = page_facts.headers_of(path, page_facts.PAGES[path])
+    assert found["Strict-Transport-Security"].startswith("max-age=")
+    assert found["X-Content-Type-Options"] == "nosniff"
