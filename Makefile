@@ -17,10 +17,10 @@ TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=t
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
-.PHONY: help run test fuzz mutants bench faults external lint format types lock manage shell clean venv venv-test
+.PHONY: help run test fuzz mutants bench faults external lint format types lock release advisories manage shell clean venv venv-test
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: venv ## bring everything up in the foreground: database, broker, web server, worker, demo merchant
 	@exec $(BIN)/python -m config.launcher --with-parent
@@ -69,6 +69,12 @@ lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrad
 	@$(COMPILE) $(ARGS) --output-file $(RUN_LOCK)
 	@$(COMPILE) $(ARGS) --extra test --output-file $(TEST_LOCK)
 	@$(subst pyproject.toml,tests/external/requirements.in,$(COMPILE)) $(ARGS) --output-file $(PEERS_LOCK)
+
+release: venv-test ## write dist/: an SBOM (CycloneDX) of what is locked, and checksums
+	@exec $(BIN)/python -m config.release
+
+advisories: venv-test ## compare the locks with advisories in OSV's format: make advisories FILE=osv.json
+	@exec $(BIN)/python -m config.release.advisories "$(FILE)"
 
 manage: venv ## Django's command line: make manage ARGS="check"
 	@exec $(BIN)/python -m config.launcher exec -- $(BIN)/python manage.py $(ARGS)

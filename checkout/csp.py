@@ -1,7 +1,8 @@
 """The Content-Security-Policy of a page with the form in it. Pure.
 
 Source: Part A, What the service does, 8: style-src, frame-src, script-src, connect-src and img-src each need the
-service's host and self; inline wallets need their provider's domains too.
+service's host and self; inline wallets need their provider's domains too. Browsers report what the policy stopped to
+the service (PCI DSS 6.4.3, 11.6.1).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 WITH_PROVIDERS: Final = ("frame-src", "script-src", "connect-src", "img-src")
+REPORTS_PATH: Final = "/v1/widget/policy-reports"
 NONCE: Final = "'nonce-{a random value for each answer}'"
 
 
@@ -22,6 +24,7 @@ def policy(host: str, brands: Sequence[str], providers: Mapping[str, Sequence[st
         "script-src": ["'self'", host, NONCE],
         "connect-src": ["'self'", host],
         "img-src": ["'self'", host],
+        "report-uri": [host + REPORTS_PATH],
     }
     return {name: sources + (extra if name in WITH_PROVIDERS else []) for name, sources in found.items()}
 

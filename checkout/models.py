@@ -170,3 +170,57 @@ class WalletProvider(models.Model):
 
     def __str__(self) -> str:
         return f"{self.wallet} of {self.channel_id}"
+
+
+class PageSnapshot(models.Model):
+    """What the payment page loads and sends, kept whenever it has changed (PCI DSS 11.6.1).
+
+    ``channel``: the channel whose wallet scripts it tells of; None: the installation's own scripts and headers.
+    ``facts``: name → hash, address or header; ``changes``: what is different from the one before, as
+    [{"name", "before", "after"}], None for what was not there.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField()
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, null=True, related_name="+")
+    facts = models.JSONField()
+    changes = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class PageReview(models.Model):
+    """Who looked at a snapshot's changes, and when. ``merchant``: for which; None: for the whole installation."""
+
+    id = models.BigAutoField(primary_key=True)
+    snapshot = models.ForeignKey(PageSnapshot, on_delete=models.CASCADE, related_name="reviews", db_index=False)
+    merchant = models.UUIDField(null=True)
+    by = models.CharField(max_length=150)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["snapshot", "merchant"], name="page_review_once", nulls_distinct=False)
+        ]
+
+
+class PolicyViolation(models.Model):
+    """What browsers reported that a content security policy stopped, added up.
+
+    ``page``: origin and path without anything that could identify a shopper; ``blocked``: an origin or a keyword such
+    as "inline".
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    page = models.CharField(max_length=300)
+    directive = models.CharField(max_length=40)
+    blocked = models.CharField(max_length=300)
+    count = models.BigIntegerField()
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["page", "directive", "blocked"], name="policy_violation_once"),
+        ]

@@ -25,6 +25,7 @@ from checkout.describe import brand_facts
 from gateway import brands, languages, widget_hash
 from gateway.api.envelope import plain_answer
 from gateway.api.errors import WRONG_METHOD
+from gateway.api.middleware import REPORT_TO, reporting_endpoints, reports_by_name
 
 JAVASCRIPT: Final = "application/javascript; charset=utf-8"
 JSON: Final = "application/json; charset=utf-8"
@@ -84,7 +85,7 @@ def frame(request: HttpRequest) -> HttpResponse:
     ancestors = _ancestors(parent)
     if ancestors is None:
         return plain_answer(400, "200.300.404", "parent must be the origin of the page, e.g. https://shop.example")
-    document = _frame_document()
+    document = frame_document()
     if not document:
         return plain_answer(404, "200.300.404", "no widget is built")
     own = {name: own_hash(document, name) for name in _INLINE}
@@ -95,8 +96,12 @@ def frame(request: HttpRequest) -> HttpResponse:
         answer["Content-Encoding"] = "gzip"
     answer["Content-Security-Policy"] = (
         f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; connect-src 'self'; "
-        f"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
+        f"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}; "
+        f"report-uri {settings.POLICY_REPORTS_PATH}"
     )
+    if reports_by_name():
+        answer["Content-Security-Policy"] += f"; report-to {REPORT_TO}"
+        answer["Reporting-Endpoints"] = reporting_endpoints()
     # Both fields of a form have this one address: the browser asks for it once.
     answer["Cache-Control"] = "private, max-age=600"
     answer["Vary"] = "Accept-Encoding"
@@ -123,7 +128,7 @@ def _ancestors(parent: str) -> str | None:
     return "file:" if parent in ("null", "file://") and not settings.IS_LIVE else None
 
 
-def _frame_document() -> str:
+def frame_document() -> str:
     try:
         return _FRAME.read_text(encoding="utf-8")
     except OSError:

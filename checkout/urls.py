@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from checkout import api, public, wallet_api
+from checkout import api, policy_reports, public, wallet_api
 
 urlpatterns = [
     path("checkouts", api.CheckoutsView.as_view()),
@@ -20,4 +20,5 @@ urlpatterns = [
     path("widget/texts/<str:locale>.json", public.texts),
     path("widget/brands.json", public.brand_table),
     path("widget/frame.html", public.frame),
+    path("widget/policy-reports", policy_reports.receive),
 ]

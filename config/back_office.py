@@ -19,9 +19,10 @@ class BackOffice(UnfoldAdminSite):
     index_template = "admin/home.html"
 
     def extra_urls(self) -> list[URLPattern | URLResolver]:
+        from checkout import page_security
         from gateway.admin import account, machine
 
-        return [*account.urls(self), *machine.urls(self)]
+        return [*account.urls(self), *machine.urls(self), *page_security.urls(self)]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.admin import home

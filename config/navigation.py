@@ -121,6 +121,8 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
     (_("Installation"), (
         Item(title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"),
         Item(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
+        Item(title=_("Payment page security"), icon="gpp_good", page="payment_page_security",
+             right="checkout.view_pagesnapshot", count="checkout.page_security.unseen"),
         Item(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
         Item(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
         Item(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),

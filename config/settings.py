@@ -403,6 +403,8 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = IS_LIVE
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# Where browsers report what these policies stopped (checkout/policy_reports.py).
+POLICY_REPORTS_PATH = "/v1/widget/policy-reports"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -414,6 +416,7 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
+        "report-uri": [POLICY_REPORTS_PATH],
     }
 }
 # Only below /admin/: the theme's expressions are evaluated, its colours stand in a style element.

@@ -117,6 +117,9 @@ _TABLE: Final[Mapping[str, str]] = {
     "checkout.add_offerrule": "PM",
     "checkout.change_offerrule": "PM",
     "checkout.delete_offerrule": "PM",
+    # What the payment page loads and sends, and what browsers stopped there (PCI DSS 6.4.3, 11.6.1).
+    "checkout.view_pagesnapshot": "PMA",
+    "checkout.export_pagesnapshot": "PMA",
     # Who works here, and what they did.
     "auth.view_user": "PMA",
     "auth.add_user": "PM",

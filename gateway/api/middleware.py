@@ -119,9 +119,31 @@ class PolicyOfPages(CSPMiddleware):  # type: ignore[misc]
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
     ) -> PolicyParts:
         parts = super().get_policy_parts(request, response, report_only)
-        if request.path.startswith("/admin/") and not report_only:
-            return replace(parts, update={**settings.BACK_OFFICE_POLICY, **(parts.update or {})})
-        return parts
+        if report_only:
+            return parts
+        loosened = settings.BACK_OFFICE_POLICY if request.path.startswith("/admin/") else {}
+        report_to = {"report-to": [REPORT_TO]} if reports_by_name() else {}
+        return replace(parts, update={**loosened, **report_to, **(parts.update or {})})
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if reports_by_name():
+            response.headers.setdefault("Reporting-Endpoints", reporting_endpoints())
+        return super().process_response(request, response)  # type: ignore[no-any-return]
+
+
+REPORT_TO = "policy"
+"""The name of our report endpoint in policies of ours."""
+
+
+def reports_by_name() -> bool:
+    """Whether policies name the report endpoint by ``report-to``, too. Over plain HTTP browsers know no such names, and
+    Chromium then heeds ``report-uri`` only where there is no ``report-to``."""
+    return bool(settings.GATEWAY_BASE_URL.startswith("https://"))
+
+
+def reporting_endpoints() -> str:
+    """The header Reporting-Endpoints of pages of ours."""
+    return f'{REPORT_TO}="{settings.POLICY_REPORTS_PATH}"'
 
 
 Csp = _pages_only(PolicyOfPages)

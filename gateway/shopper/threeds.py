@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.clickjacking import xframe_options_exempt
@@ -246,6 +247,7 @@ _POLICY: Final[dict[str, list[str]]] = {
     "img-src": ["'self'"],
     "form-action": ["'self'"],
     "base-uri": ["'none'"],
+    "report-uri": [settings.POLICY_REPORTS_PATH],
 }
 
 

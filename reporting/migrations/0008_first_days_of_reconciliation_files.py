@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies: ClassVar = [
-        ("gateway", "0031_a_database_knows_its_environment"),
+        ("gateway", "0036_mask_card_data"),
         ("reporting", "0007_payments_not_settled"),
     ]
 

@@ -114,6 +114,7 @@ def test_the_policy_of_a_page_names_hosts_and_providers() -> None:
         assert {"'self'", "https://pay.example"} <= set(found[name])
     assert "https://wallet.example" not in found["style-src"]
     assert any(source.startswith("'nonce-") for source in found["script-src"])
+    assert found["report-uri"] == [f"https://pay.example{settings.POLICY_REPORTS_PATH}"]
 
 
 def test_the_docs_page_makes_the_policy() -> None:

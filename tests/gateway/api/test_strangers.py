@@ -140,6 +140,7 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
     "widget/texts/<str:locale>.json": (),
     "widget/brands.json": (),
     "widget/frame.html": (),
+    "widget/policy-reports": (),
     "test/clock": (
         _reads("test/clock"),
         _posts("test/clock", advance="60"),

@@ -1,0 +1,112 @@
+"""What the payment page loads and sends, kept when it changes, and who looked at the change.
+
+Source: PCI DSS 11.6.1 (changes are noticed and looked at); docs/decisions/0054.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+
+from checkout import page_facts
+from checkout.models import PageReview, PageSnapshot, WalletProvider
+from gateway import clock
+from gateway.models import Merchant
+from gateway.rights import Scope
+from gateway.rows import execute
+
+KEPT: Final = timedelta(days=400)
+"""An assessor asks for a year."""
+_LOCK: Final = 0x50414745
+"""Of two that look at once, one writes."""
+_NONCE: Final = re.compile(r"'nonce-[^']+'")
+
+
+def run(merchant: Merchant | None = None) -> int:
+    """Keep what has changed, and forget what is old; how much of both."""
+    return keep() + forget() if merchant is None else 0
+
+
+def keep() -> int:
+    """Compare with what was kept last, and keep what is different; how many snapshots."""
+    now: dict[Any, dict[str, str]] = {None: page_facts.installation()}
+    rows: dict[Any, list[WalletProvider]] = {}
+    for row in WalletProvider.objects.defer("identity_sealed").order_by("wallet"):
+        rows.setdefault(row.channel_id, []).append(row)
+    now |= {channel: page_facts.of_channel(found) for channel, found in rows.items()}
+    with transaction.atomic():
+        execute("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _LOCK})
+        newest = PageSnapshot.objects.order_by("channel_id", "-id").distinct("channel_id")
+        latest = {row.channel_id: row for row in newest}
+        made = [_made(subject, latest.get(subject), now.get(subject, {})) for subject in {**now, **latest}]
+        kept = PageSnapshot.objects.bulk_create([one for one in made if one is not None])
+    return len(kept)
+
+
+def _made(channel: UUID | None, before: PageSnapshot | None, facts: dict[str, str]) -> PageSnapshot | None:
+    """The snapshot to keep; None where nothing has changed."""
+    facts = {name: _NONCE.sub("'nonce-…'", value) for name, value in facts.items()}
+    changes = differences(before.facts if before else {}, facts)
+    if not changes:
+        return None
+    return PageSnapshot(at=clock.real(), channel_id=channel, facts=facts, changes=changes)
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, str | None]]:
+    return [
+        {"name": name, "before": before.get(name), "after": after.get(name)}
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+
+
+def forget() -> int:
+    """Erase old snapshots, but never the last one of its kind."""
+    newer = PageSnapshot.objects.filter(channel__isnull=True, id__gt=OuterRef("id"))
+    newer_there = PageSnapshot.objects.filter(channel=OuterRef("channel"), id__gt=OuterRef("id"))
+    old = PageSnapshot.objects.filter(at__lt=clock.real() - KEPT)
+    replaced = Q(Exists(newer), channel__isnull=True) | Q(Exists(newer_there), channel__isnull=False)
+    return old.filter(replaced).delete()[1].get("checkout.PageSnapshot", 0)
+
+
+# --- who looked -----------------------------------------------------------------------------------------------------
+
+
+def within(scope: Scope) -> QuerySet[PageSnapshot]:
+    """The snapshots of a user's reach: the installation's, and those of channels of theirs."""
+    return PageSnapshot.objects.filter(Q(channel__isnull=True) | scope.where("channel__merchant", "channel"))
+
+
+def unseen(scope: Scope) -> QuerySet[PageSnapshot]:
+    """Snapshots that were not looked at for these merchants, or (whoever reaches all) for the installation."""
+    return within(scope).exclude(Exists(reviews(scope).filter(snapshot=OuterRef("pk"))))
+
+
+def reviews(scope: Scope) -> QuerySet[PageReview]:
+    """Looks that count for a user of this reach."""
+    if scope.everything:
+        return PageReview.objects.filter(merchant__isnull=True)
+    return PageReview.objects.filter(merchant__in=scope.merchants)
+
+
+def looks(scope: Scope) -> Prefetch[Any]:
+    """What a list of snapshots needs to name who looked at each."""
+    return Prefetch("reviews", queryset=reviews(scope).order_by("id"))
+
+
+def mark_seen(scope: Scope, last: int, *, by: str) -> Sequence[int]:
+    """Note that ``by`` looked at all changes up to snapshot ``last``; the snapshots that were unseen."""
+    found = list(unseen(scope).filter(pk__lte=last).values_list("pk", flat=True))
+    whose: Sequence[UUID | None] = (None,) if scope.everything else sorted(scope.merchants)
+    at = clock.real()
+    PageReview.objects.bulk_create(
+        (PageReview(snapshot_id=one, merchant=merchant, by=by[:150], at=at) for one in found for merchant in whose),
+        ignore_conflicts=True,
+    )
+    return found

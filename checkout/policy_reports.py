@@ -1,0 +1,226 @@
+"""POST /v1/widget/policy-reports: what browsers say that a content security policy stopped (PCI DSS 6.4.3, 11.6.1).
+
+Anybody may send such a report, so nothing of it is believed or kept as it came: headers and address decide before the
+body is read, a page's query, ids and names of shoppers are dropped, and equal reports are one row with a count.
+Source: docs/decisions/0054.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from gateway import clock
+from gateway.api.door import client_ip
+from gateway.api.envelope import plain_answer
+from gateway.api.errors import WRONG_METHOD
+from gateway.catalogue.errors import INVALID
+from gateway.models import Merchant
+from gateway.rows import execute
+
+KINDS: Final = ("application/reports+json", "application/csp-report")
+MAX_BODY_BYTES: Final = 16 * 1024
+MAX_REPORTS: Final = 20
+"""Of one body; a browser sends what it has gathered within a minute."""
+MAX_PER_ADDRESS: Final = 20
+"""Bodies of one address a minute and process."""
+MAX_IN_ALL: Final = 300
+"""Bodies of all addresses a minute and process."""
+MAX_VIOLATIONS: Final = 2_000
+"""Rows that are kept; over it those that were reported least go first, so that made-up ones push out no true one."""
+KEPT: Final = timedelta(days=90)
+OTHER: Final = "other"
+MAX_ADDRESS_CHARS: Final = 2_000
+MAX_SEGMENTS: Final = 6
+
+_DIRECTIVES: Final = frozenset(
+    f"{name}-src{more}" for name in ("script", "style") for more in ("", "-elem", "-attr")
+) | frozenset(
+    ("default-src", "img-src", "connect-src", "font-src", "frame-src", "child-src", "worker-src", "media-src",
+     "object-src", "manifest-src", "form-action", "frame-ancestors", "base-uri", "sandbox", "trusted-types",
+     "require-trusted-types-for")
+)  # fmt: skip
+_KEYWORDS: Final = frozenset(
+    ("inline", "eval", "wasm-eval", "self", "data", "blob", "filesystem", "about", "trusted-types-policy",
+     "trusted-types-sink")
+)  # fmt: skip
+_HOST: Final = re.compile(r"[a-z0-9.-]{1,253}|[0-9a-f:.]{2,45}")
+_PLAIN_SEGMENT: Final = re.compile(r"(?=(?:[^0-9]*[0-9]){0,4}[^0-9]*\Z)[A-Za-z][A-Za-z0-9_.-]{0,30}")
+"""A word with up to four digits, such as frame.html and v1: no id, no card number, no name of a session."""
+_ID: Final = re.compile(r"[0-9A-Fa-f-]{12,}")
+_MANY_DIGITS: Final = re.compile(r"(?:[0-9][.-]?){9}")
+
+_ADD: Final = """
+INSERT INTO checkout_policyviolation AS kept (page, directive, blocked, count, first_at, last_at)
+SELECT page, directive, blocked, times, %(now)s, %(now)s
+FROM unnest(%(pages)s::text[], %(directives)s::text[], %(blocked)s::text[], %(counts)s::bigint[])
+    AS reported (page, directive, blocked, times)
+ON CONFLICT (page, directive, blocked) DO UPDATE SET count = kept.count + excluded.count, last_at = excluded.last_at
+RETURNING id
+"""
+_FORGET: Final = """
+DELETE FROM checkout_policyviolation WHERE last_at < %(limit)s OR id IN (
+    SELECT id FROM checkout_policyviolation ORDER BY count DESC, last_at DESC OFFSET %(most)s
+) RETURNING id
+"""
+
+
+@dataclass(slots=True)
+class Gate:
+    """How many bodies this minute has brought, in all and by address. In memory: a refused one writes nothing."""
+
+    minute: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def lets_in(self, address: str, minute: int) -> bool:
+        with self.lock:
+            if minute != self.minute:
+                self.minute, self.counts = minute, Counter()
+            if self.counts.total() >= MAX_IN_ALL or self.counts[address] >= MAX_PER_ADDRESS:
+                return False
+            self.counts[address] += 1
+            return True
+
+
+GATE: Final = Gate()
+
+
+def receive(request: HttpRequest) -> HttpResponse:
+    """Take what a browser reports, from pages of any origin. 204, whatever was in it."""
+    if request.method == "OPTIONS":
+        return _readable(HttpResponse(status=204))
+    if request.method != "POST":
+        answer = plain_answer(405, WRONG_METHOD, "this path takes POST")
+        answer["Allow"] = "POST, OPTIONS"
+        return answer
+    if (refusal := _refusal(request)) is not None:
+        return _readable(refusal)
+    violations = violations_of(request.read(MAX_BODY_BYTES + 1))
+    if violations is None:
+        return _readable(plain_answer(400, INVALID, "the body is no report of a browser"))
+    keep(violations)
+    return _readable(HttpResponse(status=204))
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    """Why a body stays unread."""
+    headers = request.headers
+    if request.content_type not in KINDS or headers.get("Content-Encoding", "identity").lower() != "identity":
+        return plain_answer(415, INVALID, f"send {' or '.join(KINDS)}, without Content-Encoding")
+    length = headers.get("Content-Length") or ""
+    if "Transfer-Encoding" in headers or not (length.isascii() and length.isdigit() and len(length) < 20):
+        return plain_answer(411, INVALID, "send the body with a Content-Length")
+    if int(length) > MAX_BODY_BYTES:
+        return plain_answer(413, INVALID, f"the body is larger than {MAX_BODY_BYTES:,} bytes")
+    if not GATE.lets_in(client_ip(request) or "", int(clock.real().timestamp()) // 60):
+        return plain_answer(429, "800.120.100", "too many reports")
+    return None
+
+
+def _readable(answer: HttpResponse) -> HttpResponse:
+    """A merchant's page may report here too: browsers ask first whether another origin may."""
+    answer["Access-Control-Allow-Origin"] = "*"
+    answer["Access-Control-Allow-Methods"] = "POST"
+    answer["Access-Control-Allow-Headers"] = "Content-Type"
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+Violation = tuple[str, str, str]
+"""Page, directive, what was blocked."""
+
+
+def violations_of(body: bytes) -> Counter[Violation] | None:
+    """The violations in a body of either form; None for what is neither."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(found, dict):
+        told = [found.get("csp-report")]
+    elif isinstance(found, list):
+        told = [one.get("body") for one in found[:MAX_REPORTS]
+                if isinstance(one, dict) and one.get("type") == "csp-violation"]  # fmt: skip
+    else:
+        return None
+    if not all(isinstance(one, dict) for one in told):
+        return None
+    return Counter(_violation(one) for one in told if one)
+
+
+def _violation(told: dict[str, Any]) -> Violation:
+    def text(*names: str) -> str:
+        found = next((told[name] for name in names if isinstance(told.get(name), str)), "")
+        return str(found)[:MAX_ADDRESS_CHARS]
+
+    directive = text("effectiveDirective", "effective-directive", "violated-directive").partition(" ")[0]
+    return (
+        page_of(text("documentURL", "document-uri")), directive if directive in _DIRECTIVES else OTHER,
+        blocked_of(text("blockedURL", "blocked-uri")),
+    )  # fmt: skip
+
+
+def page_of(address: str) -> str:
+    """Origin and path of a page; what may be an id, a number or a name in its path is a star."""
+    origin, path = _split(address)
+    if not origin:
+        return OTHER
+    segments = path.split("/")[1 : MAX_SEGMENTS + 1]
+    plain = [one if not one or (_PLAIN_SEGMENT.fullmatch(one) and not _ID.search(one)) else "*" for one in segments]
+    return f"{origin}/{'/'.join(plain)}"[:300]
+
+
+def blocked_of(address: str) -> str:
+    """The origin of what was stopped, or the keyword that browsers write."""
+    if address in _KEYWORDS:
+        return address
+    return _split(address)[0][:300] or OTHER
+
+
+def _split(address: str) -> tuple[str, str]:
+    """Origin and path of a web address; two empty texts for anything else."""
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return "", ""
+    if parts.scheme not in ("http", "https", "ws", "wss") or not _HOST.fullmatch(host):
+        return "", ""
+    ours = urlsplit(settings.GATEWAY_BASE_URL).hostname
+    if _MANY_DIGITS.search(host) and host != ours and not _is_ip(host):
+        host = "*"
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" + (f":{port}" if port else ""), parts.path
+
+
+def _is_ip(host: str) -> bool:
+    return ":" in host or all(one.isdigit() and len(one) <= 3 for one in host.split("."))
+
+
+def keep(violations: Counter[Violation]) -> None:
+    """Add them up, in the order of their names, so that two reports at once wait for each other and no more."""
+    if not violations:
+        return
+    rows = sorted(violations)
+    execute(_ADD, {
+        "now": clock.real(), "pages": [page for page, _directive, _blocked in rows],
+        "directives": [directive for _page, directive, _blocked in rows],
+        "blocked": [blocked for _page, _directive, blocked in rows], "counts": [violations[row] for row in rows],
+    })  # fmt: skip
+
+
+def forget(merchant: Merchant | None = None) -> int:
+    """Erase what was last reported long ago, and what is too much."""
+    if merchant is not None:
+        return 0
+    return len(execute(_FORGET, {"limit": clock.real() - KEPT, "most": MAX_VIOLATIONS}))

@@ -1,0 +1,30 @@
+"""Write dist/: the SBOM, the lock that it is of, and their checksums. `make release` runs this."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+from config.release.sbom import sbom
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def release(root: Path, folder: Path) -> list[Path]:
+    """Write the files of a release into ``folder``; their paths."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    name = f"{project['name']}-{project['version']}"
+    files = {f"{name}.cdx.json": sbom(root).encode(), f"{name}.lock": (root / "requirements.lock").read_bytes()}
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in sorted(files.items()))
+    folder.mkdir(exist_ok=True)
+    written = []
+    for file, content in {**files, "SHA256SUMS": sums.encode()}.items():
+        (folder / file).write_bytes(content)
+        written.append(folder / file)
+    return written
+
+
+if __name__ == "__main__":
+    for path in release(ROOT, ROOT / "dist"):
+        print(path.relative_to(ROOT))

@@ -1,0 +1,182 @@
+"""Browsers report what a policy stopped: hostile bodies cost little, nothing of a shopper is kept.
+
+Source: PCI DSS 6.4.3, 11.6.1; docs/decisions/0054.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client, override_settings
+
+from checkout import policy_reports
+from checkout.models import PolicyViolation
+from checkout.policy_reports import GATE, MAX_BODY_BYTES, MAX_PER_ADDRESS, MAX_REPORTS, blocked_of, page_of
+from gateway import clock
+
+PATH = "/v1/widget/policy-reports"
+CARD = "4200000000000000"
+CHECKOUT = "8AC7A4A1845F7E19018460BE0E5F1A2B-node01"
+
+
+@pytest.fixture(autouse=True)
+def _empty_gate() -> Iterator[None]:
+    GATE.minute, GATE.counts = 0, type(GATE.counts)()
+    yield
+    GATE.minute, GATE.counts = 0, type(GATE.counts)()
+
+
+def report(**more: Any) -> dict[str, Any]:
+    body = {"documentURL": "http://127.0.0.1:8000/v1/widget/frame.html?parent=https://shop.example",
+            "effectiveDirective": "script-src-elem", "blockedURL": "https://evil.example/skim.js?x=1"}  # fmt: skip
+    return {"type": "csp-violation", "age": 1, "url": "x", "body": body | more}
+
+
+def send(body: Any, kind: str = "application/reports+json", **headers: Any) -> HttpResponse:
+    text = body if isinstance(body, bytes | str) else json.dumps(body)
+    return Client().post(PATH, text, content_type=kind, headers=headers)
+
+
+@pytest.mark.django_db
+def test_both_forms_of_a_report_are_added_up() -> None:
+    """One row for a page, directive and origin, with a count and its first and last time."""
+    body = {
+        "document-uri": "http://127.0.0.1:8000/v1/widget/frame.html?parent=x",
+        "violated-directive": "script-src-elem 'self'", "blocked-uri": "https://evil.example/b.js",
+    }  # fmt: skip
+    old = {"csp-report": body}
+    assert send([report(), report()]).status_code == 204
+    assert send(old, "application/csp-report").status_code == 204
+    row = PolicyViolation.objects.get()
+    assert (row.page, row.directive, row.blocked, row.count) == (
+        "http://127.0.0.1:8000/v1/widget/frame.html", "script-src-elem", "https://evil.example", 3
+    )  # fmt: skip
+
+
+@pytest.mark.django_db
+def test_nothing_of_a_shopper_is_kept() -> None:
+    """No query, checkout id, card number, token or name out of any part of a report."""
+    hostile = [
+        report(documentURL=f"https://shop.example/pay/{CHECKOUT}/{CARD}?card={CARD}#{CARD}", sample=CARD),
+        report(documentURL=f"https://jane:{CARD}@shop.example/pay/jane.jones@mail.example/4200-0000-0000-0000"),
+        report(documentURL=f"https://{CARD}.example/", effectiveDirective=CARD, blockedURL=f"https://{CARD}.example/x"),
+        report(blockedURL=f"data:text/html,{CARD}"), report(documentURL="\0\0", blockedURL="javascript:" + CARD),
+        report(documentURL="https://shop.example/" + "/".join(CARD)),
+    ]  # fmt: skip
+    assert send(hostile).status_code == 204
+    kept = " ".join(f"{row.page} {row.directive} {row.blocked}" for row in PolicyViolation.objects.all())
+    for secret in (CARD, "4200", CHECKOUT[:12], "jane", "?", "#", "data:", "javascript"):
+        assert secret not in kept
+    assert "https://shop.example/pay/*/*" in kept
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://pay.example:8443/v1/widget/frame.html?checkout=x", "https://pay.example:8443/v1/widget/frame.html"),
+        ("http://127.0.0.1:8000/shopper/01a1fe2a4ba7723282c6ab2ac61e38dc", "http://127.0.0.1:8000/shopper/*"),
+        ("http://[::1]:8000/", "http://[::1]:8000/"),
+        ("https://shop.example/a/b/c/d/e/f/g/h", "https://shop.example/a/b/c/d/e/f"),
+        ("file:///etc/passwd", "other"), ("https://[", "other"), ("https://a:99999/", "other"), ("", "other"),
+    ],
+)  # fmt: skip
+def test_a_page_is_its_origin_and_plain_words(address: str, shown: str) -> None:
+    assert page_of(address) == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("inline", "inline"), ("eval", "eval"), ("https://evil.example/x?y", "https://evil.example"),
+     ("wss://evil.example/", "wss://evil.example"), ("chrome-extension://abc/x.js", "other"), ("Jane", "other")],
+)  # fmt: skip
+def test_what_was_blocked_is_an_origin_or_a_keyword(address: str, shown: str) -> None:
+    assert blocked_of(address) == shown
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b" ", b"{", b"\xff\xfe", b"null", b"7", b'"x"', b"[" * 16_000, b'{"a":' * 3_000, b"1" * 16_000, b"[[]]" * 2,
+     b'[{"type":"csp-violation","body":7}]', b'[{"type":"csp-violation"}]', b"{}", b'{"csp-report":[]}',
+     b'{"csp-report":"x"}'],
+)  # fmt: skip
+def test_a_body_that_is_no_report_is_refused_and_asks_no_database(body: bytes) -> None:
+    """No database fixture: a query would fail."""
+    assert send(body).status_code == 400
+
+
+def test_headers_decide_before_the_body_is_read() -> None:
+    """No database, no parsing: kind, length, encoding, method."""
+    assert send(b"[]", "application/json").status_code == 415
+    assert send(b"[]", "text/plain").status_code == 415
+    assert send(b"[]", **{"Content-Encoding": "gzip"}).status_code == 415
+    assert send(b"[]", **{"Transfer-Encoding": "chunked"}).status_code == 411
+    assert send(b" " * (MAX_BODY_BYTES + 1)).status_code == 413
+    assert send(b"[]").status_code == 204
+    for length in ("", "-1", "1e3", "٣", "9" * 30):
+        assert Client().post(PATH, b"[]", content_type=policy_reports.KINDS[0],
+                             CONTENT_LENGTH=length).status_code == 411  # fmt: skip
+    for method in ("get", "put", "delete", "patch"):
+        answer = getattr(Client(), method)(PATH)
+        assert answer.status_code == 405
+        assert answer["Allow"] == "POST, OPTIONS"
+
+
+def test_other_origins_may_report() -> None:
+    """A merchant's page names the same endpoint; browsers ask for leave first."""
+    answer = Client().options(PATH)
+    assert answer.status_code == 204
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert answer["Access-Control-Allow-Headers"] == "Content-Type"
+
+
+def test_an_address_has_so_many_bodies_a_minute() -> None:
+    """And other addresses theirs. Counted in memory: a refused one writes nothing."""
+    assert [send(b"[]").status_code for _ in range(MAX_PER_ADDRESS + 1)] == [204] * MAX_PER_ADDRESS + [429]
+    other = Client(REMOTE_ADDR="192.0.2.7")
+    assert other.post(PATH, b"[]", content_type="application/reports+json").status_code == 204
+    minute = GATE.minute
+    assert not GATE.lets_in("127.0.0.1", minute)
+    assert GATE.lets_in("127.0.0.1", minute + 1)
+
+
+def test_all_addresses_together_have_a_bound() -> None:
+    assert sum(GATE.lets_in(f"192.0.2.{n}", 1) for n in range(400)) == policy_reports.MAX_IN_ALL
+
+
+@pytest.mark.django_db
+def test_of_one_body_so_many_reports_count() -> None:
+    assert send([report(blockedURL=f"https://e{n}.example") for n in range(30)]).status_code == 204
+    assert PolicyViolation.objects.count() == MAX_REPORTS
+
+
+@pytest.mark.django_db
+def test_old_rows_go_and_of_too_many_those_reported_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """90 days from the last report; made-up ones push out none that happens again and again."""
+    send([report(blockedURL="https://old.example")])
+    PolicyViolation.objects.update(last_at=clock.real() - timedelta(days=91))
+    for _ in range(2):
+        send([report()])
+    send([report(blockedURL=f"https://e{n}.example") for n in range(4)])
+    monkeypatch.setattr(policy_reports, "MAX_VIOLATIONS", 3)
+    assert policy_reports.forget() == 3
+    assert PolicyViolation.objects.count() == 3
+    assert PolicyViolation.objects.get(blocked="https://evil.example").count == 2
+
+
+@pytest.mark.parametrize("path", ["/v1/widget/frame.html?parent=https://shop.example", "/docs", "/no/such/page"])
+def test_pages_of_ours_name_the_endpoint(path: str) -> None:
+    """report-uri; over TLS report-to with Reporting-Endpoints, too: over plain HTTP Chromium would report nowhere."""
+    answer = Client().get(path)
+    assert f"report-uri {PATH}" in answer["Content-Security-Policy"]
+    assert "report-to" not in answer["Content-Security-Policy"]
+    assert "Reporting-Endpoints" not in answer
+    with override_settings(GATEWAY_BASE_URL="https://testserver"):
+        answer = Client().get(path)
+    assert answer["Reporting-Endpoints"] == f'policy="{PATH}"'
+    assert f"report-uri {PATH}" in answer["Content-Security-Policy"]
+    assert "report-to policy" in answer["Content-Security-Policy"]
