@@ -28,6 +28,7 @@ HELD = {
     "gateway/admin/stale.py": 1, "gateway/configuration/apply.py": 1, "gateway/configuration/risk.py": 2,
     "gateway/connectors/iso8583/books.py": 2, "gateway/connectors/iso8583/closing.py": 1,
     "gateway/connectors/sepa/books.py": 2, "gateway/connectors/sepa/files.py": 1, "gateway/desk/approvals.py": 1,
+    "gateway/desk/independence.py": 1, "gateway/payments/token_limits.py": 1,
     "gateway/management/commands/wallet_key.py": 1, "gateway/notifications/endpoints.py": 6,
     "gateway/payments/collections.py": 1, "gateway/payments/job_runs.py": 4, "gateway/payments/process.py": 2,
     "gateway/threeds/server.py": 1,
@@ -35,7 +36,8 @@ HELD = {
 """A row is read and held until the transaction ends, because what is written rests on what was read."""
 
 ADVISORY = {
-    "config/beat.py": ["xact"], "gateway/clock_moves.py": ["try", "unlock"], "gateway/due.py": ["try", "unlock"],
+    "checkout/page_snapshots.py": ["xact"], "config/beat.py": ["xact"], "gateway/admin/tries.py": ["try", "unlock"],
+    "gateway/clock_moves.py": ["try", "unlock"], "gateway/due.py": ["try", "unlock"],
     "gateway/connectors/iso8583/batches.py": ["xact"], "gateway/vault_rows.py": ["try", "unlock"],
     "reporting/exceptions.py": ["xact"],
 }  # fmt: skip
