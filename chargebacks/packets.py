@@ -64,9 +64,10 @@ def bounded(*, memory: int, cpu_s: float) -> Iterator[None]:
     try:
         yield
     finally:
+        # A last signal may come while the timer is stopped: the memory's bound goes first.
+        resource.setrlimit(resource.RLIMIT_AS, before)
         if timed:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _over(*_: object) -> None:

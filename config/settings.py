@@ -350,7 +350,9 @@ MFA_ADAPTER = "gateway.admin.adapters.Factors"
 MFA_FORMS = {
     "authenticate": "gateway.admin.signing.CodeForm", "reauthenticate": "gateway.admin.signing.CodeAgainForm",
     "activate_totp": "gateway.admin.signing.SetUpForm", "add_webauthn": "gateway.admin.signing.PasskeyForm",
-    "edit_webauthn": "gateway.admin.signing.RenameForm",
+    "edit_webauthn": "gateway.admin.signing.RenameForm", "login_webauthn": "gateway.admin.signing.PasskeySignInForm",
+    "reauthenticate_webauthn": "gateway.admin.signing.PasskeyAgainForm",
+    "authenticate_webauthn": "gateway.admin.signing.PasskeyFactorForm",
 }  # fmt: skip
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
@@ -368,6 +370,8 @@ SOCIALACCOUNT_LOGIN_ON_GET = True
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
+        # Who shows again who they are is asked by the provider, too, not only known to it.
+        "AUTH_PARAMS": {"prompt": "login"},
         "APPS": [
             {
                 "provider_id": "sso", "name": GATEWAY_OIDC_NAME, "client_id": GATEWAY_OIDC_CLIENT_ID,

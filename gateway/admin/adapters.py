@@ -17,7 +17,7 @@ from allauth.mfa import signals
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.models import SocialAccount, SocialLogin
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -178,6 +178,8 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return found
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        # Another process, which the address may ask for, would link an identity without signing in.
+        sociallogin.state["process"] = "login"
         if sociallogin.is_existing:
             return
         user = _user_of(sociallogin)
@@ -200,7 +202,13 @@ def _user_of(sociallogin: SocialLogin) -> User | None:
     if not email or said.get("email_verified") is not True:
         return None
     found = User.objects.filter(email__iexact=email, is_active=True)[:2]
-    return found[0] if len(found) == 1 and found[0].is_staff and not found[0].is_superuser else None
+    # The database compares in capitals, in which letters of other scripts become ours: a dotless i is none here.
+    if len(found) != 1 or found[0].email.casefold() != email.casefold():
+        return None
+    # Who is known by an id of the provider is not found by e-mail again: addresses are given to others.
+    if SocialAccount.objects.filter(user=found[0]).exists():
+        return None
+    return found[0] if found[0].is_staff and not found[0].is_superuser else None
 
 
 def _turn_away(request: HttpRequest, why: str) -> None:

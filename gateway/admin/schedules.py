@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
@@ -26,6 +27,7 @@ from gateway.admin.schedule_facts import SIZE, VERBS, NotDone
 from gateway.admin.showing import pill
 from gateway.catalogue.endpoints import DESCHEDULE, RESCHEDULE, Endpoint
 from gateway.catalogue.parse import Invalid
+from gateway.desk.independence import is_unlimited_person
 from gateway.desk.search import TooMuch, patience
 from gateway.desk.story import title_of
 from gateway.payments import schedules
@@ -33,6 +35,7 @@ from gateway.payments.intake import facts_of
 from gateway.payments.refusal import Refused
 from gateway.payments.registrations import Change
 from gateway.payments.request import Trace
+from gateway.rights import place_of
 from gateway.scheduling import plan as plans
 from gateway.scheduling.models import Job, JobRun
 
@@ -127,6 +130,8 @@ class JobAdmin(ReadOnly):
     def _do(self, request: HttpRequest, job: Job, verb: str) -> None:
         """Carry it out as the API would, with an audit entry. Raises NotDone."""
         pairs = told.changes(request, job) if verb == "reschedule" else []
+        if verb == "reschedule" and not may_change(request.user, job):
+            raise NotDone({"": _("A changed schedule goes on charging: somebody without a limit has to change it.")})
         if verb == "reschedule" and not pairs:
             raise NotDone({"": _("Nothing was changed in the form.")})
         endpoint = DESCHEDULE if verb in ("cancel", "pause") else RESCHEDULE
@@ -170,3 +175,8 @@ class JobAdmin(ReadOnly):
         job: Job = Job.objects.select_related("merchant", "channel").get(pk=found.pk)
         job.channel.merchant = job.merchant
         return job
+
+
+def may_change(user: Any, job: Job) -> bool:
+    """Whether ``user`` may change what a job charges: its charges are not counted towards anybody's limits."""
+    return isinstance(user, User) and is_unlimited_person(user, place_of(job))

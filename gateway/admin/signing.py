@@ -27,7 +27,13 @@ from allauth.mfa.totp import views as app_views
 from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.totp.internal.auth import SECRET_SESSION_KEY, generate_totp_secret
 from allauth.mfa.webauthn import views as passkey_views
-from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
+from allauth.mfa.webauthn.forms import (
+    AddWebAuthnForm,
+    AuthenticateWebAuthnForm,
+    EditWebAuthnForm,
+    LoginWebAuthnForm,
+    ReauthenticateWebAuthnForm,
+)
 from allauth.socialaccount.providers.openid_connect import views as oidc_views
 from django import forms
 from django.conf import settings
@@ -210,7 +216,30 @@ def _offered(request: HttpRequest) -> str:
 # --- passkeys -------------------------------------------------------------------------------------------------------
 
 
-class PasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
+class _Readable(forms.Form):
+    """A form with a passkey's answer, which the libraries read without asking whether it is whole."""
+
+    def full_clean(self) -> None:
+        try:
+            super().full_clean()
+        except (KeyError, ValueError, TypeError, AttributeError):
+            self.cleaned_data: dict[str, Any] = {}
+            self.add_error(None, factors_adapter().validation_error("incorrect_code"))
+
+
+class PasskeySignInForm(_Readable, LoginWebAuthnForm):  # type: ignore[misc]
+    """Sign in by a passkey alone."""
+
+
+class PasskeyAgainForm(_Readable, ReauthenticateWebAuthnForm):  # type: ignore[misc]
+    """Show again who one is, by a passkey."""
+
+
+class PasskeyFactorForm(_Readable, AuthenticateWebAuthnForm):  # type: ignore[misc]
+    """A passkey as the second factor."""
+
+
+class PasskeyForm(_Readable, AddWebAuthnForm):  # type: ignore[misc]
     """A new passkey, or a key that only serves as a second factor."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -25,7 +25,7 @@ class Parameters:
     ignored: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
     refusals: tuple[ParameterError, ...] = ()
-    items: list[tuple[Row, tuple[int, ...], str | None, str]] = field(default_factory=list, repr=False)
+    items: list[tuple[Row, tuple[int, ...], str | None, str | Secret]] = field(default_factory=list, repr=False)
 
     def get(self, name: str) -> str | None:
         """The value of what is no secret. LookupError for a secret: it has to be asked for by :meth:`secret`."""
@@ -68,7 +68,7 @@ class Parameters:
     def echo(self) -> dict[str, Any]:
         """Every accepted structure, nested, sparse indexes compacted in order, secrets masked or left out (D17)."""
         return nest(
-            (row.path, indexes, key, value)
+            (row.path, indexes, key, value.reveal() if isinstance(value, Secret) else value)
             for row, indexes, key, value in self.items
             if row.param.echo is not Echo.NEVER and not row.param.private
         )

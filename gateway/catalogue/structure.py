@@ -30,9 +30,11 @@ class Need(enum.StrEnum):
 
 
 class Echo(enum.StrEnum):
-    """Whether an accepted value comes back: as sent, masked, or never (D17). All but YES are masked in errors."""
+    """Whether an accepted value comes back: as sent, masked, or never (D17). All but YES are secrets in memory, and
+    masked in errors and logs; PROOF comes back as sent all the same."""
 
     YES = "yes"
+    PROOF = "proof"
     MASK = "mask"
     NEVER = "never"
 

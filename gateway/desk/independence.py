@@ -91,6 +91,11 @@ def is_unlimited(user: User, place: Place) -> bool:
     return limits_of(user, place) == (None, None)
 
 
+def is_unlimited_person(user: User, place: Place) -> bool:
+    """Whether the user, and everybody who may be acting as it, may move any amount there alone."""
+    return is_unlimited(user, place) and not people_behind(user.pk, user.get_username(), place, None, None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
     """Somebody who may be acting as a user: with all users that this person may be, they move no more than

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 
 from gateway import audit, rights, tokens
-from gateway.desk.independence import NotIndependentError, in_common, is_unlimited
+from gateway.desk.independence import NotIndependentError, in_common, is_unlimited_person
 from gateway.models import AccessToken
 from gateway.rights import Place
 
@@ -22,7 +22,7 @@ MOVES_MONEY: Final = "payments"
 
 def needs_approval(user: User, place: Place, scopes: Sequence[str]) -> bool:
     """Whether a token of these scopes, made by ``user``, waits for a second person."""
-    return MOVES_MONEY in scopes and not is_unlimited(user, place)
+    return MOVES_MONEY in scopes and not is_unlimited_person(user, place)
 
 
 def place_of(token: AccessToken) -> Place:
@@ -38,7 +38,7 @@ def why_not_approve(token: AccessToken, by: User) -> str:
     place = place_of(token)
     if token.requested_by_id == by.pk:
         return _("You asked for this token yourself: somebody else has to approve it.")
-    if not rights.allowed(by, ISSUE, place) or not is_unlimited(by, place):
+    if not rights.allowed(by, ISSUE, place) or not is_unlimited_person(by, place):
         return _("Only somebody who issues tokens and moves money here without a limit can approve it.")
     if token.requested_by_id is not None and (names := in_common(token.requested_by_id, by.pk, place)):
         words = _("%s made or changed the user who asked or yours, so this would not be a second person.")

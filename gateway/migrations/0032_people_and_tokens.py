@@ -15,6 +15,24 @@ def approve_what_is_there(apps: Any, editor: Any) -> None:
     tokens.objects.update(approved_at=models.F("created_at"))
 
 
+LETS_NOBODY_IN = ("view", "end sessions", "refused", "set password")
+
+
+def read_ties_from_the_trail(apps: Any, editor: Any) -> None:
+    """Who made, reset or changed a user before there were ties, as far as the audit trail knows."""
+    users = dict(apps.get_model("auth", "User").objects.values_list("username", "pk"))
+    entries = apps.get_model("gateway", "AuditEntry").objects.filter(subject="user").exclude(action__in=LETS_NOBODY_IN)
+    ties = {}
+    for actor, user, action, at in entries.order_by("at").values_list("actor", "subject_id", "action", "at"):
+        by = users.get(actor)
+        if by is not None and user.isdecimal() and int(user) in users.values() and by != int(user):
+            ties[by, int(user)] = (action, at)
+    apps.get_model("gateway", "UserHandling").objects.bulk_create(
+        apps.get_model("gateway", "UserHandling")(by_id=by, user_id=user, action=action[:32], at=at)
+        for (by, user), (action, at) in ties.items()
+    )
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("gateway", "0031_a_database_knows_its_environment"),
@@ -182,4 +200,5 @@ class Migration(migrations.Migration):
                 name="user_handling_confirmed_by_a_third",
             ),
         ),
+        migrations.RunPython(read_ties_from_the_trail, migrations.RunPython.noop),
     ]

@@ -89,7 +89,7 @@ PROOF = structure(
     "3D Secure: proof of authentication", "Part B", "threeDSecure",
     ("eci", number_between(1, 8, words="N2, 01 to 08", width=2).eg("05"), C),
     ("verificationId", AN(28, 28, words="28 chars (CAVV or AAV)").eg("AAACAgSRBklmQCFgMpEGAAAAAAA="), C,
-     {"echo": Echo.NEVER}),
+     {"echo": Echo.PROOF}),
     ("authenticationStatus", one_of("Y", "A", "U", "N", words="one of Y, A, U, N"), C),
     ("dsTransactionId", _TRANSACTION_ID, O, "The directory server's id."),
     ("acsTransactionId", _TRANSACTION_ID, O, "The access control server's id."),

@@ -148,4 +148,5 @@ def test_the_hash_of_the_script_comes_with_a_payment_that_asks_for_it(api: Api) 
     told = api.with_token(None).call("GET", "/v1/fastcheckout/integrity").body["integrity"]
     assert api.pay(integrity="true").body["integrity"] == told
     assert "integrity" not in api.pay(integrity="false").body
-    assert list(api.pay(integrity="1").errors) == ["integrity"]
+    assert api.pay(integrity="1").body["integrity"] == told
+    assert list(api.pay(integrity="yes").errors) == ["integrity"]

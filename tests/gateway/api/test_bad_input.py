@@ -73,7 +73,7 @@ def test_the_charset_is_recommended_and_not_required(api: Api, content_type: str
 def test_a_body_of_40_mib_is_refused(api: Api) -> None:
     """D41."""
     answer = refused(api.send(PAYMENTS, b"entityId=" + b"a" * (40 * MIB)))
-    assert "33,554,432 bytes" in answer.description
+    assert "4,194,304 bytes" in answer.description
 
 
 def test_a_large_body_of_a_stranger_is_refused_for_its_token(api: Api) -> None:

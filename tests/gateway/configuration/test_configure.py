@@ -49,7 +49,7 @@ def faults(shop: Shop, file: str, entity: str | None = None) -> dict[str, str]:
         run("--entity", entity or shop.channel.entity_id, file)
     first, *lines = str(raised.value).splitlines()
     assert first.startswith("Nothing was changed.")
-    return dict(line.strip().split(": ", 1) for line in lines)
+    return dict(line.strip().split(": ", 1) for line in lines if ": " in line)
 
 
 def shown(shop: Shop, entity: str | None = None) -> dict[str, Any]:

@@ -12,12 +12,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from gateway import audit, clock, identifiers, rights
-from gateway.desk import approvals, by_hand, independence, limits
+from gateway import audit, clock, identifiers, rights, tokens
+from gateway.desk import approvals, by_hand, independence, limits, token_approvals
 from gateway.desk.by_hand import NotPossible, Order
 from gateway.desk.independence import NotIndependentError
 from gateway.desk.limits import Clerk, OverLimit
-from gateway.models import Approval, Payment, Role, UserHandling
+from gateway.models import Approval, Grant, Payment, Role, UserHandling
 from gateway.payments.chain import Chain
 from tests.support.fixtures import Shop
 from tests.support.office import person
@@ -262,3 +262,21 @@ def test_no_payout_is_ever_above_what_two_independent_people_allowed(shop: Shop,
         alone = [amount for amount, who in company.done if who == {name}]
         assert sum(alone, Decimal(0)) <= 150, (name, alone)
         assert all(amount <= 100 for amount in alone)
+
+
+def test_a_user_without_limits_made_by_somebody_with_one_is_no_unlimited_person(shop: Shop) -> None:
+    """Tokens and schedules ask for the people behind a user, too."""
+    anna = worker(shop, "anna", four_eyes_above=None, four_eyes_day=None)
+    berta = worker(shop, "berta", four_eyes_above=None, four_eyes_day=None)
+    place = rights.place_of(shop.channel)
+    independence.record_handling(anna, berta, "create")
+    assert independence.is_unlimited_person(berta, place)
+    assert not token_approvals.needs_approval(berta, place, ["payments"])
+    Grant.objects.filter(user=anna).update(**LIMITS)
+    for user in (anna, berta):
+        rights.forget(user)
+    assert not independence.is_unlimited_person(berta, place)
+    assert token_approvals.needs_approval(berta, place, ["payments", "read"])
+    assert not token_approvals.needs_approval(berta, place, ["read"])
+    waiting, _ = tokens.issue(shop.merchant, name="waits", by=ACTOR, approved=False)
+    assert "without a limit" in token_approvals.why_not_approve(waiting, berta)

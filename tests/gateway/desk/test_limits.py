@@ -23,7 +23,7 @@ def moved(shop: Shop, **changes: Any) -> Decimal:
     values = {"payment": identifiers.row_id(), "user": 1, "merchant": shop.merchant, "amount": Decimal(7),
               "currency": "EUR", "at": NOW - timedelta(minutes=1), **changes}  # fmt: skip
     HandMove.objects.create(**values)
-    return limits.moved_lately(1, shop.merchant.pk, "EUR")
+    return limits.moved_lately({1}, shop.merchant.pk, "EUR")
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_a_persons_own_moves_in_a_merchant_and_a_currency_count(shop: Shop, stra
 def test_24_hours_end_now(shop: Shop, ago: timedelta, counts: bool) -> None:
     assert moved(shop, at=NOW - ago) == (7 if counts else 0)
     limits.forget()
-    assert limits.moved_lately(1, shop.merchant.pk, "EUR") == (7 if counts else 0)
+    assert limits.moved_lately({1}, shop.merchant.pk, "EUR") == (7 if counts else 0)
 
 
 @pytest.mark.parametrize("status", ["APPROVED", "DECLINED", "PENDING", "IN_DOUBT"])

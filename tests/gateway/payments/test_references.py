@@ -72,7 +72,7 @@ def test_a_card_beside_a_reference_is_not_charged_and_told_as_ignored(api: Api) 
     card = {"card.number": "5454545454545454", "card.expiryMonth": "05", "card.expiryYear": "2034"}
     answer = raised(api, held, **card)
     assert (answer.status, answer.body["paymentBrand"]) == (200, "VISA"), answer
-    assert answer.body["ignoredParameters"] == list(card)
+    assert sorted(answer.body["ignoredParameters"]) == sorted(card)
     assert "card" not in answer.body
     assert "5454" not in str(sent_on(api, answer.id))
 
