@@ -160,7 +160,11 @@ def is_being_raised(chain: Chain) -> bool:
 
 
 def is_used_up(chain: Chain, authorisation: Payment) -> bool:
-    """An authorization that was captured, received or reversed as far as it went. One for 0.00 was not."""
+    """An authorization that was captured, received or reversed as far as it went, or captured as often as it may be.
+    One for 0.00 was not."""
+    left = captures_left(chain, authorisation)
+    if left is not None and left <= 0:
+        return True
     taken = any(True for member in authorisations(chain) for _ in chain.followers(member, "CP", "RV", "RC"))
     return taken and capturable(chain, authorisation) <= 0
 

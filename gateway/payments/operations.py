@@ -116,7 +116,7 @@ INCREASE: Final = Operation(
 )  # fmt: skip
 RENEW: Final = Operation(
     code="PA", title="Renewed authorization", follows=_types("PA"), needs_card=True, ceiling=capturable,
-    unknown="700.400.510", failed="700.400.510", closed="700.400.100", over="700.400.100",
+    unknown="700.400.510", failed="700.400.510", closed="700.400.100", used_up="700.400.100", over="700.400.100",
 )  # fmt: skip
 AUTHORIZE_AGAIN: Mapping[str, Operation] = MappingProxyType({"INCREMENTAL_AUTH": INCREASE, "REAUTHORIZATION": RENEW})
 """By standingInstruction.industryPractice."""

@@ -12,11 +12,12 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from gateway.models import RiskSet, Role
+from gateway import tokens
+from gateway.models import AccessToken, RiskSet, Role
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
 from tests.support.client import Api
-from tests.support.fixtures import Shop
+from tests.support.fixtures import BY, Shop
 from tests.support.office import code_of, person
 
 PASSWORD = "correct horse battery 7"
@@ -53,7 +54,10 @@ def test_issue_a_token_and_call_the_api_with_it(site: str, open_page: Opened, co
     expect(shown).to_be_visible()
     picture(page, "token-shown")
     token = shown.input_value()
-    assert Api(token=token, entity=committed.channel.entity_id).pay().status == 200
+    api = Api(token=token, entity=committed.channel.entity_id)
+    assert api.pay().status == 403, "a developer's token waits for a second person"
+    assert tokens.approve(AccessToken.objects.get(name="Web shop"), by=BY)
+    assert api.pay().status == 200
     page.goto(f"{site}/admin/gateway/accesstoken/")
     expect(page.get_by_text("Web shop").first).to_be_visible()
     assert token not in page.content()

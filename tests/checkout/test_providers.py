@@ -138,7 +138,7 @@ def test_live_wants_the_merchant_s_identity_and_offers_no_wallet_without_a_provi
     shop: Shop, tmp_path: Path, origins: None
 ) -> None:
     """There is no sheet of ours in live; and http is for a loopback of the test environment only."""
-    AcquirerAccount.objects.create(channel=shop.channel, connector="stub", name="A")
+    AcquirerAccount.objects.create(channel=shop.channel, connector="stripe", name="A")
     browser = open_checkout(shop.api)
     configure(shop, tmp_path, {"wallet2": CLIENT})
     with override_settings(IS_LIVE=True):

@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 
 from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
 from gateway.catalogue.forms import MAX_FIELDS, UnreadableForm, pairs
-from gateway.catalogue.parse import LONGEST_NAME, MOST_ERRORS, Invalid, ParameterError, Parameters, Policy
+from gateway.catalogue.parse import LONGEST_NAME, MOST_ERRORS, Invalid, ParameterError, Parameters, Policy, _Run
 from gateway.catalogue.structure import Echo
 from gateway.catalogue.structures import REQUEST_STRUCTURES
 
@@ -400,7 +400,9 @@ def test_an_account_number_is_echoed_masked(name: str) -> None:
     found = PAYMENTS.catalogue.find(name)
     assert found is not None
     if found[0].param.echo is Echo.MASK:
-        text = str(Parameters(items=[(found[0], (), None, "DE23100000001234567890")]).echo())
+        sent = _Run(PAYMENTS.catalogue, frozenset(), Policy.NORMAL, literal=False, masks=True)
+        sent.take(name, "DE23100000001234567890")
+        text = str(sent.params.echo())
         assert "100000001234" not in text
         assert "7890" in text
 

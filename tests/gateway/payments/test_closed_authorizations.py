@@ -92,6 +92,20 @@ def test_what_has_a_cent_left_is_raised_and_renewed(
     assert made.status == 200, made
 
 
+@pytest.mark.parametrize("way", ["path", "reference"])
+def test_what_was_captured_as_often_as_it_may_be_is_neither_raised_nor_renewed(api: Api, way: str) -> None:
+    """numberOfCaptures: what were held beyond it could never be captured."""
+    held = api.pay(paymentType="PA", amount="50.00", numberOfCaptures="2").id
+    assert api.follow(held, "CP", "10.00").status == 200
+    assert again(api, held, RAISE, way).status == again(api, held, RENEWAL, way).status == 200
+    assert api.follow(held, "CP", "10.00").status == 200
+    told = {practice: again(api, held, practice, way).code for practice in (RAISE, RENEWAL, CAPTURE)}
+    if way == "reference":
+        del told[CAPTURE]
+    assert told == {RAISE: NOT_SUCCESSFUL, RENEWAL: NOTHING_LEFT} | ({CAPTURE: NOTHING_LEFT} if way == "path" else {})
+    assert api.follow(held, "RV").status == 200
+
+
 def test_a_declined_end_ends_nothing(api: Api) -> None:
     held = api.pay(paymentType="PA", amount="50.00").id
     assert api.follow(held, "CP", "50.01", sequence="FINAL").status == 400
