@@ -15,6 +15,7 @@ from uuid import UUID
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal import auth as totp
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Max, Q
 from django.db.models.signals import post_delete
@@ -22,8 +23,9 @@ from django.dispatch import receiver
 
 from gateway import audit, clock
 from gateway.audit import Actor
+from gateway.due import Timer
 from gateway.identifiers import row_id
-from gateway.models import AuditEntry, FactorSecret, SignIn
+from gateway.models import AuditEntry, FactorSecret, Merchant, SignIn
 from gateway.rows import execute
 from gateway.secret import Secret
 from gateway.vault import vault
@@ -180,3 +182,14 @@ def seen(sign_in: SignIn, *, used: bool = True) -> bool:
 def end(sign_ins: Any, *, by: str) -> int:
     """End these sessions: their next page asks to sign in."""
     return int(sign_ins.filter(ended_at__isnull=True).update(ended_at=clock.real(), ended_by=by[:150]))
+
+
+def delete_expired_sessions(_: Merchant | None) -> int:
+    """Delete rows of browsers' sessions that have had their time; strangers who look at the sign-in page leave some."""
+    return int(Session.objects.filter(expire_date__lt=clock.real()).delete()[0])
+
+
+TIMER: Final = Timer(
+    name="browser sessions", about="Delete browsers' sessions of the back office that have had their time.",
+    run=delete_expired_sessions, every_s=3600.0,
+)  # fmt: skip

@@ -16,6 +16,8 @@ from allauth.mfa.models import Authenticator
 from axes.models import AccessAttempt
 from django.conf import settings as configured
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
 from django.http import HttpResponse
 from django.test import Client, RequestFactory, override_settings
 
@@ -677,3 +679,15 @@ def test_a_sign_in_is_listed_with_its_browser_in_a_few_words(shop: Shop, agent: 
     boss = person("boss", Role.MANAGER, shop.merchant)
     SignIn.objects.create(user=boss, at=clock.real(), last_seen_at=clock.real(), agent=agent)
     assert shown in signed_in(boss).get("/admin/gateway/signin/").content.decode()
+
+
+def test_sessions_that_have_had_their_time_are_deleted_and_others_stay(shop: Shop) -> None:
+    """Strangers who look at the sign-in page leave rows."""
+    person("somebody", Role.MANAGER, shop.merchant)
+    old, new = SessionStore(), SessionStore()
+    for each in (old, new):
+        each["looked"] = True
+        each.save()
+    Session.objects.filter(pk=old.session_key).update(expire_date=clock.real() - timedelta(seconds=1))
+    assert signin.delete_expired_sessions(None) == 1
+    assert list(Session.objects.values_list("pk", flat=True)) == [new.session_key]
