@@ -61,7 +61,8 @@ MAX_HOST_CHARACTERS = 253
 
 
 def _unknown_host(request: HttpRequest) -> HttpResponseBase:
-    sent = str(request.META.get("HTTP_HOST", ""))
+    # Whatever is sent may hold a card number, which no page repeats; a name with one is no host's either.
+    sent = mask_text(str(request.META.get("HTTP_HOST", ""))[: MAX_HOST_CHARACTERS + 1])
     # A name with characters that no host name has cannot be allowed either.
     name = split_domain_port(sent)[0] if len(sent) <= MAX_HOST_CHARACTERS else ""
     names = [*settings.ALLOWED_HOSTS, name] if name else []
