@@ -28,6 +28,7 @@ from gateway.catalogue.lookup import BRACKETS, INDEX, Row, compiled, find
 from gateway.catalogue.nesting import mask_account, nest
 from gateway.catalogue.parameters import Parameters
 from gateway.catalogue.rules import Rule, Sent
+from gateway.catalogue.sent import text_of
 from gateway.catalogue.structure import Demand, Echo, Structure
 from gateway.catalogue.suggest import closest
 from gateway.masking import mask_text
@@ -402,7 +403,7 @@ class _Run:
             if text is not value:
                 items[at] = (row, indexes, key, text)
                 masked.append(at)
-            elif last == at - 1 >= 0 and (halves := cut_over(items[last][3], text)) is not None:
+            elif last == at - 1 >= 0 and (halves := cut_over(text_of(items[last][3]), text)) is not None:
                 for place, half in zip((last, at), halves, strict=True):
                     items[place] = (*items[place][:3], half)
                     masked.append(place)
@@ -418,6 +419,6 @@ class _Run:
             for index in indexes:
                 name = name.replace("[n]", f"[{index}]", 1)
             name = f"{name}[{key}]" if key is not None else name
-            self.params.values[name] = text
+            self.params.values[name] = text_of(text)
             names.append(name)
         self.params.masked = tuple(names)
