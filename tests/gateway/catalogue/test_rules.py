@@ -116,14 +116,19 @@ def test_the_network_keys_of_3d_secure_are_a_setting() -> None:
     assert len(NETWORK_KEYS) == 6
 
 
-def test_card_numbers_codes_tokens_pins_and_proofs_never_come_back() -> None:
+def test_card_numbers_codes_tokens_and_pins_never_come_back() -> None:
     """D17; PCI DSS 4.0.1, 3.3."""
     never = {one.full(row.name) for one, row in ROWS if row.echo is Echo.NEVER}
     assert never == {
         "card.number", "card.cvv", "tokenAccount.number", "tokenAccount.cryptogram", "tokenAccount.dtvc",
         "wallet1.paymentToken", "wallet2.paymentToken", "wallet3.paymentToken", "giftCard.pin",
-        "threeDSecure.verificationId",
     }  # fmt: skip
+
+
+def test_a_proof_of_authentication_is_a_secret_that_comes_back_as_it_was_sent() -> None:
+    """docs/decisions/0052."""
+    assert {one.full(row.name) for one, row in ROWS if row.echo is Echo.PROOF} == {"threeDSecure.verificationId"}
+    assert all(row.secret for _, row in ROWS if row.echo is Echo.PROOF)
 
 
 def test_memo_and_invoice_stay_with_the_merchant() -> None:

@@ -43,7 +43,7 @@ def test_what_was_asked_for_and_what_was_approved_are_told_apart(shop: Shop, as_
 def test_columns_of_one_kind_are_not_mixed_up(shop: Shop) -> None:
     """Names, ids and references: all different, and each in its place."""
     paid = shop.api.pay(
-        merchantTransactionId="order-0001", merchantInvoiceId="invoice-0002", merchantMemo="memo-3",
+        merchantTransactionId="order-0001", merchantInvoiceId="invoice-0002", merchantMemo="memo-0003",
         customer__email="jane@mail.example", customer__givenName="Jane", customer__surname="Jones",
         createRegistration="true",
     )  # fmt: skip
@@ -57,7 +57,7 @@ def test_columns_of_one_kind_are_not_mixed_up(shop: Shop) -> None:
         "channel": shop.channel.name, "entityId": shop.channel.entity_id, "type": "DB", "status": "APPROVED",
         "currency": "EUR", "brand": "VISA", "card": "420000******0000", "holder": "Jane Jones",
         "result code": paid.code, "result": paid.description, "merchantTransactionId": "order-0001",
-        "merchantInvoiceId": "invoice-0002", "merchantMemo": "memo-3", "e-mail": "jane@mail.example",
+        "merchantInvoiceId": "invoice-0002", "merchantMemo": "memo-0003", "e-mail": "jane@mail.example",
         "first payment": paid.id, "referencedId": "", "registrationId": paid.body["registrationId"],
     }  # fmt: skip
     assert {name: row[name] for name in expected} == expected
