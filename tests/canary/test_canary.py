@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.canary import means, traffic
-from tests.canary.cards import Aviary, check_digit, numbers_of
+from tests.canary.cards import WINDOW, Aviary, check_digit, numbers_of
 from tests.canary.site import Site
 
 pytestmark = [pytest.mark.xdist_group("canary"), pytest.mark.timeout(900)]
@@ -296,8 +296,8 @@ def test_the_search_finds_a_number(shape: str) -> None:
         percent="".join(f"%3{digit}" for digit in number),
         reversed=number[::-1],
         base64=base64.b64encode(f'{number}", "a": 1'.encode()).decode(),
-        start=number[:10],
-        end=number[-10:],
+        start=number[:WINDOW],
+        end=number[-WINDOW:],
         base64_1=base64.b64encode(f'x{number}", "a": 1'.encode()).decode(),
         base64_2=base64.b64encode(f'"cards": "{number}"'.encode()).decode(),
     )

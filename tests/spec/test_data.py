@@ -78,7 +78,7 @@ SHAPES = {
     "country2": r"[A-Z]{2}",
     "country3": r"[A-Z]+",
     "phone": r"[A-Z0-9+ ().\-/]+",
-    "url": r"[A-Za-z][A-Za-z0-9+.-]*://[^\x00-\x20]+",
+    "url": r"[A-Za-z][A-Za-z0-9+.-]*:/[^\x00-\x20]+",
 }
 # Kinds in which the shape and the bounds say everything, so that a bad value must break one of them.
 DECISIVE = {"text", "digits", "alnum", "countryN", "bool"}

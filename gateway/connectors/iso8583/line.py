@@ -53,6 +53,7 @@ class Link:
         self.terminal = terminal
         self._changed = threading.Condition()
         self._connection: Connection | None = None
+        self._left: Connection | None = None
         self._pending = Pending(terminal.label)
         self._state, self._since, self._why = "idle", clock.real(), ""
         self._keeper: threading.Thread | None = None
@@ -107,8 +108,7 @@ class Link:
             self._closing = True
             self._changed.notify_all()
         if connection is not None:
-            self._sign_off(connection)
-            connection.close()
+            self._leave(connection)
         if keeper is not None and keeper is not threading.current_thread():
             keeper.join(TICK_S * 4)
 
@@ -225,8 +225,7 @@ class Link:
                 self._suspect = False
                 within = now + settings.GATEWAY_ACQUIRER_TIMEOUT_S
                 self._echo = (self._network(connection, ECHO, within), within)
-        self._sign_off(connection)
-        connection.close()
+        self._leave(connection)
 
     def _frames(self, connection: Connection, timeout_s: float) -> list[bytes]:
         frames = connection.frames(timeout_s)
@@ -273,6 +272,15 @@ class Link:
         except NothingSent as fault:
             raise Fault(str(fault)) from None
         return number
+
+    def _leave(self, connection: Connection) -> None:
+        """Sign off and hang up. close() and the keeper may both come here: the host gets one sign-off."""
+        with self._changed:
+            if self._left is connection:
+                return
+            self._left = connection
+        self._sign_off(connection)
+        connection.close()
 
     def _sign_off(self, connection: Connection) -> None:
         if self.terminal.sign_on:

@@ -22,7 +22,8 @@ from cryptography.x509.oid import NameOID
 from django.test import override_settings
 
 from gateway.connectors.iso8583 import link
-from gateway.connectors.iso8583.line import Link
+from gateway.connectors.iso8583.connection import Connection
+from gateway.connectors.iso8583.line import TICK_S, Link
 from gateway.connectors.iso8583.link import Unanswered, Unreachable, link_to
 from gateway.connectors.iso8583.mapping import message_of
 from gateway.connectors.iso8583.question import question
@@ -74,6 +75,22 @@ def test_a_link_signs_on_says_how_it_is_and_signs_off(iso_host: IsoHost) -> None
     iso_host.wait(lambda: len(iso_host.seen("0800")) == 2, "the sign-off")
     assert [message["70"] for message in iso_host.seen("0800")] == ["001", "002"]
     assert link.states() == ()
+
+
+def test_a_link_signs_off_once(iso_host: IsoHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """close() and the link's own thread both notice the end; the host gets one 0800 with DE70 002."""
+    signing_off = Link._sign_off
+
+    def slowly(self: Link, connection: Connection) -> None:
+        signing_off(self, connection)
+        time.sleep(TICK_S * 2)
+
+    monkeypatch.setattr(Link, "_sign_off", slowly)
+    assert ask(terminal(iso_host))["39"] == "00"
+    link.close_all()
+    iso_host.wait(lambda: len(iso_host.seen("0800")) >= 2, "the sign-off")
+    time.sleep(TICK_S * 2)
+    assert [message["70"] for message in iso_host.seen("0800")] == ["001", "002"]
 
 
 @pytest.mark.parametrize("network", ["05", ""])
