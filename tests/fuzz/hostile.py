@@ -20,12 +20,14 @@ COMMON: Final = (100, 1_000, 8_000, 16_000)
 NAMES: Final = (
     "entityId", "amount", "currency", "paymentType", "paymentBrand", "card.number", "card.holder", "cart.items[0].name",
     "customParameters[abc]", "merchantTransactionId", "username", "password", "csrfmiddlewaretoken", "token", "outcome",
-    "next", "verb", "act", "q", "date.from", "date.to", "id", "file", "code", "move", "limit", "p", "o", "_save",
+    "credential", "next", "verb", "act", "q", "date.from", "date.to", "id", "file", "code", "move", "limit",
+    "p", "o", "_save",
 )  # fmt: skip
 VALUES: Final = (
     "", "0", "-1", "92.00", "EUR", "DB", "VISA", "4200000000000000", "Jane", "\0", "\ud7ff", "é" * 50, "9" * 500,
     "' OR 1=1 --", "<script>", "2026-02-30", "1e400", "NaN", "[", "{}", "../../etc/passwd", "https://[::1", "x" * 3_000,
     "4112 " * 60, "((((((((((" * 30, "a.a.a.a." * 40, "%41%41", "true", "0 0 0 1/0 * ?",
+    "null", "[]", '{"id": 1, "rawId": [], "response": null}', "[" * 2_000, "4 4 4 4 " * 250,
 )  # fmt: skip
 METHODS: Final = ("GET", "POST", "POST", "POST", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE")
 BOUNDARY: Final = "xxBOUNDARYxx"
@@ -168,6 +170,18 @@ def _counted(name: str) -> Callable[[random.Random, int, str], Made]:
     return make
 
 
+def _dense(name: str, piece: str, longest: int) -> Callable[[random.Random, int, str], Made]:
+    """Known fields full of digits with blanks between, which the detector of card numbers looks through."""
+
+    def make(chance: random.Random, size: int, entity: str) -> Made:
+        value = (piece * longest)[:longest].rstrip()
+        count = min(1_000, -(-size // longest))
+        fields = [("entityId", entity), *((name.replace("#", str(at)), value) for at in range(count))]
+        return URLENCODED, urlencode(fields).encode()
+
+    return make
+
+
 def _json(chance: random.Random, size: int, entity: str) -> Made:
     deep = chance.random() < 0.3
     text = "[" * size if deep else json.dumps({"entityId": entity, "a": ["x" * 50] * (size // 60)})
@@ -216,6 +230,8 @@ BODIES: Final[tuple[tuple[str, Callable[[random.Random, int, str], Made]], ...]]
     ("cart items", _counted("cart.items[#].name")),
     ("unknown below a structure", _counted("cart.items[#].nmae")),
     ("near misses", _counted("amuont#")),
+    ("descriptions of digits", _dense("cart.items[#].description", "4 4 4 4 ", 2_040)),
+    ("custom parameters of digits", _dense("customParameters[key#]", "4 4 4 4 ", 2_000)),
     ("JSON", _json),
     ("a file", _one_file),
     ("many parts", _files(b'Content-Disposition: form-data; name="a"\r\n\r\nb\r\n')),
