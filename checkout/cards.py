@@ -29,7 +29,7 @@ def offered_cards(row: Checkout, prepared: Mapping[str, str]) -> list[dict[str, 
         return []
     rows = Registration.objects.filter(
         pk__in=wanted, merchant=row.merchant_id, channel=row.channel_id, status=Registration.Status.ACTIVE
-    ).defer("means_sealed", "means_fingerprint", "request")
+    ).defer("means_sealed", "request")
     now = clock.now(row.merchant)
     there = {one.id: one for one in rows if one.retain_until is None or now <= one.retain_until}
     return [_shown(row, there[ident]) for ident in wanted if ident in there]

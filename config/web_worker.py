@@ -39,6 +39,14 @@ SLOWEST: Final = 16 * 1024
 
 MAX_DRAINED_BYTES: Final = 64 * 1024
 """How much of a body that the application left unread gunicorn reads to keep the connection; with more it closes."""
+MAX_LINGER_BYTES: Final = 16 * 1024 * 1024
+"""How much of a refused body is thrown away so that its sender, who may read nothing before all is sent, gets the
+answer: four of the largest bodies that are taken."""
+LINGER_S: Final = 5.0
+"""How long its sender may take for that."""
+THROWN_AT_ONCE: Final = 256 * 1024
+_THROWN: Final = bytearray(THROWN_AT_ONCE)
+"""One for all threads: nothing is ever read from it."""
 MAX_BOOT_S: Final = 600.0
 """How long a worker may take to read its sources: a cold disk is no hang, which is what --timeout is there to find."""
 
@@ -116,7 +124,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             conn.parser.mesg_class = BoundedRequest
         if not conn.is_http2 and isinstance(sender := conn.parser.unreader.sock, Sender):
             sender.begin()
-        return super().handle(conn)
+        before = getattr(conn.parser, "mesg", None)
+        goes_on = super().handle(conn)
+        if not goes_on and not self.cfg.is_ssl and not conn.is_http2:
+            _end(conn, None if conn.parser.mesg is before else conn.parser.mesg)
+        return goes_on
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Answer what could not be read. What the application did wrong is left to gunicorn."""
@@ -144,6 +156,49 @@ def _saying_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
         return application(environ, start)
 
     return answering
+
+
+def _end(conn: Any, request: Any) -> None:
+    """Close a connection after its last answer such that the answer arrives, in the thread that served it: gunicorn
+    itself would wait for the client in the loop that all connections share, and read no more than 64 KiB of a body.
+    ``request``: None when what came last was none."""
+    line: socket.socket = conn.sock
+    unread = _unread_bytes(request, conn.parser.unreader)
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_WR)
+        throw_away(line, unread or MAX_DRAINED_BYTES, LINGER_S if unread else 0.0)
+    conn.close = lambda graceful=False: util.close(line)
+
+
+def _unread_bytes(request: Any, unreader: Any) -> int:
+    """How much of its request a client may still be sending, as far as it is waited for."""
+    reader = request.body.reader if request is not None else None
+    if isinstance(reader, LengthReader):
+        return int(min(max(0, reader.length - len(unreader.buf.getvalue())), MAX_LINGER_BYTES))
+    if isinstance(reader, ChunkedReader) and reader.parser is None:
+        return 0
+    # In chunks, or no HTTP request at all: where it ends is not known.
+    return MAX_LINGER_BYTES
+
+
+def throw_away(line: socket.socket, most: int, seconds: float) -> int:
+    """Read what comes on ``line`` and keep nothing, until ``most`` bytes came, the client closed or ``seconds`` went
+    by; how many came. MSG_TRUNC: the kernel drops what came and copies nothing (tcp(7))."""
+    coming = select.poll()
+    coming.register(line, select.POLLIN)
+    until, thrown = time.monotonic() + seconds, 0
+    while thrown < most:
+        try:
+            found = line.recv_into(_THROWN, THROWN_AT_ONCE, socket.MSG_DONTWAIT | socket.MSG_TRUNC)
+        except BlockingIOError:
+            left = until - time.monotonic()
+            if left <= 0 or not coming.poll(left * 1000):
+                break
+            continue
+        if not found:
+            break
+        thrown += found
+    return thrown
 
 
 def _is_left_unread(body: Any) -> bool:

@@ -2,8 +2,9 @@
 
 A number counts when it has 13 to 19 digits of a range that a card brand uses (12 in Maestro's), the length of that
 brand and a right check digit, in digits of any script, with blanks, dots, hyphens, slashes, underscores or colons
-between its groups. A security code counts beside a word for it ("cvc2: 737"). Times, amounts, decimals, hexadecimal
-ids, IBANs, EANs and telephone numbers are left alone. Linear in the length of the text.
+between its groups, and with signs of lists or brackets around the groups that cards are printed in. A security code
+counts beside a word for it ("cvc2: 737"). Times, amounts, decimals, hexadecimal ids, IBANs, EANs and telephone numbers
+are left alone. Linear in the length of the text.
 Source: docs/decisions/0052-card-data-in-free-text.md.
 """
 
@@ -28,13 +29,15 @@ _HYPHENS: Final = r"\-\u2010-\u2015\u2043\u2212\ufe58\ufe63\uff0d"
 _DOTS: Final = r".\u00b7\u2022\u2024\u2027\u2219\u30fb\u3002\uff0e"
 _SLASHES: Final = r"/\u2044\u2215\uff0f"
 _OTHERS: Final = r"_\uff3f:\uff1a\ufe55+"
-_LISTING: Final = ",;|'’~"
+_LISTING: Final = ",;|'’~=#*\\"
 """Signs that mostly stand between different numbers: they only count in the groups that cards are printed in."""
+_BRACKETS: Final = "()[]{}<>"
+"""Around groups they count as signs of lists do, whatever groups they are around."""
 _SEPARATOR: Final = (
-    rf"(?:[{_BLANKS}{_HYPHENS}{_DOTS}{_SLASHES}{_OTHERS}{_LISTING}]"
-    r"|%(?:20|09|2[DdEeFfBbCc]|3[AaBb]|5[Ff]|[Cc]2%[Aa]0|[Ee]2%80%[0-9A-Fa-f]{2})"
+    r"(?:%(?:20|09|2[DdEeFfBbCc]|3[AaBb]|5[Ff]|[Cc]2%[Aa]0|[Ee]2%80%[0-9A-Fa-f]{2})"
     r"|&(?:nbsp|\#160|\#x[Aa]0|thinsp|ndash|shy);"
-    r"|\\u(?:00[Aa][0Dd]|20[0-9A-Fa-f]{2}|2212|3000|[Ff][Ee][Ff][Ff])|\\[nrt/])"
+    r"|\\u(?:00[Aa][0Dd]|20[0-9A-Fa-f]{2}|2212|3000|[Ff][Ee][Ff][Ff])|\\[nrt/]"
+    rf"|[{_BLANKS}{_HYPHENS}{_DOTS}{_SLASHES}{_OTHERS}{re.escape(_LISTING + _BRACKETS)}])"
 )
 _BETWEEN: Final = rf"{_SEPARATOR}{{1,3}}"
 
@@ -71,18 +74,22 @@ _CODE_WORDS: Final = (
     r"|karten-?pr(?:ü|ue|u\u0308)f(?:nummer|ziffer|code|zahl)|pr(?:ü|ue|u\u0308)f(?:nummer|ziffer|code)"
     r"|sicherheits(?:code|nummer)|kpn"
     r"|code[ _-]de[ _-]s[eé]curit[eé]|cryptogramme(?:[ _-]visuel)?|c[oó]digo[ _-]de[ _-]segur(?:idad|an[çc]a)"
-    r"|codice[ _-]di[ _-]sicurezza"
+    r"|codice[ _-]di[ _-]sicurezza|card[ _-]?code|(?-i:CID)(?![A-Za-z0-9])"
 )
 _CODE: Final = r"\d(?:[ .\-]?\d){2,3}"
 _FILLING: Final = r"[^\w\n]{0,6}(?:(?:is|ist|was|war|lautet|code|number|nummer|value|nr|no)[^\w\n]{1,6})?"
 _SECURITY_CODES: Final = re.compile(
-    rf"(?<![A-Za-z])(?:{_CODE_WORDS})(?:{_FILLING})(?P<after>{_CODE})(?![\d])"
+    rf"(?<![A-Za-z])(?:{_CODE_WORDS})"
+    rf"(?:(?:{_FILLING})(?P<after>{_CODE})(?![\d])"
+    # In the next line: after a colon, or alone there. What else begins with three digits there is of another matter.
+    rf"|[^\w\n]{{0,4}}[:=][^\w\n]{{0,3}}\n\s{{0,4}}(?P<told>{_CODE})(?![\d]|[.,:/-]\d)"
+    rf"|[^\w\n]{{0,4}}\n\s{{0,4}}(?P<alone>{_CODE})(?=[^\w\n]{{0,4}}(?:\n|\Z)))"
     rf"|(?<![\d.,])(?P<before>\d{{3,4}})[^\w\n]{{1,3}}(?:{_CODE_WORDS})(?![A-Za-z0-9])(?!{_FILLING}\d)",
     re.IGNORECASE,
 )
 _CODE_PRECHECK: Final = re.compile(
     r"cv[vcn]|csc|cav2|dtvc|secur|segur|sicur|s[eé]cur|verification|validation|pr(?:ü|ue|u\u0308)f|sicherheits|kpn"
-    r"|cryptogramme", re.IGNORECASE,
+    r"|cryptogramme|card[ _-]?code|(?-i:CID)", re.IGNORECASE,
 )  # fmt: skip
 _TRACK: Final = re.compile(r"\^[^^\n]{2,26}\^[0-9]{7}[^?\s]{0,80}\??|[=D][0-9]{7,40}\??")
 """What follows the number on a magnetic stripe: name, expiry, service code and discretionary data."""
@@ -135,7 +142,7 @@ def security_codes(text: str) -> list[Span]:
     """Where a security code stands beside a word for it."""
     if len(text) < _SHORTEST_CODE or not _CODE_PRECHECK.search(text):
         return []
-    return [found.span("after" if found["after"] else "before") for found in _SECURITY_CODES.finditer(text)]
+    return [found.span(found.lastgroup or 0) for found in _SECURITY_CODES.finditer(text)]
 
 
 def numbers(text: str, shortest: int = SHORTEST) -> Iterator[list[int]]:
@@ -199,7 +206,8 @@ def _in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[lis
     places: list[int] = []
     for found in _GROUP.finditer(chain):
         if (digits := found["digits"]) is None:
-            between[-1] += found[0]
+            # An escape stands for a sign of its own, and never for one of a list.
+            between[-1] += found[0] if len(found[0]) == 1 else " "
             continue
         if len(digits) > MOST_DIGITS:
             # No card has so many digits in a row: the chain breaks here.
@@ -252,8 +260,9 @@ def _is_written_so(groups: Sequence[Span], between: Sequence[str]) -> bool:
     if len(lengths) == 1:
         return True
     head, last = lengths[:-1], lengths[-1]
-    if any(sign in _LISTING for each in between if each[0] not in "&%\\" for sign in each):
-        return len(set(between)) == 1 and ((set(head) == {4} and last <= 4) or head == [4, 6])
+    if any(sign in _LISTING or sign in _BRACKETS for each in between for sign in each):
+        bare = {"".join(sign for sign in each if sign not in _BRACKETS and not sign.isspace()) for each in between}
+        return len(bare) == 1 and ((set(head) == {4} and last <= 4) or head == [4, 6])
     if all(length >= 4 for length in head) and last >= 3:
         return True
     if len(set(between)) > 1:

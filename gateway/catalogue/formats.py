@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from gateway.catalogue import iso
 from gateway.catalogue.notation import (
@@ -215,6 +215,8 @@ _APP = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 """The scheme of an app as its maker's domain backwards (RFC 8252, 7.1). Those that run or read something in a browser
 or on a phone (javascript:, data:, jar:, intent:, view-source: …) have no dot, and new ones may come any day: so what is
 allowed is listed here, not what is forbidden."""
+_ENCODED_AS_A_WHOLE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*%3[Aa]")
+"""No address begins so: the colon behind its scheme is written as an escape."""
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
@@ -225,8 +227,20 @@ def may_be_opened(address: str, *, web_only: bool = False) -> bool:
     return scheme in _WEB or (not web_only and _APP.fullmatch(scheme) is not None)
 
 
-def url(low: int, high: int, *, words: str, web_only: bool = False) -> Format:
-    """An absolute address that :func:`may_be_opened`; ``web_only``: no app's."""
+def _decoded_once(value: str) -> str:
+    """An address that was percent-encoded as a whole (https%3A%2F%2Fshop.example%2F…) without that encoding; any other
+    value as it is."""
+    if not _ENCODED_AS_A_WHOLE.match(value):
+        return value
+    try:
+        return unquote(value, errors="strict")
+    except UnicodeDecodeError:
+        return value
+
+
+def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: bool = False) -> Format:
+    """An absolute address that :func:`may_be_opened`; ``web_only``: no app's; ``encoded``: it may be percent-encoded
+    as a whole, and is decoded once."""
     printable = re.compile(f"[^\\s{UNPRINTABLE}]{{{low},{high}}}").fullmatch
     allowed = "https: and http: are" if web_only else "https:, http: and apps named like com.example.app: are"
 
@@ -252,6 +266,7 @@ def url(low: int, high: int, *, words: str, web_only: bool = False) -> Format:
         example="https://shop.example/result",
         counterexample="/result",
         schema={"type": "string", "format": "uri", "minLength": low, "maxLength": high},
+        usual=_decoded_once if encoded else None,
     )
 
 

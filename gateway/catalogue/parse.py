@@ -194,7 +194,7 @@ class _Run:
         self._faulty: set[str] = set()
         self._ignored: list[str] = []
         self._keys: dict[str, int] = {}
-        self._seen: set[str] = set()
+        self._seen: dict[str, str] = {}  # the name → the spelling that it was sent in
         self._unknown = 0
         self._long_name_seen = False
         self._used: dict[tuple[str, tuple[int, ...]], Structure] = {}
@@ -222,16 +222,14 @@ class _Run:
         if len(name) > LONGEST_NAME:
             self._too_long(name, value)
             return
-        name = self._catalogue.aliases.get(name, name)
+        spelt, name = name, self._catalogue.aliases.get(name, name)
         if name in self._seen:
-            if name not in self._faulty:
-                self.fault(name, "was sent more than once")
-                self.params.values.pop(name, None)
+            self._take_again(name, spelt, value)
             return
         found = self._catalogue.find(name)
         if not value and (found is None or not found[0].param.format.empty_is_value):
             return
-        self._seen.add(name)
+        self._seen[name] = spelt
         if found is None:
             self._take_unknown(name, value)
             return
@@ -262,6 +260,18 @@ class _Run:
             return
         self.params.values[name] = text
         self.params.items.append((row, indexes, key, text))
+
+    def _take_again(self, name: str, spelt: str, value: str | Secret) -> None:
+        """A name that was sent before: an error, unless it is another spelling of it with the same value or none."""
+        message, first = "was sent more than once", self._seen[name]
+        if first not in ("", spelt):
+            self._seen[name] = ""  # Both are sent now: each of them once more is an error.
+            if not value or self.params.values.get(name) == text_of(value):
+                return
+            message = f"was sent with two values: as {first} and as {spelt}"
+        if name not in self._faulty:
+            self.fault(name, message)
+            self.params.values.pop(name, None)
 
     def _is_one_key_too_many(self, row: Row) -> bool:
         """Count a key of a map; the first that is too many is told, for all of them."""

@@ -30,9 +30,6 @@ class Registration(models.Model):
     method = models.CharField(max_length=2)
     means = models.CharField(max_length=16)
     means_sealed = models.BinaryField(null=True)
-    # Nothing looks for a registration by its number: empty since this release, and dropped with the next one. Erasing
-    # an account still empties it, for rows of before.
-    means_fingerprint = models.BinaryField(null=True)
     details = models.JSONField(default=dict)
     request = models.JSONField(default=dict)
     payment = models.UUIDField()

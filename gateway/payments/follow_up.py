@@ -42,6 +42,7 @@ MAX_TRIES = 100
 """How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
 BUSY = "800.120.402"
 WRONG_TYPE = "700.300.100"
+CAPTURES: Final = "numberOfCaptures"
 _TAKEN: Final = frozenset(structure.title for structure in FOLLOW_UP.structures)
 VAULT_FAILED = "900.100.205"
 
@@ -69,6 +70,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     """Make one follow-up and return it. Raises Refused: 404 when the id names nothing, 400 for types not offered."""
     operation = operation_of(request.parameters)
     _settle_reference(request)
+    _leave_out_what_the_first_payment_sets(request.parameters)
     means: Means | None = None
     for _ in range(MAX_TRIES):
         chain = read_chain(request.target, request.merchant, request.channel)
@@ -127,6 +129,14 @@ def _settle_reference(request: FollowUpRequest) -> None:
         parameters.drop(*foreign)
         parameters.items = [item for item in parameters.items if item[0].structure.title in _TAKEN]
         parameters.ignored = (*parameters.ignored, *foreign)
+
+
+def _leave_out_what_the_first_payment_sets(parameters: Parameters) -> None:
+    """numberOfCaptures is of the first authorization: sent with what follows it changes nothing, and is told as
+    ignored. Source: Part A, Basic payment; docs/decisions/0007-operations.md."""
+    if CAPTURES in parameters:
+        parameters.drop(CAPTURES)
+        parameters.ignored = (*parameters.ignored, CAPTURES)
 
 
 def _nothing_there(operation: Operation, parameters: Parameters) -> Refused:

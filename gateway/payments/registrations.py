@@ -173,8 +173,7 @@ def is_past(month: str | None, year: str | None, now: datetime) -> bool:
 def delete(registration: Registration, change: Change) -> Payment:
     """Erase the stored account for good. Payments that were made with it stay as they are."""
     erased = {
-        "status": Registration.Status.DELETED, "means_sealed": None, "means_fingerprint": None,
-        "deleted_at": change.now,
+        "status": Registration.Status.DELETED, "means_sealed": None, "deleted_at": change.now,
     }  # fmt: skip
     return _change(registration, DELETE, erased, change)
 

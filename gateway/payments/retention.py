@@ -28,7 +28,7 @@ WITH ended AS MATERIALIZED (
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY r.retain_until LIMIT %(most)s FOR UPDATE OF r SKIP LOCKED
 )
-UPDATE gateway_registration r SET means_sealed = NULL, means_fingerprint = NULL FROM ended WHERE r.id = ended.id
+UPDATE gateway_registration r SET means_sealed = NULL FROM ended WHERE r.id = ended.id
 RETURNING r.id
 """
 

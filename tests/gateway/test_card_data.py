@@ -46,10 +46,35 @@ def test_a_number_is_found_whatever_stands_between_its_groups(size: int, between
         assert mask_text(text).startswith("paid with ")
 
 
-@pytest.mark.parametrize("between", [",", ", ", ";", "|", "'", "’"])
+@pytest.mark.parametrize("between", [",", ", ", ";", "|", "'", "’", "=", " = ", "#", " #", "*", " * ", "\\", "##"])
 def test_signs_of_lists_count_between_the_groups_of_a_card(between: str) -> None:
     assert not shows(mask_text(grouped(NUMBER, 4, between)), NUMBER)
     assert mask_text("12, 4929, 123, 4567, 8901, 4") == "12, 4929, 123, 4567, 8901, 4"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["({})({})({})({})", "({}) {} {} {}", "{} ({}) {} ({})", "[{}] [{}] [{}] [{}]", "{{{}}}{{{}}}{{{}}}{{{}}}",
+     "<{}><{}><{}><{}>", "({}-{})-{}-{}", "({} {}) ({} {})", "[{}, {}, {}, {}]"],
+)  # fmt: skip
+def test_a_number_is_found_with_its_groups_in_brackets(written: str) -> None:
+    """docs/decisions/0052."""
+    text = written.format(*(NUMBER[at : at + 4] for at in range(0, 16, 4)))
+    assert not shows(mask_text(text), NUMBER)
+    assert mask_text(mask_text(text)) == mask_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "492912******9014", "492912***9014", "4929 12** **** 9014", "4929 **** **** 9014", "(4929) ****-9014",
+        "492 * 912 = 345 * 6789 014", "(49291) 23456 (789014)", "[492, 912, 345, 678, 901, 4]", "#4929 #123 #4567",
+        "C:\\4929\\123\\45678", "+49 (30) 4929 1234 56", "x = 4929 * 12 = 59148",
+    ],
+)  # fmt: skip
+def test_masks_sums_and_lists_are_left_alone(text: str) -> None:
+    """docs/decisions/0052: signs of lists and brackets count around the groups of a card alone."""
+    assert card_data.hidden(text) is text
 
 
 @pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS)
@@ -89,6 +114,16 @@ def test_groups_may_be_unequal(text: str) -> None:
         ("737 (CVV)", "*** (CVV)"),
         ("exp 12/2030 cvv 737", "exp 12/2030 cvv ***"),
         ("cvv ٧٣٧", "cvv ***"),
+        ("CID 7371", "CID ****"),
+        ("CID: 737", "CID: ***"),
+        ("737 (CID)", "*** (CID)"),
+        ("card code: 737", "card code: ***"),
+        ("Card-Code is 737", "Card-Code is ***"),
+        ("cvv\n737", "cvv\n***"),
+        ("CVC:\r\n737", "CVC:\r\n***"),
+        ("CVC:\n  737 exp 12/30", "CVC:\n  *** exp 12/30"),
+        ("Security code\n\n7 3 7\nThank you", "Security code\n\n* * *\nThank you"),
+        ("737 (CVV)\n2026", "*** (CVV)\n2026"),
     ],
 )
 def test_a_security_code_is_found_beside_a_word_for_it(text: str, shown: str) -> None:
@@ -97,7 +132,12 @@ def test_a_security_code_is_found_beside_a_word_for_it(text: str, shown: str) ->
     assert card_data.hidden(text) == shown
 
 
-@pytest.mark.parametrize("text", ["cvvResponse=M", "cvv: none", "no cvv, order 47110815", "the cvv of order 2026"])
+@pytest.mark.parametrize(
+    "text",
+    ["cvvResponse=M", "cvv: none", "no cvv, order 47110815", "the cvv of order 2026", "cid=4711", "acid 1234",
+     "CID4711", "CIDER 1234", "postcard code 1234", "card code: 12345", "without cvv\n2026-05-01",
+     "paid without a security code\n1234 Main Street", "CVV:\n2026-05-01", "order 4711\ncvv checked"],
+)  # fmt: skip
 def test_a_word_for_a_code_alone_is_none(text: str) -> None:
     assert card_data.hidden(text) is text
 

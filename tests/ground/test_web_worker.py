@@ -6,6 +6,7 @@ Source: Part A, Errors; ruling D13; goals, R8.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import socket
@@ -113,6 +114,20 @@ def test_an_answer_to_a_body_that_is_refused_unread_says_that_the_connection_clo
     assert b"keep-alive" not in answered
 
 
+@pytest.mark.parametrize("chunked", [False, True], ids=["of a length", "in chunks"])
+def test_a_client_that_sends_its_whole_body_first_reads_why_it_was_refused(server: Server, *, chunked: bool) -> None:
+    """docs/decisions/0050: Python's http.client, and requests with it, reads nothing before all is sent; a connection
+    that is closed with bytes unread is a broken pipe to it, and the answer is lost."""
+    client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    piece = b"7" * 65_536
+    client.request("POST", "/v1/nothing", body=iter([piece] * 128), encode_chunked=chunked,
+                   headers={} if chunked else {"Content-Length": str(128 * len(piece))})  # fmt: skip
+    answer = client.getresponse()
+    assert (answer.status, answer.headers["Connection"]) == (404, "close")
+    assert json.loads(answer.read())["result"]["code"] == "200.300.404"
+    client.close()
+
+
 def test_a_worker_that_reads_its_sources_for_long_is_not_taken_for_one_that_hangs(tmp_path: Path) -> None:
     """A cold disk: the web server's limit for a request is none for its start."""
     (tmp_path / "slow_application.py").write_text(SLOW)
@@ -216,6 +231,52 @@ def test_a_request_that_comes_byte_by_byte_is_given_up(line: tuple[socket.socket
     server.close()
     sending.join(PATIENCE_S)
     assert not sending.is_alive()
+
+
+@pytest.fixture
+def tcp() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A client's end, and the server's, of a connection as the web server has them."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        server, _ = listening.accept()
+    yield client, server
+    for end in (client, server):
+        end.close()
+
+
+@pytest.mark.timeout(60)
+def test_what_a_client_still_sends_is_thrown_away_up_to_a_bound(tcp: tuple[socket.socket, socket.socket]) -> None:
+    """docs/decisions/0050: whoever goes on and on is cut off."""
+    client, server = tcp
+    sent = 0
+
+    def send_on_and_on() -> None:
+        nonlocal sent
+        with contextlib.suppress(OSError):
+            while True:
+                sent += client.send(b"7" * 65_536)
+
+    sending = threading.Thread(target=send_on_and_on, daemon=True)
+    sending.start()
+    thrown = web_worker.throw_away(server, 1_000_000, PATIENCE_S)
+    assert 1_000_000 <= thrown < 1_000_000 + web_worker.THROWN_AT_ONCE
+    server.close()
+    sending.join(PATIENCE_S)
+    assert not sending.is_alive()
+
+
+@pytest.mark.timeout(60)
+def test_a_client_that_sends_no_more_is_waited_for_no_longer_than_its_time(
+    tcp: tuple[socket.socket, socket.socket],
+) -> None:
+    client, server = tcp
+    client.sendall(b"777")
+    assert web_worker.throw_away(server, 1_000_000, 0.2) == 3
+    client.sendall(b"777")
+    assert web_worker.throw_away(server, 2, PATIENCE_S) >= 2
+    client.sendall(b"777")
+    client.close()
+    assert web_worker.throw_away(server, 1_000_000, PATIENCE_S) <= 4
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,9 @@ HTTPS_IN_LIVE = condition(
 
 ASYNCHRONOUS = structure(
     "Asynchronous payment parameters", "Part B", "",
-    ("shopperResultUrl", url(6, 2048, words="AN 6-2048, absolute, URL-encoded"), C,
+    ("shopperResultUrl", url(6, 2048, words="AN 6-2048, absolute, URL-encoded", encoded=True), C,
      "Where the shopper returns to after the payment."),
-    ("notificationUrl", url(6, 2048, words="AN 6-2048, URL-encoded", web_only=True), O,
+    ("notificationUrl", url(6, 2048, words="AN 6-2048, URL-encoded", web_only=True, encoded=True), O,
      "Use webhooks instead.", {"deprecated": True}),
     demand=NEVER, rules=[HTTPS_IN_LIVE],
 )  # fmt: skip

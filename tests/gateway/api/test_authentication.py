@@ -217,6 +217,18 @@ def test_authentication_entity_id_is_an_accepted_alias(api: Api) -> None:
     assert api.as_entity(None).get(f"/v1/payments/{paid.id}", alias).status == 200
 
 
+@pytest.mark.parametrize("names", [("entityId", "authentication.entityId"), ("authentication.entityId", "entityId")])
+def test_the_entity_and_its_alias_may_be_sent_together(api: Api, stranger: Shop, names: tuple[str, str]) -> None:
+    """docs/decisions/0048: clients that learnt the older name send both."""
+    own, other = api.entity or "", stranger.channel.entity_id
+    paid = api.as_entity(None).post("/v1/payments", payment() | dict.fromkeys(names, own))
+    assert paid.status == 200
+    assert api.as_entity(None).get(f"/v1/payments/{paid.id}", dict.fromkeys(names, own)).status == 200
+    refused = api.as_entity(None).post("/v1/payments", [(names[0], own), *payment().items(), (names[1], other)])
+    assert (refused.status, list(refused.errors)) == (400, ["entityId"])
+    assert "two values" in refused.errors["entityId"]
+
+
 def test_two_entities_are_one_too_many(api: Api, stranger: Shop) -> None:
     """D16: one name is sent once."""
     pairs = [("entityId", api.entity or ""), *payment().items(), ("entityId", stranger.channel.entity_id)]

@@ -54,6 +54,44 @@ def test_test_mode_is_refused(secure: Api, mode: str) -> None:
     assert "testMode" in follow.errors
 
 
+ADDRESSES = ("shopperResultUrl", "notificationUrl")
+
+
+CARD = {name: value for name, value in payment().items() if name.startswith("card.")}
+STARTS = {
+    "/v1/payments": payment(),
+    "/v1/checkouts": {name: value for name, value in payment().items() if name not in CARD},
+    "/v1/registrations": CARD | {"paymentBrand": "VISA"},
+}
+
+
+@pytest.mark.parametrize("path", STARTS)
+@pytest.mark.parametrize("address", ["http://shop.example/x", "HTTP://shop.example/x", "http%3A%2F%2Fshop.example%2Fx"])
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_shoppers_and_notifications_go_to_no_address_without_tls(
+    secure: Api, name: str, address: str, path: str
+) -> None:
+    """Part A, What the service does, 2; Part B, Asynchronous payment parameters."""
+    answer = secure.post(path, STARTS[path] | {name: address})
+    assert (answer.status, answer.code, list(answer.errors)) == (400, "200.300.404", [name])
+    assert "https:" in answer.errors[name]
+    assert Payment.objects.count() == 0
+
+
+@pytest.mark.parametrize("path", STARTS)
+def test_addresses_with_tls_are_taken(secure: Api, path: str) -> None:
+    """A payment ends at the acquirer that is not set up, which comes after the parameters."""
+    answer = secure.post(path, STARTS[path] | dict.fromkeys(ADDRESSES, "https://shop.example/result"))
+    assert not answer.errors
+    assert answer.code in ("600.200.700", "000.200.100"), answer
+
+
+@pytest.mark.parametrize("kind", ["CP", "RF", "PA"])
+def test_a_follow_up_takes_no_address_without_tls(secure: Api, kind: str) -> None:
+    answer = secure.follow("0" * 32, kind, "1.00", **dict.fromkeys(ADDRESSES, "http://shop.example/result"))
+    assert {*ADDRESSES} <= answer.errors.keys()
+
+
 def test_no_payment_is_made_while_no_acquirer_is_set_up(secure: Api) -> None:
     """D18: never the simulator."""
     answer = secure.pay()

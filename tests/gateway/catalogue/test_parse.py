@@ -77,7 +77,20 @@ def test_a_name_sent_three_times_is_one_error() -> None:
 def test_the_entity_and_its_alias_are_one_name() -> None:
     """D15, D16."""
     assert parse()["entityId"] == GOOD["entityId"]
-    assert "more than once" in errors(("authentication.entityId", GOOD["entityId"]))["entityId"].message
+    assert parse(("authentication.entityId", GOOD["entityId"]))["entityId"] == GOOD["entityId"]
+    assert parse(("authentication.entityId", ""))["entityId"] == GOOD["entityId"]
+
+
+def test_two_spellings_of_a_name_with_two_values_are_an_error() -> None:
+    """docs/decisions/0048."""
+    said = errors(("authentication.entityId", "0" * 32))["entityId"].message
+    assert said == "was sent with two values: as entityId and as authentication.entityId"
+
+
+def test_one_spelling_is_sent_once_even_beside_another() -> None:
+    """D16."""
+    twice = [("authentication.entityId", GOOD["entityId"])] * 2
+    assert "was sent more than once" in errors(*twice)["entityId"].message
 
 
 def test_an_empty_value_is_an_absent_parameter() -> None:
@@ -532,3 +545,39 @@ def test_any_bytes_are_a_form_or_are_refused(body: bytes) -> None:
     with contextlib.suppress(UnreadableForm):
         found = pairs(body)
     assert all(isinstance(part, str) for pair in found for part in pair)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("https%3A%2F%2Fshop.example%2Fpay%3Fa%3D1%26b%3D%2520", "https://shop.example/pay?a=1&b=%20"),
+        ("https%3a%2f%2fshop.example%2fr%c3%a9sultat", "https://shop.example/résultat"),
+        ("com.example.shop%3A%2F%2Freturn%2F4711", "com.example.shop://return/4711"),
+        ("https%3A//shop.example/pay", "https://shop.example/pay"),
+        (
+            "https://shop.example/r%C3%A9sultat?to=https%3A%2F%2Fa",
+            "https://shop.example/r%C3%A9sultat?to=https%3A%2F%2Fa",
+        ),
+    ],
+)
+def test_an_address_that_is_encoded_once_more_is_decoded(sent: str, kept: str) -> None:
+    """Part B, Asynchronous payment parameters; docs/decisions/0048."""
+    assert parse(shopperResultUrl=sent)["shopperResultUrl"] == kept
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "https%253A%252F%252Fshop.example%252F", "javascript%3Aalert(1)", "data%3Atext/html,x", "https%3A%2F%2F",
+        "https%3A%2F%2Fshop.example%2Fa%0Ab", "https%3A%2F%2Fshop.example%2F%ff", "%68ttps%3A%2F%2Fshop.example%2F",
+        "https%3A%2F%2Fshop.example%2F" + "a" * 2028,
+    ],
+)  # fmt: skip
+def test_what_decodes_to_no_address_is_refused(sent: str) -> None:
+    assert "shopperResultUrl" in errors(shopperResultUrl=sent)
+
+
+def test_a_strict_channel_takes_addresses_as_they_are_alone() -> None:
+    with pytest.raises(Invalid) as caught:
+        parse(shopperResultUrl="https%3A%2F%2Fshop.example%2F", policy=Policy.STRICT)
+    assert "shopperResultUrl" in {error.name for error in caught.value.errors}

@@ -137,6 +137,42 @@ def test_a_migrated_agreement_goes_onwards_as_it_was_brought_everywhere(
     assert "6314MIGR-TX-000111" in iso_host.seen("0200")[-1]["48"]
 
 
+@pytest.mark.parametrize("brought", ["MIGR-TX-000111", "380912345678901"], ids=["another's id", "a scheme's reference"])
+@pytest.mark.parametrize("named", ["by the registration", "by what was brought", "by the registration's id"])
+def test_a_migrated_agreement_never_takes_a_reference_of_our_own_payments(
+    both: Shop, iso_host: IsoHost, processor: CardApi, named: str, brought: str
+) -> None:
+    """docs/decisions/0047: neither our check of the account nor an earlier payment of the agreement stands in for the
+    transaction in which the cardholder agreed."""
+    iso_host.answers = {"48": f"6315{AT_HOST}"}
+    card = {"paymentBrand": "VISA", "card.number": CARD, "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    moved = both.api.post(
+        "/v1/registrations",
+        {"testMode": "EXTERNAL", **card, "recurringMigration.paymentType": "DB",
+         "recurringMigration.connectorTxId1": brought},
+    )  # fmt: skip
+    assert moved.status == 200, moved
+    path = f"/v1/registrations/{moved.id}/payments" if named == "by the registration" else "/v1/payments"
+    more = {} if named == "by the registration" else card | {
+        "standingInstruction.initialTransactionId": brought if named == "by what was brought" else moved.id
+    }  # fmt: skip
+    for currency, kind in (("USD", "DB"), ("EUR", "DB"), ("USD", "DB"), ("USD", "PA"), ("EUR", "DB")):
+        fields = {
+            "testMode": "EXTERNAL", "amount": "9.00", "currency": currency, "paymentType": kind,
+            "standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT",
+            "standingInstruction.type": "RECURRING",
+        }  # fmt: skip
+        paid = both.api.post(path, fields | more)
+        assert paid.code == OK, paid
+    asked = [message["48"] for message in (*iso_host.seen("0200"), *iso_host.seen("0100"))]
+    assert len(asked) == 3
+    assert [text for text in asked if f"63{len(brought)}{brought}" not in text or AT_HOST in text] == []
+    sent = [call.form.get(MIT_AT_CARD_API) for call in processor.posts("/v1/payment_intents")]
+    assert sent[-2:] == [brought, brought]
+    assert AT_CARD_API not in sent
+    assert Agreement.objects.get().network_reference == brought
+
+
 def test_the_stub_tells_a_reference_in_the_schemes_shape_and_gets_it_back(shop: Shop, acquirer: StubProcess) -> None:
     account_at_stub(shop.channel)
     first = initial(shop, "EUR")

@@ -157,6 +157,13 @@ def test_test_data_is_the_simulators_own_table() -> None:
         assert f'id="{card.number}"' in text
 
 
+def test_pages_name_commands_as_they_are_typed() -> None:
+    """manage.py alone knows no database: `make manage` sets up what it needs."""
+    assert "<code>make manage ARGS=self_test</code>" in page("/testdata")
+    templates = (settings.BASE_DIR / "templates" / "docs").rglob("*.html")
+    assert [str(path) for path in templates if "manage.py" in path.read_text()] == []
+
+
 def test_in_live_there_is_no_test_data_and_no_word_of_test_tools() -> None:
     """Part A, What the service does, 2: two environments."""
     with override_settings(**LIVE):

@@ -26,11 +26,11 @@ NOT_SUCCESSFUL, NOTHING_LEFT, OPEN = "700.400.510", "700.400.100", "700.400.570"
 RAISE, RENEWAL, CAPTURE = "INCREMENTAL_AUTH", "REAUTHORIZATION", "CP"
 
 
-def again(api: Api, held: str, practice: str, way: str, amount: str = "20.00") -> Answer:
+def again(api: Api, held: str, practice: str, way: str, amount: str = "20.00", **more: str) -> Answer:
     """The authorization once more, or a capture of it."""
-    fields = {"paymentType": "PA", "amount": amount, "currency": "EUR", PRACTICE: practice}
+    fields = {"paymentType": "PA", "amount": amount, "currency": "EUR", PRACTICE: practice, **more}
     if practice == CAPTURE:
-        fields = {"paymentType": "CP", "amount": amount, "currency": "EUR"}
+        fields = {"paymentType": "CP", "amount": amount, "currency": "EUR", **more}
     if way == "reference":
         return api.post("/v1/payments", {**fields, "referenceUuid": held})
     return api.post(f"/v1/payments/{held}", fields)
@@ -104,6 +104,27 @@ def test_what_was_captured_as_often_as_it_may_be_is_neither_raised_nor_renewed(a
         del told[CAPTURE]
     assert told == {RAISE: NOT_SUCCESSFUL, RENEWAL: NOTHING_LEFT} | ({CAPTURE: NOTHING_LEFT} if way == "path" else {})
     assert api.follow(held, "RV").status == 200
+
+
+@pytest.mark.parametrize("way", ["path", "reference"])
+@pytest.mark.parametrize("practice", [RAISE, RENEWAL, CAPTURE])
+def test_a_number_of_captures_sent_later_changes_nothing_and_is_told_as_ignored(
+    api: Api, practice: str, way: str
+) -> None:
+    """Part A, Basic payment: the first authorization sets it; docs/decisions/0007."""
+    if (practice, way) == (CAPTURE, "reference"):
+        return
+    held = api.pay(paymentType="PA", amount="50.00", numberOfCaptures="3").id
+    made = again(api, held, practice, way, "10.00", numberOfCaptures="1")
+    assert (made.status, made.body["ignoredParameters"]) == (200, ["numberOfCaptures"]), made
+    assert "numberOfCaptures" not in made.body
+    assert "numberOfCaptures" not in Payment.objects.get(pk=made.id).request
+    assert api.follow(held, "CP", "1.00").status == api.follow(held, "CP", "1.00").status == 200
+
+
+def test_a_number_of_captures_sent_later_must_be_well_formed_all_the_same(api: Api) -> None:
+    held = api.pay(paymentType="PA", amount="50.00").id
+    assert "numberOfCaptures" in again(api, held, RAISE, "path", numberOfCaptures="99").errors
 
 
 def test_a_declined_end_ends_nothing(api: Api) -> None:
