@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import shutil
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,16 @@ def test_the_lock_of_the_build_s_packages_has_hashes_and_no_address() -> None:
     assert not re.search(r"https?:|\"resolved\"", text), "run npm run lock in checkout/widget"
     wanted = json.loads((build.HERE / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """docs/decisions/0055-widget-build.md: a module is ready before those that use it are read."""
+    graph = {
+        path.name: set(re.findall(r'from "\./(\w+\.js)"', path.read_text(encoding="utf-8")))
+        for path in build.SOURCES.glob("*.js")
+    }
+    assert list(TopologicalSorter(graph).static_order())[-1] == "main.js"
+    assert len(graph) > 15
 
 
 def test_releases_are_named_by_their_hash() -> None:
