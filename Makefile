@@ -17,6 +17,12 @@ TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=t
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
+# Only those who change JavaScript need Node.js: the built files are committed.
+WIDGET := checkout/widget
+LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v npm >/dev/null; then \
+	npm --prefix $(WIDGET) run --silent lint; \
+	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
+
 .PHONY: help run test fuzz mutants bench faults external lint format types lock release advisories manage shell clean venv venv-test
 
 help: ## list these commands
@@ -31,6 +37,8 @@ test: venv-test ## lint, types and all tests, on a PostgreSQL of its own
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
 	@echo "── types"
 	@$(TYPES_ENV) $(BIN)/mypy
+	@echo "── JavaScript"
+	@$(LINT_JAVASCRIPT)
 	@echo "── tests"
 	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
 
@@ -53,10 +61,11 @@ external: venv-test ## our connectors against processors that others wrote, each
 	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK)
 	@exec env -u DJANGO_SETTINGS_MODULE TOLLHOUSE_PEERS="$(CURDIR)/$(PEERS)/bin" $(BIN)/python -m pytest tests/external $(ARGS)
 
-lint: venv-test ## ruff and mypy
+lint: venv-test ## ruff and mypy; eslint and tsc where checkout/widget has them
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
 	@$(TYPES_ENV) $(BIN)/mypy
+	@$(LINT_JAVASCRIPT)
 
 format: venv-test ## format the sources in place
 	@$(BIN)/ruff check --quiet --fix-only .
@@ -84,7 +93,7 @@ shell: venv ## a Python shell with Django set up
 
 clean: ## remove .venv, caches and var/ with the demo database in it
 	@$(PYTHON) -m config.launcher.clean
-	@rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) $(PEERS) $(WIDGET)/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 venv:

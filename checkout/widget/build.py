@@ -1,35 +1,45 @@
-"""The widget's built files, made from `src/`: one script, and one document for the hosted fields.
+"""Builds the widget's files from `src/` with esbuild: one script, and one document for the hosted fields.
 
-No bundler: the parts are put one behind the other, in a fixed order, inside one function, and shortened. The same
-sources always give the same bytes, so a page's `integrity` attribute holds.
-Source: Part A, What the service does, 8 and 10.
+The built files are committed, so that running and testing the product takes no Node.js. With them stands a record of
+the sources they were built from; a test compares it without building. The same sources always give the same bytes, so
+a page's `integrity` attribute holds.
+Source: Part A, What the service does, 8 and 10; docs/decisions/0055-widget-build.md.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-import re
+import shutil
+import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from checkout.widget.shorten import shorten
 from gateway import brands
 
 HERE: Final = Path(__file__).parent
 SOURCES: Final = HERE / "src"
 SCRIPT: Final = HERE / "dist" / "paymentWidgets.js"
+SOURCE_MAP: Final = HERE / "dist" / "paymentWidgets.js.map"
+RECORD: Final = HERE / "dist" / "built-from.json"
 BUILDS: Final = HERE / "dist" / "builds"
 FRAME: Final = HERE / "frame" / "frame.html"
-ORDER: Final = (
-    "start", "options", "dom", "marks", "texts", "server", "frames", "fields", "sheet", "view", "follow", "card",
-    "saved", "means", "providers", "wallets", "fast", "main",
-)  # fmt: skip
-"""Parts of the script; a part may use the names of those before it while it is read, of all when it runs."""
+ESBUILD: Final = HERE / "node_modules" / ".bin" / "esbuild"
 
-_CSS_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_CSS_GAPS: Final = re.compile(r"\s*([{};,>])\s*")
+# The first browsers with constructed style sheets, which the widget needs.
+_TARGET: Final = "--target=chrome99,firefox101,safari16.4"
+_BUNDLE: Final = (
+    "--bundle", "--minify", "--format=iife", "--charset=utf8", "--log-level=warning", _TARGET,
+    '--banner:js="use strict";',
+)  # fmt: skip
+_MAP_MARK: Final = "//# sourceMappingURL=data:application/json;base64,"
+
+
+class BuildError(Exception):
+    """The widget cannot be built; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +47,7 @@ class Built:
     """What a build gives. `script`: bytes of paymentWidgets.js; `frame`: the document of a hosted field."""
 
     script: bytes
+    source_map: bytes
     frame: bytes
 
     @property
@@ -44,35 +55,73 @@ class Built:
         """SHA-384 of the script, hexadecimal: the name it keeps when the next one is served."""
         return hashlib.sha384(self.script).hexdigest()
 
+    @property
+    def record(self) -> bytes:
+        """Content of built-from.json."""
+        return (json.dumps(record_of(self.script, self.frame), indent=1) + "\n").encode()
+
 
 def build() -> Built:
-    """Build from the sources as they stand."""
-    rules = shorter_css((SOURCES / "widget.css").read_text(encoding="utf-8"))
-    parts = [f"const RULES = {json.dumps(rules, ensure_ascii=False)};"]
-    parts += [(SOURCES / f"{name}.js").read_text(encoding="utf-8") for name in ORDER]
-    script = shorten('(() => {\n"use strict";\n' + "\n".join(parts) + "\n})();") + "\n"
-    frame = SOURCES / "frame"
-    document = (frame / "frame.html").read_text(encoding="utf-8")
-    document = document.replace("/*STYLE*/", shorter_css((frame / "frame.css").read_text(encoding="utf-8")))
-    code = (frame / "frame.js").read_text(encoding="utf-8").replace("/*BRANDS*/", _number_facts())
-    document = document.replace("/*SCRIPT*/", shorten(code))
-    return Built(script=script.encode(), frame=document.encode())
+    """Build from the sources as they stand. Raises BuildError without esbuild, or for sources that it refuses."""
+    missing = missing_tools()
+    if missing:
+        raise BuildError(missing)
+    code = _esbuild("src/main.js", *_BUNDLE, "--sourcemap=inline", define={"RULES": _minified_css("src/widget.css")})
+    script, _, source_map = code.partition(_MAP_MARK)
+    document = (SOURCES / "frame" / "frame.html").read_text(encoding="utf-8")
+    document = document.replace("/*STYLE*/", _minified_css("src/frame/frame.css"))
+    frame_code = _esbuild("src/frame/frame.js", *_BUNDLE, define={"CARD_BRANDS": _card_brands()})
+    document = document.replace("/*SCRIPT*/", frame_code.strip())
+    return Built(script=script.encode(), source_map=base64.b64decode(source_map), frame=document.encode())
 
 
-def _number_facts() -> str:
-    """What the numbers of every card brand look like, for the hosted fields."""
-    return ",\n".join(
-        json.dumps(
-            {
-                "code": brand.code, "ranges": brand.ranges, "detect": brand.detected, "lengths": sorted(brand.lengths),
-                "luhn": brand.luhn, "beside": brand.beside, "afterScheme": brand.after_scheme,
-            }
-        )
-        for brand in brands.CARD_BRANDS.values()
+def missing_tools() -> str:
+    """What has to be installed before a build, in words; empty where nothing is missing."""
+    if shutil.which("node") is None:
+        return "Node.js is not installed: the widget is built by esbuild, which needs it (version 18.18 or newer)"
+    if not ESBUILD.exists():
+        return "esbuild is not installed: run npm ci --ignore-scripts in checkout/widget"
+    return ""
+
+
+def record_of(script: bytes, frame: bytes) -> dict[str, str]:
+    """Hashes of everything that goes into the built files, and of these: what built-from.json says."""
+    sources = hashlib.sha256()
+    for path in sorted(path for path in SOURCES.rglob("*") if path.is_file() and path.suffix != ".ts"):
+        sources.update(f"{path.relative_to(SOURCES).as_posix()}\n".encode() + path.read_bytes())
+    lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
+    with_options = json.dumps([_BUNDLE, _card_brands()])
+    return {
+        "esbuild": lock["packages"]["node_modules/esbuild"]["version"],
+        "sources": sources.hexdigest(),
+        "options": hashlib.sha256(with_options.encode()).hexdigest(),
+        SCRIPT.name: hashlib.sha256(script).hexdigest(),
+        FRAME.name: hashlib.sha256(frame).hexdigest(),
+    }
+
+
+def _minified_css(path: str) -> str:
+    return _esbuild(path, "--minify", "--log-level=warning", _TARGET).strip()
+
+
+def _esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = None) -> str:
+    defined = [f"--define:{name}={json.dumps(value)}" for name, value in (define or {}).items()]
+    done = subprocess.run(  # noqa: S603 - our own program, over our own sources
+        [str(ESBUILD), entry, *options, *defined],
+        cwd=HERE, capture_output=True, text=True, encoding="utf-8", check=False,
     )  # fmt: skip
+    if done.returncode or done.stderr:
+        # After esbuild's own words Node.js repeats the whole command line.
+        raise BuildError(f"esbuild refuses {entry}: {done.stderr.partition(chr(10) + 'node:')[0].strip()}")
+    return done.stdout
 
 
-def shorter_css(source: str) -> str:
-    """Rules without comments and needless white space."""
-    plain = re.sub(r"\s+", " ", _CSS_COMMENT.sub("", source))
-    return _CSS_GAPS.sub(r"\1", plain).replace(": ", ":").replace(";}", "}").strip()
+def _card_brands() -> list[dict[str, Any]]:
+    """What the numbers of every card brand look like, for the hosted fields."""
+    return [
+        {
+            "code": brand.code, "ranges": brand.ranges, "detect": brand.detected, "lengths": sorted(brand.lengths),
+            "luhn": brand.luhn, "beside": brand.beside, "afterScheme": brand.after_scheme,
+        }
+        for brand in brands.CARD_BRANDS.values()
+    ]  # fmt: skip

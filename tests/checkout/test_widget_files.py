@@ -8,9 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from checkout.public import own_hash
 from checkout.widget import build
@@ -33,10 +36,62 @@ def texts(locale: str) -> dict[str, str]:
     return found
 
 
+def test_the_committed_files_were_built_from_the_sources_as_they_stand() -> None:
+    """Without Node.js: the record names the sources, the brands, esbuild's version and both built files."""
+    recorded = json.loads(build.RECORD.read_text(encoding="utf-8"))
+    now = build.record_of(build.SCRIPT.read_bytes(), build.FRAME.read_bytes())
+    assert recorded == now, "run manage.py widget_build and commit what it writes"
+
+
+@pytest.mark.skipif(bool(build.missing_tools()), reason=build.missing_tools())
 def test_the_committed_files_are_what_the_sources_give() -> None:
-    """Same sources, same bytes: a page's integrity attribute holds."""
+    """Same sources, same bytes: a page's integrity attribute holds. The source map changes nothing of the script."""
     call_command("widget_build", "--check")
-    assert build.build() == build.build()
+    built = build.build()
+    assert built == build.build()
+    assert b"sourceMappingURL" not in built.script
+    assert "src/main.js" in json.loads(built.source_map)["sources"]
+
+
+def test_a_build_without_esbuild_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that has only Python can run the product and its tests, and is told what building takes."""
+    monkeypatch.setattr(build, "ESBUILD", tmp_path / "esbuild")
+    with pytest.raises(CommandError, match=r"npm ci|Node.js is not installed"):
+        call_command("widget_build", "--check")
+
+
+def test_a_source_that_esbuild_refuses_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What esbuild says stands in the command's own error; nothing is written."""
+    if missing := build.missing_tools():
+        pytest.skip(missing)
+    sources = shutil.copytree(build.SOURCES, tmp_path / "src")
+    (sources / "texts.js").write_text("export const isolated = ;")
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    before = build.SCRIPT.read_bytes()
+    with pytest.raises(CommandError, match=r"(?s)src/main\.js: .*src/texts\.js:1:24"):
+        call_command("widget_build")
+    assert build.SCRIPT.read_bytes() == before
+
+
+def test_the_lock_of_the_build_s_packages_has_hashes_and_no_address() -> None:
+    """Every package is checked against its hash; where packages come from is for each machine to say."""
+    text = (build.HERE / "package-lock.json").read_text(encoding="utf-8")
+    packages = {name: one for name, one in json.loads(text)["packages"].items() if name}
+    assert packages["node_modules/esbuild"]["version"]
+    assert [name for name, one in packages.items() if not one.get("integrity", "").startswith("sha512-")] == []
+    assert not re.search(r"https?:|\"resolved\"", text), "run npm run lock in checkout/widget"
+    wanted = json.loads((build.HERE / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """docs/decisions/0055-widget-build.md: a module is ready before those that use it are read."""
+    graph = {
+        path.name: set(re.findall(r'from "\./(\w+\.js)"', path.read_text(encoding="utf-8")))
+        for path in build.SOURCES.glob("*.js")
+    }
+    assert list(TopologicalSorter(graph).static_order())[-1] == "main.js"
+    assert len(graph) > 15
 
 
 def test_releases_are_named_by_their_hash() -> None:
@@ -47,7 +102,7 @@ def test_releases_are_named_by_their_hash() -> None:
 
 def test_the_frame_s_policy_lets_its_own_script_and_style_run() -> None:
     """Two inline blocks, two hashes; nothing else is in the document."""
-    document = build.build().frame.decode()
+    document = build.FRAME.read_text(encoding="utf-8")
     assert own_hash(document, "script") != own_hash(document, "style")
     assert document.count("<script") == document.count("<style") == 1
     assert not re.search(r"\s(on\w+|style|src|href)=", document.partition("<script>")[0])
@@ -55,11 +110,9 @@ def test_the_frame_s_policy_lets_its_own_script_and_style_run() -> None:
 
 def test_the_script_asks_nobody_else() -> None:
     """A8.11, P12: no third party: no address but the one of SVG's names stands in it."""
-    found = set(re.findall(r"https?://[a-z0-9.]+", build.build().script.decode()))
-    assert found == {"http://www.w3.org"}
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", build.build().script.decode()
-    )
+    script = build.SCRIPT.read_text(encoding="utf-8")
+    assert set(re.findall(r"https?://[a-z0-9.]+", script)) == {"http://www.w3.org"}
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script)
 
 
 def test_there_are_25_languages() -> None:
@@ -83,7 +136,7 @@ def test_every_language_is_complete(locale: str) -> None:
 
 def test_every_text_that_the_script_asks_for_exists() -> None:
     """A key that nobody wrote would show as itself."""
-    source = "\n".join((build.SOURCES / f"{name}.js").read_text(encoding="utf-8") for name in build.ORDER)
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(build.SOURCES.glob("*.js")))
     asked = set(re.findall(r"""\bt\("([A-Za-z.]+)"[,)]""", source))
     asked |= set(
         re.findall(r'"((?:declined|card|expiry|iban|account|field)\w*(?:Error|Missing|Brand|Past|Bank))"', source)
@@ -99,7 +152,7 @@ VENDORS = re.compile(
 
 def test_the_script_names_wallets_by_number_and_nobody_s_product() -> None:
     """A0.1: widgetOptions is the options' name, wpwlOptions its alias (decisions, section 7)."""
-    script = (build.HERE / "dist" / "paymentWidgets.js").read_text(encoding="utf-8")
+    script = build.SCRIPT.read_text(encoding="utf-8")
     words = set(re.findall(r"\w+", script))
     assert {"widgetOptions", "wpwlOptions"} <= words
     assert {"wallet1", "wallet2", "wallet3"} <= {word.lower() for word in words}

@@ -1,6 +1,7 @@
-"""manage.py widget_build [--check]: build the widget's script and its frame document from checkout/widget/src.
+"""manage.py widget_build [--check] [--release]: build the widget's script and its frame document with esbuild.
 
-The build that was served before moves to dist/builds/, so pages that name its hash keep working.
+Needs Node.js and `npm ci --ignore-scripts` in checkout/widget. `--release` keeps the script that was served before in
+dist/builds/, so pages that name its hash keep working.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        built = build.build()
-        wanted = {build.SCRIPT: built.script, build.FRAME: built.frame}
+        try:
+            built = build.build()
+        except build.BuildError as fault:
+            raise CommandError(str(fault)) from None
+        wanted = {build.SCRIPT: built.script, build.FRAME: built.frame, build.RECORD: built.record}
         stale = [path for path, content in wanted.items() if not path.exists() or path.read_bytes() != content]
         if options["check"]:
             if stale:
@@ -37,4 +41,6 @@ class Command(BaseCommand):
         for path in stale:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(wanted[path])
+        # Not committed and not served: whoever debugs a page loads it into the browser's tools by hand.
+        build.SOURCE_MAP.write_bytes(built.source_map)
         self.stdout.write(f"{len(built.script)} bytes, sha384 {built.digest[:16]}…, {len(stale)} file(s) written")

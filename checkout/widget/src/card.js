@@ -1,4 +1,13 @@
 // The card form: number and security code in frames of the gateway, the rest in the page.
+import { freshId, h } from "./dom.js";
+import { billingFields, billingSet, expiryField, group, holderField, tidyExpiry } from "./fields.js";
+import { submit } from "./follow.js";
+import { hostedField, lookOf } from "./frames.js";
+import { mark } from "./marks.js";
+import { callPage } from "./options.js";
+import { complain, pageOptions } from "./start.js";
+import { payButton, payWords } from "./view.js";
+
 function frameBox(view, name, field, group, on) {
   const box = h("div", { class: `wpwl-control wpwl-control-${name} wpwl-control-iframe wpwl-loading` });
   const one = hostedField(view.base, view.checkout.id, field, group, {
@@ -31,7 +40,7 @@ function framesLost(view) {
   if (view.over || view.lost) return;
   view.lost = true;
   complain(`The hosted fields did not load from ${new URL(view.base).origin}: is it reachable, and does the page's Content-Security-Policy name it in frame-src?`);
-  const tell = () => view.say("error", view.t("loadFailed"), { label: view.t("tryAgain"), run: again }, true);
+  const tell = () => view.say("error", view.t("loadFailed"), { label: view.t("tryAgain"), run: view.options.again }, true);
   // Before the words have come there is nothing to say it in.
   view.config ? tell() : (view.configured = tell);
   view.error("load", view.t("loadFailed"));
@@ -44,7 +53,7 @@ function framesFound(view) {
 }
 
 // A name that no other copy of this script gives to its own pair of frames.
-const secretName = () => Math.random().toString(36).slice(2);
+export const secretName = () => Math.random().toString(36).slice(2);
 
 // Both kinds of framed field know how to be judged, told and focused.
 function framedField(view, field, one, texts) {
@@ -69,11 +78,11 @@ function framedField(view, field, one, texts) {
   });
 }
 
-function cvvField(view, groupName, on) {
+export function cvvField(view, groupName, on) {
   const { box, one } = frameBox(view, "cvv", "cvv", groupName, on);
   const field = group(view, "cvv", box, { label: view.t("cvv") });
   let digits = 3;
-  framedField(view, field, one, (reason) => view.t("cvvError", { n: digits }));
+  framedField(view, field, one, () => view.t("cvvError", { n: digits }));
   field.want = (lengths, required) => {
     // Before the brand is known: as most cards have it.
     digits = Math.min(...lengths) || 3;
@@ -89,7 +98,7 @@ const cvvWanted = (view) => {
 };
 
 // Names of parameters and the fields they belong to, for what the server refuses.
-function refuseFields(view, fields, wrong) {
+export function refuseFields(view, fields, wrong) {
   const names = {
     "card.number": "cardNumber", "card.cvv": "cvv", "card.holder": "cardHolder", "card.expiryMonth": "expiry", "card.expiryYear": "expiry",
     "bankAccount.iban": "iban", "bankAccount.holder": "accountHolder", "virtualAccount.accountId": "accountId",
@@ -108,7 +117,7 @@ function refuseFields(view, fields, wrong) {
 }
 
 // The skeleton and the form are one: it is laid out at once, the words come with the configuration.
-function cardPart(view, codes) {
+export function cardPart(view, codes) {
   const groupName = secretName();
   let chosen = null; // what the shopper picked of a co-badged card, or from the list
   let detected = [];

@@ -1,6 +1,6 @@
 // Small tools for the document. Nothing here writes HTML text or style attributes: a strict Content-Security-Policy
 // (Trusted Types too) has nothing to object to.
-function h(tag, attributes, ...children) {
+export function h(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value == null || value === false) continue;
@@ -11,17 +11,17 @@ function h(tag, attributes, ...children) {
   return node;
 }
 
-function svg(tag, attributes, ...children) {
+export function svg(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
   return node;
 }
 
-const icon = (path, classes) =>
+export const icon = (path, classes) =>
   svg("svg", { viewBox: "0 0 20 20", class: `wpwl-icon ${classes || ""}`, "aria-hidden": "true", focusable: "false" },
     svg("path", { d: path }));
-const ICONS = {
+export const ICONS = {
   alert: "M10 1.7a8.3 8.3 0 1 0 0 16.6 8.3 8.3 0 0 0 0-16.6Zm-.9 4.1h1.8v5.4H9.1Zm0 7h1.8v1.7H9.1Z",
   done: "M10 1.7a8.3 8.3 0 1 0 0 16.6 8.3 8.3 0 0 0 0-16.6Zm-1.3 12-3.4-3.4 1.3-1.3 2.1 2.1 4.7-4.7 1.3 1.3Z",
   close: "m5.6 4.2 4.4 4.4 4.4-4.4 1.4 1.4-4.4 4.4 4.4 4.4-1.4 1.4-4.4-4.4-4.4 4.4-1.4-1.4L8.6 10 4.2 5.6Z",
@@ -29,9 +29,9 @@ const ICONS = {
 };
 
 let counter = 0;
-const freshId = (name) => `wpwl-${name}-${++counter}`;
+export const freshId = (name) => `wpwl-${name}-${++counter}`;
 
-const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // What even style "none" needs: what is hidden is hidden, pictures and frames have a size.
 const BARE =
@@ -40,8 +40,8 @@ const BARE =
   ":where(.wpwl-control-iframe){display:flex;align-items:center;height:44px;border:1px solid}:where(.wpwl-frame){flex:1;min-width:0;height:42px;border:0}:where(.wpwl-sheet-frame){width:100%;height:70vh;border:0}";
 
 // One sheet of rules for all widgets of a page. Constructed sheets need no 'unsafe-inline'.
-let sheetOfRules = null;
-function addRules(on, style) {
+export let sheetOfRules = null;
+export function addRules(on, style) {
   if (sheetOfRules === null) sheetOfRules = new CSSStyleSheet();
   if (on) sheetOfRules.replaceSync(style === "none" ? BARE : RULES);
   const others = Array.from(document.adoptedStyleSheets).filter((one) => one !== sheetOfRules);
@@ -50,14 +50,14 @@ function addRules(on, style) {
 }
 
 // True when what lies behind `node` is dark: the widget then wears its dark colours.
-function isDarkBehind(node) {
+export function isDarkBehind(node) {
   const own = getComputedStyle(node).colorScheme;
-  const meta = document.querySelector('meta[name="color-scheme"]');
+  const meta = /** @type {HTMLMetaElement} */ (document.querySelector('meta[name="color-scheme"]'));
   const schemes = own === "normal" ? (meta ? meta.content : "") : own;
   if (/dark/.test(schemes)) return !/light/.test(schemes) || matchMedia("(prefers-color-scheme: dark)").matches;
   for (let at = node; at; at = at.parentElement) {
-    const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g) || [];
-    if (parts.length === 3 || Number(parts[3]) > 0.5) return 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] < 110;
+    const parts = (getComputedStyle(at).backgroundColor.match(/[\d.]+/g) || []).map(Number);
+    if (parts.length === 3 || parts[3] > 0.5) return 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] < 110;
   }
   return false;
 }

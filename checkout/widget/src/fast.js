@@ -1,5 +1,17 @@
 // Fast checkout: buttons before there is a checkout. The page's createCheckout makes one when a button is pressed.
-function fastCheckout(place, base, words, options, codes) {
+import { newContainer } from "./arrange.js";
+import { freshId, h } from "./dom.js";
+import { shopperParameters } from "./fields.js";
+import { back, commonFields, follow } from "./follow.js";
+import { SHEET_OF } from "./options.js";
+import { gateway } from "./server.js";
+import { complain, pageOptions, warn } from "./start.js";
+import { makeView } from "./view.js";
+import { pressWallet, walletButton } from "./wallets.js";
+
+const FAST_BRANDS = Object.keys(SHEET_OF);
+
+export function fastCheckout(place, base, words, options, codes) {
   const view = makeView(place, base, { id: "", registration: false }, words, options);
   view.root.classList.add("wpwl-fast");
   const facts = codes.map((code) => ({ code, kind: /^WALLET\d$/.test(code) ? code.toLowerCase() : "redirect", label: code }));
@@ -39,7 +51,7 @@ async function pressFast(view, part, brand) {
     if (typeof id !== "string" || !/^[A-Za-z0-9.-]{32,48}$/.test(id)) throw new Error(`createCheckout gave ${JSON.stringify(id)}, not a checkout id`);
     view.checkout = { id, registration: false };
     view.gateway = gateway(view.base, view.checkout);
-    publish.checkout.id = id;
+    view.options.publishId(id);
     const { status, body } = await view.gateway.config([brand.code], view.words.locale);
     if (status !== 200) throw new Error(`the checkout ${id} is not known to the gateway`);
     view.config = body;
@@ -61,7 +73,7 @@ async function pressFast(view, part, brand) {
 }
 
 // The amount the page shows must be the one that is charged.
-function checkAmount(view) {
+export function checkAmount(view) {
   const { checkout } = pageOptions();
   const charged = view.config.checkout.amount;
   if (!checkout || checkout.amount === undefined || !charged || Number(checkout.amount) === Number(charged)) return true;

@@ -1,5 +1,15 @@
-// One field with its label, its hint for errors, and the ties between them that a screen reader follows.
-function group(view, name, control, { label, hint, optional }) {
+// The fields that stand in the page itself: each judges, tells and gives its own values.
+import { ICONS, freshId, h, icon } from "./dom.js";
+import { pageOptions, warn } from "./start.js";
+
+/**
+ * One field with its label, its hint for errors, and the ties between them that a screen reader follows.
+ * @param {any} view
+ * @param {string} name
+ * @param {HTMLElement} control
+ * @param {{label: string, hint?: string, optional?: string}} texts
+ */
+export function group(view, name, control, { label, hint, optional }) {
   const hintId = freshId(`${name}-hint`);
   const labelId = freshId(`${name}-label`);
   const words = h("span", { class: "wpwl-hint-text" });
@@ -31,8 +41,15 @@ function group(view, name, control, { label, hint, optional }) {
 const control = (name, attributes) =>
   h("input", { class: `wpwl-control wpwl-control-${name}`, type: "text", autocapitalize: "off", spellcheck: "false", ...attributes });
 
-// A text field whose value `check` judges: it answers the key of an error text, or "".
-function textField(view, name, { label, autocomplete, check, parameter, value, optional, inputmode, placeholder, dir, maxlength, tidy }) {
+/**
+ * A text field whose value `check` judges: it answers the key of an error text, or "".
+ * @param {any} view
+ * @param {string} name
+ * @param {{label: string, autocomplete: string, check: (text: string) => string, parameter?: string, value?: string,
+ *   optional?: string, inputmode?: string, placeholder?: string, dir?: string, maxlength?: number,
+ *   tidy?: (input: HTMLInputElement, event: InputEvent | CompositionEvent | null) => void}} wishes
+ */
+export function textField(view, name, { label, autocomplete, check, parameter, value, optional, inputmode, placeholder, dir, maxlength, tidy }) {
   const input = control(name, { autocomplete, inputmode, placeholder, dir, maxlength, value });
   const field = group(view, name, input, { label, optional });
   const judge = () => (input.value.trim() === "" && optional ? "" : check(input.value.trim()));
@@ -50,15 +67,15 @@ function textField(view, name, { label, autocomplete, check, parameter, value, o
 }
 
 // Digits of every script people type in: full-width ones from an IME, Arabic-Indic, Persian, Devanagari.
-function plainDigits(text) {
+export function plainDigits(text) {
   return text.normalize("NFKC").replace(/[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g, (one) => String(one.charCodeAt(0) & 15 - (one >= "\u0966" ? 6 : 0)));
 }
 
 // "MM / YY", put right while it is typed: 5 becomes 05, a pasted 2029-05 or 05/2029 is understood.
-function tidyExpiry(input, event) {
+export function tidyExpiry(input, event) {
   const raw = plainDigits(input.value);
   const deleting = event && /^delete/.test(event.inputType || "");
-  const long = raw.match(/^\s*(?:(\d{1,2})\s*[/.\- ]\s*(?:20)(\d{2})|(?:20)(\d{2})\s*[/.\-]\s*(\d{1,2}))\s*$/);
+  const long = raw.match(/^\s*(?:(\d{1,2})\s*[/.\- ]\s*(?:20)(\d{2})|(?:20)(\d{2})\s*[/.-]\s*(\d{1,2}))\s*$/);
   let digits = long ? (long[1] || long[4]).padStart(2, "0") + (long[2] || long[3]) : raw.replace(/\D/g, "");
   if (!deleting && (/^[2-9]/.test(digits) || /^\d\s*[/.]/.test(raw.trim()))) digits = `0${digits}`;
   // A year in four digits: the 20 stays until the rest has come.
@@ -88,7 +105,7 @@ function checkExpiry(text) {
   return ended ? "expiryPast" : Number(given.year) > now.getFullYear() + 30 ? "expiryError" : "";
 }
 
-const expiryField = (view) => {
+export const expiryField = (view) => {
   const field = textField(view, "expiry", {
     label: view.t("expiryDate"), autocomplete: "cc-exp", inputmode: "numeric", placeholder: view.t("expiryHint"),
     dir: "ltr", maxlength: 9, check: checkExpiry, tidy: tidyExpiry,
@@ -100,7 +117,7 @@ const expiryField = (view) => {
   return field;
 };
 
-const holderField = (view, value) =>
+export const holderField = (view, value) =>
   textField(view, "cardHolder", {
     label: view.t("cardHolder"), autocomplete: "cc-name", parameter: "card.holder", optional: view.t("optional"), maxlength: 128, value,
     check: (text) => (/\d{6}/.test(text) || text.length < 3 ? "cardHolderError" : ""),
@@ -109,7 +126,7 @@ const holderField = (view, value) =>
 const REGIONS =
   "AD AE AF AG AI AL AM AO AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GT GU GW GY HK HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW";
 
-function countryField(view, value) {
+export function countryField(view, value) {
   const names = new Intl.DisplayNames([view.words.iso, "en"], { type: "region" });
   const order = new Intl.Collator(view.words.iso);
   const all = REGIONS.split(" ").map((code) => [code, names.of(code)]).sort((a, b) => order.compare(a[1], b[1]));
@@ -128,7 +145,7 @@ const AUTOCOMPLETE = {
 };
 
 // The billing fields the gateway asks for, filled with what the page knows already.
-function billingFields(view, names) {
+export function billingFields(view, names) {
   const known = pageOptions().billingAddress;
   const values = known && typeof known === "object" ? known : {};
   return names.map((name) =>
@@ -140,12 +157,12 @@ function billingFields(view, names) {
         }));
 }
 
-const billingSet = (view, fields) =>
+export const billingSet = (view, fields) =>
   fields.length > 0 &&
   h("fieldset", { class: "wpwl-billing" }, h("legend", { class: "wpwl-legend" }, view.t("billingAddress")), fields.map((one) => one.node));
 
 // SHOPPER_ parameters that the page sends along; others are not a browser's to set.
-function shopperParameters() {
+export function shopperParameters() {
   const given = pageOptions().customParameters || {};
   const fields = {};
   for (const [name, value] of Object.entries(given)) {

@@ -1,5 +1,13 @@
 // From "Pay" to the answer. Results come from the server only: from its answers and its state.
-async function submit(view, part) {
+import { freshId, h, wait } from "./dom.js";
+import { shopperParameters } from "./fields.js";
+import { callPage } from "./options.js";
+import { Lost, browserFacts } from "./server.js";
+import { frameSheet, openSheet } from "./sheet.js";
+import { complain } from "./start.js";
+import { CANCELLED, MAY_OPEN, SUCCESS, WAITING, declineKey } from "./view.js";
+
+export async function submit(view, part) {
   if (view.busy || view.over || part.leaving) return;
   part.leaving = true;
   await Promise.all((part.fields || []).map((field) => field.frame && field.frame.leave()));
@@ -29,14 +37,14 @@ async function submit(view, part) {
   await follow(view, part, sending);
 }
 
-function commonFields(view) {
+export function commonFields(view) {
   const action = view.place.getAttribute("action");
   const fields = browserFacts();
   if (action) fields.shopperResultUrl = new URL(action, document.baseURI).href;
   return fields;
 }
 
-async function follow(view, part, sending) {
+export async function follow(view, part, sending) {
   let answer;
   try {
     answer = await sending;
@@ -77,7 +85,7 @@ function ownReturn(view) {
 const closeWindow = (part) => part.popup && part.popup.close();
 
 // Back to the form, which keeps what was filled in (never the security code).
-function back(view, part, kind, text, name, more) {
+export function back(view, part, kind, text, name, more) {
   closeWindow(part);
   if (part.clearCvv) part.clearCvv();
   view.setBusy(null, false);

@@ -1,5 +1,8 @@
 // The page's side of the two hosted fields. They live in frames of the gateway's origin; only what is no secret goes
 // between: labels and colours in; "filled", brand codes, "valid" once the field was left, and the gateway's answer out.
+import { h } from "./dom.js";
+import { Lost } from "./server.js";
+
 const hostedFields = new Set();
 // A frame that says nothing any more must not hold the form: its last word stands.
 const LEAVE_MS = 2000;
@@ -13,7 +16,7 @@ addEventListener("message", (event) => {
 });
 
 // field: "number" or "cvv". `on` maps what the frame tells to functions.
-function hostedField(base, checkoutId, field, group, on) {
+export function hostedField(base, checkoutId, field, group, on) {
   const origin = new URL(base).origin;
   // "null" for a page opened from disk.
   const parent = self.origin;
@@ -78,7 +81,7 @@ function hostedField(base, checkoutId, field, group, on) {
 }
 
 // The look of the page's own fields, for the frame to wear.
-function lookOf(control) {
+export function lookOf(control) {
   const style = getComputedStyle(control);
   const quiet = getComputedStyle(control).getPropertyValue("--wpwl-soft").trim();
   return {

@@ -1,4 +1,18 @@
 // Finding the forms, drawing them, and taking them away again.
+import { arrange, awaitProviders, newContainer, noBrands } from "./arrange.js";
+import { cardPart } from "./card.js";
+import { addRules, h, sheetOfRules, wait } from "./dom.js";
+import { checkAmount, fastCheckout } from "./fast.js";
+import { mark } from "./marks.js";
+import { bankPart, redirectPart, virtualPart } from "./means.js";
+import { OPTIONS, callPage, checkOptions, styleOf } from "./options.js";
+import { savedPart } from "./saved.js";
+import { gateway, textsWithout } from "./server.js";
+import { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
+import { localeOf, speech } from "./texts.js";
+import { endOfTime, makeView, paidBefore } from "./view.js";
+import { walletPart } from "./wallets.js";
+
 const brandsOf = (form) => (form.getAttribute("data-brands") || "").split(/\s+/).filter(Boolean);
 // Before the configuration has come: does this brand want a card form?
 const looksLikeCard = (code) => !/^(DIRECTDEBIT|CREDITTRANSFER|INVOICE|PREPAYMENT|CASHON|INSTALMENTS|GIFTCARD)|WALLET|TRANSFER|ACCOUNT/.test(code);
@@ -37,6 +51,9 @@ const publish = {
   },
 };
 
+// A page reads the checkout's id here; fast checkout has it once a button was pressed.
+const publishId = (id) => (publish.checkout.id = id);
+
 function banner(text) {
   addRules(true);
   document.body.prepend(h("div", { class: "wpwl-banner", role: "alert" }, `Test: ${text}`));
@@ -49,90 +66,6 @@ async function explainMissing(base, checkout) {
   complain(TRAP);
   const answer = checkout.id && (await gateway(base, checkout).config([], "en").catch(() => null));
   if (answer && answer.body.test) banner(TRAP);
-}
-
-// A row to choose by, for each way to pay.
-function addRow(view, part, name) {
-  part.radio = h("input", {
-    type: "radio", name, class: "wpwl-method-radio",
-    onchange: () => {
-      view.choose(part);
-      if (part.brand()) callPage("onChangeBrand", part.brand());
-    },
-  });
-  part.container.prepend(h("label", { class: "wpwl-method" }, part.radio,
-    h("span", { class: "wpwl-method-words" }, h("span", {}, part.title),
-      part.detail && h("small", { class: part.saved && part.saved.expired ? "wpwl-expired" : null }, part.detail)),
-    h("span", { class: "wpwl-method-marks" }, part.badges)));
-}
-
-function newContainer(part) {
-  const kinds = { saved: "registration", bank: "directDebit", virtual: "virtualAccount", redirect: "onlineTransfer" };
-  const wanted = part.kind === "card" ? "card" : part.saved ? `registration-${part.saved.id}` : part.brand();
-  let id = `wpwl-container-${wanted}`;
-  for (let n = 2; document.getElementById(id); n++) id = `wpwl-container-${wanted}-${n}`;
-  return h("div", { class: `wpwl-container wpwl-container-${kinds[part.kind] || part.kind}`, id }, part.form);
-}
-
-// All ways to pay, in the page's order. The card form is in the document already and must not move: a frame that is
-// moved loads anew.
-function arrange(view, card) {
-  const parts = view.parts;
-  const many = parts.length > 1 && !view.checkout.registration;
-  const name = freshId("method");
-  let passed = !card;
-  for (const part of parts) {
-    if (part === card) {
-      passed = true;
-    } else {
-      part.container = newContainer(part);
-      passed ? view.body.append(part.container) : card.container.before(part.container);
-    }
-    if (many) addRow(view, part, name);
-  }
-  view.choose = (part) => {
-    if (!many) return;
-    view.unsay();
-    view.parts.forEach((one) => {
-      one.form.hidden = one !== part;
-      one.container.classList.toggle("wpwl-selected", one === part);
-      one.radio.checked = one === part;
-    });
-    if (part.look) part.look();
-  };
-  if (!many) return;
-  view.body.classList.add("wpwl-methods");
-  view.body.setAttribute("role", "radiogroup");
-  view.body.setAttribute("aria-label", view.t("methods"));
-  view.choose(firstOf(parts));
-}
-
-const firstOf = (parts) => parts.find((part) => !part.ready && !(part.saved && part.saved.expired)) || parts[0];
-
-// A wallet whose provider has to be asked first: its place stands empty until it says that this shopper can pay.
-function awaitProviders(view) {
-  for (const part of view.parts.filter((one) => one.ready)) {
-    part.container.hidden = true;
-    part.ready.then((ready) => {
-      if (view.over) return;
-      part.container.hidden = !ready;
-      if (!ready) dropPart(view, part);
-    });
-  }
-}
-
-// A way to pay that is gone.
-function dropPart(view, part) {
-  view.parts = view.parts.filter((one) => one !== part);
-  (part.fields || []).forEach((field) => field.frame && field.frame.remove());
-  part.container.remove();
-  if (!view.parts.length) noBrands(view);
-  else if (part.radio && part.radio.checked) view.choose(firstOf(view.parts));
-}
-
-function noBrands(view) {
-  view.end("error", view.t("noBrands"));
-  view.error("brands", view.t("noBrands"));
 }
 
 function partOf(view, brand) {
@@ -171,7 +104,7 @@ async function draw(form, base, checkout, options, style) {
   const locale = localeOf(options);
   // Before the words have come nothing is written: the skeleton's bars stand in their place.
   const silent = { ...speech(locale, locale === "ar" ? "rtl" : "ltr", {}, {}), t: () => "\u00a0" };
-  const view = makeView(form, base, checkout, silent, { style });
+  const view = makeView(form, base, checkout, silent, { style, again });
   drawn.push({ view, form });
   view.root.classList.add("wpwl-waiting");
   view.root.setAttribute("aria-busy", "true");
@@ -201,24 +134,6 @@ async function draw(form, base, checkout, options, style) {
 function again() {
   publish.unload();
   begin();
-}
-
-// Nobody may read that they were not charged who was: another tab may have paid, or this one before it was left.
-async function endOfTime(view) {
-  const state = await view.gateway.state().catch(() => null);
-  if (view.over || view.busy) return;
-  if (state && state.body.state === "done") paidBefore(view);
-  else view.expire();
-}
-
-// Back from the bank by the browser's "back": the order may be paid by now.
-async function paidBefore(view) {
-  const state = await view.gateway.state().catch(() => null);
-  view.end("done", view.t("paidAlready"));
-  const url = state && state.body.returnTo;
-  if (url && MAY_OPEN.test(url)) {
-    view.body.firstChild.append(h("a", { class: "wpwl-button wpwl-button-small", href: url }, view.t("toShop")));
-  }
 }
 
 function configure(view, config, card, codes, options, nested) {
@@ -285,7 +200,9 @@ async function begin() {
   const checkout = checkoutOf(options);
   publish.checkout.id = checkout.id || publish.checkout.id;
   window.wpwl = publish;
-  const forms = Array.from(document.querySelectorAll("form.paymentWidgets:not([data-wpwl])"));
+  const forms = /** @type {HTMLFormElement[]} */ (
+    Array.from(document.querySelectorAll("form.paymentWidgets:not([data-wpwl])"))
+  );
   if (!forms.length) return explainMissing(base, checkout);
   addRules(true, style);
   if (checkout.id) return void forms.forEach((form) => draw(form, base, checkout, options, style));
@@ -294,7 +211,7 @@ async function begin() {
   if (stopped) return;
   const views = forms.map((form) => {
     form.hidden = true;
-    const view = fastCheckout(form, base, words, { style }, brandsOf(form));
+    const view = fastCheckout(form, base, words, { style, publishId }, brandsOf(form));
     drawn.push({ view, form });
     return view;
   });

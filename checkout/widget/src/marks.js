@@ -1,5 +1,7 @@
 // Brand marks, drawn in a box of 36 × 24. A shape is "kind values fill": c = circle (x y r), r = rectangle
 // (x y width height), t = text (size x, then the words), p = path. A brand that is not here shows its name.
+import { icon, svg } from "./dom.js";
+
 const MARKS = {
   VISA: ["#fff", "t 11.5 18 #1a1f71 VISA i"],
   VISAELECTRON: ["#fff", "t 10 18 #1a1f71 VISA i", "r 9 18.5 18 1.8 #f2ae14"],
@@ -23,7 +25,7 @@ const MARKS = {
   TROY: ["#fff", "t 10 18 #00838a troy"],
 };
 
-const KIND_ICONS = {
+export const KIND_ICONS = {
   card: "M2 4h16v12H2Zm1.6 1.6v1.6h12.8V5.6Zm0 4.2v4.6h12.8V9.8Z",
   bank: "M10 2 2.5 6v1.6h15V6Zm-5.8 7v5h1.7V9Zm5 0v5h1.7V9Zm4.9 0v5h1.7V9ZM2.5 15.4V17h15v-1.6Z",
   virtual: "M10 2.5a3.7 3.7 0 1 1 0 7.4 3.7 3.7 0 0 1 0-7.4ZM3 17c.3-3.6 3-5.6 7-5.6s6.7 2 7 5.6Z",
@@ -45,7 +47,7 @@ function shape(text) {
 }
 
 // The mark of a brand as a picture with its name; `quiet` leaves the name to the words beside it.
-function mark(code, label, quiet) {
+export function mark(code, label, quiet) {
   const known = MARKS[code];
   const kind = /^WALLET|WALLET$/.test(code) ? "wallet" : /DEBIT|TRANSFER/.test(code) ? "bank" : "virtual";
   if (!known && quiet) return icon(KIND_ICONS[kind], "wpwl-kind");

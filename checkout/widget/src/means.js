@@ -1,4 +1,13 @@
 // The parts that need no frame: bank account, virtual account, and brands whose own page takes over.
+import { refuseFields } from "./card.js";
+import { h } from "./dom.js";
+import { plainDigits, textField } from "./fields.js";
+import { submit } from "./follow.js";
+import { mark } from "./marks.js";
+import { pageOptions } from "./start.js";
+import { isolated } from "./texts.js";
+import { payButton } from "./view.js";
+
 const IBAN_LENGTHS =
   "AD24AE23AL28AT20AZ28BA20BE16BG22BH22BR29CH21CR22CY28CZ24DE22DK18DO28EE20ES24FI18FO18FR27GB22GE22GI23GL18GR27GT28HR21HU28IE22IL23IS26IT27JO30KW30KZ20LB28LC32LI21LT20LU20LV21MC27MD24ME22MK19MR27MT31MU30NL18NO15PK24PL28PS29PT25QA29RO24RS22SA24SC31SE24SI19SK24SM27TN24TR26UA29VA22VG24XK20";
 // Where the bank's own code stands in the account number: how many characters, after how many.
@@ -46,7 +55,7 @@ function simplePart(view, kind, brand, fields, extra, buttonText) {
   return part;
 }
 
-function bankPart(view, brand) {
+export function bankPart(view, brand) {
   const { t } = view;
   const holder = textField(view, "accountHolder", {
     label: t("accountHolder"), autocomplete: "name", parameter: "bankAccount.holder", maxlength: 128,
@@ -71,7 +80,7 @@ function bankPart(view, brand) {
   return simplePart(view, "bank", brand, [holder, iban], mandate);
 }
 
-function virtualPart(view, brand) {
+export function virtualPart(view, brand) {
   const account = textField(view, "accountId", {
     label: view.t("accountId"), autocomplete: "username", parameter: "virtualAccount.accountId", maxlength: 100, dir: "ltr",
     check: (text) => (text ? "" : "accountIdError"),
@@ -80,7 +89,7 @@ function virtualPart(view, brand) {
 }
 
 // A bank's or wallet's own page. Wallets, and brands in inlineFlow, open a window and leave this page where it is.
-function redirectPart(view, brand) {
+export function redirectPart(view, brand) {
   const name = view.words.label(brand);
   const part = simplePart(view, "redirect", brand, [], null, view.t("continueTo", { brand: name }));
   part.opensWindow = /WALLET/.test(brand.code) || (pageOptions().inlineFlow || []).includes(brand.code);

@@ -1,4 +1,6 @@
 // The options a page may set, each with the type it must have. Anything else is warned about, with a suggestion.
+import { complain, pageOptions, warn } from "./start.js";
+
 const A_FUNCTION = "function";
 const A_TEXT = "string";
 const A_FLAG = "boolean";
@@ -19,7 +21,7 @@ const SHOP_OPTIONS = {
   merchantId: A_TEXT, ledgerCurrency: A_TEXT, sandbox: A_TEXT_FLAG, checkoutLanguage: A_TEXT, productType: A_TEXT,
   placement: A_TEXT, buttonColor: A_TEXT,
 };
-const OPTIONS = {
+export const OPTIONS = {
   style: A_TEXT, locale: A_TEXT, labels: AN_OBJECT, errorMessages: AN_OBJECT, inlineFlow: A_LIST,
   registrations: { requireCvv: A_FLAG, hideInitialPaymentForms: A_FLAG, onDelete: A_FUNCTION },
   brandDetection: A_FLAG, maskCvv: A_FLAG, requireCvv: A_FLAG, billingAddress: AN_OBJECT,
@@ -58,7 +60,7 @@ const FITS = {
 };
 
 // Warn about names nobody reads and values of the wrong type.
-function checkOptions(given, known, path) {
+export function checkOptions(given, known, path) {
   for (const [name, value] of Object.entries(given)) {
     const wanted = known[name];
     const full = `${path}.${name}`;
@@ -74,14 +76,14 @@ function checkOptions(given, known, path) {
   }
 }
 
-function styleOf(options) {
+export function styleOf(options) {
   if (options.style === undefined || STYLES.includes(options.style)) return options.style || "card";
   warn(`widgetOptions.style "${options.style}" is none of ${STYLES.join(", ")}.${nearest(options.style, STYLES)} Taking card.`);
   return "card";
 }
 
 // Call a function of the page. A fault in it is the page's, and is said so.
-function callPage(name, ...values) {
+export function callPage(name, ...values) {
   const hook = pageOptions()[name];
   if (typeof hook !== "function") return undefined;
   try {
@@ -90,4 +92,13 @@ function callPage(name, ...values) {
     complain(`widgetOptions.${name} threw: ${fault && fault.stack ? fault.stack : fault}`);
     return undefined;
   }
+}
+
+// The name of each wallet's own options, and of its sheet.
+export const SHEET_OF = { WALLET1: "wallet1", WALLET2: "wallet2", WALLET3: "wallet3", SHOPWALLET: "shopWallet", WEBWALLET: "webWallet" };
+
+// Options of one wallet, under its name or under the brand's code.
+export function walletOptions(code) {
+  const options = pageOptions();
+  return options[SHEET_OF[code]] || options[code] || {};
 }

@@ -2,6 +2,10 @@
 // (may its button stand?) and `open`, which resolves with null when the shopper closed the sheet, else with the token,
 // the total that the shopper saw, the sheet's billing address if it gave one, and `complete`, which tells the sheet how
 // it went: true, false, or null for nobody knows yet.
+import { h } from "./dom.js";
+import { SHEET_OF, walletOptions } from "./options.js";
+import { warn } from "./start.js";
+
 const scripts = new Map();
 
 const policyWords = (address) => `does the page's Content-Security-Policy name ${new URL(address).origin}?`;
@@ -167,7 +171,7 @@ function requestOf(view, brand, provider) {
 }
 
 // Whether the shopper of this browser can pay with it; never rejects.
-async function providerReady(view, brand, provider) {
+export async function providerReady(view, brand, provider) {
   try {
     await loadScript(provider.script);
     return Boolean(await PROVIDERS[provider.api].ready(view, brand, provider));
@@ -177,7 +181,7 @@ async function providerReady(view, brand, provider) {
   }
 }
 
-async function providerSheet(view, brand, provider) {
+export async function providerSheet(view, brand, provider) {
   await loadScript(provider.script);
   return PROVIDERS[provider.api].open(view, brand, provider, view.config.checkout);
 }

@@ -1,5 +1,15 @@
 // Cards and accounts the shopper has kept at this merchant: one tap, and the security code if it is wanted.
-function savedPart(view, saved) {
+import { dropPart } from "./arrange.js";
+import { cvvField, secretName } from "./card.js";
+import { h } from "./dom.js";
+import { submit } from "./follow.js";
+import { lookOf } from "./frames.js";
+import { mark } from "./marks.js";
+import { complain, pageOptions } from "./start.js";
+import { isolated } from "./texts.js";
+import { payButton } from "./view.js";
+
+export function savedPart(view, saved) {
   const wishes = pageOptions().registrations || {};
   const wantsCvv = saved.cvvRequired || (wishes.requireCvv === true && saved.cvv.length > 0);
   const part = { kind: "saved", fields: [], saved, shown: () => !part.form.hidden };

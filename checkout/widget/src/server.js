@@ -1,5 +1,7 @@
 // Talking to the gateway: configuration, state, and the posts of everything that is no card number.
-class Lost extends Error {}
+import { pageOptions } from "./start.js";
+
+export class Lost extends Error {}
 
 async function ask(url, init) {
   let response;
@@ -19,7 +21,7 @@ async function ask(url, init) {
   return { status: response.status, body: body || {} };
 }
 
-function gateway(base, checkout) {
+export function gateway(base, checkout) {
   const at = (path) => `${base}v1/checkouts/${encodeURIComponent(checkout.id)}${path}`;
   const doing = checkout.registration ? "/registration" : "/payment";
   return {
@@ -33,10 +35,10 @@ function gateway(base, checkout) {
   };
 }
 
-const textsWithout = (base, locale) => ask(`${base}v1/widget/texts/${locale}.json`, { cache: "default" });
+export const textsWithout = (base, locale) => ask(`${base}v1/widget/texts/${locale}.json`, { cache: "default" });
 
 // What a 3-D Secure server wants to know of the browser (Part A, Customer); the headers it wants, the gateway sees.
-function browserFacts() {
+export function browserFacts() {
   const small = Math.min(innerWidth, innerHeight) < 600;
   return {
     "customer.browser.language": (navigator.language || "en").slice(0, 8),

@@ -1,7 +1,14 @@
-// A sheet over the page: native dialog, so focus stays inside, Escape closes, and all else is inert.
-function openSheet(view, { name, title, content, onClose, wide }) {
+// Sheets over the page: one of our own, and the bank's page in one.
+import { ICONS, freshId, h, icon } from "./dom.js";
+
+/**
+ * A sheet over the page: native dialog, so focus stays inside, Escape closes, and all else is inert.
+ * @param {any} view
+ * @param {{name: string, title: string, content: Node, onClose?: () => void, wide?: boolean}} wishes
+ */
+export function openSheet(view, { name, title, content, onClose, wide }) {
   const heading = freshId("title");
-  const before = document.activeElement;
+  const before = /** @type {HTMLElement} */ (document.activeElement);
   let open = true;
   const close = (why) => {
     if (!open) return;
@@ -31,7 +38,7 @@ function openSheet(view, { name, title, content, onClose, wide }) {
 }
 
 // The bank's page inside the sheet. `done` resolves with "done" when it says so, with "closed" when the shopper goes.
-function frameSheet(view, url, title) {
+export function frameSheet(view, url, title) {
   return new Promise((resolve) => {
     const origin = new URL(view.base).origin;
     const frame = h("iframe", { src: url, class: "wpwl-sheet-frame", title, allow: "payment" });

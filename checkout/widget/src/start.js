@@ -1,18 +1,19 @@
 // Where this script came from, and what the page wants of it. The file's bytes are the same for everyone, so the
 // checkout stands in the script's own address or in the options.
-const script =
+const script = /** @type {HTMLScriptElement | null} */ (
   document.currentScript ||
   Array.from(document.scripts).reverse().find((one) => /\/paymentWidgets[./]/.test(one.src)) ||
-  null;
+  null
+);
 const scriptUrl = new URL(script && script.src ? script.src : location.href, location.href);
 
-const pageOptions = () => window.widgetOptions || window.wpwlOptions || {};
+export const pageOptions = () => window.widgetOptions || window.wpwlOptions || {};
 
-const complain = (text) => console.error(`[widget] ${text}`);
-const warn = (text) => console.warn(`[widget] ${text}`);
+export const complain = (text) => console.error(`[widget] ${text}`);
+export const warn = (text) => console.warn(`[widget] ${text}`);
 
 // The checkout of this page: {id, registration}. "{id}/registration" asks for a card to be kept, not charged.
-function checkoutOf(options) {
+export function checkoutOf(options) {
   const given =
     scriptUrl.searchParams.get("checkoutId") || options.checkoutId || (options.checkout && options.checkout.id) || "";
   const [id, kind] = String(given).split("/");
@@ -20,7 +21,7 @@ function checkoutOf(options) {
 }
 
 // The gateway's address, with its slash. Throws an Error that names the option when the page gave one without.
-function baseOf(options) {
+export function baseOf(options) {
   if (options.baseUrl === undefined) return scriptUrl.href.split(/v1\/paymentWidgets/)[0].split(/[?#]/)[0];
   if (!/^https?:\/\/.*\/$/.test(options.baseUrl)) {
     throw new Error(`widgetOptions.baseUrl must be an http(s) address that ends with a slash, not "${options.baseUrl}"`);

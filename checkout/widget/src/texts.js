@@ -3,7 +3,7 @@
 const TO_ISO = { dk: "da", se: "sv", cz: "cs", gr: "el", cn: "zh", no: "nb" };
 const FROM_ISO = { nn: "no", ...Object.fromEntries(Object.entries(TO_ISO).map(([ours, iso]) => [iso, ours])) };
 
-function localeOf(options) {
+export function localeOf(options) {
   const wanted = String(options.locale || document.documentElement.lang || navigator.language || "en").toLowerCase();
   const language = wanted.split(/[-_/]/)[0];
   return FROM_ISO[language] || language;
@@ -12,7 +12,7 @@ function localeOf(options) {
 const isoOf = (locale) => TO_ISO[locale] || locale;
 
 // {t, money, list, iso, dir} for one set of words. Labels and error messages of the page win over ours.
-function speech(locale, dir, texts, options) {
+export function speech(locale, dir, texts, options) {
   const words = { ...texts, ...(options.labels || {}), ...(options.errorMessages || {}) };
   const iso = isoOf(locale);
   // Arabic words, western digits: a card number is read from left to right everywhere.
@@ -39,4 +39,4 @@ function speech(locale, dir, texts, options) {
 const BIDI_OPEN = "\u2068";
 const BIDI_CLOSE = "\u2069";
 // Keep a number or a name in one piece inside words that run the other way.
-const isolated = (text) => `${BIDI_OPEN}${text}${BIDI_CLOSE}`;
+export const isolated = (text) => `${BIDI_OPEN}${text}${BIDI_CLOSE}`;

@@ -1,4 +1,11 @@
 // One widget: what stands in the place of one <form class="paymentWidgets">.
+import { ICONS, h, icon, isDarkBehind } from "./dom.js";
+import { callPage } from "./options.js";
+import { gateway } from "./server.js";
+import { complain } from "./start.js";
+import { isolated } from "./texts.js";
+
+/** @type {[string, RegExp][]} */
 const DECLINES = [
   ["declinedCvv", /^(800\.100\.153|100\.100\.60)/],
   ["declinedExpired", /^(100\.100\.(2|30)|800\.100\.157)/],
@@ -8,19 +15,19 @@ const DECLINES = [
   ["declinedCard", /^(100\.100|100\.2[01])/],
   ["declinedRisk", /^(100\.400|800\.[123]|800\.400\.1)/],
 ];
-const declineKey = (code) => (DECLINES.find(([, family]) => family.test(code)) || ["declinedTechnical"])[0];
-const SUCCESS = /^(000\.000\.|000\.100\.1|000\.[36]|000\.400\.[12]10|000\.400\.1?[012]0|000\.400\.100)/;
+export const declineKey = (code) => (DECLINES.find(([, family]) => family.test(code)) || ["declinedTechnical"])[0];
+export const SUCCESS = /^(000\.000\.|000\.100\.1|000\.[36]|000\.400\.[12]10|000\.400\.1?[012]0|000\.400\.100)/;
 // The state of a checkout that nobody tried to pay, and of one whose shopper went back on the bank's page.
-const WAITING = /^(000\.200|$)/;
-const CANCELLED = /^100\.396\.10[14]/;
+export const WAITING = /^(000\.200|$)/;
+export const CANCELLED = /^100\.396\.10[14]/;
 
 const COUNTDOWN_S = 120;
 const SLOW_MS = 5000;
 // Where a browser or a phone may be sent: web pages, and apps named like a domain backwards. The same rule as the
 // gateway's (gateway/catalogue/formats.py, may_be_opened): what is allowed, since new schemes that run or read something may come.
-const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;
+export const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;
 
-function makeView(place, base, checkout, words, options) {
+export function makeView(place, base, checkout, words, options) {
   const root = h("div", { class: `wpwl-widget wpwl-style-${options.style}`, lang: words.iso, dir: words.dir });
   const note = h("div", { class: "wpwl-notes" });
   const live = h("div", { class: "wpwl-hidden", role: "alert" });
@@ -152,13 +159,31 @@ function makeView(place, base, checkout, words, options) {
 }
 
 // The button at the end of each part, with the amount.
-function payButton(view, text) {
+export function payButton(view, text) {
   // A button submits its form without saying so; a page's reset of [type="submit"] does not meet it then.
   return h("button", { class: "wpwl-button wpwl-button-pay" },
     h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }, text || payWords(view)));
 }
-function payWords(view) {
+export function payWords(view) {
   const { amount, currency } = view.config ? view.config.checkout : {};
   if (view.checkout.registration) return view.t("save");
   return amount ? view.t("pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t("payNow");
+}
+
+// Nobody may read that they were not charged who was: another tab may have paid, or this one before it was left.
+export async function endOfTime(view) {
+  const state = await view.gateway.state().catch(() => null);
+  if (view.over || view.busy) return;
+  if (state && state.body.state === "done") paidBefore(view);
+  else view.expire();
+}
+
+// Back from the bank by the browser's "back": the order may be paid by now.
+export async function paidBefore(view) {
+  const state = await view.gateway.state().catch(() => null);
+  view.end("done", view.t("paidAlready"));
+  const url = state && state.body.returnTo;
+  if (url && MAY_OPEN.test(url)) {
+    view.body.firstChild.append(h("a", { class: "wpwl-button wpwl-button-small", href: url }, view.t("toShop")));
+  }
 }

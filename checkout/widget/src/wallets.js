@@ -1,15 +1,16 @@
 // Wallets: a button, then a sheet. Where the gateway configures a provider, the provider's own sheet opens; else, in
 // the test environment, one of ours that says it is a test.
-const SHEET_OF = { WALLET1: "wallet1", WALLET2: "wallet2", WALLET3: "wallet3", SHOPWALLET: "shopWallet", WEBWALLET: "webWallet" };
-const FAST_BRANDS = Object.keys(SHEET_OF);
+import { ICONS, freshId, h, icon } from "./dom.js";
+import { countryField, shopperParameters, textField } from "./fields.js";
+import { back, commonFields, follow } from "./follow.js";
+import { KIND_ICONS, mark } from "./marks.js";
+import { SHEET_OF, callPage, walletOptions } from "./options.js";
+import { providerReady, providerSheet } from "./providers.js";
+import { openSheet } from "./sheet.js";
+import { complain, warn } from "./start.js";
+import { isolated } from "./texts.js";
 
-// Options of one wallet, under its name or under the brand's code.
-function walletOptions(code) {
-  const options = pageOptions();
-  return options[SHEET_OF[code]] || options[code] || {};
-}
-
-function walletButton(view, brand, onclick) {
+export function walletButton(view, brand, onclick) {
   const wishes = walletOptions(brand.code);
   const button = h("button", {
     // No type, which a page's reset of [type="button"] would meet; so it must not submit a form around it.
@@ -20,7 +21,7 @@ function walletButton(view, brand, onclick) {
 }
 
 // A part whose form is only a button.
-function walletPart(view, brand) {
+export function walletPart(view, brand) {
   const part = {
     kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: [], title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
     shown: () => !part.form.hidden, brand: () => brand.code, check: () => [],
@@ -34,7 +35,7 @@ function walletPart(view, brand) {
   return part;
 }
 
-async function pressWallet(view, part, brand) {
+export async function pressWallet(view, part, brand) {
   if (view.busy || view.over) return;
   const { provider, ...wallet } = (view.config.wallets || {})[brand.code] || {};
   view.setBusy(part, true);
