@@ -315,6 +315,8 @@ SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
 # A row for who has shown a password, a signed cookie for everybody else: strangers write no rows.
 SESSION_ENGINE = "gateway.sessions"
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+# Days without use after which a user is switched off (PCI DSS 8.2.6: 90, the most in live); 0: never.
+GATEWAY_UNUSED_ACCOUNT_DAYS: int = env.int("GATEWAY_UNUSED_ACCOUNT_DAYS", default=90)
 # Single sign-on: the address of an OpenID Connect provider (below it lies /.well-known/openid-configuration), and the
 # client that it knows this installation as; empty: there is none. How the button names it.
 GATEWAY_OIDC_ISSUER: str = env.str("GATEWAY_OIDC_ISSUER", default="").rstrip("/")

@@ -25,7 +25,7 @@ UUID_CHARS: Final = 36
 
 _TONES: Final = {
     "view": "note", "create": "good", "issue": "good", "change": "warn", "configure": "warn", "rotate": "warn",
-    "delete": "bad", "revoke": "bad", "refused": "bad",
+    "delete": "bad", "disable": "bad", "revoke": "bad", "refused": "bad",
 }  # fmt: skip
 """An action and the tone of its pill; any other has none."""
 

@@ -43,6 +43,8 @@ def test_a_random_key_is_taken() -> None:
         ({"GATEWAY_SESSION_IDLE_MINUTES": 100_000}, "tollhouse.E023"),
         ({"GATEWAY_SESSION_IDLE_MINUTES": 0}, "tollhouse.E023"),
         ({"GATEWAY_SESSION_HOURS": 25}, "tollhouse.E024"),
+        ({"GATEWAY_UNUSED_ACCOUNT_DAYS": 0}, "tollhouse.E027"),
+        ({"GATEWAY_UNUSED_ACCOUNT_DAYS": 91}, "tollhouse.E027"),
         ({"GATEWAY_STUB_ACQUIRER": "127.0.0.1:7000"}, "tollhouse.E021"),
         ({"SECRET_KEY": "a" * 40}, "tollhouse.E012"),
         ({"SECRET_KEY": "x" * 39}, "tollhouse.E012"),
