@@ -404,6 +404,10 @@ SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
 # --- safety -----------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = IS_LIVE
+if IS_LIVE:
+    # Browsers take such a cookie from this host alone, over TLS: no neighbour of the domain sets it.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_HSTS_SECONDS = 31_536_000

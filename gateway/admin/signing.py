@@ -222,8 +222,26 @@ def _offered(request: HttpRequest) -> str:
 # --- passkeys -------------------------------------------------------------------------------------------------------
 
 
+class _Answer(forms.JSONField):
+    """What a passkey answered. Numbers of thousands of digits and lists within lists within lists are no JSON here, and
+    what was sent is not shown again, for which Django would read it once more."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except (ValueError, RecursionError):
+            raise factors_adapter().validation_error("incorrect_code") from None
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return initial
+
+
 class _Readable(forms.Form):
     """A form with a passkey's answer, which the libraries read without asking whether it is whole."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["credential"] = _Answer(widget=forms.HiddenInput)
 
     def full_clean(self) -> None:
         try:
