@@ -209,7 +209,7 @@ class PolicyViolation(models.Model):
     """What browsers reported that a content security policy stopped, added up.
 
     ``page``: origin and path without anything that could identify a shopper; ``blocked``: an origin or a keyword such
-    as "inline".
+    as "inline". ``reporter``: a digest of the day and network that reported it last (checkout.policy_reports).
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -219,6 +219,7 @@ class PolicyViolation(models.Model):
     count = models.BigIntegerField()
     first_at = models.DateTimeField()
     last_at = models.DateTimeField(db_index=True)
+    reporter = models.CharField(max_length=16, default="", editable=False)
 
     class Meta:
         constraints = [

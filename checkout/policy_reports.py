@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import salted_hmac
 
 from gateway import clock
-from gateway.api.door import client_ip
+from gateway.api.door import client_ip, network_of
 from gateway.api.envelope import plain_answer
 from gateway.api.errors import WRONG_METHOD
 from gateway.catalogue.errors import INVALID
@@ -32,11 +33,14 @@ MAX_BODY_BYTES: Final = 16 * 1024
 MAX_REPORTS: Final = 20
 """Of one body; a browser sends what it has gathered within a minute."""
 MAX_PER_ADDRESS: Final = 20
-"""Bodies of one address a minute and process."""
+"""Bodies of one address (IPv6: the /64) a minute and process."""
 MAX_IN_ALL: Final = 300
 """Bodies of all addresses a minute and process."""
+MAX_FIRST: Final = 900
+"""Further bodies a minute and process, each the first of its address: a few that send all they may keep out nobody."""
 MAX_VIOLATIONS: Final = 2_000
-"""Rows that are kept; over it those that were reported least go first, so that made-up ones push out no true one."""
+"""Rows that are kept; over it whoever reported the most loses theirs first: made-up ones push out no true one."""
+REPORTER_CHARS: Final = 16
 KEPT: Final = timedelta(days=90)
 OTHER: Final = "other"
 MAX_ADDRESS_CHARS: Final = 2_000
@@ -60,16 +64,20 @@ _ID: Final = re.compile(r"[0-9A-Fa-f-]{12,}")
 _MANY_DIGITS: Final = re.compile(r"(?:[0-9][.-]?){9}")
 
 _ADD: Final = """
-INSERT INTO checkout_policyviolation AS kept (page, directive, blocked, count, first_at, last_at)
-SELECT page, directive, blocked, times, %(now)s, %(now)s
+INSERT INTO checkout_policyviolation AS kept (page, directive, blocked, count, first_at, last_at, reporter)
+SELECT page, directive, blocked, times, %(now)s, %(now)s, %(reporter)s
 FROM unnest(%(pages)s::text[], %(directives)s::text[], %(blocked)s::text[], %(counts)s::bigint[])
     AS reported (page, directive, blocked, times)
-ON CONFLICT (page, directive, blocked) DO UPDATE SET count = kept.count + excluded.count, last_at = excluded.last_at
+ON CONFLICT (page, directive, blocked) DO UPDATE SET count = kept.count + excluded.count, last_at = excluded.last_at,
+    reporter = excluded.reporter
 RETURNING id
 """
 _FORGET: Final = """
 DELETE FROM checkout_policyviolation WHERE last_at < %(limit)s OR id IN (
-    SELECT id FROM checkout_policyviolation ORDER BY count DESC, last_at DESC OFFSET %(most)s
+    SELECT id FROM (
+        SELECT id, last_at, row_number() OVER (PARTITION BY reporter ORDER BY count DESC, last_at DESC) AS place
+        FROM checkout_policyviolation
+    ) AS ranked ORDER BY place, last_at DESC OFFSET %(most)s
 ) RETURNING id
 """
 
@@ -86,7 +94,8 @@ class Gate:
         with self.lock:
             if minute != self.minute:
                 self.minute, self.counts = minute, Counter()
-            if self.counts.total() >= MAX_IN_ALL or self.counts[address] >= MAX_PER_ADDRESS:
+            before, total = self.counts[address], self.counts.total()
+            if before >= MAX_PER_ADDRESS or total >= (MAX_IN_ALL if before else MAX_IN_ALL + MAX_FIRST):
                 return False
             self.counts[address] += 1
             return True
@@ -108,7 +117,7 @@ def receive(request: HttpRequest) -> HttpResponse:
     violations = violations_of(request.read(MAX_BODY_BYTES + 1))
     if violations is None:
         return _readable(plain_answer(400, INVALID, "the body is no report of a browser"))
-    keep(violations)
+    keep(violations, reporter=_reporter(request))
     return _readable(HttpResponse(status=204))
 
 
@@ -122,7 +131,7 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         return plain_answer(411, INVALID, "send the body with a Content-Length")
     if int(length) > MAX_BODY_BYTES:
         return plain_answer(413, INVALID, f"the body is larger than {MAX_BODY_BYTES:,} bytes")
-    if not GATE.lets_in(client_ip(request) or "", int(clock.real().timestamp()) // 60):
+    if not GATE.lets_in(network_of(client_ip(request)) or "", int(clock.real().timestamp()) // 60):
         return plain_answer(429, "800.120.100", "too many reports")
     return None
 
@@ -207,13 +216,20 @@ def _is_ip(host: str) -> bool:
     return ":" in host or all(one.isdigit() and len(one) <= 3 for one in host.split("."))
 
 
-def keep(violations: Counter[Violation]) -> None:
+def _reporter(request: HttpRequest) -> str:
+    """Whose report it is, for sharing out the rows: a keyed digest of the day and the network, which tells no address
+    and leads from no day to another."""
+    network = network_of(client_ip(request)) or ""
+    return salted_hmac("checkout.policy_reports", f"{clock.real():%Y-%m-%d} {network}").hexdigest()[:REPORTER_CHARS]
+
+
+def keep(violations: Counter[Violation], *, reporter: str) -> None:
     """Add them up, in the order of their names, so that two reports at once wait for each other and no more."""
     if not violations:
         return
     rows = sorted(violations)
     execute(_ADD, {
-        "now": clock.real(), "pages": [page for page, _directive, _blocked in rows],
+        "now": clock.real(), "reporter": reporter, "pages": [page for page, _directive, _blocked in rows],
         "directives": [directive for _page, directive, _blocked in rows],
         "blocked": [blocked for _page, _directive, blocked in rows], "counts": [violations[row] for row in rows],
     })  # fmt: skip

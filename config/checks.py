@@ -141,6 +141,8 @@ def _why_weak(key: str) -> str:
 MAX_IDLE_MINUTES = 15
 """PCI DSS 8.2.8."""
 MAX_SESSION_HOURS = 24
+MAX_UNUSED_DAYS = 90
+"""PCI DSS 8.2.6."""
 
 
 def _signing_in_is_safe() -> list[CheckMessage]:
@@ -154,6 +156,9 @@ def _signing_in_is_safe() -> list[CheckMessage]:
     if not 0 < settings.GATEWAY_SESSION_HOURS <= MAX_SESSION_HOURS:
         words = f"GATEWAY_SESSION_HOURS must be 1 to {MAX_SESSION_HOURS} in the live environment."
         faults.append(Error(words, id="tollhouse.E024"))
+    if not 0 < settings.GATEWAY_UNUSED_ACCOUNT_DAYS <= MAX_UNUSED_DAYS:
+        words = f"GATEWAY_UNUSED_ACCOUNT_DAYS must be 1 to {MAX_UNUSED_DAYS} in the live environment."
+        faults.append(Error(words, id="tollhouse.E027"))
     if settings.GATEWAY_OIDC_ISSUER and not settings.GATEWAY_OIDC_ISSUER.startswith("https://"):
         words = "GATEWAY_OIDC_ISSUER must start with https:// in the live environment."
         faults.append(Error(words, id="tollhouse.E025"))

@@ -312,7 +312,11 @@ GATEWAY_TOTP: str = env.str("GATEWAY_TOTP", default="required" if IS_LIVE else "
 GATEWAY_SESSION_HOURS: int = env.int("GATEWAY_SESSION_HOURS", default=12)
 GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=15 if IS_LIVE else 60)
 SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
+# A row for who has shown a password, a signed cookie for everybody else: strangers write no rows.
+SESSION_ENGINE = "gateway.sessions"
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+# Days without use after which a user is switched off (PCI DSS 8.2.6: 90, the most in live); 0: never.
+GATEWAY_UNUSED_ACCOUNT_DAYS: int = env.int("GATEWAY_UNUSED_ACCOUNT_DAYS", default=90)
 # Single sign-on: the address of an OpenID Connect provider (below it lies /.well-known/openid-configuration), and the
 # client that it knows this installation as; empty: there is none. How the button names it.
 GATEWAY_OIDC_ISSUER: str = env.str("GATEWAY_OIDC_ISSUER", default="").rstrip("/")
@@ -365,8 +369,8 @@ MFA_RECOVERY_CODE_DIGITS = 16
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 SOCIALACCOUNT_ADAPTER = "gateway.admin.adapters.SingleSignOn"
 SOCIALACCOUNT_STORE_TOKENS = False
-# A link leads to the provider: a form would need its origin in the pages' policy. The way back is tied to the session.
-SOCIALACCOUNT_LOGIN_ON_GET = True
+# A form of ours begins it (gateway.admin.signing.to_provider): no address of another site does.
+SOCIALACCOUNT_LOGIN_ON_GET = False
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
@@ -400,6 +404,10 @@ SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 
 # --- safety -----------------------------------------------------------------------------------------------------
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = IS_LIVE
+if IS_LIVE:
+    # Browsers take such a cookie from this host alone, over TLS: no neighbour of the domain sets it.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+    LANGUAGE_COOKIE_NAME = "__Host-language"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_HSTS_SECONDS = 31_536_000

@@ -7,7 +7,7 @@ from typing import Final
 from chargebacks import packets
 from chargebacks import timers as chargebacks
 from checkout import timers as checkout
-from gateway import due, signin, work
+from gateway import due, signin, unused_accounts, work
 from gateway import timers as gateway
 from gateway.desk import approvals, export
 from gateway.notifications import bulk
@@ -32,6 +32,7 @@ TIMERS: Final[tuple[due.Timer, ...]] = (
     *reporting.TIMERS,
     approvals.TIMER,
     signin.TIMER,
+    unused_accounts.TIMER,
     work.TIMER,
     self_test.TIMER,
 )

@@ -123,6 +123,16 @@ def take_step(authenticator: Authenticator, code: str) -> bool:
     return bool(steps) and bool(execute(taken, {"id": authenticator.pk, "step": max(steps)}))
 
 
+def take_answer(authenticator: Authenticator, asked_at: float) -> bool:
+    """Take a passkey's answer to what was asked at that moment (seconds); False when an answer to this or a later
+    question was taken already."""
+    taken = """
+        UPDATE mfa_authenticator SET data = data || jsonb_build_object('asked_at', %(at)s::float8)
+        WHERE id = %(id)s AND coalesce((data->>'asked_at')::float8, 0) < %(at)s RETURNING id
+    """
+    return bool(execute(taken, {"id": authenticator.pk, "at": asked_at}))
+
+
 def wrong_codes(user: Any) -> int:
     """Wrong codes of the app since any factor of ``user`` was last used or set up, over whatever time."""
     rows = Authenticator.objects.filter(user=user.pk)

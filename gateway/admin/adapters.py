@@ -6,6 +6,7 @@ Source: docs/decisions/0051.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Final
 
 import requests
@@ -18,6 +19,7 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -126,6 +128,11 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         messages.error(request, NOT_HERE)
         return HttpResponseRedirect(reverse("account_login"))
 
+    def logout(self, request: HttpRequest) -> None:
+        """allauth signs out who signs in once more by single sign-on: the session's row ends, too."""
+        session.sign_out(request)
+        super().logout(request)
+
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
         answer: HttpResponse = super().post_login(request, user, **kwargs)
         session.began(request, user)
@@ -161,6 +168,32 @@ class Factors(DefaultMFAAdapter):  # type: ignore[misc]
 # --- single sign-on -------------------------------------------------------------------------------------------------
 
 
+ISSUER_CHARS: Final = 16
+MAX_SUBJECT_CHARS: Final = 160
+"""A longer ``sub`` is kept as a digest: allauth's column has 191 characters."""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def issuer_prefix(issuer: str) -> str:
+    """What the ids of all people of one issuer begin with."""
+    return f"{_digest(issuer)[:ISSUER_CHARS]}:"
+
+
+def identity_of(issuer: str, subject: str) -> str:
+    """The id of a person of this issuer: another issuer's ``sub`` of the same letters is another person."""
+    return issuer_prefix(issuer) + (subject if len(subject) <= MAX_SUBJECT_CHARS else _digest(subject))
+
+
+class BoundToIssuer(OpenIDConnectProvider):  # type: ignore[misc]
+    """allauth's provider, whose links hold for the issuer that they were made at."""
+
+    def extract_uid(self, data: Any) -> str:
+        return identity_of(self.app.settings["server_url"], super().extract_uid(data))
+
+
 class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """OpenID Connect. It makes no user and gives no right: it lets in who is a user here already.
 
@@ -170,6 +203,9 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         return False
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        return BoundToIssuer(request, app=super().get_provider(request, provider, client_id).app)
 
     def get_requests_session(self) -> requests.Session:
         found: requests.Session = super().get_requests_session()
@@ -188,16 +224,24 @@ class SingleSignOn(DefaultSocialAccountAdapter):  # type: ignore[misc]
             return
         sociallogin.connect(request, user)
         by = audit.Actor(name=user.get_username(), ip=client_ip(request))
-        audit.record(by, "single sign-on", user, after={"subject": sociallogin.account.uid[:150]})
+        subject = str(_said(sociallogin).get("sub", ""))
+        audit.record(
+            by, "single sign-on", user, after={"subject": subject[:150], "issuer": settings.GATEWAY_OIDC_ISSUER[:150]}
+        )  # fmt: skip
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         _turn_away(request, _("Single sign-on did not work. Try again, or sign in with your password."))
 
 
+def _said(sociallogin: SocialLogin) -> dict[str, Any]:
+    """What the provider says of the person."""
+    return sociallogin.account.get_provider_account().get_user_data() or {}
+
+
 def _user_of(sociallogin: SocialLogin) -> User | None:
     """The one user with an address that the provider has verified. Superusers are not found by it: whoever may change
     an e-mail address, here or at the provider, would become one."""
-    said = sociallogin.account.get_provider_account().get_user_data() or {}
+    said = _said(sociallogin)
     email = str(said.get("email") or "").strip()
     if not email or said.get("email_verified") is not True:
         return None
@@ -206,7 +250,8 @@ def _user_of(sociallogin: SocialLogin) -> User | None:
     if len(found) != 1 or found[0].email.casefold() != email.casefold():
         return None
     # Who is known by an id of the provider is not found by e-mail again: addresses are given to others.
-    if SocialAccount.objects.filter(user=found[0]).exists():
+    known = issuer_prefix(settings.GATEWAY_OIDC_ISSUER)
+    if SocialAccount.objects.filter(user=found[0], uid__startswith=known).exists():
         return None
     return found[0] if found[0].is_staff and not found[0].is_superuser else None
 

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.decorators import display
 
-from gateway import rights, signin
+from gateway import rights, signin, unused_accounts
 from gateway.admin import session, tries
 from gateway.admin.account import welcome_address
 from gateway.admin.browsers import browser_of
@@ -200,9 +200,9 @@ class UserAdmin(Page):
     search_fields = ("username", "email", "first_name", "last_name")
     search_help_text = gettext_lazy("Name or e-mail")
     ordering = ("username",)
-    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login", "roles")
+    fields = ("username", "first_name", "last_name", "email", "is_active", "last_login", "use", "roles")
     add_fields = ("username", "first_name", "last_name", "email", "is_active")
-    readonly_fields = ("last_login", "roles")
+    readonly_fields = ("last_login", "use", "roles")
     inlines = (GrantInline,)
     change_form_outer_after_template = "admin/user_acts.html"
 
@@ -258,6 +258,15 @@ class UserAdmin(Page):
         if told and getattr(user, "elsewhere", False):
             told.append(str(_("and elsewhere")))
         return ", ".join(told) or (_("superuser") if user.is_superuser else "–")
+
+    @display(description=gettext_lazy("use"))
+    def use(self, user: User) -> str:
+        """What becomes of an account that is not used (PCI DSS 8.2.6)."""
+        if (at := unused_accounts.disabled_at(user)) is not None:
+            return _("Switched off on %s: it was not used. Switch it on to let the user in again.") % f"{at:%Y-%m-%d}"
+        if (at := unused_accounts.ends_at(user)) is not None:
+            return _("Is switched off on %s, unless it is used until then.") % f"{at:%Y-%m-%d}"
+        return "–"
 
     @display(description=gettext_lazy("second factor"), boolean=True)
     def second_factor_is_on(self, user: User) -> bool:

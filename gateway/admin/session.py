@@ -32,6 +32,8 @@ FULL_NUMBER: Final = gettext_lazy(
 )
 SIGN_IN: Final = "sign_in"
 HERE: Final = "/admin/"
+RULES: Final = "rules"
+"""What ended a session whose user has to show more than they did, or may not come in any more."""
 SETTING_UP: Final = (
     "admin:set_up", "mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes", "account_reauthenticate",
     "password_again", "admin:logout", "set_language",
@@ -47,6 +49,8 @@ class OfficeSession:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path.startswith(HERE) and request.user.is_authenticated and not self._holds(request):
+            # A row that the limits of age let go on, but what is asked of its user now does not.
+            signin.end(SignIn.objects.filter(pk=request.session.get(SIGN_IN)), by=RULES)
             logout(request)
             messages.info(request, _("You were signed out. Sign in again to go on."))
         if _has_to_set_up(request):
@@ -99,7 +103,8 @@ def _is_card_number(text: str) -> bool:
 
 
 def remember(request: HttpRequest, *, second_factor: bool) -> SignIn:
-    """Tie the session to a row of its own."""
+    """Tie the session to a row of its own; one that it had before ends."""
+    signin.end(SignIn.objects.filter(pk=request.session.get(SIGN_IN)), by=request.user.get_username())
     agent = request.headers.get("User-Agent", "")
     row = signin.begin(request.user, ip=client_ip(request), agent=agent, second_factor=second_factor)
     request.session[SIGN_IN] = str(row.pk)

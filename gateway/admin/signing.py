@@ -22,6 +22,7 @@ from allauth.core import context
 from allauth.mfa.adapter import get_adapter as factors_adapter
 from allauth.mfa.base import forms as factor_forms
 from allauth.mfa.base import views as factor_views
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes import views as recovery_views
 from allauth.mfa.totp import views as app_views
 from allauth.mfa.totp.forms import ActivateTOTPForm
@@ -34,12 +35,13 @@ from allauth.mfa.webauthn.forms import (
     LoginWebAuthnForm,
     ReauthenticateWebAuthnForm,
 )
+from allauth.mfa.webauthn.internal.auth import STATE_SESSION_KEY
 from allauth.socialaccount.providers.openid_connect import views as oidc_views
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
@@ -60,6 +62,10 @@ from gateway.admin.adapters import record_refused, too_many
 log = structlog.get_logger(__name__)
 OFFERED_FOR_S: Final = 600
 """How long an app can be set up with the key that was shown."""
+SSO: Final = "sso"
+"""The provider's name in addresses."""
+ASKED_AT: Final = "passkey_asked_at"
+"""In the session of a visitor: when a passkey was asked for."""
 RECOVERY_DIGITS: Final = settings.MFA_RECOVERY_CODE_DIGITS
 
 
@@ -216,19 +222,45 @@ def _offered(request: HttpRequest) -> str:
 # --- passkeys -------------------------------------------------------------------------------------------------------
 
 
+class _Answer(forms.JSONField):
+    """What a passkey answered. Numbers of thousands of digits and lists within lists within lists are no JSON here, and
+    what was sent is not shown again, for which Django would read it once more."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except (ValueError, RecursionError):
+            raise factors_adapter().validation_error("incorrect_code") from None
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        return initial
+
+
 class _Readable(forms.Form):
     """A form with a passkey's answer, which the libraries read without asking whether it is whole."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["credential"] = _Answer(widget=forms.HiddenInput)
 
     def full_clean(self) -> None:
         try:
             super().full_clean()
         except (KeyError, ValueError, TypeError, AttributeError):
             self.cleaned_data: dict[str, Any] = {}
-            self.add_error(None, factors_adapter().validation_error("incorrect_code"))
+            self.add_error("credential", factors_adapter().validation_error("incorrect_code"))
 
 
 class PasskeySignInForm(_Readable, LoginWebAuthnForm):  # type: ignore[misc]
     """Sign in by a passkey alone."""
+
+    def clean_credential(self) -> Authenticator:
+        asked_at = context.request.session.pop(ASKED_AT, None)
+        found = super().clean_credential()
+        # The visitor's own browser keeps what was asked, and so could send the same answer twice.
+        if not isinstance(asked_at, float) or not signin.take_answer(found, asked_at):
+            raise factors_adapter().validation_error("incorrect_code")
+        return found
 
 
 class PasskeyAgainForm(_Readable, ReauthenticateWebAuthnForm):  # type: ignore[misc]
@@ -307,6 +339,16 @@ class _SignIn(LoginView):  # type: ignore[misc]
         return {"sso": sso, **super().get_context_data(**kwargs)}
 
 
+class _PasskeySignIn(passkey_views.LoginWebAuthnView):  # type: ignore[misc]
+    """Sign in by a passkey alone: asks the browser for one, and takes its answer."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        answer: HttpResponse = super().get(request, *args, **kwargs)
+        if STATE_SESSION_KEY in request.session:
+            request.session[ASKED_AT] = time.time()
+        return answer
+
+
 login = _page(_SignIn, gettext_lazy("Sign in"))
 _AGAIN: Final = gettext_lazy("Is it you?")
 
@@ -328,7 +370,7 @@ def again(request: HttpRequest) -> HttpResponse:
     methods = get_adapter(request).get_reauthentication_methods(request.user)
     if not methods and not settings.GATEWAY_OIDC_ISSUER:
         raise PermissionDenied
-    address = methods[0]["url"] if methods else reverse("openid_connect_login", args=("sso",))
+    address = methods[0]["url"] if methods else reverse("openid_connect_login", args=(SSO,))
     return HttpResponseRedirect(f"{address}?{urlencode({'next': request.GET.get('next', '')})}")
 
 
@@ -343,6 +385,29 @@ def turned_away(request: HttpRequest) -> HttpResponse:
     """Where allauth sends who may not come in, or came to no end."""
     messages.error(request, _("Single sign-on did not work. Try again, or sign in with your password."))
     return HttpResponseRedirect(reverse("account_login"))
+
+
+@never_cache
+def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """The way to the provider of single sign-on, begun by a form of ours alone: an address that another site leads to
+    shows a button. Of the request only the way on is heeded: allauth would take from it what the provider is asked, and
+    so also that it ask for nothing."""
+    if provider_id != SSO or not settings.GATEWAY_OIDC_ISSUER:
+        raise Http404
+    onward = str((request.POST if request.method == "POST" else request.GET).get("next", ""))
+    found = {"name": settings.GATEWAY_OIDC_NAME, "onward": onward, "title": _("Sign in")}
+    if request.method != "POST":
+        return TemplateResponse(request, "admin/to_provider.html", session.context_of(admin.site, request, **found))
+    request.GET, request.POST = QueryDict(urlencode({"next": onward})), QueryDict()  # type: ignore[misc]
+    away = _at_provider(oidc_views.login)(request, provider_id=provider_id)
+    address = away.get("Location", "")
+    if "://" not in address:
+        return away
+    # The pages' policy would stop a form that is redirected elsewhere, as it should.
+    found["address"] = address
+    answer = TemplateResponse(request, "admin/to_provider.html", session.context_of(admin.site, request, **found))
+    answer["Refresh"] = f"0; url={address}"
+    return answer
 
 
 def _at_provider(view: Any) -> Callable[..., HttpResponse]:
@@ -369,8 +434,8 @@ def urls() -> list[URLPattern]:
     secured = partial(_page, proof=True)
     found = [
         ("login/", login, "account_login"),
-        ("login/passkey/", passkey_views.login_webauthn, "mfa_login_webauthn"),
-        ("login/<str:provider_id>/", _at_provider(oidc_views.login), "openid_connect_login"),
+        ("login/passkey/", _PasskeySignIn.as_view(), "mfa_login_webauthn"),
+        ("login/<str:provider_id>/", to_provider, "openid_connect_login"),
         ("login/<str:provider_id>/callback/", _at_provider(oidc_views.callback), "openid_connect_callback"),
         ("login/sso/failed/", turned_away, "socialaccount_login_error"),
         ("login/sso/cancelled/", turned_away, "socialaccount_login_cancelled"),

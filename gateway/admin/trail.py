@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
@@ -16,7 +16,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from gateway.admin.kit import ReadOnly
+from gateway import audit
+from gateway.admin.kit import ReadOnly, actor
 from gateway.models import AuditEntry
 from gateway.rights import Place
 
@@ -25,7 +26,7 @@ UUID_CHARS: Final = 36
 
 _TONES: Final = {
     "view": "note", "create": "good", "issue": "good", "change": "warn", "configure": "warn", "rotate": "warn",
-    "delete": "bad", "revoke": "bad", "refused": "bad",
+    "delete": "bad", "disable": "bad", "revoke": "bad", "refused": "bad",
 }  # fmt: skip
 """An action and the tone of its pill; any other has none."""
 
@@ -41,6 +42,20 @@ class AuditEntryAdmin(ReadOnly):
     ordering = ("-id",)
     fields = ("at", "actor", "ip", "what", "about", "changes")
     readonly_fields = fields
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        answer = super().changelist_view(request, extra_context)
+        if answer.status_code == 200:
+            _looked(request, "")
+        return answer
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        answer = super().change_view(request, object_id, form_url, extra_context)
+        if answer.status_code == 200:
+            _looked(request, object_id)
+        return answer
 
     @admin.display(description=_("action"), ordering="action")
     def what(self, entry: AuditEntry) -> str:
@@ -80,6 +95,11 @@ class AuditEntryAdmin(ReadOnly):
         )
         found = Q(actor__iexact=term) | Q(subject_id__in=(term, dashed))
         return queryset.filter(found | Q(ip=term) if _is_address(term) else found), False
+
+
+def _looked(request: HttpRequest, entry: str) -> None:
+    """Who reads the trail stands in it (PCI DSS 10.2.1.3)."""
+    audit.record_of(actor(request), "view", "auditentry", entry)
 
 
 def _text(value: Any) -> str:

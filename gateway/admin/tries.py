@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 
 from axes.attempts import get_cool_off_threshold
@@ -23,7 +22,7 @@ from django.db.models import Sum
 from django.http import HttpRequest
 
 from gateway import clock
-from gateway.api.door import client_ip
+from gateway.api.door import client_ip, network_of
 from gateway.models import SignIn
 from gateway.rows import execute
 
@@ -47,15 +46,8 @@ class LockedError(Exception):
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """An address as tries are counted: of IPv6 the network, since one line has all addresses of it."""
-    return _network(client_ip(request))
-
-
-def _network(ip: str | None) -> str | None:
-    address = ip_address(ip) if ip else None
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return str(ip_network((address, 64), strict=False).network_address)
-    return str(address) if address else None
+    """An address as tries are counted."""
+    return network_of(client_ip(request))
 
 
 def counted_name(request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
@@ -82,7 +74,7 @@ def counted_by(request: HttpRequest, credentials: Mapping[str, Any] | None) -> l
 def _knows(name: str, near: str | None) -> bool:
     since = clock.real() - KNOWN_FOR
     lately = SignIn.objects.filter(user__username__iexact=name, at__gt=since, ip__isnull=False).order_by("-at")
-    return near is not None and near in {_network(ip) for ip in lately.values_list("ip", flat=True)[:MAX_PLACES]}
+    return near is not None and near in {network_of(ip) for ip in lately.values_list("ip", flat=True)[:MAX_PLACES]}
 
 
 class Tries(AxesDatabaseHandler):  # type: ignore[misc]

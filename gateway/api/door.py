@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -248,6 +248,14 @@ def client_ip(request: HttpRequest) -> str | None:
         return str(ip_address(text.partition("%")[0]))
     except ValueError:
         return None
+
+
+def network_of(ip: str | None) -> str | None:
+    """An address as callers are counted: of IPv6 the /64, since one line has all addresses of it."""
+    address = ip_address(ip) if ip else None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(ip_network((address, 64), strict=False).network_address)
+    return str(address) if address else None
 
 
 def warn(visit: Visit, parameters: Parameters, facts: frozenset[str] = frozenset()) -> None:

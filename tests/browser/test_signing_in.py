@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import requests
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from gateway.models import AuditEntry, Role, SignIn
 from tests.browser.conftest import picture
@@ -97,6 +98,34 @@ def test_a_passkey_is_added_signs_in_and_proves_who_one_is(
     assert kinds == [{"passkey": "set up", "name": "My phone"}, {"passkey": "removed", "name": "My phone"}]
 
 
+def test_a_passkeys_answer_is_taken_once(site: str, open_page: Opened, dora: User) -> None:
+    """The browser keeps what a visitor's passkey was asked: whoever sends the same question and answer again, as a log
+    or another program of the machine may know them, is not let in."""
+    page = with_device(open_page())
+    give_password(page, site)
+    add_passkey(page, site, "My phone", alone=True)
+    page.context.clear_cookies()
+    sent: list[tuple[str, dict[str, str]]] = []
+
+    def keep(route: Route) -> None:
+        if route.request.method == "POST":
+            cookies = {str(one["name"]): str(one["value"]) for one in page.context.cookies()}
+            sent.append((str(route.request.post_data), cookies))
+        route.continue_()
+
+    page.route("**/admin/login/passkey/", keep)
+    page.goto(f"{site}/admin/login/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    page.wait_for_url(f"{site}/admin/")
+    (body, cookies), count = sent[0], SignIn.objects.count()
+    again = requests.post(
+        f"{site}/admin/login/passkey/", data=body, cookies=cookies, allow_redirects=False, timeout=20,
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )  # fmt: skip
+    assert (again.status_code, again.headers["Location"]) == (302, "/admin/login/")
+    assert SignIn.objects.count() == count
+
+
 def test_a_security_key_is_a_second_factor_and_no_sign_in(site: str, open_page: Opened, dora: User) -> None:
     """Its owner asked for that: the password comes first."""
     page = with_device(open_page())
@@ -168,7 +197,7 @@ def test_single_sign_on_at_a_provider(site: str, chromium: Browser, dora: User, 
     page.on("console", lambda one: said.append(one.text) if "Content Security Policy" in one.text else None)
     page.goto(f"{site}/admin/login/?next=/admin/account/")
     picture(page, "sign-in-with-single-sign-on")
-    page.get_by_role("link", name="The bank's sign-in").click()
+    page.get_by_role("button", name="The bank's sign-in").click()
     page.get_by_role("button", name="dora-1").click()
     page.wait_for_url(f"{site}/admin/account/")
     expect(page.get_by_text("Single sign-on leads to this account.")).to_be_visible()

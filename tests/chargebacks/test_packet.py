@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import re
+import resource
+import signal
 import struct
 import zlib
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client, override_settings
 from fpdf import FPDF
 from PIL import Image
@@ -19,7 +23,8 @@ from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObjec
 from chargebacks import evidence, ledger, packet, packets, pictures
 from chargebacks.models import Chargeback, Evidence
 from gateway import work
-from gateway.models import AuditEntry, Authentication
+from gateway.models import AuditEntry, Authentication, BackgroundWork
+from gateway.work_files import Folder
 from tests.fuzz.meter import measured
 from tests.support import threeds
 from tests.support.fixtures import BY, Shop
@@ -247,3 +252,35 @@ def test_work_within_a_bound_ends_when_its_cpu_or_its_memory_is_used_up() -> Non
 def busy_for_ever() -> None:
     while True:
         sum(range(1_000))
+
+
+def test_the_bound_is_taken_away_again_even_where_the_last_signal_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker lives on: one that kept a packet's bound would fail at the next thing that it does. The last signal may
+    come while the timer is stopped."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with packets.bounded(memory=10**9, cpu_s=10):
+        assert resource.getrlimit(resource.RLIMIT_AS)[0] not in (before[0], resource.RLIM_INFINITY)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    real = signal.setitimer
+
+    def late(which: int, seconds: float, interval: float = 0.0) -> Any:
+        found = real(which, seconds, interval)
+        if not seconds:
+            raise packets.TooLongError
+        return found
+
+    monkeypatch.setattr(signal, "setitimer", late)
+    with pytest.raises(packets.TooLongError), packets.bounded(memory=10**9, cpu_s=10):
+        pass
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_a_packet_beyond_its_bound_is_given_up_with_a_reason(case: Chargeback, clara: Client, tmp_path: Path) -> None:
+    """And the worker's own bound is as it was."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    row = BackgroundWork(owner=User.objects.get(username="clara"), parameters={"case": str(case.pk)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packets, "MAX_CPU_S", 0.001)
+        with pytest.raises(work.GivenUp, match="take too much"):
+            packets.step(row, Folder(path=tmp_path, attempt=1), lambda: None)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

@@ -16,8 +16,9 @@ from django.test import Client, override_settings
 
 from checkout import policy_reports
 from checkout.models import PolicyViolation
-from checkout.policy_reports import GATE, MAX_BODY_BYTES, MAX_PER_ADDRESS, MAX_REPORTS, blocked_of, page_of
+from checkout.policy_reports import GATE, KINDS, MAX_BODY_BYTES, MAX_PER_ADDRESS, MAX_REPORTS, blocked_of, page_of
 from gateway import clock
+from tests.support.database import places_of
 
 PATH = "/v1/widget/policy-reports"
 CARD = "4200000000000000"
@@ -145,7 +146,59 @@ def test_an_address_has_so_many_bodies_a_minute() -> None:
 
 
 def test_all_addresses_together_have_a_bound() -> None:
-    assert sum(GATE.lets_in(f"192.0.2.{n}", 1) for n in range(400)) == policy_reports.MAX_IN_ALL
+    most = policy_reports.MAX_IN_ALL + policy_reports.MAX_FIRST
+    assert sum(GATE.lets_in(f"192.0.{n // 250}.{n % 250}", 1) for n in range(most + 100)) == most
+
+
+def test_a_few_that_send_all_they_may_keep_out_nobody() -> None:
+    """Fifteen addresses would have used up the minute of all."""
+    for network in range(20):
+        for _ in range(MAX_PER_ADDRESS):
+            GATE.lets_in(f"192.0.2.{network}", 1)
+    assert not GATE.lets_in("192.0.2.19", 1)
+    assert GATE.lets_in("198.51.100.1", 1)
+    assert not GATE.lets_in("198.51.100.1", 1)
+
+
+@pytest.mark.django_db
+def test_an_ipv6_network_is_one_address() -> None:
+    """Whoever has a line has all of its addresses."""
+    codes = [
+        Client(REMOTE_ADDR=f"2001:db8::{n:x}").post(PATH, json.dumps([report()]), content_type=KINDS[0]).status_code
+        for n in range(1, MAX_PER_ADDRESS + 2)
+    ]
+    assert codes == [204] * MAX_PER_ADDRESS + [429]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("each", [1, 5])
+def test_a_flood_of_strangers_pushes_out_no_true_report(monkeypatch: pytest.MonkeyPatch, each: int) -> None:
+    """Made-up reports are many, newer and each sent more often than the true one; they take each other's place. Also
+    where the flood has sent the true one itself, and a shopper's browser sends it again."""
+    monkeypatch.setattr(policy_reports, "MAX_VIOLATIONS", 30)
+
+    def sent_from(address: str, blocked: str) -> None:
+        Client(REMOTE_ADDR=address).post(
+            PATH, json.dumps([report(blockedURL=blocked)] * each), content_type="application/reports+json"
+        )
+        GATE.counts.clear()
+
+    sent_from("192.0.2.66", "https://evil.example/x.js")
+    sent_from("198.51.100.1", "https://evil.example/x.js")
+    for number in range(60):
+        for _ in range(3):
+            sent_from(f"192.0.2.{number % 5}", f"https://made-up-{'abcdefgh'[number % 8]}{number}.example/")
+    policy_reports.forget()
+    assert PolicyViolation.objects.count() == 30
+    assert PolicyViolation.objects.filter(blocked="https://evil.example").exists()
+
+
+@pytest.mark.django_db
+def test_who_reported_is_kept_as_a_digest() -> None:
+    """No address of a shopper."""
+    Client(REMOTE_ADDR="198.51.100.77").post(PATH, json.dumps([report()]), content_type="application/reports+json")
+    assert len(PolicyViolation.objects.get().reporter) == 16
+    assert places_of("198.51.100.77") == set()
 
 
 @pytest.mark.django_db

@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("gateway.models", "gateway.migrations"),
     (
         "gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens",
-        "gateway.rights", "gateway.signin", "gateway.passwords",
+        "gateway.rights", "gateway.signin", "gateway.sessions", "gateway.unused_accounts", "gateway.passwords",
         "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
         "gateway.clock_moves", "gateway.environment",
         "gateway.work", "gateway.work_files",

@@ -43,6 +43,8 @@ def test_a_random_key_is_taken() -> None:
         ({"GATEWAY_SESSION_IDLE_MINUTES": 100_000}, "tollhouse.E023"),
         ({"GATEWAY_SESSION_IDLE_MINUTES": 0}, "tollhouse.E023"),
         ({"GATEWAY_SESSION_HOURS": 25}, "tollhouse.E024"),
+        ({"GATEWAY_UNUSED_ACCOUNT_DAYS": 0}, "tollhouse.E027"),
+        ({"GATEWAY_UNUSED_ACCOUNT_DAYS": 91}, "tollhouse.E027"),
         ({"GATEWAY_STUB_ACQUIRER": "127.0.0.1:7000"}, "tollhouse.E021"),
         ({"SECRET_KEY": "a" * 40}, "tollhouse.E012"),
         ({"SECRET_KEY": "x" * 39}, "tollhouse.E012"),
@@ -65,7 +67,8 @@ def test_live_is_safe_by_default(tmp_path: Path) -> None:
 
     code = (
         "from config import settings as s; print(s.GATEWAY_TOTP, s.GATEWAY_SESSION_IDLE_MINUTES, s.AXES_FAILURE_LIMIT,"
-        " s.AXES_COOLOFF_TIME, s.ACCOUNT_REAUTHENTICATION_TIMEOUT)"
+        " s.AXES_COOLOFF_TIME, s.ACCOUNT_REAUTHENTICATION_TIMEOUT, s.GATEWAY_UNUSED_ACCOUNT_DAYS,"
+        " s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME, s.LANGUAGE_COOKIE_NAME)"
     )
     bare = {name: text for name, text in os.environ.items() if not name.startswith(("GATEWAY_", "DJANGO_", "DATABASE"))}
     live = bare | {
@@ -75,4 +78,6 @@ def test_live_is_safe_by_default(tmp_path: Path) -> None:
     }
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, env=live, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["required", "15", "10", "0:30:00", "300"]
+    assert done.stdout.split() == [
+        "required", "15", "10", "0:30:00", "300", "90", "__Host-sessionid", "__Host-csrftoken", "__Host-language",
+    ]  # fmt: skip

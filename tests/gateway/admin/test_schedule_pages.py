@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from gateway.desk import independence
 from gateway.models import AuditEntry, Notification, Payment, Role
 from gateway.scheduling.models import Job, JobRun
 from tests.support.fixtures import Shop
@@ -100,6 +101,30 @@ def test_who_moves_no_money_looks_only(role: Role, shop: Shop) -> None:
     assert client.get(f"{LIST}{job.pk}/change/").status_code == 200
     for verb in ("cancel", "pause", "resume", "reschedule"):
         assert client.post(f"{LIST}{job.pk}/do/{verb}/").status_code == 403
+
+
+@pytest.mark.parametrize("limits", [{"four_eyes_above": "1000.00"}, {"four_eyes_day": "1000.00"}])
+def test_who_has_a_limit_changes_no_schedule(limits: dict[str, str], shop: Shop) -> None:
+    """docs/decisions/0053: its charges count towards nobody's limits. Notice, pausing and resuming stay."""
+    job = job_of(shop)
+    dan = signed_in(person("dan", Role.CLERK, shop.merchant, **limits))
+    assert "somebody without a limit" in do(dan, job, "reschedule", amount="12.50")
+    assert str(job.amount) == "9.90"
+    assert do(dan, job, "pause") == ""
+    assert do(dan, job, "resume") == ""
+    assert do(dan, job, "cancel") == ""
+    assert job.state == "ENDED"
+
+
+def test_who_was_made_by_somebody_with_a_limit_changes_no_schedule(shop: Shop) -> None:
+    """docs/decisions/0053: the one may be acting as the other, over any number of users between."""
+    job = job_of(shop)
+    limited = person("limited", Role.MANAGER, shop.merchant, four_eyes_above="50.00")
+    between, free = (person(name, Role.MANAGER, shop.merchant) for name in ("between", "free"))
+    independence.record_handling(limited, between, "create")
+    independence.record_handling(between, free, "password link")
+    assert "somebody without a limit" in do(signed_in(free), job, "reschedule", amount="12.50")
+    assert str(job.amount) == "9.90"
 
 
 def test_another_merchants_schedule_looks_unknown(clara: Client, stranger: Shop) -> None:

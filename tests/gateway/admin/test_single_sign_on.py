@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client, override_settings
 
-from gateway.models import AuditEntry, Grant, Role
+from gateway.models import AuditEntry, Grant, Role, SignIn
 from tests.support.fixtures import Shop
 from tests.support.office import app_of, code_of, person, prove, signed_in
 from tests.support.provider import apps, consent, provider
@@ -28,6 +28,9 @@ PEOPLE: list[dict[str, Any]] = [
     {"sub": "in-words", "email": "clara@shop.example", "email_verified": "true"},
     {"sub": "stranger", "email": "stranger@shop.example", "email_verified": True},
     {"sub": "nameless"},
+    {"sub": "clara-2", "email": "clara@shop.example", "email_verified": True},
+    {"sub": "look-alike", "email": "cl\u0131ra@shop.example", "email_verified": True},
+    {"sub": "x" * 230, "email": "clara@shop.example", "email_verified": True},
     {"sub": "root", "email": "root@shop.example", "email_verified": True},
 ]
 
@@ -51,20 +54,27 @@ def clara(shop: Shop) -> User:
     return user
 
 
-def come(client: Client, who: str, **query: str) -> HttpResponse:
+def away(client: Client, **sent: str) -> str:
+    """The provider's address that the press of the button leads to."""
+    answer = client.post(START, sent)
+    assert answer.status_code == 200
+    return str(answer["Refresh"].removeprefix("0; url="))
+
+
+def come(client: Client, who: str, **sent: str) -> HttpResponse:
     """The whole way to the provider and back."""
-    away = client.get(START, query)
-    assert away.status_code == 302
-    return client.get(consent(away["Location"], who).partition("testserver")[2])
+    return client.get(consent(away(client, **sent), who).partition("testserver")[2])
 
 
-def test_a_user_is_found_by_a_verified_address_and_then_by_the_providers_id(client: Client, clara: User) -> None:
+def test_a_user_is_found_by_a_verified_address_and_then_by_the_providers_id(
+    client: Client, clara: User, issuer: str
+) -> None:
     """The first time by e-mail, from then on by ``sub``, whatever the address is then."""
     assert come(client, "clara-1")["Location"] == "/admin/"
     assert client.get("/admin/").status_code == 200
-    assert SocialAccount.objects.get().uid == "clara-1"
+    assert SocialAccount.objects.get().uid.endswith(":clara-1")
     assert not SocialToken.objects.exists()
-    assert AuditEntry.objects.get(action="single sign-on").after == {"subject": "clara-1"}
+    assert AuditEntry.objects.get(action="single sign-on").after == {"subject": "clara-1", "issuer": issuer}
     assert AuditEntry.objects.get(action="sign in").after == {"with": "single sign-on"}
     User.objects.filter(pk=clara.pk).update(email="")
     assert come(Client(), "clara-1")["Location"] == "/admin/"
@@ -118,23 +128,22 @@ def test_the_way_on_is_kept_and_stays_in_the_house(client: Client, clara: User) 
 
 def test_an_answer_that_this_browser_did_not_ask_for_is_refused(client: Client, clara: User) -> None:
     """A stolen or planted code: the way back is tied to the session, and the exchange to a secret of it (PKCE)."""
-    away = Client().get(START)["Location"]
-    assert parse_qs(urlsplit(away).query)["code_challenge_method"] == ["S256"]
-    back = consent(away, "clara-1").partition("testserver")[2]
+    begun = away(Client())
+    assert parse_qs(urlsplit(begun).query)["code_challenge_method"] == ["S256"]
+    back = consent(begun, "clara-1").partition("testserver")[2]
     assert client.get(back)["Location"] == "/admin/login/"
     assert client.get("/admin/").status_code == 302
 
 
 def test_who_says_no_at_the_provider_is_back_at_the_sign_in_page(client: Client, clara: User) -> None:
-    away = client.get(START)["Location"]
-    back = consent(away, "clara-1", action="deny").partition("testserver")[2]
+    back = consent(away(client), "clara-1", action="deny").partition("testserver")[2]
     assert client.get(back, follow=True).redirect_chain[-1][0] == "/admin/login/"
     assert client.get("/admin/").status_code == 302
 
 
 def test_a_provider_that_is_away_is_no_fault_of_ours(client: Client, clara: User) -> None:
     with override_settings(**apps("http://127.0.0.1:9")):
-        answer = client.get(START)
+        answer = client.post(START)
     assert answer["Location"] == "/admin/login/"
     assert "Single sign-on did not work" in client.get("/admin/login/").content.decode()
 
@@ -168,3 +177,90 @@ def test_a_manager_undoes_it(clara: User, shop: Shop) -> None:
     assert boss.post(f"/admin/auth/user/{clara.pk}/act/", {"act": "unlink"}).status_code == 302
     assert not SocialAccount.objects.exists()
     prove(boss, User.objects.get(username="boss"))
+
+
+def test_a_look_alike_address_finds_nobody(client: Client, shop: Shop) -> None:
+    """The database compares in capitals, in which a dotless i is an I: an address of another is none of ours."""
+    for name, email in (("clira", "clira@shop.example"), ("dotless", "CLIRA2@shop.example")):
+        User.objects.filter(pk=person(name, Role.CLERK, shop.merchant).pk).update(email=email)
+    assert User.objects.filter(email__iexact="cl\u0131ra@shop.example").get().username == "clira"
+    assert come(client, "look-alike")["Location"] == "/admin/login/"
+    assert not SocialAccount.objects.exists()
+
+
+def test_a_second_person_of_the_provider_with_the_same_address_finds_nobody(client: Client, clara: User) -> None:
+    """Addresses are given to others: who is known by an id is not found by e-mail again."""
+    come(Client(), "clara-1")
+    assert come(client, "clara-2")["Location"] == "/admin/login/"
+    assert client.get("/admin/").status_code == 302
+    assert SocialAccount.objects.count() == 1
+
+
+@pytest.mark.parametrize("process", ["connect", "redirect"])
+def test_no_other_process_of_allauth_is_begun(clara: User, shop: Shop, process: str) -> None:
+    """``connect`` would link the provider's person to whoever is signed in here, without a sign-in."""
+    other = person("other", Role.MANAGER, shop.merchant)
+    client = signed_in(other)
+    begun = away(client, process=process)
+    assert client.get(consent(begun, "clara-1").partition("testserver")[2])["Location"] == "/admin/"
+    assert SocialAccount.objects.get().user == clara
+    assert client.get("/admin/").wsgi_request.user == clara
+
+
+def test_a_long_id_of_the_provider_is_a_digest(client: Client, clara: User) -> None:
+    """OpenID Connect allows 255 characters; the column has 191."""
+    assert come(client, "x" * 230)["Location"] == "/admin/"
+    assert come(Client(), "x" * 230)["Location"] == "/admin/"
+    assert len(SocialAccount.objects.get().uid) < 100
+
+
+def test_another_issuers_people_are_others(clara: User, shop: Shop) -> None:
+    """The operator changes the provider: there the same ``sub`` is somebody else, and a user links anew."""
+    come(Client(), "clara-1")
+    dave = person("dave", Role.MANAGER, shop.merchant)
+    User.objects.filter(pk=dave.pk).update(email="dave@shop.example")
+    people = [
+        {"sub": "clara-1", "email": "dave@shop.example", "email_verified": True},
+        {"sub": "d-7", "email": "clara@shop.example", "email_verified": True},
+    ]
+    with provider(people) as address, override_settings(**apps(address)):
+        browser = Client()
+        come(browser, "clara-1")
+        assert browser.get("/admin/").wsgi_request.user == dave
+        browser = Client()
+        come(browser, "d-7")
+        assert browser.get("/admin/").wsgi_request.user == clara
+    browser = Client()
+    come(browser, "clara-1")
+    assert browser.get("/admin/").wsgi_request.user == clara
+
+
+def test_no_address_of_another_site_begins_it(client: Client, clara: User) -> None:
+    """A link or picture elsewhere: it shows a button, and asks the provider for nothing."""
+    page = client.get(START, {"next": "/admin/account/", "process": "connect"})
+    assert page.status_code == 200
+    assert "Refresh" not in page
+    assert 'value="/admin/account/"' in page.content.decode()
+    assert "socialaccount_states" not in client.session
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post(START).status_code == 403
+
+
+def test_what_the_provider_is_asked_is_ours_to_say(client: Client, clara: User) -> None:
+    """An address that asks it for nothing would make a proof of who one is one of nothing."""
+    answer = client.post(f"{START}?auth_params=prompt%3Dnone&scope=admin&process=connect", {"scope": "x"})
+    asked = parse_qs(urlsplit(answer["Refresh"].removeprefix("0; url=")).query)
+    assert set(asked["scope"][0].split()) == {"openid", "profile", "email"}
+    assert "prompt" not in asked
+
+
+def test_a_sign_in_within_a_session_ends_the_sessions_row(client: Client, clara: User, shop: Shop) -> None:
+    """The page of sessions shows one for each browser: the same person again, and another one."""
+    come(client, "clara-1")
+    come(client, "clara-1")
+    assert [row.ended_at is None for row in SignIn.objects.filter(user=clara)] == [True, False]
+    assert client.get("/admin/account/").content.decode().count('name="session"') <= 1
+    other = signed_in(person("other", Role.MANAGER, shop.merchant))
+    other.get("/admin/")
+    come(other, "clara-1")
+    assert not SignIn.objects.filter(user__username="other", ended_at__isnull=True).exists()

@@ -6,6 +6,6 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0036_mask_card_data")]
+    dependencies: ClassVar = [("gateway", "0037_links_of_single_sign_on_name_their_issuer")]
 
     operations: ClassVar = [migrations.RemoveField("registration", "means_fingerprint")]
