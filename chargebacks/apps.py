@@ -11,8 +11,8 @@ class ChargebacksConfig(AppConfig):
     def ready(self) -> None:
         """The columns that the vault seals."""
         from chargebacks.models import EvidencePiece
-        from gateway.vault_rows import SEALED, Sealed
+        from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
 
-        column = Sealed(model=EvidencePiece, sealed="sealed")
-        if column not in SEALED:
-            SEALED.append(column)
+        column = SealedColumn(model=EvidencePiece, sealed="sealed")
+        if column not in SEALED_COLUMNS:
+            SEALED_COLUMNS.append(column)

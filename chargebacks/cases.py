@@ -20,47 +20,55 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chargebacks.models import CaseEvent, Chargeback, Reminder
-from chargebacks.states import CLOSED, START, Event, ImpossibleMove, State, after
-from gateway import audit, clock
+from chargebacks.states import (
+    BEFORE_DISPUTE,
+    CLOSED_DISPUTE_STATES,
+    DisputeEvent,
+    DisputeState,
+    DisputeTransitionError,
+    apply_dispute_event,
+)
+from gateway.access import audit_log
+from gateway.core import clock
+from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
-from gateway.rows import Write, execute
 
-ANSWER_AT: Final = time(17, 0)
+RESPONSE_DUE_TIME: Final = time(17, 0)
 """The hour of a deadline, in the merchant's time zone: a day alone would end in the middle of the night."""
-REMIND_DAYS: Final = (7, 3, 1)
-MOST_TRIES: Final = 20
-SECOND_IS_FINAL: Final = "A second chargeback, after the representment: it is final."
-NOT_ANSWERED: Final = "No evidence was submitted by {due}: the dispute is lost."
-ADOPT_WITHIN: Final = timedelta(days=3)
+REMINDER_DAYS: Final = (7, 3, 1)
+MAX_CASE_UPDATE_TRIES: Final = 20
+SECOND_CHARGEBACK_NOTE: Final = "A second chargeback, after the representment: it is final."
+NOT_ANSWERED_NOTE: Final = "No evidence was submitted by {due}: the dispute is lost."
+ADOPTION_LOOKBACK: Final = timedelta(days=3)
 """How far back a tick looks for payments without a case; once an hour it looks at all of them."""
 
 
-def deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = None) -> datetime:
+def compute_response_deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = None) -> datetime:
     """Until when evidence may be submitted: the acquirer's day, else so many days after the chargeback as the
     settings say; 17:00 in the merchant's time zone."""
     zone = ZoneInfo(merchant.time_zone)
     day = respond_by or opened_at.astimezone(zone).date() + timedelta(days=settings.GATEWAY_CHARGEBACK_ANSWER_DAYS)
-    return datetime.combine(day, ANSWER_AT, zone).astimezone(UTC)
+    return datetime.combine(day, RESPONSE_DUE_TIME, zone).astimezone(UTC)
 
 
-def days_left(case: Chargeback, at: datetime) -> int:
+def count_days_left(case: Chargeback, at: datetime) -> int:
     """Days of the merchant's calendar until the one on which the answer is due: 0 on that day, whatever the hour."""
-    return days_between(at, case.due_at, case.merchant.time_zone)
+    return count_days_between(at, case.due_at, case.merchant.time_zone)
 
 
-def days_between(at: datetime, due_at: datetime, time_zone: str) -> int:
+def count_days_between(at: datetime, due_at: datetime, time_zone: str) -> int:
     """Midnights of that time zone from one moment to the other."""
     zone = ZoneInfo(time_zone)
     return (due_at.astimezone(zone).date() - at.astimezone(zone).date()).days
 
 
-def left_words(days: int) -> str:
+def describe_days_left(days: int) -> str:
     """The same for a reader who is at it."""
     return ngettext("%d day left", "%d days left", days) % days if days > 0 else _("due today")
 
 
-def write_case(
-    write: Write,
+def insert_case(
+    write: WriteStatement,
     dispute: Payment,
     behind: Payment,
     merchant: Merchant,
@@ -72,46 +80,85 @@ def write_case(
     reference: str = "",
 ) -> None:
     """The rows of a new case, in the statement that writes its CB payment ``dispute``. ``behind``: what is disputed."""
-    event = Event.SECOND if previous is not None else Event.OPEN
-    state, opened_at = after(START, event), dispute.created_at
-    due_at, note = deadline(merchant, opened_at, respond_by), SECOND_IS_FINAL if previous is not None else ""
+    event = DisputeEvent.SECOND if previous is not None else DisputeEvent.OPEN
+    state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
+    due_at, note = (
+        compute_response_deadline(merchant, opened_at, respond_by),
+        SECOND_CHARGEBACK_NOTE if previous is not None else "",
+    )
     write.insert(
-        Chargeback, id=dispute.id, merchant_id=dispute.merchant_id, channel_id=dispute.channel_id,
-        disputed=behind.id, chain=dispute.chain, previous_id=previous.id if previous is not None else None,
-        state=state, source=source, reason_code=dispute.result_code, amount=dispute.approved, currency=dispute.currency,
-        recovered=Decimal(0), brand=dispute.brand, test_mode=dispute.test_mode, reference=reference,
-        opened_at=opened_at, due_at=due_at, note=note, closed_at=opened_at if state in CLOSED else None, version=1,
-    )  # fmt: skip
+        Chargeback,
+        id=dispute.id,
+        merchant_id=dispute.merchant_id,
+        channel_id=dispute.channel_id,
+        disputed=behind.id,
+        chain=dispute.chain,
+        previous_id=previous.id if previous is not None else None,
+        state=state,
+        source=source,
+        reason_code=dispute.result_code,
+        amount=dispute.approved,
+        currency=dispute.currency,
+        recovered=Decimal(0),
+        brand=dispute.brand,
+        test_mode=dispute.test_mode,
+        reference=reference,
+        opened_at=opened_at,
+        due_at=due_at,
+        note=note,
+        closed_at=opened_at if state in CLOSED_DISPUTE_STATES else None,
+        version=1,
+    )
     write.insert(
-        CaseEvent, case_id=dispute.id, sequence=1, event=event, state=state, payment=dispute.id, by=by[:150], note=note,
+        CaseEvent,
+        case_id=dispute.id,
+        sequence=1,
+        event=event,
+        state=state,
+        payment=dispute.id,
+        by=by[:150],
+        note=note,
         at=opened_at,
-    )  # fmt: skip
-    for days in REMIND_DAYS:
+    )
+    for days in REMINDER_DAYS:
         at = due_at - timedelta(days=days)
-        if state == State.OPEN and at > opened_at:
+        if state == DisputeState.OPEN and at > opened_at:
             write.insert(Reminder, case_id=dispute.id, days=days, due_at=at, tries=0, sent_to="")
 
 
-def move(
-    case: Chargeback, event: Event, *, at: datetime, by: str = "", note: str = "", payment: UUID | None = None,
+def move_case(
+    case: Chargeback,
+    event: DisputeEvent,
+    *,
+    at: datetime,
+    by: str = "",
+    note: str = "",
+    payment: UUID | None = None,
     **changes: Any,
-) -> bool:  # fmt: skip
+) -> bool:
     """Move ``case`` if it still is as it was read; False when somebody else was faster: nothing was written.
 
-    Raises ImpossibleMove, and IntegrityError for a ``payment`` that has moved a case already.
+    Raises DisputeTransitionError, and IntegrityError for a ``payment`` that has moved a case already.
     """
-    state = after(State(case.state), event)
+    state = apply_dispute_event(DisputeState(case.state), event)
     changes |= {"state": state, "version": case.version + 1}
     if note:
         changes["note"] = note[:500]
-    if state in CLOSED and case.closed_at is None:
+    if state in CLOSED_DISPUTE_STATES and case.closed_at is None:
         changes["closed_at"] = at
-    write = Write()
+    write = WriteStatement()
     write.update(case, changes, expecting={"version": case.version, "state": case.state})
     write.insert(
-        CaseEvent, case_id=case.id, sequence=case.version + 1, event=event, state=state, payment=payment, by=by[:150],
-        note=note[:500], at=at,
-    )  # fmt: skip
+        CaseEvent,
+        case_id=case.id,
+        sequence=case.version + 1,
+        event=event,
+        state=state,
+        payment=payment,
+        by=by[:150],
+        note=note[:500],
+        at=at,
+    )
     if not write.run():
         return False
     for name, value in changes.items():
@@ -119,34 +166,36 @@ def move(
     return True
 
 
-def _moved(case: Chargeback, event: Event, by: audit.Actor, note: str, at: datetime, **changes: Any) -> None:
-    """Move by somebody's hand, with the audit entry. Raises ImpossibleMove."""
+def _move_by_hand(
+    case: Chargeback, event: DisputeEvent, by: audit_log.Actor, note: str, at: datetime, **changes: Any
+) -> None:
+    """Move by somebody's hand, with the audit entry. Raises DisputeTransitionError."""
     before = {"state": case.state}
     with transaction.atomic():
-        if not move(case, event, at=at, by=by.name, note=note, **changes):
-            raise ImpossibleMove(_("The dispute was changed by somebody else. Look at it again."))
-        audit.record(by, event.value, case, before=before, after={"state": case.state, "note": note})
+        if not move_case(case, event, at=at, by=by.name, note=note, **changes):
+            raise DisputeTransitionError(_("The dispute was changed by somebody else. Look at it again."))
+        audit_log.record_audit_entry(by, event.value, case, before=before, after={"state": case.state, "note": note})
 
 
-def submit(case: Chargeback, by: audit.Actor, note: str = "") -> None:
-    """Submit the evidence, once and for good. Raises ImpossibleMove: closed, late, submitted before, or no evidence."""
-    at = clock.now(case.merchant)
-    after(State(case.state), Event.SUBMIT)
+def submit_evidence(case: Chargeback, by: audit_log.Actor, note: str = "") -> None:
+    """Submit the evidence, once and for good. Raises DisputeTransitionError: closed, late, submitted before, or no evidence."""
+    at = clock.merchant_now(case.merchant)
+    apply_dispute_event(DisputeState(case.state), DisputeEvent.SUBMIT)
     if at >= case.due_at:
-        raise ImpossibleMove(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
+        raise DisputeTransitionError(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
     if not case.evidence.exists():
-        raise ImpossibleMove(_("There is no evidence yet: add at least one file."))
-    _moved(case, Event.SUBMIT, by, note, at, submitted_at=at)
+        raise DisputeTransitionError(_("There is no evidence yet: add at least one file."))
+    _move_by_hand(case, DisputeEvent.SUBMIT, by, note, at, submitted_at=at)
 
 
-def accept(case: Chargeback, by: audit.Actor, note: str) -> None:
-    """Leave the money to the shopper. Raises ImpossibleMove."""
-    _moved(case, Event.ACCEPT, by, note, clock.now(case.merchant))
+def accept_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
+    """Leave the money to the shopper. Raises DisputeTransitionError."""
+    _move_by_hand(case, DisputeEvent.ACCEPT, by, note, clock.merchant_now(case.merchant))
 
 
-def lose(case: Chargeback, by: audit.Actor, note: str) -> None:
-    """The acquirer has decided for the shopper. Raises ImpossibleMove."""
-    _moved(case, Event.LOSE, by, note, clock.now(case.merchant))
+def lose_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
+    """The acquirer has decided for the shopper. Raises DisputeTransitionError."""
+    _move_by_hand(case, DisputeEvent.LOSE, by, note, clock.merchant_now(case.merchant))
 
 
 # --- what falls due ---------------------------------------------------------------------------------------------
@@ -157,26 +206,32 @@ WHERE c.state = 'OPEN'
     AND c.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
     AND c.due_at <= %(now)s + m.clock_offset AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 ORDER BY c.due_at LIMIT %(limit)s"""
-AT_ONCE: Final = 200
+MAX_CASES_PER_RUN: Final = 200
 
 
-def expire_due(merchant: Merchant | None = None) -> int:
+def expire_overdue_cases(merchant: Merchant | None = None) -> int:
     """Close as lost what was not answered in time; how many."""
-    values = {"now": clock.real(), "merchant": merchant.pk if merchant is not None else None, "limit": AT_ONCE}
+    values = {
+        "now": clock.real_now(),
+        "merchant": merchant.pk if merchant is not None else None,
+        "limit": MAX_CASES_PER_RUN,
+    }
     closed = 0
-    for (ident,) in execute(_OVERDUE, values):
+    for (ident,) in execute_sql(_OVERDUE, values):
         case = Chargeback.objects.select_related("merchant").get(pk=ident)
-        if case.state != State.OPEN:
+        if case.state != DisputeState.OPEN:
             continue
         zone = ZoneInfo(case.merchant.time_zone)
-        note = NOT_ANSWERED.format(due=f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})")
-        closed += move(case, Event.EXPIRE, at=clock.now(case.merchant), note=note)
+        note = NOT_ANSWERED_NOTE.format(
+            due=f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})"
+        )
+        closed += move_case(case, DisputeEvent.EXPIRE, at=clock.merchant_now(case.merchant), note=note)
     return closed
 
 
-def next_deadline(merchant: Merchant) -> datetime | None:
+def next_response_deadline(merchant: Merchant) -> datetime | None:
     """When this merchant's next open case is over, by the merchant's clock."""
-    found = Chargeback.objects.filter(merchant=merchant, state=State.OPEN).order_by("due_at")
+    found = Chargeback.objects.filter(merchant=merchant, state=DisputeState.OPEN).order_by("due_at")
     return found.values_list("due_at", flat=True).first()
 
 
@@ -190,99 +245,102 @@ WHERE p.payment_type IN ('CB', 'CR') AND p.id >= %(floor)s AND p.status = 'APPRO
 ORDER BY p.id LIMIT %(limit)s"""
 
 
-def adopt_recent(merchant: Merchant | None = None) -> int:
+def adopt_recent_payments(merchant: Merchant | None = None) -> int:
     """Cases for the chargebacks, and moves for the reversals, that came by API; how many."""
-    return _adopt(merchant, clock.real() - ADOPT_WITHIN)
+    return _adopt(merchant, clock.real_now() - ADOPTION_LOOKBACK)
 
 
-def adopt_all(merchant: Merchant | None = None) -> int:
+def adopt_all_payments(merchant: Merchant | None = None) -> int:
     """The same, however old: a payment may have been in doubt for long."""
     return _adopt(merchant, None)
 
 
-def next_without_a_case(merchant: Merchant) -> datetime | None:
+def next_payment_without_case(merchant: Merchant) -> datetime | None:
     """When the merchant's first recent chargeback or reversal without a case was made, by the merchant's clock: a clock
     that is moved past a deadline must not leave a case behind that nobody has made yet."""
-    found = _without_a_case(merchant, clock.real() - ADOPT_WITHIN, 1)
+    found = _list_payments_without_case(merchant, clock.real_now() - ADOPTION_LOOKBACK, 1)
     return Payment.objects.values_list("created_at", flat=True).get(pk=found[0]) if found else None
 
 
 def _adopt(merchant: Merchant | None, since: datetime | None) -> int:
     return sum(
-        adopt(Payment.objects.select_related("merchant").get(pk=ident))
-        for ident in _without_a_case(merchant, since, AT_ONCE)
+        adopt_payment(Payment.objects.select_related("merchant").get(pk=ident))
+        for ident in _list_payments_without_case(merchant, since, MAX_CASES_PER_RUN)
     )
 
 
-def _without_a_case(merchant: Merchant | None, since: datetime | None, limit: int) -> list[UUID]:
+def _list_payments_without_case(merchant: Merchant | None, since: datetime | None, limit: int) -> list[UUID]:
     """The oldest first."""
     floor = UUID(int=int(since.timestamp() * 1000) << 80) if since is not None else UUID(int=0)
     values = {"floor": floor, "limit": limit, "merchant": merchant.pk if merchant is not None else None}
-    return [ident for (ident,) in execute(_WITHOUT_A_CASE, values)]
+    return [ident for (ident,) in execute_sql(_WITHOUT_A_CASE, values)]
 
 
-def adopt_chain(chain: UUID) -> None:
+def adopt_chain_payments(chain: UUID) -> None:
     """Cases and moves of one chain that the tick has not come to yet."""
     told = CaseEvent.objects.filter(payment=OuterRef("pk"))
     found = Payment.objects.filter(chain=chain, payment_type__in=("CB", "CR"), status=Status.APPROVED)
     for payment in found.filter(~Exists(told)).select_related("merchant").order_by("id"):
-        adopt(payment)
+        adopt_payment(payment)
 
 
-def adopt(payment: Payment, by: str = "") -> bool:
+def adopt_payment(payment: Payment, by: str = "") -> bool:
     """Make the case of a CB payment, or move that of a CR payment; False when it is done already."""
     if payment.status != Status.APPROVED:
         return False
     try:
-        return _reversed(payment, by) if payment.payment_type == "CR" else _opened(payment, by)
+        return _close_reversed_case(payment, by) if payment.payment_type == "CR" else _open_case(payment, by)
     except IntegrityError:
         return False
 
 
-def _opened(dispute: Payment, by: str) -> bool:
+def _open_case(dispute: Payment, by: str) -> bool:
     """The case of a CB payment that came without one."""
-    behind, previous = disputed_by(dispute)
-    write = Write()
-    write_case(
-        write, dispute, behind, dispute.merchant, source=Chargeback.Source.API, by=by, previous=previous
-    )  # fmt: skip
+    behind, previous = resolve_disputed_payment(dispute)
+    write = WriteStatement()
+    insert_case(write, dispute, behind, dispute.merchant, source=Chargeback.Source.API, by=by, previous=previous)
     return write.run()
 
 
-def _behind(payment: Payment) -> Payment:
+def _referenced_payment(payment: Payment) -> Payment:
     """The payment that a follow-up speaks of."""
     assert payment.referenced is not None
     return Payment.objects.select_related("merchant").get(pk=payment.referenced)
 
 
-def disputed_by(dispute: Payment) -> tuple[Payment, Chargeback | None]:
+def resolve_disputed_payment(dispute: Payment) -> tuple[Payment, Chargeback | None]:
     """What a CB payment is about, and the case before it, when it follows a representment."""
-    behind = _behind(dispute)
+    behind = _referenced_payment(dispute)
     if behind.payment_type != "CR":
         return behind, None
-    first = _behind(behind)
+    first = _referenced_payment(behind)
     previous = Chargeback.objects.filter(pk=first.pk).first()
     if previous is None:
-        adopt(first)
+        adopt_payment(first)
         previous = Chargeback.objects.get(pk=first.pk)
     return Payment.objects.get(pk=previous.disputed), previous
 
 
-def _reversed(representment: Payment, by: str) -> bool:
+def _close_reversed_case(representment: Payment, by: str) -> bool:
     """The move of the case whose money came back, wholly or in part."""
-    for _try in range(MOST_TRIES):
-        dispute = _behind(representment)
+    for _try in range(MAX_CASE_UPDATE_TRIES):
+        dispute = _referenced_payment(representment)
         case = Chargeback.objects.filter(pk=dispute.pk).first()
         if case is None:
-            if not adopt(dispute, by):
+            if not adopt_payment(dispute, by):
                 return False
             continue
         came = representment.approved or Decimal(0)
         recovered = case.recovered + came
         note = f"{recovered} {case.currency} of {case.amount} came back."
-        if move(
-            case, Event.REVERSE, at=representment.created_at, by=by, note=note, payment=representment.id,
+        if move_case(
+            case,
+            DisputeEvent.REVERSE,
+            at=representment.created_at,
+            by=by,
+            note=note,
+            payment=representment.id,
             recovered=recovered,
-        ):  # fmt: skip
+        ):
             return True
     return False

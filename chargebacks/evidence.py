@@ -19,123 +19,135 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils.translation import gettext as _
 
-from chargebacks import measure
-from chargebacks.checklist import ITEMS, Item, missing
+from chargebacks import image_limits
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS, ChecklistItem, list_missing_items
 from chargebacks.models import Chargeback, Evidence, EvidencePiece
-from chargebacks.states import ImpossibleMove, State
-from gateway import audit, clock
-from gateway.masking import mask_text
-from gateway.secret import Secret
-from gateway.vault import vault
+from chargebacks.states import DisputeState, DisputeTransitionError
+from gateway.access import audit_log
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.core.secret import Secret
+from gateway.vault.sealing import current_vault
 
-MOST_BYTES: Final = 5 * 1024 * 1024
-MOST_BYTES_OF_A_CASE: Final = 20 * 1024 * 1024
-MOST_FILES: Final = 20
-PIECE_BYTES: Final = 128 * 1024
-SMALL_PICTURE: Final = -1
+MAX_EVIDENCE_FILE_BYTES: Final = 5 * 1024 * 1024
+MAX_EVIDENCE_CASE_BYTES: Final = 20 * 1024 * 1024
+MAX_EVIDENCE_FILES: Final = 20
+EVIDENCE_PIECE_BYTES: Final = 128 * 1024
+THUMBNAIL_PIECE_NUMBER: Final = -1
 """The number of the piece that is no part of the file but the small picture of it."""
-KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+EXTENSIONS_BY_CONTENT_TYPE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"application/pdf": (".pdf",), "image/png": (".png",), "image/jpeg": (".jpg", ".jpeg")}
 )
 """Content type → the endings a name may have."""
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
-class NotEvidence(Exception):
+class EvidenceRejectedError(Exception):
     """The file is not taken; the text says why and what is allowed."""
 
 
-def limits() -> str:
+def describe_evidence_limits() -> str:
     """In words, to be shown before anything is chosen."""
     return _("%(types)s, up to %(each)s MB each, %(files)s files and %(all)s MB in all") % {
-        "types": "PDF, PNG, JPEG", "each": MOST_BYTES // 1024**2, "files": MOST_FILES,
-        "all": MOST_BYTES_OF_A_CASE // 1024**2,
-    }  # fmt: skip
+        "types": "PDF, PNG, JPEG",
+        "each": MAX_EVIDENCE_FILE_BYTES // 1024**2,
+        "files": MAX_EVIDENCE_FILES,
+        "all": MAX_EVIDENCE_CASE_BYTES // 1024**2,
+    }
 
 
-def add(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit.Actor) -> Evidence:
-    """Add a file to the case. Raises NotEvidence, and ImpossibleMove once the case is not open."""
-    if item not in ITEMS:
-        raise NotEvidence(_("Choose what the file shows."))
-    octets = stream.read(MOST_BYTES + 1)
-    if len(octets) > MOST_BYTES:
-        raise NotEvidence(
+def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: audit_log.Actor) -> Evidence:
+    """Add a file to the case. Raises EvidenceRejectedError, and DisputeTransitionError once the case is not open."""
+    if item not in CHECKLIST_ITEMS:
+        raise EvidenceRejectedError(_("Choose what the file shows."))
+    octets = stream.read(MAX_EVIDENCE_FILE_BYTES + 1)
+    if len(octets) > MAX_EVIDENCE_FILE_BYTES:
+        raise EvidenceRejectedError(
             _("The file is larger than %(most)s MB; allowed are %(limits)s.")
-            % {"most": MOST_BYTES // 1024**2, "limits": limits()}
+            % {"most": MAX_EVIDENCE_FILE_BYTES // 1024**2, "limits": describe_evidence_limits()}
         )
-    kind = kind_of(octets)
-    plain = _plain(name)
-    if kind is None or not plain.lower().endswith(KINDS[kind]):
-        told = (_("%(name)s is %(kind)s by its content, and named as something else; allowed are %(limits)s.") if kind
-                else _("%(name)s is no PDF, PNG or JPEG by its content; allowed are %(limits)s."))  # fmt: skip
-        raise NotEvidence(told % {"name": plain, "kind": kind, "limits": limits()})
-    if kind != "application/pdf" and measure.pixels(octets) > measure.MAX_PIXELS:
-        raise NotEvidence(
+    kind = detect_content_type(octets)
+    plain = _sanitize_name(name)
+    if kind is None or not plain.lower().endswith(EXTENSIONS_BY_CONTENT_TYPE[kind]):
+        told = (
+            _("%(name)s is %(kind)s by its content, and named as something else; allowed are %(limits)s.")
+            if kind
+            else _("%(name)s is no PDF, PNG or JPEG by its content; allowed are %(limits)s.")
+        )
+        raise EvidenceRejectedError(told % {"name": plain, "kind": kind, "limits": describe_evidence_limits()})
+    if kind != "application/pdf" and image_limits.count_pixels(octets) > image_limits.MAX_IMAGE_PIXELS:
+        raise EvidenceRejectedError(
             _("%(name)s has more than %(most)s million pixels; make it smaller.")
-            % {"name": plain, "most": measure.MAX_PIXELS // 1_000_000}
+            % {"name": plain, "most": image_limits.MAX_IMAGE_PIXELS // 1_000_000}
         )
     with transaction.atomic():
         # The row of the case is locked: it cannot be submitted between the look at it and the new file.
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
         _refuse_when_over(held, len(octets))
         evidence = Evidence(
-            case=held, item=item, name=plain, content_type=kind, size=len(octets),
-            sha256=hashlib.sha256(octets).hexdigest(), by=by.name[:150], added_at=clock.now(held.merchant),
-        )  # fmt: skip
+            case=held,
+            item=item,
+            name=plain,
+            content_type=kind,
+            size=len(octets),
+            sha256=hashlib.sha256(octets).hexdigest(),
+            by=by.name[:150],
+            added_at=clock.merchant_now(held.merchant),
+        )
         try:
             with transaction.atomic():
                 evidence.save(force_insert=True)
         except IntegrityError:
-            raise NotEvidence(_("%(name)s is there already.") % {"name": plain}) from None
-        for number, start in enumerate(range(0, len(octets), PIECE_BYTES)):
-            _seal(evidence, number, octets[start : start + PIECE_BYTES])
-        audit.record(by, "add evidence", held, after={"name": plain, "item": item, "size": len(octets)})
+            raise EvidenceRejectedError(_("%(name)s is there already.") % {"name": plain}) from None
+        for number, start in enumerate(range(0, len(octets), EVIDENCE_PIECE_BYTES)):
+            _seal(evidence, number, octets[start : start + EVIDENCE_PIECE_BYTES])
+        audit_log.record_audit_entry(by, "add evidence", held, after={"name": plain, "item": item, "size": len(octets)})
     return evidence
 
 
-def remove(evidence: Evidence, by: audit.Actor) -> None:
-    """Take a file back before the case is submitted. Raises ImpossibleMove."""
+def remove_evidence(evidence: Evidence, by: audit_log.Actor) -> None:
+    """Take a file back before the case is submitted. Raises DisputeTransitionError."""
     with transaction.atomic():
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=evidence.case_id)
         _refuse_when_closed(held)
-        audit.record(by, "remove evidence", held, before={"name": evidence.name, "item": evidence.item})
+        audit_log.record_audit_entry(by, "remove evidence", held, before={"name": evidence.name, "item": evidence.item})
         evidence.delete()
 
 
-def content(evidence: Evidence) -> Iterator[bytes]:
+def stream_evidence(evidence: Evidence) -> Iterator[bytes]:
     """The bytes, piece by piece."""
     for piece in evidence.pieces.filter(number__gte=0).order_by("number").iterator(chunk_size=8):
-        yield _opened(piece)
+        yield _unseal_piece(piece)
 
 
-def small_of(evidence: Evidence) -> bytes | None:
+def load_thumbnail(evidence: Evidence) -> bytes | None:
     """The small picture that was made of it; b"" where none can be made, None where none was tried."""
-    piece = evidence.pieces.filter(number=SMALL_PICTURE).first()
-    return None if piece is None else _opened(piece)
+    piece = evidence.pieces.filter(number=THUMBNAIL_PIECE_NUMBER).first()
+    return None if piece is None else _unseal_piece(piece)
 
 
-def keep_small(evidence: Evidence, octets: bytes) -> None:
+def store_thumbnail(evidence: Evidence, octets: bytes) -> None:
     """Keep the small picture, sealed like the file itself; who comes second finds it there."""
     with contextlib.suppress(IntegrityError), transaction.atomic():
-        _seal(evidence, SMALL_PICTURE, octets)
+        _seal(evidence, THUMBNAIL_PIECE_NUMBER, octets)
 
 
 def _seal(evidence: Evidence, number: int, octets: bytes) -> None:
     piece = EvidencePiece(evidence=evidence, number=number)
-    piece.sealed = vault().seal(Secret(base64.b64encode(octets).decode()), piece.id)
+    piece.sealed = current_vault().seal(Secret(base64.b64encode(octets).decode()), piece.id)
     piece.save(force_insert=True)
 
 
-def _opened(piece: EvidencePiece) -> bytes:
-    return base64.b64decode(vault().open(piece.sealed, piece.id).reveal())
+def _unseal_piece(piece: EvidencePiece) -> bytes:
+    return base64.b64decode(current_vault().open(piece.sealed, piece.id).reveal())
 
 
-def missing_of(case: Chargeback) -> tuple[Item, ...]:
+def list_missing_evidence(case: Chargeback) -> tuple[ChecklistItem, ...]:
     """What the reason asks for and no file is there for."""
-    return missing(case.reason_code, frozenset(case.evidence.values_list("item", flat=True)))
+    return list_missing_items(case.reason_code, frozenset(case.evidence.values_list("item", flat=True)))
 
 
-def kind_of(octets: bytes) -> str | None:
+def detect_content_type(octets: bytes) -> str | None:
     """The content type by the bytes themselves: beginning and end; None for what is not taken."""
     if re.match(rb"%PDF-[12]\.[0-9]", octets[:16]) and b"%%EOF" in octets[-1024:]:
         return "application/pdf"
@@ -147,22 +159,24 @@ def kind_of(octets: bytes) -> str | None:
 
 
 def _refuse_when_closed(case: Chargeback) -> None:
-    if case.state != State.OPEN:
-        raise ImpossibleMove(_("Evidence cannot be changed any more."))
-    if clock.now(case.merchant) >= case.due_at:
-        raise ImpossibleMove(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
+    if case.state != DisputeState.OPEN:
+        raise DisputeTransitionError(_("Evidence cannot be changed any more."))
+    if clock.merchant_now(case.merchant) >= case.due_at:
+        raise DisputeTransitionError(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
 
 
 def _refuse_when_over(case: Chargeback, size: int) -> None:
     _refuse_when_closed(case)
     held = case.evidence.aggregate(size=Sum("size"))["size"] or 0
-    if case.evidence.count() >= MOST_FILES:
-        raise NotEvidence(_("There are %d files already, which is the most.") % MOST_FILES)
-    if held + size > MOST_BYTES_OF_A_CASE:
-        raise NotEvidence(_("All files together would be larger than %d MB.") % (MOST_BYTES_OF_A_CASE // 1024**2))
+    if case.evidence.count() >= MAX_EVIDENCE_FILES:
+        raise EvidenceRejectedError(_("There are %d files already, which is the most.") % MAX_EVIDENCE_FILES)
+    if held + size > MAX_EVIDENCE_CASE_BYTES:
+        raise EvidenceRejectedError(
+            _("All files together would be larger than %d MB.") % (MAX_EVIDENCE_CASE_BYTES // 1024**2)
+        )
 
 
-def _plain(name: str) -> str:
+def _sanitize_name(name: str) -> str:
     """The file's own name without folders, masked, printable."""
     last = PurePath(name.replace("\\", "/")).name
     text = mask_text("".join(char if char.isprintable() else "�" for char in last))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models import Channel, Merchant
 
 
@@ -112,7 +112,7 @@ class Told(models.Model):
 
 
 class Evidence(models.Model):
-    """One file of evidence. ``item``: the row of the checklist it proves (chargebacks.checklist). Its bytes are sealed,
+    """One file of evidence. ``item``: the row of the checklist it proves (chargebacks.evidence_checklist). Its bytes are sealed,
     in pieces, under names that tell nothing; they are never served as a page."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

@@ -14,18 +14,18 @@ import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from chargebacks.cases import days_left
-from chargebacks.checklist import wanted, words
+from chargebacks.cases import count_days_left
+from chargebacks.evidence_checklist import describe_reason, list_wanted_items
 from chargebacks.models import Chargeback, Contact, Reminder
-from gateway import clock
+from gateway.core import clock
+from gateway.core.money import format_amount
+from gateway.db.statement import execute_sql
 from gateway.models import Merchant
-from gateway.money import amount_text
-from gateway.rows import execute
 
-LEASE: Final = timedelta(minutes=2)
-MOST_TRIES: Final = 50
+REMINDER_LEASE: Final = timedelta(minutes=2)
+MAX_REMINDER_TRIES: Final = 50
 """Two minutes apart: after that a reminder is given up, and the log says so."""
-AT_ONCE: Final = 100
+MAX_REMINDERS_PER_RUN: Final = 100
 
 log = structlog.get_logger(__name__)
 
@@ -43,31 +43,36 @@ UPDATE chargebacks_reminder r SET lease_until = %(lease)s, tries = r.tries + 1 F
 RETURNING r.id"""
 
 
-def send_due(merchant: Merchant | None = None) -> int:
+def send_due_reminders(merchant: Merchant | None = None) -> int:
     """Send what is due; how many were dealt with. A merchant without contacts has the reminder all the same: it is
     marked as sent to nobody, and the back office shows the case."""
-    now = clock.real()
-    values = {"now": now, "lease": now + LEASE, "limit": AT_ONCE, "tries": MOST_TRIES,
-              "merchant": merchant.pk if merchant is not None else None}  # fmt: skip
+    now = clock.real_now()
+    values = {
+        "now": now,
+        "lease": now + REMINDER_LEASE,
+        "limit": MAX_REMINDERS_PER_RUN,
+        "tries": MAX_REMINDER_TRIES,
+        "merchant": merchant.pk if merchant is not None else None,
+    }
     done = 0
-    for (ident,) in execute(_CLAIM, values):
+    for (ident,) in execute_sql(_CLAIM, values):
         row = Reminder.objects.select_related("case__merchant").get(pk=ident)
-        at = clock.now(row.case.merchant)
+        at = clock.merchant_now(row.case.merchant)
         if at >= row.case.due_at:
             to: list[str] | None = []  # too late to be of use: the deadline has passed as well
         else:
-            to = _sent(row)
+            to = _send_reminder(row)
         if to is not None:
             done += Reminder.objects.filter(pk=ident, sent_at=None).update(sent_at=at, sent_to=", ".join(to)[:1000])
     return done
 
 
-def _sent(row: Reminder) -> list[str] | None:
+def _send_reminder(row: Reminder) -> list[str] | None:
     """Who the mail went to; None when it could not be sent."""
     to = list(Contact.objects.filter(merchant=row.case.merchant_id).order_by("email").values_list("email", flat=True))
     if not to:
         return []
-    subject, body = mail_of(row.case, clock.now(row.case.merchant))
+    subject, body = compose_reminder_mail(row.case, clock.merchant_now(row.case.merchant))
     try:
         EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
     except Exception as fault:  # any mail server's fault: it is due again when the lease ends
@@ -76,19 +81,19 @@ def _sent(row: Reminder) -> list[str] | None:
     return to
 
 
-def mail_of(case: Chargeback, at: datetime) -> tuple[str, str]:
+def compose_reminder_mail(case: Chargeback, at: datetime) -> tuple[str, str]:
     """Subject and text, in the merchant's time zone."""
     zone = ZoneInfo(case.merchant.time_zone)
     due = case.due_at.astimezone(zone)
-    left = days_left(case, at)
+    left = count_days_left(case, at)
     days = "the last day" if left < 1 else "1 day left" if left == 1 else f"{left} days left"
-    amount = f"{amount_text(case.amount)} {case.currency}"
+    amount = f"{format_amount(case.amount)} {case.currency}"
     subject = f"Dispute of {amount}: {days} to answer"
-    shown = "\n".join(f"  - {item.text}" for item in wanted(case.reason_code))
+    shown = "\n".join(f"  - {item.text}" for item in list_wanted_items(case.reason_code))
     body = (
         f"A payment of {case.merchant.name} is disputed.\n\n"
         f"  Amount    {amount}\n"
-        f"  Reason    {case.reason_code}, {words(case.reason_code)}\n"
+        f"  Reason    {case.reason_code}, {describe_reason(case.reason_code)}\n"
         f"  Payment   {case.disputed.hex}\n"
         f"  Dispute   {case.id.hex}\n"
         f"  Answer by {due:%Y-%m-%d %H:%M} ({case.merchant.time_zone})\n\n"
@@ -98,9 +103,10 @@ def mail_of(case: Chargeback, at: datetime) -> tuple[str, str]:
     return subject, body
 
 
-def next_reminder(merchant: Merchant) -> datetime | None:
+def next_reminder_at(merchant: Merchant) -> datetime | None:
     """When this merchant's next reminder is due, by the merchant's clock."""
-    found: Any = Reminder.objects.filter(case__merchant=merchant, case__state="OPEN", sent_at=None,
-                                         tries__lt=MOST_TRIES)  # fmt: skip
+    found: Any = Reminder.objects.filter(
+        case__merchant=merchant, case__state="OPEN", sent_at=None, tries__lt=MAX_REMINDER_TRIES
+    )
     first: datetime | None = found.order_by("due_at").values_list("due_at", flat=True).first()
     return first

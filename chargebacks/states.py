@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 
 from chargebacks.models import Chargeback
 
-State = Chargeback.State
+DisputeState = Chargeback.State
 
 
-class Event(enum.StrEnum):
+class DisputeEvent(enum.StrEnum):
     """What can happen to a dispute. ``reverse``: money came back (a CR payment)."""
 
     OPEN = "open"
@@ -28,38 +28,38 @@ class Event(enum.StrEnum):
     REVERSE = "reverse"
 
 
-START = None
+BEFORE_DISPUTE = None
 """The state before there is a case."""
 
-TRANSITIONS: Mapping[tuple[State | None, Event], State] = MappingProxyType(
+DISPUTE_TRANSITIONS: Mapping[tuple[DisputeState | None, DisputeEvent], DisputeState] = MappingProxyType(
     {
-        (START, Event.OPEN): State.OPEN,
+        (BEFORE_DISPUTE, DisputeEvent.OPEN): DisputeState.OPEN,
         # A chargeback of what a representment won is final: there is nothing to answer.
-        (START, Event.SECOND): State.LOST,
-        (State.OPEN, Event.SUBMIT): State.SUBMITTED,
-        (State.OPEN, Event.ACCEPT): State.ACCEPTED,
-        (State.OPEN, Event.EXPIRE): State.LOST,
-        (State.OPEN, Event.LOSE): State.LOST,
-        (State.SUBMITTED, Event.LOSE): State.LOST,
+        (BEFORE_DISPUTE, DisputeEvent.SECOND): DisputeState.LOST,
+        (DisputeState.OPEN, DisputeEvent.SUBMIT): DisputeState.SUBMITTED,
+        (DisputeState.OPEN, DisputeEvent.ACCEPT): DisputeState.ACCEPTED,
+        (DisputeState.OPEN, DisputeEvent.EXPIRE): DisputeState.LOST,
+        (DisputeState.OPEN, DisputeEvent.LOSE): DisputeState.LOST,
+        (DisputeState.SUBMITTED, DisputeEvent.LOSE): DisputeState.LOST,
         # The acquirer has the last word, and may give money back whatever we thought of the case; in parts, too.
-        (State.OPEN, Event.REVERSE): State.WON,
-        (State.SUBMITTED, Event.REVERSE): State.WON,
-        (State.LOST, Event.REVERSE): State.WON,
-        (State.ACCEPTED, Event.REVERSE): State.WON,
-        (State.WON, Event.REVERSE): State.WON,
+        (DisputeState.OPEN, DisputeEvent.REVERSE): DisputeState.WON,
+        (DisputeState.SUBMITTED, DisputeEvent.REVERSE): DisputeState.WON,
+        (DisputeState.LOST, DisputeEvent.REVERSE): DisputeState.WON,
+        (DisputeState.ACCEPTED, DisputeEvent.REVERSE): DisputeState.WON,
+        (DisputeState.WON, DisputeEvent.REVERSE): DisputeState.WON,
     }
 )
-CLOSED = frozenset({State.WON, State.LOST, State.ACCEPTED})
+CLOSED_DISPUTE_STATES = frozenset({DisputeState.WON, DisputeState.LOST, DisputeState.ACCEPTED})
 
 
-class ImpossibleMove(Exception):
+class DisputeTransitionError(Exception):
     """The case is not in a state that allows this; the text says so and may be shown."""
 
 
-def after(state: State | None, event: Event) -> State:
-    """The state that ``event`` leads to. Raises ImpossibleMove when there is none."""
+def apply_dispute_event(state: DisputeState | None, event: DisputeEvent) -> DisputeState:
+    """The state that ``event`` leads to. Raises DisputeTransitionError when there is none."""
     try:
-        return TRANSITIONS[state, event]
+        return DISPUTE_TRANSITIONS[state, event]
     except KeyError:
-        known = State(state).label if state is not None else "not there"
-        raise ImpossibleMove(_("That is not possible: %s.") % _(known)) from None
+        known = DisputeState(state).label if state is not None else "not there"
+        raise DisputeTransitionError(_("That is not possible: %s.") % _(known)) from None

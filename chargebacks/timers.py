@@ -1,19 +1,19 @@
-"""What of disputes falls due (gateway.due)."""
+"""What of disputes falls due (gateway.timers.registry)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from chargebacks import cases, reminders
-from gateway.due import Timer
+from gateway.timers.registry import Timer
 
 TIMERS: Final = (
     Timer(name="dispute reminders", about="Mail 7, 3 and 1 days before a dispute's deadline.",
-          run=reminders.send_due, next_at=reminders.next_reminder, every_s=5.0),
+          run=reminders.send_due_reminders, next_at=reminders.next_reminder_at, every_s=5.0),
     Timer(name="dispute deadlines", about="End disputes that nobody answered in time as lost.",
-          run=cases.expire_due, next_at=cases.next_deadline, every_s=5.0),
+          run=cases.expire_overdue_cases, next_at=cases.next_response_deadline, every_s=5.0),
     Timer(name="dispute cases", about="Make cases of chargebacks that came by API.",
-          run=cases.adopt_recent, next_at=cases.next_without_a_case, every_s=1.0),
+          run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0),
     Timer(name="dispute cases, all", about="The same, of payments that were in doubt for days.",
-          run=cases.adopt_all, every_s=3600.0),
+          run=cases.adopt_all_payments, every_s=3600.0),
 )  # fmt: skip

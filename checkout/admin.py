@@ -13,35 +13,35 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from checkout import offers, story
+from checkout import offer_rules, timeline
 from checkout.models import Checkout, OfferRule
-from checkout.session import hashed
-from gateway.admin import agreeing, composed
-from gateway.admin.composed import ComposedField, GroupWidget, Input, in_one_line
-from gateway.admin.kit import OfMerchant, ReadOnly
-from gateway.document import Fault
+from checkout.session import hash_checkout_id
+from gateway.backoffice.kit import composite_field, config_backed_form
+from gateway.backoffice.kit.base import MerchantPage, ReadOnlyPage
+from gateway.backoffice.kit.composite_field import CompositeField, CompositeInput, GroupWidget, use_one_line_inputs
+from gateway.core.document import DocumentFault
 
-CONDITIONS: Final = (
-    Input(name="scoreAtLeast", label=gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")),
-    Input(name="scoreBelow", label=gettext_lazy("risk score below"), kind="number", unit=gettext_lazy("points"),
+OFFER_CONDITION_INPUTS: Final = (
+    CompositeInput(name="scoreAtLeast", label=gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")),
+    CompositeInput(name="scoreBelow", label=gettext_lazy("risk score below"), kind="number", unit=gettext_lazy("points"),
           help=gettext_lazy("Holds, too, where nothing was scored.")),
-    Input(name="amountAtLeast", label=gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")),
-    Input(name="amountBelow", label=gettext_lazy("amount below"), help=gettext_lazy("Such as 500 or 500.00.")),
-    Input(name="currencies", label=gettext_lazy("currency is one of"), kind="commas",
+    CompositeInput(name="amountAtLeast", label=gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")),
+    CompositeInput(name="amountBelow", label=gettext_lazy("amount below"), help=gettext_lazy("Such as 500 or 500.00.")),
+    CompositeInput(name="currencies", label=gettext_lazy("currency is one of"), kind="commas",
           help=gettext_lazy("Codes such as EUR,USD, with commas.")),
-    Input(name="countries", label=gettext_lazy("country is one of"), kind="commas",
+    CompositeInput(name="countries", label=gettext_lazy("country is one of"), kind="commas",
           help=gettext_lazy("Codes such as DE,AT, with commas; of the billing address, else of the shipping address.")),
-    Input(name="notCountries", label=gettext_lazy("country is known, and none of"), kind="commas"),
-    Input(name="customerStatus", label=gettext_lazy("customer is"), kind="flags",
+    CompositeInput(name="notCountries", label=gettext_lazy("country is known, and none of"), kind="commas"),
+    CompositeInput(name="customerStatus", label=gettext_lazy("customer is"), kind="flags",
           choices=[("NEW", gettext_lazy("new")), ("EXISTING", gettext_lazy("known"))]),
-    Input(name="emails", label=gettext_lazy("e-mail is one of"), kind="lines",
+    CompositeInput(name="emails", label=gettext_lazy("e-mail is one of"), kind="lines",
           help=gettext_lazy("One a line; * stands for anything, as in *@mail.example.")),
 )  # fmt: skip
-"""The conditions of checkout.offers as inputs."""
+"""The conditions of checkout.offer_rules as inputs."""
 
 
 @admin.register(Checkout)
-class CheckoutAdmin(ReadOnly):
+class CheckoutAdmin(ReadOnlyPage):
     """A checkout's id is a capability while it lasts: the list shows its hash, as the request log does."""
 
     nothing = gettext_lazy(
@@ -69,7 +69,7 @@ class CheckoutAdmin(ReadOnly):
 
     @admin.display(description=gettext_lazy("in logs"))
     def logged_as(self, checkout: Checkout) -> str:
-        return hashed(checkout.public_id)
+        return hash_checkout_id(checkout.public_id)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -79,22 +79,23 @@ class CheckoutAdmin(ReadOnly):
         found = self.get_object(request, unquote(object_id))
         if found is None:
             raise Http404
-        context = {**self.admin_site.each_context(request), "opts": self.opts, **story.told(found.pk)}
+        context = {**self.admin_site.each_context(request), "opts": self.opts, **timeline.build_checkout_page(found.pk)}
         return TemplateResponse(request, "admin/clerk/checkout.html", context | (extra_context or {}))
 
 
 class OfferRuleForm(forms.ModelForm):
     """Read by the same shapes as the section "brands" of a configuration document."""
 
-    conditions = ComposedField(
-        GroupWidget(CONDITIONS), label=gettext_lazy("conditions"),
+    conditions = CompositeField(
+        GroupWidget(OFFER_CONDITION_INPUTS),
+        label=gettext_lazy("conditions"),
         help_text=gettext_lazy("All that are filled in must hold; with none the rule holds always."),
-    )  # fmt: skip
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        in_one_line(self, "brands")
-        composed.speak_up(self)
+        use_one_line_inputs(self, "brands")
+        composite_field.capitalize_labels(self)
 
     class Meta:
         model = OfferRule
@@ -116,24 +117,27 @@ class OfferRuleForm(forms.ModelForm):
             )
         if not self.errors:
             rule = {
-                "name": found["name"], found["action"]: found["brands"], "when": found["conditions"],
-                "reason": found["reason"], "active": found["active"],
-            }  # fmt: skip
-            of_conditions: list[Fault] = []
-            for fault in agreeing.faults_of(None, "brands", {"rules": [rule]}):
+                "name": found["name"],
+                found["action"]: found["brands"],
+                "when": found["conditions"],
+                "reason": found["reason"],
+                "active": found["active"],
+            }
+            of_conditions: list[DocumentFault] = []
+            for fault in config_backed_form.validate_section(None, "brands", {"rules": [rule]}):
                 first = fault.path.lstrip(".").removeprefix("rules[0].").partition(".")[0]
                 named, _space, words = fault.message.partition(" ")
-                if first == "when" and named in offers.CONDITIONS:
-                    of_conditions.append(Fault(path=named, message=words))
+                if first == "when" and named in offer_rules.OFFER_CONDITIONS:
+                    of_conditions.append(DocumentFault(path=named, message=words))
                 else:
                     field = {"name": "name", "reason": "reason", "when": "conditions"}.get(first, "brands")
                     self.add_error(field, fault.message)
-            composed.tell(self, "conditions", of_conditions)
+            composite_field.add_input_errors(self, "conditions", of_conditions)
         return found
 
 
 @admin.register(OfferRule)
-class OfferRuleAdmin(OfMerchant):
+class OfferRuleAdmin(MerchantPage):
     form = OfferRuleForm
     autocomplete_fields = ("merchant", "channel")
     search_fields = ("name", "reason")
@@ -148,8 +152,8 @@ class OfferRuleAdmin(OfMerchant):
 
     @admin.display(description=gettext_lazy("conditions"))
     def told(self, rule: OfferRule) -> str:
-        labels = {one.name: one.label for one in CONDITIONS}
+        labels = {one.name: one.label for one in OFFER_CONDITION_INPUTS}
         return "; ".join(
             f"{labels.get(name, name)} {', '.join(map(str, value)) if isinstance(value, list) else value}"
             for name, value in rule.conditions.items()
-        ) or _("always")  # fmt: skip
+        ) or _("always")

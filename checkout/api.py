@@ -17,115 +17,130 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from checkout import describe, paying, session
-from checkout.choice import refuse_what_nobody_can_pay
-from checkout.form import OVERRIDE, Form
+from checkout import payment_attempts, session, widget_responses
+from checkout.brand_selection import check_brand_payable
+from checkout.form_parameters import OVERRIDE_TYPE_PREFIX, SubmittedForm
 from checkout.models import Checkout
-from gateway import clock, languages, widget_hash
-from gateway.api import admission as doorkeeper
-from gateway.api.admission import Admission
-from gateway.api.door import Visit, decoded, log_request, warn
-from gateway.api.envelope import envelope, to_json
-from gateway.api.payments import Answering, PaymentDoor, Telling, answer_of, idempotency_of, ignored
+from gateway import widget_hash
+from gateway.api import authentication as authentication
+from gateway.api.authentication import Admission
+from gateway.api.base_view import RequestContext, add_warning_header, decode_form, log_request
+from gateway.api.envelope import build_envelope, encode_json
+from gateway.api.payments import (
+    IdempotentPostView,
+    PaymentResponder,
+    ResponseRenderer,
+    build_idempotency_context,
+    build_payment_response,
+    render_ignored_parameters,
+)
 from gateway.catalogue.endpoints import (
-    CHECKOUT,
-    CHECKOUT_REGISTRATION,
-    CHECKOUT_STATUS,
-    PAY_CHECKOUT,
-    STORE_CHECKOUT,
-    UPDATE_CHECKOUT,
+    CHECKOUT_REGISTRATION_ENDPOINT,
+    CHECKOUT_STATUS_ENDPOINT,
+    CREATE_CHECKOUT_ENDPOINT,
+    PAY_CHECKOUT_ENDPOINT,
+    STORE_CHECKOUT_ENDPOINT,
+    UPDATE_CHECKOUT_ENDPOINT,
     Endpoint,
 )
-from gateway.catalogue.formats import boolean
-from gateway.catalogue.parse import INVALID, Invalid, ParameterError, Parameters, Policy, shorten
-from gateway.catalogue.sent import Pairs
-from gateway.masking import mask_text
+from gateway.catalogue.formats import normalize_boolean
+from gateway.catalogue.parse import (
+    INVALID_PARAMETER_CODE,
+    InvalidParametersError,
+    ParameterError,
+    Parameters,
+    UnknownNamePolicy,
+    shorten_reported_value,
+)
+from gateway.catalogue.typed_pairs import ParameterPairs
+from gateway.core import clock, languages
+from gateway.core.masking import mask_text
+from gateway.db.statement import WriteStatement
 from gateway.payments import token_limits
-from gateway.payments.answer import registration_object
-from gateway.payments.dispatch import choose_channel
-from gateway.payments.idempotency import Claim
-from gateway.payments.intake import facts_of
-from gateway.payments.refusal import NOT_SET_UP, Refused
-from gateway.payments.request import Trace
-from gateway.payments.store import KeyTaken
-from gateway.rows import Write
+from gateway.payments.channel_dispatch import choose_channel
+from gateway.payments.idempotency import IdempotencyClaim
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.rendering import render_registration_change
+from gateway.payments.request_builder import build_condition_facts
+from gateway.payments.store import IdempotencyKeyTakenError
 
-CREATED: Final = "000.200.100"
-UPDATED: Final = "000.200.101"
-JSON: Final = "application/json; charset=utf-8"
-CORS: Final = {"Access-Control-Allow-Origin": "*"}
+CHECKOUT_CREATED_CODE: Final = "000.200.100"
+CHECKOUT_UPDATED_CODE: Final = "000.200.101"
+API_JSON_TYPE: Final = "application/json; charset=utf-8"
+CORS_HEADERS: Final = {"Access-Control-Allow-Origin": "*"}
 """The widget's public routes are read from any page (D19); they know no cookies."""
-MOST_FORM_BYTES: Final = 256 * 1024
+MAX_CHECKOUT_FORM_BYTES: Final = 256 * 1024
 """A page's form is small: the longest wallet tokens take 16 KiB."""
 _NOBODY: Final = UUID(int=0)
 
 
-class CheckoutDoor(PaymentDoor):
+class CheckoutApiView(IdempotentPostView):
     """What every route of checkouts shares: their ids stand in no log."""
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         found = super().initialize_request(request, *args, **kwargs)
         target = (request.resolver_match.kwargs if request.resolver_match else {}).get("target")
         if target:
-            path = self.trace.path.replace(target, session.hashed(target))
-            self.trace = _moved(self.trace, path=path)
+            path = self.trace.path.replace(target, session.hash_checkout_id(target))
+            self.trace = _with_path(self.trace, path=path)
         return found
 
-    def own(self, visit: Visit, target: str) -> Checkout:
-        """The asker's checkout of that id. Raises Refused (404)."""
-        if visit.admission.entity is None:
-            raise Invalid([ParameterError(name="entityId", message="is required", known=True)])
-        where = {"merchant": visit.admission.merchant.pk}
-        if visit.admission.channel is not None:
-            where["channel"] = visit.admission.channel.pk
-        return session.find_open(target, **where)
+    def find_own_checkout(self, context: RequestContext, target: str) -> Checkout:
+        """The asker's checkout of that id. Raises RequestRefusedError (404)."""
+        if context.admission.entity is None:
+            raise InvalidParametersError([ParameterError(name="entityId", message="is required", known=True)])
+        where = {"merchant": context.admission.merchant.pk}
+        if context.admission.channel is not None:
+            where["channel"] = context.admission.channel.pk
+        return session.find_open_checkout(target, **where)
 
 
-class CheckoutsView(CheckoutDoor):
+class CreateCheckoutView(CheckoutApiView):
     """POST /v1/checkouts."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CHECKOUT}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CREATE_CHECKOUT_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        admission = visit.admission
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        admission = context.admission
         channel = admission.channel
         if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, visit.pairs)
-        now = clock.now(admission.merchant)
-        parameters = self.parse(visit, channel, facts_of(channel, now))
-        _refuse_refused(parameters)
+            channel = choose_channel(admission.merchant, context.pairs)
+        now = clock.merchant_now(admission.merchant)
+        parameters = self.parse(context, channel, build_condition_facts(channel, now))
+        _check_refusals(parameters)
         if channel is None:
-            raise Refused(NOT_SET_UP)
-        row, write = session.create(parameters, merchant=admission.merchant, channel=channel, now=now)
-        body = _changed(row, CREATED, parameters)
-        _run(write, row, body, claim)
-        response = Response(body, headers=visit.headers)
-        self.trace = _moved(self.trace, path=f"{self.trace.path}/{session.hashed(row.public_id)}")
-        log_request(_with(visit, self.trace), response, CHECKOUT)
+            raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
+        row, write = session.create_checkout(parameters, merchant=admission.merchant, channel=channel, now=now)
+        body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
+        _write_with_idempotency(write, row, body, claim)
+        response = Response(body, headers=context.headers)
+        self.trace = _with_path(self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}")
+        log_request(_with_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
         return response
 
 
-class CheckoutView(CheckoutDoor):
+class UpdateCheckoutView(CheckoutApiView):
     """POST /v1/checkouts/{id}."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": UPDATE_CHECKOUT}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": UPDATE_CHECKOUT_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        for _ in range(paying.MOST_TRIES):
-            row = self.own(visit, target)
-            parameters = _as_it_will_be(row, visit.pairs)
-            token_limits.check(visit.admission.limits, parameters.values, pays_later=True)
-            _refuse_refused(parameters)
-            body = _changed(row, UPDATED, parameters)
-            if _run(session.update(row, parameters), row, body, claim):
-                warn(visit, parameters)
-                response = Response(body, headers=visit.headers)
-                log_request(visit, response, UPDATE_CHECKOUT)
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        for _ in range(payment_attempts.MAX_CHECKOUT_UPDATE_TRIES):
+            row = self.find_own_checkout(context, target)
+            parameters = _merge_parameters(row, context.pairs)
+            token_limits.check_token_limits(context.admission.limits, parameters.values, pays_later=True)
+            _check_refusals(parameters)
+            body = _render_checkout(row, CHECKOUT_UPDATED_CODE, parameters)
+            if _write_with_idempotency(session.update_checkout(row, parameters), row, body, claim):
+                add_warning_header(context, parameters)
+                response = Response(body, headers=context.headers)
+                log_request(context, response, UPDATE_CHECKOUT_ENDPOINT)
                 return response
-        raise Refused(session.IN_PROGRESS)
+        raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
 
 
-class ShopperDoor(CheckoutDoor):
+class ShopperApiView(CheckoutApiView):
     """POST and GET of a checkout's result. POST without a token is a browser's."""
 
     kind: ClassVar[str]
@@ -138,26 +153,29 @@ class ShopperDoor(CheckoutDoor):
         if "Authorization" in request.headers:
             return super().post(request, target)
         self.shopper = True
-        visit, row, form = self._let_in(request, target)
-        status, body = describe.submitted(row, paying.pay(row, paying.Submission(form=form, trace=visit.trace)))
-        shared = envelope(body["result"]["code"], self.trace.request.hex)
+        context, row, form = self._let_in(request, target)
+        status, body = widget_responses.render_submission(
+            row, payment_attempts.pay_checkout(row, payment_attempts.CheckoutSubmission(form=form, trace=context.trace))
+        )
+        shared = build_envelope(body["result"]["code"], self.trace.request.hex)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body, status=status, headers={**visit.headers, **CORS})
+        return Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
 
-    def _let_in(self, request: Request, target: str) -> tuple[Visit, Checkout, Form]:
+    def _let_in(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
         http: HttpRequest = request._request
         # Whoever knows no open checkout has nothing read.
-        row = session.find_open(target)
-        self.trace = _moved(self.trace, entity=row.channel_id)
+        row = session.find_open_checkout(target)
+        self.trace = _with_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
-        headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, operation, self.trace.at)
-        body, fault = self.read(http, MOST_FORM_BYTES)
+        headers = authentication.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
+        body, fault = self.read(http, MAX_CHECKOUT_FORM_BYTES)
         if fault:
             raise fault
-        pairs = decoded(body)
-        admission = Admission(token=_NOBODY, merchant=row.merchant, channel=row.channel, entity=row.channel_id,
-                              payment=None, kept=None)  # fmt: skip
-        self.visit = Visit(
+        pairs = decode_form(body)
+        admission = Admission(
+            token=_NOBODY, merchant=row.merchant, channel=row.channel, entity=row.channel_id, payment=None, kept=None
+        )
+        self.context = RequestContext(
             admission=admission, pairs=pairs, trace=self.trace, headers=headers, endpoint=self.endpoints["POST"].name
         )
         self._of_kind(row)
@@ -166,39 +184,46 @@ class ShopperDoor(CheckoutDoor):
             "customer.browser.acceptHeader": _printable(http.headers.get("Accept", "*/*")),
             "customer.browser.userAgent": _printable(http.headers.get("User-Agent", "")),
         }
-        return self.visit, row, Form(pairs=pairs, supplied=supplied, literal=_is_strict(row))
+        return self.context, row, SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_strict(row))
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        row = self.own(visit, target)
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        row = self.find_own_checkout(context, target)
         self._of_kind(row)
-        answering = Answering(visit, Parameters(), self.tell)
-        submission = paying.Submission(
-            form=Form(pairs=visit.pairs, trusted=True, literal=_is_strict(row)), trace=visit.trace,
-            idempotency=idempotency_of(claim, answering),
-        )  # fmt: skip
-        prepared, limits = session.values_of(row), visit.admission.limits
-        token_limits.check(limits, prepared)
+        responder = PaymentResponder(context, Parameters(), self.tell)
+        submission = payment_attempts.CheckoutSubmission(
+            form=SubmittedForm(pairs=context.pairs, trusted=True, literal=_is_strict(row)),
+            trace=context.trace,
+            idempotency=build_idempotency_context(claim, responder),
+        )
+        prepared, limits = session.load_checkout_values(row), context.admission.limits
+        token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
         currency = prepared.get("currency")
-        with token_limits.reserved(visit.admission.token, limits, amount, currency) as reservation:
-            payment = paying.pay(row, submission)
+        with token_limits.reserve_amount(context.admission.token, limits, amount, currency) as reservation:
+            payment = payment_attempts.pay_checkout(row, submission)
             reservation.payment = payment.id
-        return answering.response(payment)
+        return responder.response(payment)
 
     def get(self, request: Request, target: str) -> Response:
-        visit = self.enter(request)
-        passed_over = ignored(self.parse(visit, visit.admission.channel))
-        row = self.own(visit, target)
+        context = self.admit_request(request)
+        passed_over = render_ignored_parameters(self.parse(context, context.admission.channel))
+        row = self.find_own_checkout(context, target)
         self._of_kind(row)
         if row.payment is None:
-            return Response(envelope(describe.WAITING, visit.trace.ndc, **passed_over), headers=visit.headers)
-        session.fetched(row)
-        status, body = answer_of(row.payment, visit, tell=self.tell)
-        return Response(body | passed_over, status=status, headers=visit.headers)
+            return Response(
+                build_envelope(widget_responses.CHECKOUT_PENDING_CODE, context.trace.ndc, **passed_over),
+                headers=context.headers,
+            )
+        session.mark_result_fetched(row)
+        status, body = build_payment_response(row.payment, context, tell=self.tell)
+        return Response(body | passed_over, status=status, headers=context.headers)
 
     def _of_kind(self, row: Checkout) -> None:
         if row.kind != self.kind:
-            raise Refused(INVALID, more=f"this checkout is for a {row.kind}: use the path that ends with /{row.kind}")
+            raise RequestRefusedError(
+                INVALID_PARAMETER_CODE,
+                more=f"this checkout is for a {row.kind}: use the path that ends with /{row.kind}",
+            )
 
     def handle_exception(self, exc: Exception) -> Response:
         response = super().handle_exception(exc)
@@ -206,30 +231,30 @@ class ShopperDoor(CheckoutDoor):
             response.data["ndc"] = self.trace.request.hex
             if response.status_code < 500:
                 response.data |= {"state": _state_after(response), "redirect": None, "returnTo": None}
-            for name, value in CORS.items():
+            for name, value in CORS_HEADERS.items():
                 response.headers[name] = value
         return response
 
 
-class CheckoutPaymentView(ShopperDoor):
+class CheckoutPaymentView(ShopperApiView):
     """POST and GET /v1/checkouts/{id}/payment."""
 
     kind = Checkout.Kind.PAYMENT
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": CHECKOUT_STATUS, "POST": PAY_CHECKOUT}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": CHECKOUT_STATUS_ENDPOINT, "POST": PAY_CHECKOUT_ENDPOINT}
 
 
-class CheckoutRegistrationView(ShopperDoor):
+class CheckoutRegistrationView(ShopperApiView):
     """POST and GET /v1/checkouts/{id}/registration: the registration, without a paymentType (D5)."""
 
     kind = Checkout.Kind.REGISTRATION
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": CHECKOUT_REGISTRATION, "POST": STORE_CHECKOUT}
-    tell: ClassVar[Telling] = staticmethod(registration_object)
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": CHECKOUT_REGISTRATION_ENDPOINT, "POST": STORE_CHECKOUT_ENDPOINT}
+    tell: ClassVar[ResponseRenderer] = staticmethod(render_registration_change)
 
 
-class PublicDoor(CheckoutDoor):
+class PublicApiView(CheckoutApiView):
     """GET for the widget's script, on any page. ``zips``: its answer is long."""
 
-    zips: ClassVar[bool] = False
+    is_compressed: ClassVar[bool] = False
     http_method_names: ClassVar[list[str]] = ["get"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -240,16 +265,18 @@ class PublicDoor(CheckoutDoor):
         return ["GET"]
 
     def get(self, request: Request, target: str) -> HttpResponse:
-        row = session.find(target)
+        row = session.find_checkout(target)
         if row is None:
-            raise session.none_found()
-        headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, doorkeeper.WIDGET, self.trace.at)
+            raise session.build_checkout_not_found()
+        headers = authentication.throttle_shopper_request(
+            row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
+        )
         code, fields = self.tell(row, request._request)
-        body = envelope(code, self.trace.ndc, **fields)
-        if self.zips and "gzip" in request.headers.get("Accept-Encoding", ""):
+        body = build_envelope(code, self.trace.ndc, **fields)
+        if self.is_compressed and "gzip" in request.headers.get("Accept-Encoding", ""):
             # Whoever asks knows the checkout's id already: there is no secret to guess by the length.
-            zipped = gzip.compress(to_json(body), mtime=0)
-            return HttpResponse(zipped, content_type=JSON, headers={**headers, "Content-Encoding": "gzip"})
+            zipped = gzip.compress(encode_json(body), mtime=0)
+            return HttpResponse(zipped, content_type=API_JSON_TYPE, headers={**headers, "Content-Encoding": "gzip"})
         return Response(body, headers=headers)
 
     def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
@@ -257,74 +284,83 @@ class PublicDoor(CheckoutDoor):
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
-        for name, value in CORS.items():
+        for name, value in CORS_HEADERS.items():
             response[name] = value
         return response
 
 
-class ConfigView(PublicDoor):
+class CheckoutConfigView(PublicApiView):
     """GET /v1/checkouts/{id}/config: how to draw the form."""
 
-    zips = True
+    is_compressed = True
 
     def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
-        if session.is_expired(row):
-            raise session.none_found()
-        wanted = request.GET.get("brands", "").split() or list(describe.DEFAULT_BRANDS)
-        locale = languages.known(request.GET.get("locale", "")) or languages.of_header(
+        if session.is_checkout_expired(row):
+            raise session.build_checkout_not_found()
+        wanted = request.GET.get("brands", "").split() or list(widget_responses.DEFAULT_WIDGET_BRANDS)
+        locale = languages.resolve_language(request.GET.get("locale", "")) or languages.negotiate_language(
             request.headers.get("Accept-Language", "")
         )
-        asks = boolean(request.GET.get("billing", "")) == "true"
-        return "000.000.100", describe.config(row, wanted, locale, asks_address=asks)
+        asks = normalize_boolean(request.GET.get("billing", "")) == "true"
+        return "000.000.100", widget_responses.render_form_config(row, wanted, locale, asks_address=asks)
 
 
-class StateView(PublicDoor):
+class CheckoutStateView(PublicApiView):
     """GET /v1/checkouts/{id}/state: how it stands; no payment object."""
 
     def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
-        return describe.last_code(row), describe.state(row)
+        return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 
-def _run(write: Write, row: Checkout, body: Mapping[str, Any], claim: Claim | None) -> bool:
-    """Write a checkout together with what its idempotency key answers from now on. Raises KeyTaken."""
+def _write_with_idempotency(
+    write: WriteStatement, row: Checkout, body: Mapping[str, Any], claim: IdempotencyClaim | None
+) -> bool:
+    """Write a checkout together with what its idempotency key answers from now on. Raises IdempotencyKeyTakenError."""
     if claim is not None:
-        claim.insert(write, row.id, (200, to_json(body).decode()))
+        claim.insert(write, row.id, (200, encode_json(body).decode()))
     try:
         return write.run()
     except IntegrityError as fault:
         if getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") != "gateway_idempotencykey_pkey":
             raise
-        raise KeyTaken from None
+        raise IdempotencyKeyTakenError from None
 
 
-def _changed(row: Checkout, code: str, parameters: Parameters) -> dict[str, Any]:
+def _render_checkout(row: Checkout, code: str, parameters: Parameters) -> dict[str, Any]:
     """The answer of a checkout that was created or updated: its id is the ndc too (D3). ``parameters``: all of the
     checkout, as they will be."""
     fields: dict[str, Any] = {"id": row.public_id}
     if parameters.get("integrity") == "true":
-        fields["integrity"] = widget_hash.integrity()
-    return envelope(code, row.public_id, **fields, **ignored(parameters))
+        fields["integrity"] = widget_hash.widget_integrity()
+    return build_envelope(code, row.public_id, **fields, **render_ignored_parameters(parameters))
 
 
-def _as_it_will_be(row: Checkout, pairs: Pairs) -> Parameters:
-    """The checkout's parameters with what is sent now in place of the earlier values. Raises Invalid."""
-    fixed = [name for name, value in pairs if value and name.startswith(OVERRIDE)]
-    taken = [pair for pair in pairs if not pair[0].startswith(OVERRIDE)]
+def _merge_parameters(row: Checkout, pairs: ParameterPairs) -> Parameters:
+    """The checkout's parameters with what is sent now in place of the earlier values. Raises InvalidParametersError."""
+    fixed = [name for name, value in pairs if value and name.startswith(OVERRIDE_TYPE_PREFIX)]
+    taken = [pair for pair in pairs if not pair[0].startswith(OVERRIDE_TYPE_PREFIX)]
     # A duplicate within the request stays one: the parser tells it.
     sent = {name for name, _ in taken}
-    kept = [(name, value) for name, value in session.values_of(row).items() if name not in sent]
-    lenient = row.channel.parameters == Policy.LENIENT
-    refused = [] if lenient else [ParameterError(name=shorten(mask_text(name)), message=_FIXED) for name in fixed]
-    facts = facts_of(row.channel, clock.now(row.merchant))
+    kept = [(name, value) for name, value in session.load_checkout_values(row).items() if name not in sent]
+    lenient = row.channel.parameters == UnknownNamePolicy.LENIENT
+    refused = (
+        []
+        if lenient
+        else [ParameterError(name=shorten_reported_value(mask_text(name)), message=_FIXED) for name in fixed]
+    )
+    facts = build_condition_facts(row.channel, clock.merchant_now(row.merchant))
     try:
-        parameters = CHECKOUT.catalogue.parse(
-            Pairs([*kept, *taken]), facts=facts, policy=row.channel.parameters, masks=row.channel.mask_card_data
+        parameters = CREATE_CHECKOUT_ENDPOINT.catalogue.parse(
+            ParameterPairs([*kept, *taken]),
+            facts=facts,
+            policy=row.channel.parameters,
+            masks=row.channel.mask_card_data,
         )
-    except Invalid as fault:
-        raise Invalid([*refused, *fault.errors]) from None
+    except InvalidParametersError as fault:
+        raise InvalidParametersError([*refused, *fault.errors]) from None
     if refused:
-        raise Invalid(refused)
-    parameters.ignored += tuple(shorten(mask_text(name)) for name in fixed)
+        raise InvalidParametersError(refused)
+    parameters.ignored += tuple(shorten_reported_value(mask_text(name)) for name in fixed)
     return parameters
 
 
@@ -332,35 +368,44 @@ _FIXED: Final = "is not an allowed parameter here: it is sent when the checkout 
 
 
 def _is_strict(row: Checkout) -> bool:
-    return bool(row.channel.parameters == Policy.STRICT)
+    return bool(row.channel.parameters == UnknownNamePolicy.STRICT)
 
 
-def _refuse_refused(parameters: Parameters) -> None:
+def _check_refusals(parameters: Parameters) -> None:
     """A well-formed value that is refused answers with its own code; there is no payment yet to decline."""
     if parameters.refusals:
-        raise Refused(parameters.refusals[0].code, parameters.refusals)
-    refuse_what_nobody_can_pay(parameters.values)
+        raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
+    check_brand_payable(parameters.values)
 
 
 def _state_after(response: Response) -> str:
     if response.status_code == 404:
         return "expired"
-    return "processing" if response.data["result"]["code"] == session.IN_PROGRESS else "open"
+    return "processing" if response.data["result"]["code"] == session.CHECKOUT_IN_PROGRESS_CODE else "open"
 
 
 def _printable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
 
 
-def _moved(trace: Trace, *, path: str | None = None, entity: UUID | None = None) -> Trace:
-    return Trace(
-        request=trace.request, method=trace.method, path=path or trace.path, at=trace.at, ip=trace.ip,
-        entity=entity or trace.entity, token=trace.token, started=trace.started,
-    )  # fmt: skip
+def _with_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
+    return RequestTrace(
+        request=trace.request,
+        method=trace.method,
+        path=path or trace.path,
+        at=trace.at,
+        ip=trace.ip,
+        entity=entity or trace.entity,
+        token=trace.token,
+        started=trace.started,
+    )
 
 
-def _with(visit: Visit, trace: Trace) -> Visit:
-    return Visit(
-        admission=visit.admission, pairs=visit.pairs, trace=_moved(visit.trace, path=trace.path),
-        headers=visit.headers, endpoint=visit.endpoint,
-    )  # fmt: skip
+def _with_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
+    return RequestContext(
+        admission=context.admission,
+        pairs=context.pairs,
+        trace=_with_path(context.trace, path=trace.path),
+        headers=context.headers,
+        endpoint=context.endpoint,
+    )

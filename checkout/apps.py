@@ -10,14 +10,15 @@ class CheckoutConfig(AppConfig):
         """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
         from checkout.configuration import BRANDS_SECTION
         from checkout.models import Checkout, WalletProvider
-        from checkout.providers import PROVIDERS_SECTION
+        from checkout.wallet_providers import WALLET_PROVIDERS_SECTION
         from gateway.configuration import sections
-        from gateway.vault_rows import SEALED, Sealed
+        from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
 
-        sections.add(BRANDS_SECTION)
-        sections.add(PROVIDERS_SECTION)
+        sections.register_configuration_section(BRANDS_SECTION)
+        sections.register_configuration_section(WALLET_PROVIDERS_SECTION)
         for column in (
-            Sealed(model=Checkout, sealed="request_sealed"), Sealed(model=WalletProvider, sealed="identity_sealed"),
-        ):  # fmt: skip
-            if column not in SEALED:
-                SEALED.append(column)
+            SealedColumn(model=Checkout, sealed="request_sealed"),
+            SealedColumn(model=WalletProvider, sealed="identity_sealed"),
+        ):
+            if column not in SEALED_COLUMNS:
+                SEALED_COLUMNS.append(column)

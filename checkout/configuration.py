@@ -8,45 +8,49 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from checkout import offers
+from checkout import offer_rules
 from checkout.models import OfferRule
-from gateway import document as d
-from gateway.brands import BRANDS
-from gateway.configuration.section import Section, Target
+from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.core import document as d
+from gateway.core.brands import PAYMENT_BRANDS
 
-MOST_RULES: Final = 200
+MAX_OFFER_RULES: Final = 200
 
 
-def _brand(value: Any, path: str, faults: d.Faults) -> Any:
-    if value not in BRANDS:
-        faults.add(path, f"{d.shown(value)} is not a brand of this gateway")
+def _brand(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    if value not in PAYMENT_BRANDS:
+        faults.add(path, f"{d.abbreviate_value(value)} is not a brand of this gateway")
     return value
 
 
-def _when(value: Any, path: str, faults: d.Faults) -> Any:
-    for fault in offers.faults_of(value):
+def _when(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    for fault in offer_rules.check_offer_conditions(value):
         faults.add(path, fault)
     return value
 
 
-_CODES: Final = d.list_of(_brand, most=len(BRANDS))
-_RULE: Final = d.record(
-    name=d.need(d.text(1, 64)), hide=d.may(_CODES), show=d.may(_CODES), when=d.may(_when, {}),
-    reason=d.may(d.text(0, 200), ""), active=d.may(d.flag, True),
-)  # fmt: skip
+_CODES: Final = d.list_shape(_brand, most=len(PAYMENT_BRANDS))
+_RULE: Final = d.object_shape(
+    name=d.required_member(d.text_shape(1, 64)),
+    hide=d.optional_member(_CODES),
+    show=d.optional_member(_CODES),
+    when=d.optional_member(_when, {}),
+    reason=d.optional_member(d.text_shape(0, 200), ""),
+    active=d.optional_member(d.boolean_shape, True),
+)
 
 
-def _rule(value: Any, path: str, faults: d.Faults) -> Any:
+def _rule(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _RULE(value, path, faults)
     if isinstance(found, Mapping) and (found["hide"] is None) == (found["show"] is None):
         faults.add(path, "give either hide or show: a list of brands, an empty one for every brand")
     return found
 
 
-_SHAPE: Final = d.record(rules=d.need(d.list_of(_rule, most=MOST_RULES)))
+_SHAPE: Final = d.object_shape(rules=d.required_member(d.list_shape(_rule, most=MAX_OFFER_RULES)))
 
 
-def _check(target: Target, value: Mapping[str, Any], path: str, faults: d.Faults) -> None:
+def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
     elsewhere = OfferRule.objects.filter(merchant=target.merchant).exclude(channel=target.channel)
     names = set(elsewhere.values_list("name", flat=True))
     for place, rule in enumerate(value["rules"]):
@@ -55,32 +59,47 @@ def _check(target: Target, value: Mapping[str, Any], path: str, faults: d.Faults
         names.add(rule["name"])
 
 
-def _apply(target: Target, value: Mapping[str, Any]) -> None:
+def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     """The rules of this channel, or of the merchant as a whole, are those of the document, in its order."""
     OfferRule.objects.filter(merchant=target.merchant, channel=target.channel).delete()
     OfferRule.objects.bulk_create(
         OfferRule(
-            merchant=target.merchant, channel=target.channel, position=place, name=rule["name"],
+            merchant=target.merchant,
+            channel=target.channel,
+            position=place,
+            name=rule["name"],
             action=OfferRule.Action.HIDE if rule["hide"] is not None else OfferRule.Action.SHOW,
-            brands=list(rule["hide"] if rule["hide"] is not None else rule["show"]), conditions=dict(rule["when"]),
-            reason=rule["reason"], active=rule["active"],
+            brands=list(rule["hide"] if rule["hide"] is not None else rule["show"]),
+            conditions=dict(rule["when"]),
+            reason=rule["reason"],
+            active=rule["active"],
         )
         for place, rule in enumerate(value["rules"])
-    )  # fmt: skip
+    )
 
 
-def _show(target: Target) -> Any:
+def _show(target: ConfigurationTarget) -> Any:
     rows = OfferRule.objects.filter(merchant=target.merchant, channel=target.channel).order_by("position", "id")
     return {
         "rules": [
-            {"name": row.name, row.action: row.brands, "when": row.conditions, "reason": row.reason,
-             "active": row.active}
+            {
+                "name": row.name,
+                row.action: row.brands,
+                "when": row.conditions,
+                "reason": row.reason,
+                "active": row.active,
+            }
             for row in rows
         ]
-    }  # fmt: skip
+    }
 
 
-BRANDS_SECTION: Final = Section(
-    name="brands", about="When which brands are offered in a checkout.", shape=_SHAPE, check=_check, apply=_apply,
-    show=_show, of_channel=False,
-)  # fmt: skip
+BRANDS_SECTION: Final = ConfigurationSection(
+    name="brands",
+    about="When which brands are offered in a checkout.",
+    shape=_SHAPE,
+    check=_check,
+    apply=_apply,
+    show=_show,
+    of_channel=False,
+)

@@ -14,8 +14,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from checkout import offers
-from gateway import identifiers
+from checkout import offer_rules
+from gateway.core import identifiers
 from gateway.models import Channel, Merchant, Payment, WalletKey
 
 
@@ -109,14 +109,14 @@ class CallAttempt(models.Model):
 
 
 def _conditions(value: Any) -> None:
-    if faults := offers.faults_of(value):
+    if faults := offer_rules.check_offer_conditions(value):
         raise ValidationError("; ".join(faults))
 
 
 class OfferRule(models.Model):
     """When which brands are offered in a checkout: the first rule by ``position`` that speaks of a brand decides.
 
-    ``conditions``: all of them must hold (checkout.offers). ``brands``: empty means every brand. ``reason`` is what a
+    ``conditions``: all of them must hold (checkout.offer_rules). ``brands``: empty means every brand. ``reason`` is what a
     clerk reads beside the checkout. Without a channel it is for all channels of the merchant.
     Source: Part A, What the service does, 8 (Active Payment Method Selection).
     """
@@ -149,7 +149,7 @@ class OfferRule(models.Model):
 class WalletProvider(models.Model):
     """The provider behind one wallet of a channel: with it a page opens the provider's own sheet instead of ours.
 
-    ``settings``: what a page may know of it (checkout.providers), and ``domains`` and ``validationHosts`` (wallet 1).
+    ``settings``: what a page may know of it (checkout.wallet_providers), and ``domains`` and ``validationHosts`` (wallet 1).
     ``identity_sealed``: JSON with ``certificate`` and ``key`` (PEM), by which the provider knows the merchant.
     Source: Part A, What the service does, 8 and 9.
     """
@@ -209,7 +209,7 @@ class PolicyViolation(models.Model):
     """What browsers reported that a content security policy stopped, added up.
 
     ``page``: origin and path without anything that could identify a shopper; ``blocked``: an origin or a keyword such
-    as "inline". ``reporter``: a digest of the day and network that reported it last (checkout.policy_reports).
+    as "inline". ``reporter``: a digest of the day and network that reported it last (checkout.csp_reports).
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -22,127 +22,155 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from checkout import page_facts, page_snapshots, policy_reports
+from checkout import csp_reports, page_inventory, page_snapshots
 from checkout.models import PageSnapshot, PolicyViolation, WalletProvider
-from gateway import audit, clock, rights, widget_hash
-from gateway.admin import session
-from gateway.admin.kit import actor
-from gateway.rights import Scope
+from gateway import widget_hash
+from gateway.access import audit_log, permissions
+from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.sign_in import session
+from gateway.core import clock
 
-VIEW: Final = "checkout.view_pagesnapshot"
-EXPORT: Final = "checkout.export_pagesnapshot"
-MAX_SHOWN: Final = 100
+VIEW_SNAPSHOT_PERMISSION: Final = "checkout.view_pagesnapshot"
+EXPORT_SNAPSHOT_PERMISSION: Final = "checkout.export_pagesnapshot"
+MAX_SHOWN_CHANGES: Final = 100
 """Snapshots, violations and wallet scripts on the page; the export has more."""
-MAX_EXPORTED: Final = 10_000
+MAX_EXPORTED_ROWS: Final = 10_000
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-def unseen(user: Any) -> int:
-    """How many changes ``user`` has yet to look at, for the navigation; up to MAX_SHOWN."""
-    return page_snapshots.unseen(rights.scope(user, VIEW))[:MAX_SHOWN].count()
+def count_unreviewed_changes(user: Any) -> int:
+    """How many changes ``user`` has yet to look at, for the navigation; up to MAX_SHOWN_CHANGES."""
+    return page_snapshots.list_unreviewed_snapshots(permissions.find_access_scope(user, VIEW_SNAPSHOT_PERMISSION))[
+        :MAX_SHOWN_CHANGES
+    ].count()
 
 
-def page(site: Any, request: HttpRequest) -> HttpResponse:
+def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
     """What loads, what is sent, what changed, what was stopped."""
-    scope = _scope(request, VIEW)
-    page_snapshots.keep()
-    shown = list(_snapshots(scope)[:MAX_SHOWN])
-    open_ones = set(page_snapshots.unseen(scope).values_list("pk", flat=True))
-    context = session.context_of(
-        site, request, title=_("Payment page security"), scripts=_scripts(), wallets=_wallets(scope)[:MAX_SHOWN],
-        headers=_headers(), changes=[_change(row, row.pk in open_ones) for row in shown], unseen=len(open_ones),
-        last=max((row.pk for row in shown), default=0), may_mark=_may_mark(scope),
-        violations=_violations(scope)[:MAX_SHOWN], most=MAX_SHOWN, all_sites=scope.everything,
-        may_export=rights.allowed(request.user, EXPORT),
+    scope = _scope(request, VIEW_SNAPSHOT_PERMISSION)
+    page_snapshots.store_changed_snapshots()
+    shown = list(_snapshots(scope)[:MAX_SHOWN_CHANGES])
+    open_ones = set(page_snapshots.list_unreviewed_snapshots(scope).values_list("pk", flat=True))
+    context = session.build_page_context(
+        site,
+        request,
+        title=_("Payment page security"),
+        scripts=_scripts(),
+        wallets=_wallets(scope)[:MAX_SHOWN_CHANGES],
+        headers=_headers(),
+        changes=[_change(row, row.pk in open_ones) for row in shown],
+        unseen=len(open_ones),
+        last=max((row.pk for row in shown), default=0),
+        may_mark=_may_mark(scope),
+        violations=_violations(scope)[:MAX_SHOWN_CHANGES],
+        most=MAX_SHOWN_CHANGES,
+        all_sites=scope.everything,
+        may_export=permissions.has_permission(request.user, EXPORT_SNAPSHOT_PERMISSION),
         endpoint=settings.GATEWAY_BASE_URL + settings.POLICY_REPORTS_PATH,
-    )  # fmt: skip
+    )
     return TemplateResponse(request, "admin/payment_page_security.html", context)
 
 
-def seen(site: Any, request: HttpRequest) -> HttpResponse:
+def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
     """Note that this user looked at the changes that their page showed."""
-    scope = _scope(request, VIEW)
+    scope = _scope(request, VIEW_SNAPSHOT_PERMISSION)
     if not _may_mark(scope):
         raise PermissionDenied
     last = request.POST.get("last", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
-        found = page_snapshots.mark_seen(scope, int(last), by=request.user.get_username())
+        found = page_snapshots.record_review(scope, int(last), by=request.user.get_username())
         if found:
             whose = next(iter(scope.merchants)) if len(scope.merchants) == 1 else None
-            audit.record_of(actor(request), "seen", "pagesnapshot", last, after={"changes": len(found)}, merchant=whose)
+            audit_log.record_audit_entry_for(
+                actor_from_request(request), "seen", "pagesnapshot", last, after={"changes": len(found)}, merchant=whose
+            )
             messages.success(request, _("Marked as seen: your name and the time stand beside each change."))
     return HttpResponseRedirect(reverse("admin:payment_page_security"))
 
 
-def export(site: Any, request: HttpRequest) -> HttpResponse:
+def export_view(site: Any, request: HttpRequest) -> HttpResponse:
     """All of it in one file for the assessor: CSV, or JSON with ``?format=json``."""
-    scope = _scope(request, EXPORT)
+    scope = _scope(request, EXPORT_SNAPSHOT_PERMISSION)
     rows = list(_exported(scope))
-    audit.record_of(actor(request), "export", "pagesnapshot", "all", after={"rows": len(rows)})
+    audit_log.record_audit_entry_for(
+        actor_from_request(request), "export", "pagesnapshot", "all", after={"rows": len(rows)}
+    )
     as_json = request.GET.get("format") == "json"
     text = json.dumps(rows, indent=1, ensure_ascii=False) if as_json else _csv(rows)
     kind = "application/json" if as_json else "text/csv"
     answer = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
-    name = f"payment-page-security-{clock.real():%Y%m%d-%H%M}.{'json' if as_json else 'csv'}"
+    name = f"payment-page-security-{clock.real_now():%Y%m%d-%H%M}.{'json' if as_json else 'csv'}"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     answer["Cache-Control"] = "no-store"
     return answer
 
 
-def _scope(request: HttpRequest, right: str) -> Scope:
-    scope = rights.scope(request.user, right)
+def _scope(request: HttpRequest, right: str) -> AccessScope:
+    scope = permissions.find_access_scope(request.user, right)
     if not scope:
         raise PermissionDenied
     return scope
 
 
-def _may_mark(scope: Scope) -> bool:
+def _may_mark(scope: AccessScope) -> bool:
     """A look counts for a merchant or for the installation, so whoever reaches single channels alone makes none."""
     return scope.everything or bool(scope.merchants)
 
 
 def _scripts() -> list[dict[str, str]]:
     """Scripts of ours, each with its hash and why the page needs it."""
-    facts = page_facts.installation()
-    base, frame = settings.GATEWAY_BASE_URL, page_facts.FRAME
+    facts = page_inventory.inventory_installation()
+    base, frame = settings.GATEWAY_BASE_URL, page_inventory.FRAME_PATH
     return [
-        {"address": base + page_facts.SCRIPT, "hash": facts[f"script {page_facts.SCRIPT}"],
-         "why": _("Draws the form in the merchant's page and opens the hosted fields. It never sees a card number."),
-         "authorised": _("The page's integrity attribute; every build stays under its own hash.")},
-        {"address": f"{base}{frame} · script", "hash": facts[f"script {frame}"],
-         "why": _("Takes card number and security code inside the hosted field and sends them to this gateway."),
-         "authorised": _("The hash in the frame's policy: no other script runs there.")},
-        {"address": f"{base}{frame} · style", "hash": facts[f"style {frame}"],
-         "why": _("How the hosted field looks."),
-         "authorised": _("The hash in the frame's policy: no other style is applied there.")},
-    ]  # fmt: skip
+        {
+            "address": base + page_inventory.SCRIPT_PATH,
+            "hash": facts[f"script {page_inventory.SCRIPT_PATH}"],
+            "why": _("Draws the form in the merchant's page and opens the hosted fields. It never sees a card number."),
+            "authorised": _("The page's integrity attribute; every build stays under its own hash."),
+        },
+        {
+            "address": f"{base}{frame} · script",
+            "hash": facts[f"script {frame}"],
+            "why": _("Takes card number and security code inside the hosted field and sends them to this gateway."),
+            "authorised": _("The hash in the frame's policy: no other script runs there."),
+        },
+        {
+            "address": f"{base}{frame} · style",
+            "hash": facts[f"style {frame}"],
+            "why": _("How the hosted field looks."),
+            "authorised": _("The hash in the frame's policy: no other style is applied there."),
+        },
+    ]
 
 
-def _wallets(scope: Scope) -> list[dict[str, Any]]:
+def _wallets(scope: AccessScope) -> list[dict[str, Any]]:
     """Scripts of wallet providers that channels within reach let their pages load."""
     rows = WalletProvider.objects.filter(scope.where("channel__merchant", "channel")).defer("identity_sealed")
     rows = rows.select_related("channel__merchant").order_by("channel__merchant__name", "channel__name", "wallet")
     return [
         {"address": one.address, "wallet": one.row.wallet, "channel": one.row.channel}
-        for one in page_facts.wallet_scripts(list(rows[:MAX_EXPORTED]))
+        for one in page_inventory.list_wallet_scripts(list(rows[:MAX_EXPORTED_ROWS]))
     ]
 
 
 def _headers() -> list[dict[str, Any]]:
     words = {
-        page_facts.FRAME: _("The hosted field, as shop.example frames it"),
-        page_facts.SCRIPT: _("The script"),
-        page_facts.SHOPPER: _("Pages a shopper is sent to (3-D Secure, banks, wallets), before what one payment adds"),
+        page_inventory.FRAME_PATH: _("The hosted field, as shop.example frames it"),
+        page_inventory.SCRIPT_PATH: _("The script"),
+        page_inventory.SHOPPER_PAGE_PATH: _(
+            "Pages a shopper is sent to (3-D Secure, banks, wallets), before what one payment adds"
+        ),
     }
     return [
-        {"path": path, "words": words[path], "rows": page_facts.headers_of(path, query).items()}
-        for path, query in page_facts.PAGES.items()
+        {"path": path, "words": words[path], "rows": page_inventory.fetch_page_headers(path, query).items()}
+        for path, query in page_inventory.INVENTORIED_PAGES.items()
     ]
 
 
-def _snapshots(scope: Scope) -> Any:
-    found = page_snapshots.within(scope).select_related("channel__merchant").order_by("-id")
-    return found.prefetch_related(page_snapshots.looks(scope))
+def _snapshots(scope: AccessScope) -> Any:
+    found = page_snapshots.list_snapshots(scope).select_related("channel__merchant").order_by("-id")
+    return found.prefetch_related(page_snapshots.prefetch_reviews(scope))
 
 
 def _change(row: PageSnapshot, is_unseen: bool) -> dict[str, Any]:
@@ -153,7 +181,7 @@ def _is_first(row: PageSnapshot) -> bool:
     return all(change["before"] is None for change in row.changes) and len(row.changes) == len(row.facts)
 
 
-def _violations(scope: Scope) -> Any:
+def _violations(scope: AccessScope) -> Any:
     """What browsers reported: to whoever reaches all there is, of every site; to others, of this gateway's pages."""
     found = PolicyViolation.objects.order_by("-last_at")
     if scope.everything:
@@ -162,16 +190,22 @@ def _violations(scope: Scope) -> Any:
     return found.filter(page__startswith=f"{base.scheme}://{base.netloc}/")
 
 
-def _exported(scope: Scope) -> Iterator[dict[str, Any]]:
+def _exported(scope: AccessScope) -> Iterator[dict[str, Any]]:
     """Rows of one shape: kind, name, value, and what else there is to say of it."""
 
     def row(
         kind: str, name: str, value: str, note: str = "", at: Any = None, count: int | None = None
     ) -> dict[str, Any]:
-        return {"kind": kind, "name": name, "value": value, "note": note, "at": at.isoformat() if at else "",
-                "count": count}  # fmt: skip
+        return {
+            "kind": kind,
+            "name": name,
+            "value": value,
+            "note": note,
+            "at": at.isoformat() if at else "",
+            "count": count,
+        }
 
-    yield row("build", "widget", widget_hash.integrity(), settings.GATEWAY_BUILD_NUMBER, clock.real())
+    yield row("build", "widget", widget_hash.widget_integrity(), settings.GATEWAY_BUILD_NUMBER, clock.real_now())
     for one in _scripts():
         yield row("script", one["address"], one["hash"], f"{one['why']} {one['authorised']}")
     for found in _wallets(scope):
@@ -180,13 +214,13 @@ def _exported(scope: Scope) -> Iterator[dict[str, Any]]:
     for shown in _headers():
         for name, value in shown["rows"]:
             yield row("header", f"{shown['path']} {name}", value, str(shown["words"]))
-    for snapshot in _snapshots(scope)[:MAX_EXPORTED]:
+    for snapshot in _snapshots(scope)[:MAX_EXPORTED_ROWS]:
         looks = "; ".join(f"seen by {look.by} at {look.at.isoformat()}" for look in snapshot.reviews.all())
         where = f"{snapshot.channel.merchant} / {snapshot.channel}" if snapshot.channel else ""
         for change in snapshot.changes:
             name = f"{change['name']} {where}".strip()
             yield row("change", name, f"{change['before'] or ''} → {change['after'] or ''}", looks, snapshot.at)
-    for each in _violations(scope)[: policy_reports.MAX_VIOLATIONS]:
+    for each in _violations(scope)[: csp_reports.MAX_STORED_VIOLATIONS]:
         name = f"{each.page} {each.directive}"
         yield row("violation", name, each.blocked, f"since {each.first_at.isoformat()}", each.last_at, each.count)
 
@@ -198,18 +232,20 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     for row in rows:
         writer.writerow(
-            {name: f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-             for name, cell in row.items()}
-        )  # fmt: skip
+            {
+                name: f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+                for name, cell in row.items()
+            }
+        )
     return file.getvalue()
 
 
-def urls(site: Any) -> list[URLPattern]:
+def build_page_security_urls(site: Any) -> list[URLPattern]:
     def view(shown: Callable[[Any, HttpRequest], HttpResponse], decorate: Callable[[Any], Any]) -> Any:
         return decorate(site.admin_view(lambda request: shown(site, request)))
 
     return [
-        path("payment-page-security/", view(page, require_safe), name="payment_page_security"),
-        path("payment-page-security/seen/", view(seen, require_POST), name="payment_page_security_seen"),
-        path("payment-page-security/export/", view(export, require_safe), name="payment_page_security_export"),
+        path("payment-page-security/", view(page_security_view, require_safe), name="payment_page_security"),
+        path("payment-page-security/seen/", view(mark_reviewed_view, require_POST), name="payment_page_security_seen"),
+        path("payment-page-security/export/", view(export_view, require_safe), name="payment_page_security_export"),
     ]

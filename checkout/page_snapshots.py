@@ -14,51 +14,51 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
-from checkout import page_facts
+from checkout import page_inventory
 from checkout.models import PageReview, PageSnapshot, WalletProvider
-from gateway import clock
+from gateway.access.permissions import AccessScope
+from gateway.core import clock
+from gateway.db.statement import execute_sql
 from gateway.models import Merchant
-from gateway.rights import Scope
-from gateway.rows import execute
 
-KEPT: Final = timedelta(days=400)
+SNAPSHOT_RETENTION: Final = timedelta(days=400)
 """An assessor asks for a year."""
 _LOCK: Final = 0x50414745
 """Of two that look at once, one writes."""
 _NONCE: Final = re.compile(r"'nonce-[^']+'")
 
 
-def run(merchant: Merchant | None = None) -> int:
+def refresh_page_snapshots(merchant: Merchant | None = None) -> int:
     """Keep what has changed, and forget what is old; how much of both."""
-    return keep() + forget() if merchant is None else 0
+    return store_changed_snapshots() + purge_page_snapshots() if merchant is None else 0
 
 
-def keep() -> int:
+def store_changed_snapshots() -> int:
     """Compare with what was kept last, and keep what is different; how many snapshots."""
-    now: dict[Any, dict[str, str]] = {None: page_facts.installation()}
+    now: dict[Any, dict[str, str]] = {None: page_inventory.inventory_installation()}
     rows: dict[Any, list[WalletProvider]] = {}
     for row in WalletProvider.objects.defer("identity_sealed").order_by("wallet"):
         rows.setdefault(row.channel_id, []).append(row)
-    now |= {channel: page_facts.of_channel(found) for channel, found in rows.items()}
+    now |= {channel: page_inventory.inventory_channel(found) for channel, found in rows.items()}
     with transaction.atomic():
-        execute("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _LOCK})
+        execute_sql("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _LOCK})
         newest = PageSnapshot.objects.order_by("channel_id", "-id").distinct("channel_id")
         latest = {row.channel_id: row for row in newest}
-        made = [_made(subject, latest.get(subject), now.get(subject, {})) for subject in {**now, **latest}]
+        made = [_build_snapshot(subject, latest.get(subject), now.get(subject, {})) for subject in {**now, **latest}]
         kept = PageSnapshot.objects.bulk_create([one for one in made if one is not None])
     return len(kept)
 
 
-def _made(channel: UUID | None, before: PageSnapshot | None, facts: dict[str, str]) -> PageSnapshot | None:
+def _build_snapshot(channel: UUID | None, before: PageSnapshot | None, facts: dict[str, str]) -> PageSnapshot | None:
     """The snapshot to keep; None where nothing has changed."""
     facts = {name: _NONCE.sub("'nonce-…'", value) for name, value in facts.items()}
-    changes = differences(before.facts if before else {}, facts)
+    changes = compare_inventories(before.facts if before else {}, facts)
     if not changes:
         return None
-    return PageSnapshot(at=clock.real(), channel_id=channel, facts=facts, changes=changes)
+    return PageSnapshot(at=clock.real_now(), channel_id=channel, facts=facts, changes=changes)
 
 
-def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, str | None]]:
+def compare_inventories(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, str | None]]:
     return [
         {"name": name, "before": before.get(name), "after": after.get(name)}
         for name in {**before, **after}
@@ -66,11 +66,11 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[dic
     ]
 
 
-def forget() -> int:
+def purge_page_snapshots() -> int:
     """Erase old snapshots, but never the last one of its kind."""
     newer = PageSnapshot.objects.filter(channel__isnull=True, id__gt=OuterRef("id"))
     newer_there = PageSnapshot.objects.filter(channel=OuterRef("channel"), id__gt=OuterRef("id"))
-    old = PageSnapshot.objects.filter(at__lt=clock.real() - KEPT)
+    old = PageSnapshot.objects.filter(at__lt=clock.real_now() - SNAPSHOT_RETENTION)
     replaced = Q(Exists(newer), channel__isnull=True) | Q(Exists(newer_there), channel__isnull=False)
     return old.filter(replaced).delete()[1].get("checkout.PageSnapshot", 0)
 
@@ -78,33 +78,33 @@ def forget() -> int:
 # --- who looked -----------------------------------------------------------------------------------------------------
 
 
-def within(scope: Scope) -> QuerySet[PageSnapshot]:
+def list_snapshots(scope: AccessScope) -> QuerySet[PageSnapshot]:
     """The snapshots of a user's reach: the installation's, and those of channels of theirs."""
     return PageSnapshot.objects.filter(Q(channel__isnull=True) | scope.where("channel__merchant", "channel"))
 
 
-def unseen(scope: Scope) -> QuerySet[PageSnapshot]:
+def list_unreviewed_snapshots(scope: AccessScope) -> QuerySet[PageSnapshot]:
     """Snapshots that were not looked at for these merchants, or (whoever reaches all) for the installation."""
-    return within(scope).exclude(Exists(reviews(scope).filter(snapshot=OuterRef("pk"))))
+    return list_snapshots(scope).exclude(Exists(list_page_reviews(scope).filter(snapshot=OuterRef("pk"))))
 
 
-def reviews(scope: Scope) -> QuerySet[PageReview]:
+def list_page_reviews(scope: AccessScope) -> QuerySet[PageReview]:
     """Looks that count for a user of this reach."""
     if scope.everything:
         return PageReview.objects.filter(merchant__isnull=True)
     return PageReview.objects.filter(merchant__in=scope.merchants)
 
 
-def looks(scope: Scope) -> Prefetch[Any]:
+def prefetch_reviews(scope: AccessScope) -> Prefetch[Any]:
     """What a list of snapshots needs to name who looked at each."""
-    return Prefetch("reviews", queryset=reviews(scope).order_by("id"))
+    return Prefetch("reviews", queryset=list_page_reviews(scope).order_by("id"))
 
 
-def mark_seen(scope: Scope, last: int, *, by: str) -> Sequence[int]:
+def record_review(scope: AccessScope, last: int, *, by: str) -> Sequence[int]:
     """Note that ``by`` looked at all changes up to snapshot ``last``; the snapshots that were unseen."""
-    found = list(unseen(scope).filter(pk__lte=last).values_list("pk", flat=True))
+    found = list(list_unreviewed_snapshots(scope).filter(pk__lte=last).values_list("pk", flat=True))
     whose: Sequence[UUID | None] = (None,) if scope.everything else sorted(scope.merchants)
-    at = clock.real()
+    at = clock.real_now()
     PageReview.objects.bulk_create(
         (PageReview(snapshot_id=one, merchant=merchant, by=by[:150], at=at) for one in found for merchant in whose),
         ignore_conflicts=True,

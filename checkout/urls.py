@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from checkout import api, policy_reports, public, wallet_api
+from checkout import api, csp_reports, wallet_api, widget_files
 
 urlpatterns = [
-    path("checkouts", api.CheckoutsView.as_view()),
-    path("checkouts/<str:target>", api.CheckoutView.as_view()),
+    path("checkouts", api.CreateCheckoutView.as_view()),
+    path("checkouts/<str:target>", api.UpdateCheckoutView.as_view()),
     path("checkouts/<str:target>/payment", api.CheckoutPaymentView.as_view()),
     path("checkouts/<str:target>/registration", api.CheckoutRegistrationView.as_view()),
-    path("checkouts/<str:target>/config", api.ConfigView.as_view()),
-    path("checkouts/<str:target>/state", api.StateView.as_view()),
+    path("checkouts/<str:target>/config", api.CheckoutConfigView.as_view()),
+    path("checkouts/<str:target>/state", api.CheckoutStateView.as_view()),
     path("checkouts/<str:target>/wallet-session", wallet_api.WalletSessionView.as_view()),
-    path("paymentWidgets.js", public.script),
-    path("paymentWidgets/<str:digest>.js", public.build),
-    path("fastcheckout/integrity", public.integrity),
-    path("widget/texts/<str:locale>.json", public.texts),
-    path("widget/brands.json", public.brand_table),
-    path("widget/frame.html", public.frame),
-    path("widget/policy-reports", policy_reports.receive),
+    path("paymentWidgets.js", widget_files.widget_script_view),
+    path("paymentWidgets/<str:digest>.js", widget_files.widget_build_view),
+    path("fastcheckout/integrity", widget_files.integrity_view),
+    path("widget/texts/<str:locale>.json", widget_files.widget_texts_view),
+    path("widget/brands.json", widget_files.brand_table_view),
+    path("widget/frame.html", widget_files.hosted_field_view),
+    path("widget/policy-reports", csp_reports.receive_csp_report),
 ]

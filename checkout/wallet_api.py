@@ -12,23 +12,23 @@ from urllib.parse import urlsplit
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from checkout import session, validation
-from checkout.api import CORS, CheckoutDoor
+from checkout import merchant_validation, session
+from checkout.api import CORS_HEADERS, CheckoutApiView
 from checkout.models import Checkout, WalletProvider
-from checkout.providers import provider_of
-from gateway.api import admission as doorkeeper
-from gateway.api.door import decoded
-from gateway.api.envelope import envelope
-from gateway.catalogue.parse import Invalid, ParameterError, shorten
-from gateway.payments.refusal import Refused
+from checkout.wallet_providers import find_wallet_provider
+from gateway.api import authentication as authentication
+from gateway.api.base_view import decode_form
+from gateway.api.envelope import build_envelope
+from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
+from gateway.payments.refusal import RequestRefusedError
 
-MOST_BYTES: Final = 8_192
-BRAND: Final = "WALLET1"
-NO_ANSWER: Final = "900.100.100"
+MAX_WALLET_REQUEST_BYTES: Final = 8_192
+SESSION_WALLET_BRAND: Final = "WALLET1"
+PROVIDER_UNREACHABLE_CODE: Final = "900.100.100"
 """Unexpected communication error with the acquirer: here, the wallet's provider."""
 
 
-class WalletSessionView(CheckoutDoor):
+class WalletSessionView(CheckoutApiView):
     """POST with ``paymentBrand`` and ``validationUrl``, as the provider's sheet gave it."""
 
     http_method_names: ClassVar[list[str]] = ["post"]
@@ -41,41 +41,53 @@ class WalletSessionView(CheckoutDoor):
         return ["POST"]
 
     def post(self, request: Request, target: str) -> Response:
-        row = session.find_open(target)
-        headers = doorkeeper.throttle_shopper(row.id, row.channel, self.trace.ip, doorkeeper.WIDGET, self.trace.at)
-        body, fault = self.read(request._request, MOST_BYTES)
+        row = session.find_open_checkout(target)
+        headers = authentication.throttle_shopper_request(
+            row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
+        )
+        body, fault = self.read(request._request, MAX_WALLET_REQUEST_BYTES)
         if fault:
             raise fault
-        sent = dict(decoded(body))
+        sent = dict(decode_form(body))
         domain = _host(request.headers.get("Origin", ""))
         provider = self._provider(row, sent, domain)
         try:
-            found = validation.merchant_session(provider, sent["validationUrl"], domain)
-        except validation.NoSession as fault:
-            raise Refused(NO_ANSWER, more=str(fault)) from None
-        return Response(envelope("000.000.100", self.trace.ndc, session=found), headers=headers)
+            found = merchant_validation.request_merchant_session(provider, sent["validationUrl"], domain)
+        except merchant_validation.MerchantValidationError as fault:
+            raise RequestRefusedError(PROVIDER_UNREACHABLE_CODE, more=str(fault)) from None
+        return Response(build_envelope("000.000.100", self.trace.ndc, session=found), headers=headers)
 
     def _provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
-        """Who is to be asked. Raises Invalid with everything that speaks against it."""
+        """Who is to be asked. Raises InvalidParametersError with everything that speaks against it."""
         brand, url = sent.get("paymentBrand", ""), sent.get("validationUrl", "")
-        provider = provider_of(row.channel, BRAND.lower()) if brand == BRAND else None
+        provider = (
+            find_wallet_provider(row.channel, SESSION_WALLET_BRAND.lower()) if brand == SESSION_WALLET_BRAND else None
+        )
         if provider is None:
-            words = f"must be {BRAND}, and the channel must have its provider configured (walletProviders)"
-            raise Invalid([ParameterError(name="paymentBrand", value=shorten(brand), message=words, known=True)])
+            words = (
+                f"must be {SESSION_WALLET_BRAND}, and the channel must have its provider configured (walletProviders)"
+            )
+            raise InvalidParametersError(
+                [ParameterError(name="paymentBrand", value=shorten_reported_value(brand), message=words, known=True)]
+            )
         errors = []
-        if not validation.is_allowed(provider, url):
+        if not merchant_validation.is_allowed_validation_url(provider, url):
             words = f"must lie at one of {', '.join(provider.settings['validationHosts'])}"
-            errors.append(ParameterError(name="validationUrl", value=shorten(url), message=words, known=True))
+            errors.append(
+                ParameterError(name="validationUrl", value=shorten_reported_value(url), message=words, known=True)
+            )
         if domain not in provider.settings["domains"]:
             words = f"must be a page of one of {', '.join(provider.settings['domains'])}"
-            errors.append(ParameterError(name="Origin", value=shorten(domain), message=words, known=True))
+            errors.append(
+                ParameterError(name="Origin", value=shorten_reported_value(domain), message=words, known=True)
+            )
         if errors:
-            raise Invalid(errors)
+            raise InvalidParametersError(errors)
         return provider
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
-        for name, value in CORS.items():
+        for name, value in CORS_HEADERS.items():
             response[name] = value
         return response
 

@@ -6,12 +6,12 @@ from django.contrib.admin.apps import AdminConfig
 class TollhouseAdminConfig(AdminConfig):
     """The back office: Django's admin under our own site."""
 
-    default_site = "config.back_office.BackOffice"
+    default_site = "config.admin_site.BackOffice"
 
 
 class AccountsConfig(AccountConfig):
     """django-allauth's accounts. Its own start insists on its middleware by name; ours is the same for pages alone
-    (gateway.api.middleware.SignInContext), so that the API does not pass it."""
+    (gateway.api.middleware.SignInContextMiddleware), so that the API does not pass it."""
 
     default = True
 
@@ -25,7 +25,7 @@ class CompositionConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config import celery, checks, speaking, timers  # noqa: F401 - importing registers the app and the start-up checks
+        from config import celery, checks, model_names, timers  # noqa: F401 - importing registers the app and the start-up checks
 
-        timers.register()
-        speaking.translate_names()
+        timers.register_timers_and_work()
+        model_names.translate_model_names()

@@ -12,43 +12,46 @@ from django.db import DatabaseError, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
-from gateway import due, wake
-from gateway.rows import execute
+from gateway.db.statement import execute_sql
+from gateway.timers import registry, wakeup
 
-OLDER_TASKS: Final = ("gateway.tasks.tick", "gateway.tasks.sweep", "checkout.tasks.sweep", "celery.backend_cleanup")
+RETIRED_TASKS: Final = ("gateway.tasks.tick", "gateway.tasks.sweep", "checkout.tasks.sweep", "celery.backend_cleanup")
 """Ticks of earlier releases, which did several timers in one task."""
-EXPIRES_AFTER: Final = 5
+TICK_EXPIRY_S: Final = 5
 """Seconds, and intervals of a longer one, after which a tick that nobody took is of no use."""
-CHANGES_EVERY_S: Final = 1.0
+SCHEDULE_CHECK_INTERVAL_S: Final = 1.0
 _SYNC_LOCK: Final = 0x7011B3A7
 
 log = structlog.get_logger(__name__)
 
 
-def sync() -> None:
-    """Make the rows of the ticks those of gateway.due.TIMERS: new ones appear, those of no timer vanish. How often a
+def sync_periodic_tasks() -> None:
+    """Make the rows of the ticks those of gateway.timers.registry.TIMERS: new ones appear, those of no timer vanish. How often a
     tick comes and whether it does are set once, when its row is made: from then on they are the back office's.
 
     Two beats that start at once do it one after the other.
     """
     with transaction.atomic():
-        execute("SELECT 1 FROM (SELECT pg_advisory_xact_lock(%s::bigint)) AS locked", [_SYNC_LOCK])
+        execute_sql("SELECT 1 FROM (SELECT pg_advisory_xact_lock(%s::bigint)) AS locked", [_SYNC_LOCK])
         _sync()
 
 
 def _sync() -> None:
-    ours = PeriodicTask.objects.filter(task__in=(wake.TASK, *OLDER_TASKS))
-    for row in ours.exclude(task=wake.TASK, name__in=list(due.TIMERS)):
+    ours = PeriodicTask.objects.filter(task__in=(wakeup.RUN_TIMER_TASK, *RETIRED_TASKS))
+    for row in ours.exclude(task=wakeup.RUN_TIMER_TASK, name__in=list(registry.TIMERS)):
         row.delete()
-    for timer in due.TIMERS.values():
+    for timer in registry.TIMERS.values():
         row, made = PeriodicTask.objects.get_or_create(
             name=timer.name,
             defaults={
-                "task": wake.TASK, "args": json.dumps([timer.name]), "interval": _interval(timer.every_s),
-                "description": timer.about, "expire_seconds": max(EXPIRES_AFTER, int(timer.every_s)),
+                "task": wakeup.RUN_TIMER_TASK,
+                "args": json.dumps([timer.name]),
+                "interval": _interval(timer.every_s),
+                "description": timer.about,
+                "expire_seconds": max(TICK_EXPIRY_S, int(timer.every_s)),
             },
-        )  # fmt: skip
-        wanted = {"task": wake.TASK, "args": json.dumps([timer.name]), "description": timer.about}
+        )
+        wanted = {"task": wakeup.RUN_TIMER_TASK, "args": json.dumps([timer.name]), "description": timer.about}
         if not made and any(getattr(row, name) != value for name, value in wanted.items()):
             for name, value in wanted.items():
                 setattr(row, name, value)
@@ -64,24 +67,24 @@ def _interval(every_s: float) -> IntervalSchedule:
     return found or IntervalSchedule.objects.create(every=every, period=period)
 
 
-class Ticks(DatabaseScheduler):  # type: ignore[misc]
+class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
     """The DatabaseScheduler with our own ticks. It looks for changes once a second, not before each tick, and sends
     none while so many wait in the broker that nobody can be there to take them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._looked = float("-inf")
-        self._waiting = wake.Waiting()
+        self._waiting = wakeup.BrokerBacklog()
         super().__init__(*args, **kwargs)
 
     def setup_schedule(self) -> None:
         try:
-            sync()
+            sync_periodic_tasks()
         except DatabaseError:
             log.exception("ticks_not_synced")  # those that the database has are sent all the same
         self._schedule = self.all_as_schedule()
 
     def schedule_changed(self) -> bool:
-        if time.monotonic() - self._looked < CHANGES_EVERY_S:
+        if time.monotonic() - self._looked < SCHEDULE_CHECK_INTERVAL_S:
             return False
         self._looked = time.monotonic()
         return bool(super().schedule_changed())

@@ -16,15 +16,15 @@ app.autodiscover_tasks()
 
 
 @celeryd_init.connect
-def watch_over_the_worker(**_: Any) -> None:
+def install_worker_watchdog(**_: Any) -> None:
     """In worker processes only, and imported when the settings are there."""
-    from config.worker import install
+    from config.worker import install_watchdog
 
-    install(app)
+    install_watchdog(app)
 
 
 @task_prerun.connect
-def drop_dead_connections(**_: Any) -> None:
+def close_dead_connections(**_: Any) -> None:
     """A worker keeps its connection from task to task (CELERY_DB_REUSE_MAX); PostgreSQL may have gone meanwhile."""
     from django.db import connections
 

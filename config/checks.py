@@ -14,14 +14,14 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from config.launcher.errors import LaunchError
-from config.launcher.programs import WEB_TIMEOUT_S, threads_of_one_account, web_threads
-from gateway.notifications.timing import GIVE_UP_AFTER
+from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
+from gateway.notifications.retry_schedule import WEBHOOK_GIVE_UP_AFTER
 
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
 
 
 @register()
-def environment_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_environment(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     if settings.GATEWAY_ENVIRONMENT in ("test", "live"):
         return []
     return [
@@ -30,7 +30,7 @@ def environment_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
 
 
 @register()
-def outbound_ports_are_ranges(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_outbound_ports(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     wrong = [word for word in settings.GATEWAY_OUTBOUND_PORTS if not _PORTS.fullmatch(word)]
     if not wrong:
         return []
@@ -40,19 +40,17 @@ def outbound_ports_are_ranges(app_configs: Sequence[AppConfig] | None, **kwargs:
 
 
 @register()
-def webhooks_are_kept_longer_than_they_are_tried(
-    app_configs: Sequence[AppConfig] | None, **kwargs: Any
-) -> list[CheckMessage]:
+def check_webhook_retention(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """What is forgotten sooner would look as if it had never been told, and be told again."""
     days: int = settings.GATEWAY_WEBHOOK_DAYS
-    if days > GIVE_UP_AFTER.days:
+    if days > WEBHOOK_GIVE_UP_AFTER.days:
         return []
-    words = f"GATEWAY_WEBHOOK_DAYS is {days}; it must be above {GIVE_UP_AFTER.days}, the days"
+    words = f"GATEWAY_WEBHOOK_DAYS is {days}; it must be above {WEBHOOK_GIVE_UP_AFTER.days}, the days"
     return [Error(f"{words} for which a webhook is tried.", id="tollhouse.E018")]
 
 
 @register()
-def a_payment_ends_before_its_web_worker(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_payment_time_budget(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """The last acquirer of a failover, and taking back what a rule refuses, end before the worker is replaced."""
     web: str = os.environ.get("GATEWAY_WEB_TIMEOUT_S", "")
     limit = float(web) if web.isdecimal() else float(WEB_TIMEOUT_S)
@@ -64,13 +62,13 @@ def a_payment_ends_before_its_web_worker(app_configs: Sequence[AppConfig] | None
 
 
 @register()
-def one_account_leaves_threads(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_threads_per_account(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """A slow acquirer that may hold every thread of a web process keeps all other payments waiting. Not set, it cannot
     (config/wsgi.py); what a process that serves nobody has by default does not matter."""
     if not os.environ.get("GATEWAY_ACQUIRER_MAX_IN_FLIGHT"):
         return []
     try:
-        threads, share = web_threads(), threads_of_one_account()
+        threads, share = read_web_threads(), max_threads_per_account()
     except LaunchError as fault:
         return [Error(str(fault), id="tollhouse.E020")]
     most = settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT
@@ -79,14 +77,15 @@ def one_account_leaves_threads(app_configs: Sequence[AppConfig] | None, **kwargs
     words = f"GATEWAY_ACQUIRER_MAX_IN_FLIGHT is {most} and GATEWAY_WEB_THREADS {threads}: one slow acquirer may hold"
     return [
         Warning(
-            f"{words} every thread of a web process.", hint=f"Set it below the threads; not set, it is {share}.",
+            f"{words} every thread of a web process.",
+            hint=f"Set it below the threads; not set, it is {share}.",
             id="tollhouse.W020",
         )
-    ]  # fmt: skip
+    ]
 
 
 @register()
-def no_transaction_around_requests(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_atomic_requests(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """With ATOMIC_REQUESTS the acquirer would be called with a transaction open."""
     if not settings.DATABASES["default"]["ATOMIC_REQUESTS"]:
         return []
@@ -94,14 +93,14 @@ def no_transaction_around_requests(app_configs: Sequence[AppConfig] | None, **kw
 
 
 @register()
-def second_factor_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_second_factor(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     if settings.GATEWAY_TOTP in ("required", "optional"):
         return []
     return [Error(f"GATEWAY_TOTP is {settings.GATEWAY_TOTP!r}; it must be required or optional.", id="tollhouse.E003")]
 
 
 @register()
-def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_live_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     if not settings.IS_LIVE:
         return []
     faults: list[CheckMessage] = []
@@ -124,21 +123,21 @@ def live_is_safe(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
 
 
 _A_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
-MIN_KEY_CHARS = 40
-MIN_KEY_KINDS = 10
+MIN_SECRET_KEY_CHARS = 40
+MIN_SECRET_KEY_DISTINCT_CHARS = 10
 """Different characters of a secret key: 40 random hexadecimal digits have fewer once in a million."""
 
 
 def _why_weak(key: str) -> str:
     """What is wrong with a secret key; empty: nothing that can be seen."""
-    if len(key) < MIN_KEY_CHARS:
-        return f"must have {MIN_KEY_CHARS} characters or more"
-    if len(set(key)) < MIN_KEY_KINDS or (key + key).find(key, 1) < len(key):
+    if len(key) < MIN_SECRET_KEY_CHARS:
+        return f"must have {MIN_SECRET_KEY_CHARS} characters or more"
+    if len(set(key)) < MIN_SECRET_KEY_DISTINCT_CHARS or (key + key).find(key, 1) < len(key):
         return "repeats itself: it must be random"
     return "is Django's own proposal: it must be yours" if key.startswith("django-insecure-") else ""
 
 
-MAX_IDLE_MINUTES = 15
+MAX_SESSION_IDLE_MINUTES = 15
 """PCI DSS 8.2.8."""
 MAX_SESSION_HOURS = 24
 MAX_UNUSED_DAYS = 90
@@ -150,8 +149,8 @@ def _signing_in_is_safe() -> list[CheckMessage]:
     faults: list[CheckMessage] = []
     if settings.GATEWAY_TOTP != "required":
         faults.append(Error("GATEWAY_TOTP must be required in the live environment.", id="tollhouse.E022"))
-    if not 0 < settings.GATEWAY_SESSION_IDLE_MINUTES <= MAX_IDLE_MINUTES:
-        words = f"GATEWAY_SESSION_IDLE_MINUTES must be 1 to {MAX_IDLE_MINUTES} in the live environment."
+    if not 0 < settings.GATEWAY_SESSION_IDLE_MINUTES <= MAX_SESSION_IDLE_MINUTES:
+        words = f"GATEWAY_SESSION_IDLE_MINUTES must be 1 to {MAX_SESSION_IDLE_MINUTES} in the live environment."
         faults.append(Error(words, id="tollhouse.E023"))
     if not 0 < settings.GATEWAY_SESSION_HOURS <= MAX_SESSION_HOURS:
         words = f"GATEWAY_SESSION_HOURS must be 1 to {MAX_SESSION_HOURS} in the live environment."
@@ -166,7 +165,7 @@ def _signing_in_is_safe() -> list[CheckMessage]:
 
 
 @register()
-def single_sign_on_is_whole(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_single_sign_on(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     names = ("GATEWAY_OIDC_ISSUER", "GATEWAY_OIDC_CLIENT_ID", "GATEWAY_OIDC_CLIENT_SECRET")
     given = [name for name in names if getattr(settings, name)]
     if not given or len(given) == len(names):

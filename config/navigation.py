@@ -15,11 +15,11 @@ from django.utils.functional import Promise
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
-from gateway import rights
+from gateway.access import permissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class NavigationItem:
     """A line of the navigation. ``page``: the model's label, or the name of an address; ``right``: who sees it.
     ``count``: the dotted name of what says how many things of this page press for a user; red beside the title."""
 
@@ -31,7 +31,7 @@ class Item:
 
     def is_for(self, request: HttpRequest) -> bool:
         """Whether the user has the right to it, and its page lets them in: some want every merchant there is."""
-        if not rights.allowed(request.user, self.right):
+        if not permissions.has_permission(request.user, self.right):
             return False
         app, dot, model = self.page.partition(".")
         page = site.get_model_admin(apps.get_model(app, model)) if dot and self.address is not None else None
@@ -47,93 +47,93 @@ class Item:
             return None
 
 
-NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[Item]]]] = (
+NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
     (_("Money"), (
-        Item(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
-        Item(title=_("Approvals"), icon="how_to_reg", page="gateway.Approval", right="gateway.view_approval",
-             count="gateway.admin.approvals.waiting_for"),
-        Item(title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"),
-        Item(title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"),
-        Item(title=_("Registrations"), icon="credit_card", page="gateway.Registration",
+        NavigationItem(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
+        NavigationItem(title=_("Approvals"), icon="how_to_reg", page="gateway.Approval", right="gateway.view_approval",
+             count="gateway.backoffice.follow_ups.approval_pages.count_waiting_approvals"),
+        NavigationItem(title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"),
+        NavigationItem(title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"),
+        NavigationItem(title=_("Registrations"), icon="credit_card", page="gateway.Registration",
              right="gateway.view_registration"),
-        Item(title=_("Schedules"), icon="event_repeat", page="scheduling.Job", right="scheduling.view_job"),
-        Item(title=_("Authentications"), icon="verified_user", page="gateway.Authentication",
+        NavigationItem(title=_("Schedules"), icon="event_repeat", page="scheduling.Job", right="scheduling.view_job"),
+        NavigationItem(title=_("Authentications"), icon="verified_user", page="gateway.Authentication",
              right="gateway.view_authentication"),
     )),
     (_("Books"), (
-        Item(title=_("Payouts"), icon="account_balance_wallet", page="reporting.Settlement",
+        NavigationItem(title=_("Payouts"), icon="account_balance_wallet", page="reporting.Settlement",
              right="reporting.view_settlement"),
-        Item(title=_("Settlement files"), icon="upload_file", page="reporting.SettlementFile",
+        NavigationItem(title=_("Settlement files"), icon="upload_file", page="reporting.SettlementFile",
              right="reporting.view_settlementfile"),
-        Item(title=_("Exceptions"), icon="rule_folder", page="reporting.SettlementRecord",
-             right="reporting.view_settlementrecord", count="reporting.admin.exceptions.waiting"),
-        Item(title=_("Reconciliation files"), icon="table_view", page="reporting.ReconciliationFile",
+        NavigationItem(title=_("Exceptions"), icon="rule_folder", page="reporting.SettlementRecord",
+             right="reporting.view_settlementrecord", count="reporting.admin.exception_queue.count_open_exceptions"),
+        NavigationItem(title=_("Reconciliation files"), icon="table_view", page="reporting.ReconciliationFile",
              right="reporting.view_reconciliationfile"),
-        Item(title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder",
+        NavigationItem(title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder",
              right="gateway.view_bankorder"),
-        Item(title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"),
-        Item(title=_("Bank messages"), icon="mark_email_read", page="gateway.BankMessage",
+        NavigationItem(title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"),
+        NavigationItem(title=_("Bank messages"), icon="mark_email_read", page="gateway.BankMessage",
              right="gateway.view_bankmessage"),
-        Item(title=_("Capture batches"), icon="inventory", page="gateway.CaptureBatch",
+        NavigationItem(title=_("Capture batches"), icon="inventory", page="gateway.CaptureBatch",
              right="gateway.view_capturebatch"),
-        Item(title=_("Captures by batch"), icon="pending_actions", page="gateway.BatchedCapture",
+        NavigationItem(title=_("Captures by batch"), icon="pending_actions", page="gateway.BatchedCapture",
              right="gateway.view_batchedcapture"),
-        Item(title=_("Disputes"), icon="gavel", page="chargebacks.Chargeback", right="chargebacks.view_chargeback",
-             count="chargebacks.admin.disputes.pressing"),
+        NavigationItem(title=_("Disputes"), icon="gavel", page="chargebacks.Chargeback", right="chargebacks.view_chargeback",
+             count="chargebacks.admin.disputes.count_urgent_disputes"),
     )),
     (_("Requests and events"), (
-        Item(title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"),
-        Item(title=_("Webhooks"), icon="webhook", page="gateway.WebhookEndpoint",
+        NavigationItem(title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"),
+        NavigationItem(title=_("Webhooks"), icon="webhook", page="gateway.WebhookEndpoint",
              right="gateway.view_webhookendpoint"),
-        Item(title=_("Deliveries"), icon="outgoing_mail", page="gateway.WebhookDelivery",
+        NavigationItem(title=_("Deliveries"), icon="outgoing_mail", page="gateway.WebhookDelivery",
              right="gateway.view_webhookdelivery"),
-        Item(title=_("Notifications"), icon="notifications", page="gateway.Notification",
+        NavigationItem(title=_("Notifications"), icon="notifications", page="gateway.Notification",
              right="gateway.view_notification"),
-        Item(title=_("Processors' events"), icon="call_received", page="gateway.ProcessorEvent",
+        NavigationItem(title=_("Processors' events"), icon="call_received", page="gateway.ProcessorEvent",
              right="gateway.view_processorevent"),
     )),
     (_("Account data"), (
-        Item(title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"),
-        Item(title=_("Channels"), icon="hub", page="gateway.Channel", right="gateway.view_channel"),
-        Item(title=_("Access tokens"), icon="key", page="gateway.AccessToken", right="gateway.view_accesstoken"),
-        Item(title=_("3-D Secure"), icon="lock_person", page="gateway.ThreeDSecureConfiguration",
+        NavigationItem(title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"),
+        NavigationItem(title=_("Channels"), icon="hub", page="gateway.Channel", right="gateway.view_channel"),
+        NavigationItem(title=_("Access tokens"), icon="key", page="gateway.AccessToken", right="gateway.view_accesstoken"),
+        NavigationItem(title=_("3-D Secure"), icon="lock_person", page="gateway.ThreeDSecureConfiguration",
              right="gateway.view_threedsecureconfiguration"),
-        Item(title=_("Acquirer accounts"), icon="account_balance", page="gateway.AcquirerAccount",
+        NavigationItem(title=_("Acquirer accounts"), icon="account_balance", page="gateway.AcquirerAccount",
              right="gateway.view_acquireraccount"),
-        Item(title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"),
-        Item(title=_("Acquirers' health"), icon="monitor_heart", page="gateway_acquireraccount_health",
+        NavigationItem(title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"),
+        NavigationItem(title=_("Acquirers' health"), icon="monitor_heart", page="gateway_acquireraccount_health",
              right="gateway.view_acquireraccount"),
-        Item(title=_("Wallet keys"), icon="wallet", page="gateway.WalletKey", right="gateway.view_walletkey"),
-        Item(title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"),
+        NavigationItem(title=_("Wallet keys"), icon="wallet", page="gateway.WalletKey", right="gateway.view_walletkey"),
+        NavigationItem(title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"),
     )),
     (_("Risk"), (
-        Item(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
-        Item(title=_("Trials"), icon="science", page="gateway.RiskTrial", right="gateway.view_risktrial"),
-        Item(title=_("Risk observations"), icon="query_stats", page="gateway.RiskObservation",
+        NavigationItem(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
+        NavigationItem(title=_("Trials"), icon="science", page="gateway.RiskTrial", right="gateway.view_risktrial"),
+        NavigationItem(title=_("Risk observations"), icon="query_stats", page="gateway.RiskObservation",
              right="gateway.view_riskobservation"),
-        Item(title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"),
+        NavigationItem(title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"),
     )),
     (_("People"), (
-        Item(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
-        Item(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
-        Item(title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"),
+        NavigationItem(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
+        NavigationItem(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
+        NavigationItem(title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"),
     )),
     (_("Installation"), (
-        Item(title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"),
-        Item(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
-        Item(title=_("Payment page security"), icon="gpp_good", page="payment_page_security",
-             right="checkout.view_pagesnapshot", count="checkout.page_security.unseen"),
-        Item(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
-        Item(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
-        Item(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),
-        Item(title=_("Ticks"), icon="timer", page="django_celery_beat.PeriodicTask",
+        NavigationItem(title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"),
+        NavigationItem(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
+        NavigationItem(title=_("Payment page security"), icon="gpp_good", page="payment_page_security",
+             right="checkout.view_pagesnapshot", count="checkout.page_security.count_unreviewed_changes"),
+        NavigationItem(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
+        NavigationItem(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
+        NavigationItem(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),
+        NavigationItem(title=_("Ticks"), icon="timer", page="django_celery_beat.PeriodicTask",
              right="django_celery_beat.view_periodictask"),
     )),
 )  # fmt: skip
 """Grouped by work. A line is there for whoever has its right, once its page exists."""
 
 
-def places() -> dict[str, tuple[str | Promise, str | Promise]]:
+def list_page_titles() -> dict[str, tuple[str | Promise, str | Promise]]:
     """Address of a page of the navigation → its group and its title there."""
     return {address: (group, item.title) for group, items in NAVIGATION for item in items if (address := item.address)}
 
@@ -153,7 +153,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return groups
 
 
-def _badge(item: Item, request: HttpRequest) -> dict[str, Any]:
+def _badge(item: NavigationItem, request: HttpRequest) -> dict[str, Any]:
     pressing = import_string(item.count)(request.user) if item.count else 0
     return {"badge": pressing, "badge_variant": "danger", "badge_style": "solid"} if pressing else {}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import environ
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
-from config.look import LOOK
-from gateway.logs import logging_config
+from config.admin_theme import ADMIN_THEME
+from gateway.logs import build_logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -53,7 +53,7 @@ GATEWAY_THROTTLE_WINDOW_S: int = env.int("GATEWAY_THROTTLE_WINDOW_S", default=1)
 GATEWAY_THROTTLE_STATUS: int = env.int("GATEWAY_THROTTLE_STATUS", default=429)
 # Days a request is found by its ndc.
 GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
-# Django's own limits stand behind ours (gateway.api.bodies), which are asked before anything is read.
+# Django's own limits stand behind ours (gateway.api.body_limits), which are asked before anything is read.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 1
@@ -195,9 +195,13 @@ else:
     # Redis and Valkey. Tasks of a killed worker come back after at most 5 s (default of kombu: 100), and a broker that
     # does not answer is given up rather than waited for. The visibility timeout is above GATEWAY_TIMER_LIMIT_S.
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "visibility_timeout": 3600, "unacked_restore_interval": 5, "socket_connect_timeout": 5, "socket_timeout": 10,
-        "socket_keepalive": True, "health_check_interval": 10,
-    }  # fmt: skip
+        "visibility_timeout": 3600,
+        "unacked_restore_interval": 5,
+        "socket_connect_timeout": 5,
+        "socket_timeout": 10,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # For ever: None is without end.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
@@ -251,23 +255,23 @@ INSTALLED_APPS = [
 ]
 # Entries of gateway.api.middleware let API requests pass untouched: those have no session, form or page.
 MIDDLEWARE = [
-    "gateway.api.middleware.TlsOnly",
-    "gateway.api.middleware.Opener",
+    "gateway.api.middleware.TlsOnlyMiddleware",
+    "gateway.api.middleware.OpenerPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "gateway.api.middleware.Csp",
-    "gateway.api.middleware.Session",
-    "gateway.api.middleware.Locale",
-    "gateway.api.middleware.Common",
-    "gateway.api.bodies.Bodies",
-    "gateway.api.middleware.Csrf",
-    "gateway.api.middleware.Authentication",
-    "gateway.api.middleware.Message",
-    "gateway.api.middleware.SignInContext",
-    "gateway.admin.session.OfficeSession",
-    "gateway.api.middleware.XFrameOptions",
+    "gateway.api.middleware.PagesCspMiddleware",
+    "gateway.api.middleware.PagesSessionMiddleware",
+    "gateway.api.middleware.PagesLocaleMiddleware",
+    "gateway.api.middleware.PagesCommonMiddleware",
+    "gateway.api.body_limits.BodyLimitMiddleware",
+    "gateway.api.middleware.PagesCsrfMiddleware",
+    "gateway.api.middleware.PagesAuthenticationMiddleware",
+    "gateway.api.middleware.PagesMessageMiddleware",
+    "gateway.api.middleware.SignInContextMiddleware",
+    "gateway.backoffice.sign_in.session.BackofficeSessionMiddleware",
+    "gateway.api.middleware.PagesXFrameOptionsMiddleware",
 ]
-CSRF_FAILURE_VIEW = "gateway.api.missing.no_token"
+CSRF_FAILURE_VIEW = "gateway.api.error_views.csrf_failure"
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
 APPEND_SLASH = False
@@ -303,9 +307,9 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
 # --- the back office --------------------------------------------------------------------------------------------
-# What a user may is told by their grants (gateway.rights); axes stops who has tried too often, passwords are Django's.
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "gateway.rights.ByGrant"]
-UNFOLD = LOOK
+# What a user may is told by their grants (gateway.access.permissions); axes stops who has tried too often, passwords are Django's.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "gateway.access.permissions.GrantBackend"]
+UNFOLD = ADMIN_THEME
 # required | optional: whether everybody signs in with a second factor, or only those who set one up. Required in live.
 GATEWAY_TOTP: str = env.str("GATEWAY_TOTP", default="required" if IS_LIVE else "optional")
 # A session ends after so many hours, and after so many minutes without a page (PCI DSS 8.2.8: 15, the most in live).
@@ -313,7 +317,7 @@ GATEWAY_SESSION_HOURS: int = env.int("GATEWAY_SESSION_HOURS", default=12)
 GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=15 if IS_LIVE else 60)
 SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
 # A row for who has shown a password, a signed cookie for everybody else: strangers write no rows.
-SESSION_ENGINE = "gateway.sessions"
+SESSION_ENGINE = "gateway.access.sessions"
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 # Days without use after which a user is switched off (PCI DSS 8.2.6: 90, the most in live); 0: never.
 GATEWAY_UNUSED_ACCOUNT_DAYS: int = env.int("GATEWAY_UNUSED_ACCOUNT_DAYS", default=90)
@@ -329,17 +333,17 @@ PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600
 # PCI DSS 8.3.6 and 8.3.7; decision 0051.
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
-    {"NAME": "gateway.passwords.LettersAndDigits"},
+    {"NAME": "gateway.access.passwords.LettersAndDigitsValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "gateway.passwords.HardToGuess"},
-    {"NAME": "gateway.passwords.NotOneOfTheLast"},
+    {"NAME": "gateway.access.passwords.GuessabilityValidator"},
+    {"NAME": "gateway.access.passwords.PasswordHistoryValidator"},
 ]
 
-# django-allauth: its pages stand below /admin/ (gateway.admin.signing), nobody signs up, and no mails are sent.
+# django-allauth: its pages stand below /admin/ (gateway.backoffice.sign_in.sign_in_views), nobody signs up, and no mails are sent.
 LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "/admin/"
-ACCOUNT_ADAPTER = "gateway.admin.adapters.Accounts"
+ACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -349,14 +353,17 @@ ACCOUNT_LOGIN_TIMEOUT = 600
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 # Its limits are kept in each process's cache; axes counts in the database.
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
-ACCOUNT_FORMS = {"login": "gateway.admin.signing.PasswordForm", "reauthenticate": "gateway.admin.signing.AgainForm"}
-MFA_ADAPTER = "gateway.admin.adapters.Factors"
+ACCOUNT_FORMS = {
+    "login": "gateway.backoffice.sign_in.sign_in_views.PasswordForm",
+    "reauthenticate": "gateway.backoffice.sign_in.sign_in_views.PasswordReauthenticationForm",
+}
+MFA_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.FactorAdapter"
 MFA_FORMS = {
-    "authenticate": "gateway.admin.signing.CodeForm", "reauthenticate": "gateway.admin.signing.CodeAgainForm",
-    "activate_totp": "gateway.admin.signing.SetUpForm", "add_webauthn": "gateway.admin.signing.PasskeyForm",
-    "edit_webauthn": "gateway.admin.signing.RenameForm", "login_webauthn": "gateway.admin.signing.PasskeySignInForm",
-    "reauthenticate_webauthn": "gateway.admin.signing.PasskeyAgainForm",
-    "authenticate_webauthn": "gateway.admin.signing.PasskeyFactorForm",
+    "authenticate": "gateway.backoffice.sign_in.sign_in_views.CodeForm", "reauthenticate": "gateway.backoffice.sign_in.sign_in_views.CodeReauthenticationForm",
+    "activate_totp": "gateway.backoffice.sign_in.sign_in_views.TotpSetupForm", "add_webauthn": "gateway.backoffice.sign_in.sign_in_views.AddPasskeyForm",
+    "edit_webauthn": "gateway.backoffice.sign_in.sign_in_views.RenamePasskeyForm", "login_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeySignInForm",
+    "reauthenticate_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeyReauthenticationForm",
+    "authenticate_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeyFactorForm",
 }  # fmt: skip
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
@@ -367,9 +374,9 @@ MFA_TOTP_ISSUER = "Tollhouse"
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODE_DIGITS = 16
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-SOCIALACCOUNT_ADAPTER = "gateway.admin.adapters.SingleSignOn"
+SOCIALACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
-# A form of ours begins it (gateway.admin.signing.to_provider): no address of another site does.
+# A form of ours begins it (gateway.backoffice.sign_in.sign_in_views.to_provider): no address of another site does.
 SOCIALACCOUNT_LOGIN_ON_GET = False
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
@@ -386,15 +393,15 @@ SOCIALACCOUNT_PROVIDERS = {
 }  # fmt: skip
 
 # django-axes (PCI DSS 8.3.4): ten wrong tries, then half an hour from the last one. What is counted together, and who
-# is not locked out by strangers: gateway.admin.tries.
-AXES_HANDLER = "gateway.admin.tries.Tries"
+# is not locked out by strangers: gateway.backoffice.sign_in.lockout.
+AXES_HANDLER = "gateway.backoffice.sign_in.lockout.LockoutHandler"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=30)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = True
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_PARAMETERS = "gateway.admin.tries.counted_by"
-AXES_USERNAME_CALLABLE = "gateway.admin.tries.counted_name"
-AXES_CLIENT_IP_CALLABLE = "gateway.admin.tries.counted_address"
+AXES_LOCKOUT_PARAMETERS = "gateway.backoffice.sign_in.lockout.choose_lockout_parameters"
+AXES_USERNAME_CALLABLE = "gateway.backoffice.sign_in.lockout.digest_attempt_name"
+AXES_CLIENT_IP_CALLABLE = "gateway.backoffice.sign_in.lockout.resolve_attempt_address"
 # Sign-ins are rows of our own, which its log would repeat.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
@@ -415,7 +422,7 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = IS_LIVE
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Where browsers report what these policies stopped (checkout/policy_reports.py).
+# Where browsers report what these policies stopped (checkout/csp_reports.py).
 POLICY_REPORTS_PATH = "/v1/widget/policy-reports"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -436,12 +443,12 @@ BACK_OFFICE_POLICY = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}
 
 # --- DRF: the edge of the API, nothing else -----------------------------------------------------------------------
 REST_FRAMEWORK = {
-    "DEFAULT_RENDERER_CLASSES": ["gateway.api.rendering.EnvelopeRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["gateway.api.renderers.EnvelopeRenderer"],
     "DEFAULT_PARSER_CLASSES": [],
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.api.rendering.OnlyJson",
-    "EXCEPTION_HANDLER": "gateway.api.errors.answer_exception",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.api.renderers.JsonOnlyNegotiation",
+    "EXCEPTION_HANDLER": "gateway.api.errors.handle_api_exception",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
 }
@@ -449,4 +456,4 @@ REST_FRAMEWORK = {
 # --- logs -------------------------------------------------------------------------------------------------------
 LOGGING_CONFIG = "logging.config.dictConfig"
 DEFAULT_EXCEPTION_REPORTER = "gateway.api.error_reports.MaskedReporter"
-LOGGING = logging_config(env.str("GATEWAY_LOG_LEVEL", default="INFO"))
+LOGGING = build_logging_config(env.str("GATEWAY_LOG_LEVEL", default="INFO"))

@@ -4,43 +4,52 @@ from __future__ import annotations
 
 from typing import Final
 
-from chargebacks import packets
+from chargebacks import packet_job
 from chargebacks import timers as chargebacks
 from checkout import timers as checkout
-from gateway import due, signin, unused_accounts, work
-from gateway import timers as gateway
-from gateway.desk import approvals, export
-from gateway.notifications import bulk
-from gateway.pages import self_test
-from gateway.payments import captures, collections, mandates, retention, telling
-from gateway.processor_events import work as processor_events
-from gateway.scheduling import tasks as scheduling
+from gateway import timer_table as gateway
+from gateway.access import signin, unused_accounts
+from gateway.background import queue
+from gateway.backoffice.follow_ups import approvals
+from gateway.backoffice.payments import payment_export
+from gateway.notifications import bulk_replay
+from gateway.payments import (
+    bank_order_outcomes,
+    batched_captures,
+    mandate_mails,
+    registration_retention,
+    webhook_payloads,
+)
+from gateway.portal import self_test
+from gateway.processor_events import event_processing as processor_events
+from gateway.scheduling import job_timer as scheduling
+from gateway.timers import registry
 from reporting import timers as reporting
 
-TIMERS: Final[tuple[due.Timer, ...]] = (
+TIMERS: Final[tuple[registry.Timer, ...]] = (
     *gateway.TIMERS,
     *checkout.TIMERS,
-    telling.TIMER,
-    telling.SWEEP,
-    mandates.TIMER,
+    webhook_payloads.TIMER,
+    webhook_payloads.SWEEP_TIMER,
+    mandate_mails.TIMER,
     *processor_events.TIMERS,
-    collections.TIMER,
-    captures.TIMER,
-    retention.TIMER,
+    bank_order_outcomes.TIMER,
+    batched_captures.TIMER,
+    registration_retention.TIMER,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,
     approvals.TIMER,
     signin.TIMER,
     unused_accounts.TIMER,
-    work.TIMER,
+    queue.TIMER,
     self_test.TIMER,
 )
-WORK: Final = (export.KIND, bulk.KIND, packets.KIND)
-"""Kinds of background work: loading their modules made them known to gateway.work."""
+BACKGROUND_WORK_KINDS: Final = (payment_export.PAYMENT_EXPORT, bulk_replay.REPLAY_JOB_KIND, packet_job.PACKET_JOB_KIND)
+"""Kinds of background work: loading their modules made them known to gateway.background.queue."""
 
 
-def register() -> None:
+def register_timers_and_work() -> None:
     """Make them known to the ticks and to the clock of the test environment."""
     for timer in TIMERS:
-        due.add(timer)
+        registry.register_timer(timer)

@@ -31,9 +31,9 @@ _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
 """What the reader of requests raises → status, its words, and ours. The first that fits counts."""
 
 
-REQUEST_S: Final = 15.0
+MAX_REQUEST_READ_S: Final = 15.0
 """How long one request may take to come, head and body, beside what its bytes take."""
-SLOWEST: Final = 16 * 1024
+MIN_BODY_BYTES_PER_S: Final = 16 * 1024
 """Bytes a second that the slowest sender of a long body is allowed."""
 
 
@@ -51,7 +51,7 @@ MAX_BOOT_S: Final = 600.0
 """How long a worker may take to read its sources: a cold disk is no hang, which is what --timeout is there to find."""
 
 
-class Sender:
+class TimedSocket:
     """A client's socket as requests are read from it: each within its time."""
 
     def __init__(self, line: socket.socket) -> None:
@@ -60,7 +60,7 @@ class Sender:
 
     def begin(self) -> None:
         """The next request may come from now on."""
-        self._until = time.monotonic() + REQUEST_S
+        self._until = time.monotonic() + MAX_REQUEST_READ_S
 
     def recv(self, size: int) -> bytes:
         """What came; b"" at the end. Raises ConnectionResetError when the time is over: the line is cut then."""
@@ -70,7 +70,7 @@ class Sender:
             except BlockingIOError:
                 self._wait()
             else:
-                self._until += len(found) / SLOWEST
+                self._until += len(found) / MIN_BODY_BYTES_PER_S
                 return found
 
     def _wait(self) -> None:
@@ -82,10 +82,10 @@ class Sender:
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
         # What gunicorn takes for a client that went away, and the application for a body that ended early.
-        raise ConnectionResetError(errno.ECONNRESET, f"the request did not come within {REQUEST_S:g} s")
+        raise ConnectionResetError(errno.ECONNRESET, f"the request did not come within {MAX_REQUEST_READ_S:g} s")
 
 
-MAX_HEAD_BYTES: Final = 64 * 1024
+MAX_REQUEST_HEAD_BYTES: Final = 64 * 1024
 """Of a request's headers together: proxies send no more than 32 KiB. gunicorn counts each for itself, 800 KiB in all,
 which take it 70 ms to read."""
 
@@ -93,7 +93,7 @@ which take it 70 ms to read."""
 class BoundedRequest(Request):  # type: ignore[misc]
     """A request whose head has a bound as a whole."""
 
-    max_buffer_headers = property(lambda self: MAX_HEAD_BYTES, lambda self, value: None)
+    max_buffer_headers = property(lambda self: MAX_REQUEST_HEAD_BYTES, lambda self, value: None)
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]
@@ -120,9 +120,9 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def handle(self, conn: Any) -> Any:
         """Serve the next request of a connection, if it comes in time."""
         if conn.parser is None and not self.cfg.is_ssl:
-            conn.parser = http.get_parser(self.cfg, Sender(conn.sock), conn.client)
+            conn.parser = http.get_parser(self.cfg, TimedSocket(conn.sock), conn.client)
             conn.parser.mesg_class = BoundedRequest
-        if not conn.is_http2 and isinstance(sender := conn.parser.unreader.sock, Sender):
+        if not conn.is_http2 and isinstance(sender := conn.parser.unreader.sock, TimedSocket):
             sender.begin()
         before = getattr(conn.parser, "mesg", None)
         goes_on = super().handle(conn)
@@ -213,11 +213,11 @@ def _is_left_unread(body: Any) -> bool:
 
 def _answer(status: int, reason: str, words: str) -> bytes:
     # The worker's module is loaded before Django is.
-    from gateway import identifiers
-    from gateway.api.envelope import envelope, to_json
-    from gateway.catalogue.errors import INVALID
+    from gateway.api.envelope import build_envelope, encode_json
+    from gateway.catalogue.errors import INVALID_PARAMETER_CODE
+    from gateway.core import identifiers
 
-    body = to_json(envelope(INVALID, identifiers.ndc(identifiers.row_id()), more=words))
+    body = encode_json(build_envelope(INVALID_PARAMETER_CODE, identifiers.format_ndc(identifiers.row_id()), more=words))
     head = (
         f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n"
         f"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Length: {len(body)}\r\n\r\n"

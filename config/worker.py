@@ -22,17 +22,17 @@ from celery.worker import state
 from django.conf import settings
 from kombu.transport import redis
 
-from gateway import wake
-from gateway.environment import refuse_another
+from gateway.db.environment import require_own_environment
+from gateway.timers import wakeup
 
-LOOK_EVERY_S: Final = 2.0
-GOODBYE_S: Final = 10.0
+LIVENESS_CHECK_INTERVAL_S: Final = 2.0
+SHUTDOWN_GRACE_S: Final = 10.0
 """How long tasks that run may go on before the process ends without them; their rows are leased and come back."""
 
 log = structlog.get_logger(__name__)
 
 
-class Hearing:
+class WorkerLiveness:
     """Whether the worker hears: deaf is who has taken nothing for ``patience_s`` seconds in which, at every look, a
     task waited and a process was free."""
 
@@ -41,14 +41,14 @@ class Hearing:
         self._heard_at = now
         self._taken = 0
 
-    def is_deaf(self, now: float, *, taken: int, waiting: int, is_free: bool) -> bool:
+    def is_stalled(self, now: float, *, taken: int, waiting: int, is_free: bool) -> bool:
         """``taken``: tasks since the start. ``waiting``: tasks in the broker. ``is_free``: a process has no task."""
         if taken != self._taken or not waiting or not is_free:
             self._taken, self._heard_at = taken, now
         return now - self._heard_at >= self._patience_s
 
 
-class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]
+class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
     """A thread of the worker's main process that looks after its hearing. GATEWAY_WORKER_DEAF_S; 0: nobody looks."""
 
     requires = ("celery.worker.components:Pool",)
@@ -65,26 +65,26 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]
         self._over.set()
 
     def _watch(self, worker: Any) -> None:
-        hearing = Hearing(settings.GATEWAY_WORKER_DEAF_S, time.monotonic())
-        while not self._over.wait(LOOK_EVERY_S):
+        hearing = WorkerLiveness(settings.GATEWAY_WORKER_DEAF_S, time.monotonic())
+        while not self._over.wait(LIVENESS_CHECK_INTERVAL_S):
             waiting = 0
             # A broker that is away has nothing that could be taken; Celery itself waits for it.
-            with suppress(Exception), wake.connection() as line:
-                waiting = wake.number_waiting(line)
+            with suppress(Exception), wakeup.open_broker_connection() as line:
+                waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
-            if hearing.is_deaf(time.monotonic(), taken=taken, waiting=waiting, is_free=is_free):
+            if hearing.is_stalled(time.monotonic(), taken=taken, waiting=waiting, is_free=is_free):
                 log.critical("worker_deaf", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
                 self._leave()
 
     def _leave(self) -> None:
         """Ask Celery to stop, which ends this thread with the process; whoever is still here then is ended."""
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(GOODBYE_S)
-        log.critical("worker_deaf_and_does_not_stop", after_s=GOODBYE_S)
+        time.sleep(SHUTDOWN_GRACE_S)
+        log.critical("worker_deaf_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
         os._exit(1)
 
 
-class Message(redis.Channel.Message):  # type: ignore[misc, valid-type]
+class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]
     """A task off the broker whose failed acknowledgement makes the worker connect anew: with the old connection goes
     the slot that it took, and the task is delivered again, as after any loss of the broker."""
 
@@ -97,8 +97,8 @@ class Message(redis.Channel.Message):  # type: ignore[misc, valid-type]
             raise
 
 
-def install(app: Any) -> None:
+def install_watchdog(app: Any) -> None:
     """Raises ImproperlyConfigured on a database of the other environment: such a worker does nothing."""
-    refuse_another()
-    app.steps["worker"].add(Watchdog)
-    redis.Channel.Message = Message
+    require_own_environment()
+    app.steps["worker"].add(WorkerWatchdog)
+    redis.Channel.Message = BrokerMessage

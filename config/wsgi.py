@@ -11,13 +11,13 @@ import os
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from config.launcher.programs import threads_of_one_account
-from gateway.environment import refuse_another
+from config.launcher.programs import max_threads_per_account
+from gateway.db.environment import require_own_environment
 
-os.environ.setdefault("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", str(threads_of_one_account()))
+os.environ.setdefault("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", str(max_threads_per_account()))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
-refuse_another()
+require_own_environment()
 get_resolver().url_patterns  # noqa: B018 - the views are loaded by the first who asks: better now than in a payment
 gc.collect()
 gc.freeze()

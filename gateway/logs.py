@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from gateway.masking import mask_text
+from gateway.core.masking import mask_text
 
 _SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -25,7 +25,7 @@ def _render(logger: WrappedLogger, name: str, event: EventDict) -> str:
     return mask_text(str(structlog.processors.JSONRenderer(default=repr, ensure_ascii=False)(logger, name, event)))
 
 
-def logging_config(level: str) -> dict[str, Any]:
+def build_logging_config(level: str) -> dict[str, Any]:
     """A dictConfig that sends everything to standard error as JSON. Request values never enter a log message."""
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

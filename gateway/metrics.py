@@ -16,37 +16,51 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway import clock, due
+from gateway.core import clock
 from gateway.models import OpenPayment, Status, TimerRun
+from gateway.timers import registry
 
 _BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
-OWN: Final = CollectorRegistry()
-REQUESTS: Final = Counter("tollhouse_requests", "API requests answered", ["operation", "status"], registry=OWN)
+PROCESS_REGISTRY: Final = CollectorRegistry()
+REQUEST_COUNT: Final = Counter(
+    "tollhouse_requests", "API requests answered", ["operation", "status"], registry=PROCESS_REGISTRY
+)
 REQUEST_SECONDS: Final = Histogram(
-    "tollhouse_request_seconds", "Time to answer an API request", ["operation"], buckets=_BUCKETS, registry=OWN
+    "tollhouse_request_seconds",
+    "Time to answer an API request",
+    ["operation"],
+    buckets=_BUCKETS,
+    registry=PROCESS_REGISTRY,
 )
 ACQUIRER_SECONDS: Final = Histogram(
-    "tollhouse_acquirer_seconds", "Time an acquirer took", ["connector", "outcome"], buckets=_BUCKETS, registry=OWN
+    "tollhouse_acquirer_seconds",
+    "Time an acquirer took",
+    ["connector", "outcome"],
+    buckets=_BUCKETS,
+    registry=PROCESS_REGISTRY,
 )
-IN_FLIGHT: Final = Gauge(
+ACQUIRER_IN_FLIGHT: Final = Gauge(
     "tollhouse_acquirer_in_flight", "Payments waiting for an acquirer's answer", ["connector", "account"],
-    registry=OWN, multiprocess_mode="livesum",
+    registry=PROCESS_REGISTRY, multiprocess_mode="livesum",
 )  # fmt: skip
-BREAKER: Final = Gauge(
+BREAKER_STATE: Final = Gauge(
     "tollhouse_breaker_state", "Circuit breaker of an acquirer account: 0 closed, 1 half open, 2 open; the worst of "
-    "all processes", ["connector", "account"], registry=OWN, multiprocess_mode="livemax",
+    "all processes", ["connector", "account"], registry=PROCESS_REGISTRY, multiprocess_mode="livemax",
 )  # fmt: skip
-REFUSED: Final = Counter(
+ACQUIRER_REFUSALS: Final = Counter(
     "tollhouse_acquirer_refused", "Payments that were not sent, by breaker or bulkhead", ["connector", "by"],
-    registry=OWN,
+    registry=PROCESS_REGISTRY,
 )  # fmt: skip
 FAILOVERS: Final = Counter(
-    "tollhouse_failovers", "Payments taken on to another acquirer", ["from_connector", "to_connector"], registry=OWN
+    "tollhouse_failovers",
+    "Payments taken on to another acquirer",
+    ["from_connector", "to_connector"],
+    registry=PROCESS_REGISTRY,
 )
 
 
-def answered(operation: str, status: int, seconds: float) -> None:
+def count_request(operation: str, status: int, seconds: float) -> None:
     """Count one API request."""
     _requests(operation, status).inc()
     _request_seconds(operation).observe(seconds)
@@ -55,7 +69,7 @@ def answered(operation: str, status: int, seconds: float) -> None:
 # Finding a figure by its labels costs more than raising it.
 @lru_cache(maxsize=512)
 def _requests(operation: str, status: int) -> Counter:
-    return REQUESTS.labels(operation, str(status))
+    return REQUEST_COUNT.labels(operation, str(status))
 
 
 @lru_cache(maxsize=512)
@@ -63,28 +77,28 @@ def _request_seconds(operation: str) -> Histogram:
     return REQUEST_SECONDS.labels(operation)
 
 
-def asked(connector: str, outcome: str, seconds: float) -> None:
+def observe_acquirer_answer(connector: str, outcome: str, seconds: float) -> None:
     """Count one question to an acquirer; ``outcome`` is the event it led to."""
     ACQUIRER_SECONDS.labels(connector, outcome).observe(seconds)
 
 
 @lru_cache(maxsize=512)
-def waiting_at(connector: str, account: str) -> Gauge:
+def in_flight_gauge(connector: str, account: str) -> Gauge:
     """The figure of payments that wait for an account's answer in this process."""
-    return IN_FLIGHT.labels(connector, account)
+    return ACQUIRER_IN_FLIGHT.labels(connector, account)
 
 
-def breaker(connector: str, account: str, state: int) -> None:
+def record_breaker_state(connector: str, account: str, state: int) -> None:
     """Tell a breaker's state: 0 closed, 1 half open, 2 open."""
-    BREAKER.labels(connector, account).set(state)
+    BREAKER_STATE.labels(connector, account).set(state)
 
 
-def refused(connector: str, by: str) -> None:
+def count_refusal(connector: str, by: str) -> None:
     """Count one payment that was not sent."""
-    REFUSED.labels(connector, by).inc()
+    ACQUIRER_REFUSALS.labels(connector, by).inc()
 
 
-def taken_on(before: str, after: str) -> None:
+def count_failover(before: str, after: str) -> None:
     """Count one payment that went on to another acquirer."""
     FAILOVERS.labels(before, after).inc()
 
@@ -102,7 +116,7 @@ class _Books(Collector):
         for row in rows:
             waiting.add_metric([row["payment__status"]], row["count"])
             if row["payment__status"] == Status.IN_DOUBT:
-                age = max(0.0, (clock.real() - row["since"]).total_seconds())
+                age = max(0.0, (clock.real_now() - row["since"]).total_seconds())
         oldest.add_metric([], age)
         yield waiting
         yield oldest
@@ -116,12 +130,16 @@ class _Timers(Collector):
         took = GaugeMetricFamily("tollhouse_timer_last_seconds", "How long its last run took", labels=["timer"])
         counts = {
             name: CounterMetricFamily(f"tollhouse_timer_{name}", text, labels=["timer"])
-            for name, text in (("runs", "Runs"), ("done", "Things done"), ("failures", "Runs that failed"),
-                               ("busy", "Wake-ups that found it running"))
-        }  # fmt: skip
-        now = clock.real()
-        for row in TimerRun.objects.filter(name__in=list(due.TIMERS)).order_by("name"):
-            pause = due.NOTED_EVERY.total_seconds() + due.TIMERS[row.name].every_s
+            for name, text in (
+                ("runs", "Runs"),
+                ("done", "Things done"),
+                ("failures", "Runs that failed"),
+                ("busy", "Wake-ups that found it running"),
+            )
+        }
+        now = clock.real_now()
+        for row in TimerRun.objects.filter(name__in=list(registry.TIMERS)).order_by("name"):
+            pause = registry.RUN_STATISTICS_INTERVAL.total_seconds() + registry.TIMERS[row.name].every_s
             lag.add_metric([row.name], max(0.0, (now - row.last_at).total_seconds() - pause))
             took.add_metric([row.name], row.last_ms / 1000)
             for name, family in counts.items():
@@ -129,7 +147,7 @@ class _Timers(Collector):
         yield from (lag, took, *counts.values())
 
 
-def exposition() -> bytes:
+def render_metrics() -> bytes:
     """All figures in Prometheus' text format."""
     registry = CollectorRegistry()
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
@@ -141,4 +159,4 @@ def exposition() -> bytes:
     own = CollectorRegistry()
     own.register(_Books())
     own.register(_Timers())
-    return bytes(generate_latest(OWN) + generate_latest(own))
+    return bytes(generate_latest(PROCESS_REGISTRY) + generate_latest(own))

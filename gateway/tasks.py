@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 from celery import shared_task
 
-from gateway import due
+from gateway.timers import registry
 
 log = structlog.get_logger(__name__)
 
@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 @shared_task
 def run_timer(name: str) -> int | None:
     """Run the timer of that name; how many things it did. Of an older release's timer nothing is left to do."""
-    if name not in due.TIMERS:
+    if name not in registry.TIMERS:
         log.warning("timer_unknown", timer=name)
         return None
-    return due.run_now(name)
+    return registry.run_timer_now(name)

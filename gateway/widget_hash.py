@@ -1,4 +1,4 @@
-"""The hash of the widget script that is served now, for the ``integrity`` attribute of a page's script tag.
+"""The hash of the widget script that is served now, for the ``widget_integrity`` attribute of a page's script tag.
 
 The script itself belongs to the checkout app; only its built file is read here. Source: Part A, What the service
 does, 10.
@@ -15,11 +15,11 @@ from typing import Final
 
 from django.conf import settings
 
-ALGORITHM: Final = "sha384"
+INTEGRITY_ALGORITHM: Final = "sha384"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
+class WidgetBuild:
     """One built script. ``digest`` is SHA-384: the name a build keeps when the next one is served."""
 
     script: bytes
@@ -27,11 +27,11 @@ class Build:
 
     @property
     def integrity(self) -> str:
-        """As the ``integrity`` attribute wants it: ``sha384-`` and base64."""
-        return f"{ALGORITHM}-{base64.b64encode(self.digest).decode()}"
+        """As the ``widget_integrity`` attribute wants it: ``sha384-`` and base64."""
+        return f"{INTEGRITY_ALGORITHM}-{base64.b64encode(self.digest).decode()}"
 
 
-def current() -> Build:
+def current_widget_build() -> WidgetBuild:
     """The script as it is served now; an empty one where none is built."""
     path = Path(settings.GATEWAY_WIDGET_DIST) / "paymentWidgets.js"
     try:
@@ -41,17 +41,17 @@ def current() -> Build:
     return _read(str(path), found.st_mtime_ns, found.st_size)
 
 
-def integrity() -> str:
+def widget_integrity() -> str:
     """The hash of the script that is served now."""
-    return current().integrity
+    return current_widget_build().integrity
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, modified_ns: int, size: int) -> Build:
+def _read(path: str, modified_ns: int, size: int) -> WidgetBuild:
     script = Path(path).read_bytes() if modified_ns else b""
-    return Build(script=script, digest=hashlib.new(ALGORITHM, script).digest())
+    return WidgetBuild(script=script, digest=hashlib.new(INTEGRITY_ALGORITHM, script).digest())
 
 
-def digest_of(content: bytes) -> str:
+def sha384_hex(content: bytes) -> str:
     """SHA-384 of anything, hexadecimal: an ETag."""
-    return hashlib.new(ALGORITHM, content).hexdigest()
+    return hashlib.new(INTEGRITY_ALGORITHM, content).hexdigest()

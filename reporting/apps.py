@@ -11,17 +11,17 @@ class ReportingConfig(AppConfig):
     def ready(self) -> None:
         """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
         from gateway.configuration import sections
-        from gateway.vault_rows import SEALED, Sealed
-        from reporting.configuration import SETTLEMENT_SOURCES
-        from reporting.incoming import SftpSource
+        from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
         from reporting.models import FilePiece
-        from reporting.outgoing import SftpTarget
+        from reporting.reconciliation.models import SftpTarget
+        from reporting.settlement.configuration import SETTLEMENT_SOURCES_SECTION
+        from reporting.settlement.models import SftpSource
 
-        sections.add(SETTLEMENT_SOURCES)
+        sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
         for column in (
-            Sealed(model=FilePiece, sealed="sealed"),
-            Sealed(model=SftpTarget, sealed="secret_sealed"),
-            Sealed(model=SftpSource, sealed="secret_sealed"),
+            SealedColumn(model=FilePiece, sealed="sealed"),
+            SealedColumn(model=SftpTarget, sealed="secret_sealed"),
+            SealedColumn(model=SftpSource, sealed="secret_sealed"),
         ):
-            if column not in SEALED:
-                SEALED.append(column)
+            if column not in SEALED_COLUMNS:
+                SEALED_COLUMNS.append(column)

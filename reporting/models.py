@@ -15,10 +15,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinLengthValidator
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models import Merchant
 
-ACTIVE: Final = models.Q(undone_at__isnull=True)
+IS_ACTIVE_MATCH: Final = models.Q(undone_at__isnull=True)
 
 
 def _zone(name: Any) -> None:
@@ -58,7 +58,7 @@ class Cashflow(models.TextChoices):
     NEG = "NEG"
 
 
-class Matching(models.TextChoices):
+class MatchState(models.TextChoices):
     """MatchingStatus. Source: Part A, States (matching status)."""
 
     MATCHED = "MATCHED"
@@ -70,7 +70,7 @@ class ClearingInstitute(models.Model):
     """Who settles: an acquirer or a bank that sends files.
 
     ``key``: its folder and its name on the command line. ``connectors``: whose payments it settles. ``format``: of its
-    files (reporting.formats); empty: told from each file's beginning. ``time_zone``: of the dates and times in them.
+    files (reporting.settlement.formats); empty: told from each file's beginning. ``time_zone``: of the dates and times in them.
     ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, when there is
     one to check against. ``settles_within_days``: after so many days a payment without a line is missing.
     ``expects_files_on``: ISO weekdays (1 = Monday) whose file is missed when it does not come.
@@ -158,10 +158,11 @@ class SettlementFile(models.Model):
         indexes = [
             models.Index(fields=["institute", "-received_at"], name="file_institute_time"),
             models.Index(
-                fields=["received_at"], name="file_open",
+                fields=["received_at"],
+                name="file_open",
                 condition=models.Q(state__in=["RECEIVED", "READING", "MATCHING", "BOOKING"]),
             ),
-        ]  # fmt: skip
+        ]
         constraints = [models.UniqueConstraint(fields=["institute", "sha256"], name="file_once")]
 
     def __str__(self) -> str:
@@ -265,7 +266,7 @@ class SettlementRecord(models.Model):
     reason_code = models.CharField(max_length=11, default="")
     reason_text = models.CharField(max_length=128, default="")
     respond_by = models.DateField(null=True)
-    state = models.CharField(max_length=16, choices=Matching, default="")
+    state = models.CharField(max_length=16, choices=MatchState, default="")
     marked = models.BooleanField(default=False)
     version = models.IntegerField(default=1)
     chargeback = models.UUIDField(null=True)
@@ -277,24 +278,28 @@ class SettlementRecord(models.Model):
         verbose_name_plural = "exceptions"  # what its page is called: the lines that wait for somebody
         indexes = [
             models.Index(
-                fields=["merchant", "assigned_at"], name="record_assigned",
+                fields=["merchant", "assigned_at"],
+                name="record_assigned",
                 condition=models.Q(assigned_at__isnull=False),
             ),
             models.Index(fields=["settlement", "line"], name="record_settlement"),
             models.Index(
                 fields=["institute", "settlement_tx_id", "transaction_type", "amount", "recorded_at", "line"],
-                name="record_fee_id", condition=models.Q(record_type="FEE") & ~models.Q(settlement_tx_id=""),
+                name="record_fee_id",
+                condition=models.Q(record_type="FEE") & ~models.Q(settlement_tx_id=""),
             ),
             models.Index(
-                fields=["settlement", "transaction_type", "amount", "recorded_at", "line"], name="record_fee_plain",
+                fields=["settlement", "transaction_type", "amount", "recorded_at", "line"],
+                name="record_fee_plain",
                 condition=models.Q(record_type="FEE", settlement_tx_id=""),
             ),
             models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
             models.Index(
-                fields=["merchant", "id"], name="record_open",
+                fields=["merchant", "id"],
+                name="record_open",
                 condition=models.Q(state__in=["NOT_MATCHED", "MULTIPLE_MATCHES"], marked=False),
             ),
-        ]  # fmt: skip
+        ]
         constraints = [
             models.UniqueConstraint(fields=["file", "line"], name="record_line"),
             models.CheckConstraint(condition=models.Q(record_type__in=RecordType.values), name="record_type_known"),
@@ -307,7 +312,7 @@ class SettlementRecord(models.Model):
             ),
             models.CheckConstraint(
                 condition=models.Q(record_type="FEE", state="")
-                | (~models.Q(record_type="FEE") & models.Q(state__in=Matching.values)),
+                | (~models.Q(record_type="FEE") & models.Q(state__in=MatchState.values)),
                 name="record_only_fees_have_no_matching",
             ),
             models.CheckConstraint(condition=models.Q(amount__gte=0), name="record_amount_not_negative"),
@@ -321,7 +326,7 @@ class Match(models.Model):
     """A record and a payment it may be about. Closed, never deleted.
 
     ``chosen``: this is the payment; else it is one of several candidates. ``rule``: what led to it
-    (reporting.matching), or "clerk". ``by``: who, empty for the matching itself. A record with an active chosen match
+    (reporting.settlement.matching), or "clerk". ``by``: who, empty for the matching itself. A record with an active chosen match
     is MATCHED, one with active candidates and none chosen is MULTIPLE_MATCHES, any other NOT_MATCHED; and so at any
     past moment. ``record_type`` stands here too, so that two lines for one payment are found by one index.
     """
@@ -357,7 +362,7 @@ class Match(models.Model):
 
 
 class Finding(models.Model):
-    """Something wrong with a record or its payment (reporting.findings). ``expected`` and ``found`` are short texts.
+    """Something wrong with a record or its payment (reporting.settlement.findings). ``expected`` and ``found`` are short texts.
 
     ``closed_at``: a clerk has dealt with it, and said how in ``note``. ``payment``: what it speaks of, where known.
     """
@@ -386,7 +391,7 @@ class Finding(models.Model):
 
 class LineError(models.Model):
     """A line of a file that is no record. ``value``: what stood there, masked and shortened. The first
-    reporting.intake.MOST_ERRORS_KEPT of a file are kept; all are counted (SettlementFile.faults)."""
+    reporting.settlement.intake.MAX_LINE_ERRORS of a file are kept; all are counted (SettlementFile.faults)."""
 
     id = models.BigAutoField(primary_key=True)
     file = models.ForeignKey(SettlementFile, on_delete=models.PROTECT, related_name="errors", db_index=False)
@@ -400,7 +405,3 @@ class LineError(models.Model):
 
     def __str__(self) -> str:
         return f"{self.line}: {self.column} {self.message}"
-
-
-import reporting.incoming  # noqa: E402
-import reporting.outgoing  # noqa: E402, F401 - their models belong to this app

@@ -14,26 +14,26 @@ from typing import Any, Final, Protocol
 
 import paramiko
 
-from gateway.outbound import guard
-from gateway.secret import Secret
-from gateway.vault import vault
+from gateway.core.secret import Secret
+from gateway.outbound import address_guard
+from gateway.vault.sealing import current_vault
 
-CONNECT_S: Final = 10.0
+SFTP_CONNECT_TIMEOUT_S: Final = 10.0
 """For each step until files can move: connecting, greeting, keys, logging in."""
-SILENCE_S: Final = 60.0
+SFTP_IDLE_TIMEOUT_S: Final = 60.0
 """Longest without an answer while a file moves."""
-NOBODY: Final = "connecting failed: nobody who speaks SSH answers there"
-KEY: Final = "key"
+CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
+PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
-KEY_TYPES: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
+HOST_KEY_TYPES: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
 _RSA: Final = ("rsa-sha2-512", "rsa-sha2-256")
 
 
-class Unreachable(Exception):
+class SftpUnreachableError(Exception):
     """It did not work, and why, in words without secrets."""
 
 
-class Place(Protocol):
+class SftpEndpoint(Protocol):
     """A row that says where and as whom. ``secret_sealed`` is sealed for its ``id``; ``host_key``: type and base64."""
 
     id: Any
@@ -46,93 +46,93 @@ class Place(Protocol):
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def translate_sftp_errors(what: str) -> Iterator[None]:
     """paramiko's faults as ours."""
     try:
         yield
     except paramiko.AuthenticationException:
-        raise Unreachable("logging in was refused") from None
+        raise SftpUnreachableError("logging in was refused") from None
     except (paramiko.SSHException, EOFError, OSError, ValueError) as fault:
         # ValueError: of names that no resolver takes.
-        raise Unreachable(f"{what} failed: {fault or type(fault).__name__}") from None
+        raise SftpUnreachableError(f"{what} failed: {fault or type(fault).__name__}") from None
 
 
 @contextmanager
-def session(place: Place) -> Iterator[paramiko.SFTPClient]:
-    """Log in at ``place`` for the time of the block. Raises Unreachable; nothing is told to a host of another key."""
-    expected = key_of(place.host_key)
-    with told("connecting"):
-        transport = paramiko.Transport(_line(str(place.host), int(place.port)))
+def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
+    """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; nothing is told to a host of another key."""
+    expected = parse_host_key(place.host_key)
+    with translate_sftp_errors("connecting"):
+        transport = paramiko.Transport(_open_socket(str(place.host), int(place.port)))
     try:
-        with _greeted():
-            transport.banner_timeout = transport.auth_timeout = CONNECT_S
+        with _translate_handshake_errors():
+            transport.banner_timeout = transport.auth_timeout = SFTP_CONNECT_TIMEOUT_S
             transport.get_security_options().key_types = _RSA if expected[0] == "ssh-rsa" else (expected[0],)
-            transport.start_client(timeout=CONNECT_S)
-        with told("logging in"):
+            transport.start_client(timeout=SFTP_CONNECT_TIMEOUT_S)
+        with translate_sftp_errors("logging in"):
             shown = transport.get_remote_server_key()
             if not hmac.compare_digest(shown.get_base64().encode(), expected[1].encode()):
-                raise Unreachable("the host shows another key than the one that is known: nothing was sent")
+                raise SftpUnreachableError("the host shows another key than the one that is known: nothing was sent")
             _log_in(transport, place)
             sftp = paramiko.SFTPClient.from_transport(transport)
             if sftp is None:
-                raise Unreachable("the host offers no SFTP")
+                raise SftpUnreachableError("the host offers no SFTP")
         channel: Any = sftp.get_channel()
-        channel.settimeout(SILENCE_S)
+        channel.settimeout(SFTP_IDLE_TIMEOUT_S)
         yield sftp
     finally:
         transport.close()
 
 
-def _line(host: str, port: int) -> socket.socket:
-    """A line to an address that may be called. Raises Unreachable: whatever is wrong below SSH is told in one way, so
+def _open_socket(host: str, port: int) -> socket.socket:
+    """A line to an address that may be called. Raises SftpUnreachableError: whatever is wrong below SSH is told in one way, so
     that nobody learns from us which ports of a network are open."""
     try:
-        addresses = guard.reach(host, port, CONNECT_S)
-    except guard.Forbidden as fault:
-        raise Unreachable(f"connecting failed: {fault}") from None
-    except (guard.Unreachable, OSError):
-        raise Unreachable(NOBODY) from None
+        addresses = address_guard.resolve_sftp_address(host, port, SFTP_CONNECT_TIMEOUT_S)
+    except address_guard.ForbiddenAddressError as fault:
+        raise SftpUnreachableError(f"connecting failed: {fault}") from None
+    except (address_guard.AddressUnreachableError, OSError):
+        raise SftpUnreachableError(CONNECTION_REFUSED) from None
     for family, address in addresses:
         line = socket.socket(family, socket.SOCK_STREAM)
         try:
-            line.settimeout(CONNECT_S)
+            line.settimeout(SFTP_CONNECT_TIMEOUT_S)
             line.connect(address)
         except OSError:
             line.close()
         else:
             return line
-    raise Unreachable(NOBODY)
+    raise SftpUnreachableError(CONNECTION_REFUSED)
 
 
 @contextmanager
-def _greeted() -> Iterator[None]:
+def _translate_handshake_errors() -> Iterator[None]:
     try:
         yield
     except paramiko.ssh_exception.IncompatiblePeer:
-        raise Unreachable("the host has no key of the type that is known, or no cipher of ours") from None
+        raise SftpUnreachableError("the host has no key of the type that is known, or no cipher of ours") from None
     except (paramiko.SSHException, EOFError, OSError):
-        raise Unreachable(NOBODY) from None
+        raise SftpUnreachableError(CONNECTION_REFUSED) from None
 
 
-def _log_in(transport: paramiko.Transport, place: Place) -> None:
-    secret = vault().open(place.secret_sealed, place.id)
-    if place.secret_kind == KEY:
-        transport.auth_publickey(place.username, private(secret))
+def _log_in(transport: paramiko.Transport, place: SftpEndpoint) -> None:
+    secret = current_vault().open(place.secret_sealed, place.id)
+    if place.secret_kind == PRIVATE_KEY_KIND:
+        transport.auth_publickey(place.username, load_private_key(secret))
     else:
         transport.auth_password(place.username, secret.reveal())
 
 
-def key_of(host_key: str) -> tuple[str, str]:
+def parse_host_key(host_key: str) -> tuple[str, str]:
     """Type and base64 of a line of known_hosts without its host. Raises ValueError."""
     words = host_key.split()
-    if len(words) < 2 or words[0] not in KEY_TYPES:
+    if len(words) < 2 or words[0] not in HOST_KEY_TYPES:
         raise ValueError(
-            f"a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it; types: {', '.join(KEY_TYPES)}"
+            f"a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it; types: {', '.join(HOST_KEY_TYPES)}"
         )
     return words[0], words[1]
 
 
-def private(secret: Secret) -> paramiko.PKey:
+def load_private_key(secret: Secret) -> paramiko.PKey:
     """A private key out of its text. Raises ValueError."""
     for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
         try:

@@ -1,29 +1,37 @@
-"""What of settlement falls due (gateway.due)."""
+"""What of settlement falls due (gateway.timers.registry)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from gateway.due import Timer
-from reporting import booking, days, deliveries, entered, fetching, folders, intake, owed
+from gateway.timers.registry import Timer
+from reporting.reconciliation import daily_files, deliveries
+from reporting.settlement import (
+    chargeback_booking,
+    intake,
+    manual_chargebacks,
+    sftp_fetch,
+    unsettled_reminders,
+    watched_folder,
+)
 
 TIMERS: Final = (
-    Timer(name="settlement folder", about="Take in files that lie in the watched folder.", run=folders.look,
+    Timer(name="settlement folder", about="Take in files that lie in the watched folder.", run=watched_folder.take_in_folder_files,
           every_s=10.0),
-    Timer(name="settlement sources", about="Fetch files from institutes' SFTP servers.", run=fetching.run,
+    Timer(name="settlement sources", about="Fetch files from institutes' SFTP servers.", run=sftp_fetch.fetch_due_sources,
           every_s=5.0),
-    Timer(name="settlement files", about="Read, match and book files that wait.", run=intake.run_due,
+    Timer(name="settlement files", about="Read, match and book files that wait.", run=intake.process_due_files,
           every_s=2.0),
     Timer(name="settlement lines", about="Enter chargebacks and reversals that could not be entered when they came.",
-          run=booking.try_again, every_s=30.0),
-    Timer(name="chargebacks entered", about="Write what no file has told of into the books.", run=entered.run,
-          next_at=entered.next_at, every_s=2.0),
-    Timer(name="chargebacks entered, all", about="The same, of institutes that came later.", run=entered.run_all,
+          run=chargeback_booking.retry_unbooked_records, every_s=30.0),
+    Timer(name="chargebacks entered", about="Write what no file has told of into the books.", run=manual_chargebacks.record_recent_chargebacks,
+          next_at=manual_chargebacks.next_unrecorded_chargeback_at, every_s=2.0),
+    Timer(name="chargebacks entered, all", about="The same, of institutes that came later.", run=manual_chargebacks.record_all_chargebacks,
           every_s=3600.0),
     Timer(name="settlement missing", about="Count payments that no line settled in time, and mail it once a day.",
-          run=owed.run, every_s=3600.0),
-    Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=days.run,
-          next_at=days.next_at, every_s=60.0),
+          run=unsettled_reminders.remind_of_unsettled_payments, every_s=3600.0),
+    Timer(name="reconciliation files", about="Write each merchant's file of the day that is over.", run=daily_files.write_due_daily_files,
+          next_at=daily_files.next_daily_file_at, every_s=60.0),
     Timer(name="reconciliation deliveries", about="Send written files by SFTP, again where it failed.",
-          run=deliveries.run, next_at=deliveries.next_at, every_s=10.0),
+          run=deliveries.send_due_deliveries, next_at=deliveries.next_delivery_at, every_s=10.0),
 )  # fmt: skip

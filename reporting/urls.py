@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from reporting import api
+from reporting.reports import api
 
 urlpatterns = [
-    path("reports/reconciliations", api.SettlementsView.as_view()),
-    path("reports/reconciliations/<str:target>", api.SettlementView.as_view()),
+    path("reports/reconciliations", api.SettlementListView.as_view()),
+    path("reports/reconciliations/<str:target>", api.SettlementDetailView.as_view()),
 ]
-reports = [
-    path("v1/reconciliations/aggregations", api.AggregationsView.as_view()),
-    path("v1/reconciliations/aggregations/<str:target>", api.AggregationView.as_view()),
-    path("v2/reconciliations/aggregations", api.AggregationsPageView.as_view()),
-    path("v2/reconciliations/aggregations/<str:target>", api.AggregationPageView.as_view()),
+legacy_report_urlpatterns = [
+    path("v1/reconciliations/aggregations", api.AggregationListView.as_view()),
+    path("v1/reconciliations/aggregations/<str:target>", api.AggregationDetailView.as_view()),
+    path("v2/reconciliations/aggregations", api.PagedAggregationListView.as_view()),
+    path("v2/reconciliations/aggregations/<str:target>", api.PagedAggregationDetailView.as_view()),
 ]

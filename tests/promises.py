@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from gateway.pages.promises import Json, broken, promises
+from gateway.portal.self_test_checks import JsonBody, build_checks, run_checks
 
 PATIENCE_S = 120
 
@@ -33,18 +33,18 @@ class _NoFollowing(urllib.request.HTTPRedirectHandler):
 class OverHttp:
     """A gateway at an address."""
 
-    patience_s = PATIENCE_S
+    max_wait_s = PATIENCE_S
 
     def __init__(self, base: str, token: str, entity: str) -> None:
         self.base, self.token, self.entity = base.rstrip("/"), token, entity
         self._open = urllib.request.build_opener(_NoFollowing()).open
 
-    def api(self, method: str, path: str, fields: Mapping[str, str]) -> tuple[int, Json]:
+    def api(self, method: str, path: str, fields: Mapping[str, str]) -> tuple[int, JsonBody]:
         pairs = urlencode({"entityId": self.entity, **fields})
         body = pairs.encode() if method == "POST" else None
         address = f"{self.base}{path}" + ("" if method == "POST" else f"?{pairs}")
         status, _, text = self._send(address, body, method, {"Authorization": f"Bearer {self.token}"})
-        found: Json = json.loads(text)
+        found: JsonBody = json.loads(text)
         return status, found
 
     def browse(self, path: str, fields: Mapping[str, str] | None) -> tuple[int, str]:
@@ -74,11 +74,11 @@ def main(arguments: list[str], say: Callable[[str], object] = print) -> int:
     parser.add_argument("--entity", required=True)
     options = parser.parse_args(arguments)
     gateway = OverHttp(options.base, options.token, options.entity)
-    found = list(broken(gateway))
+    found = list(run_checks(gateway))
     for line in found:
         say(line)
     _, data = gateway.api("GET", "/testdata.json", {})
-    say(f"{len(promises(data))} promises, {len(found)} faults")
+    say(f"{len(build_checks(data))} promises, {len(found)} faults")
     return 1 if found else 0
 
 

@@ -1,5 +1,5 @@
 """The back office's pages of disputes."""
 
-from chargebacks.admin import disputes, home
+from chargebacks.admin import disputes, home_disputes
 
-__all__ = ["disputes", "home"]
+__all__ = ["disputes", "home_disputes"]

@@ -1,6 +1,6 @@
-"""Disputes: how long is left, what proves what, evidence, one submission, the outcome. Source: design, J6.
+"""Disputes: how long is left, what proves what, evidence, one submission, the outcome.
 
-Verbs: chargebacks.cases, evidence, ledger. What is entered by hand from a payment is chargebacks.admin.by_hand.
+Verbs: chargebacks.cases, evidence, ledger. What is entered by hand from a payment is chargebacks.admin.manual_entry.
 """
 
 from __future__ import annotations
@@ -24,41 +24,43 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from chargebacks import cases, evidence, ledger, packets, pictures
-from chargebacks.admin import by_hand, shown
-from chargebacks.checklist import ITEMS, wanted, words
-from chargebacks.evidence import NotEvidence
-from chargebacks.facts import facts_of
+from chargebacks import cases, evidence, evidence_images, ledger, packet_job
+from chargebacks.admin import formatting, manual_entry
+from chargebacks.evidence import EvidenceRejectedError
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason, list_wanted_items
 from chargebacks.models import Chargeback, Evidence
-from chargebacks.states import CLOSED, ImpossibleMove, State
-from gateway import clock, identifiers, rights, work
-from gateway.admin import paging, plots
-from gateway.admin.kit import ReadOnly, actor
-from gateway.api.bodies import Uploads, takes_files, upload_address
-from gateway.masking import kept_note
+from chargebacks.payment_details import describe_disputed_payment
+from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
+from gateway.access import permissions
+from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
+from gateway.background import queue
+from gateway.backoffice.kit import charts, keyset
+from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.core import clock, identifiers
+from gateway.core.masking import mask_note
 from gateway.models import Payment
-from gateway.payments.refusal import Refused
+from gateway.payments.refusal import RequestRefusedError
 
-MOST_URGENT_FIRST: Final = paging.Order(columns=(("due_at", datetime), ("id", UUID)))
-NEWEST_FIRST: Final = paging.Order(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
-PICTURED: Final = timedelta(days=90)
-MERCHANTS_AT_MOST: Final = 50
-MOST_COUNTED: Final = 99
-LISTS: Final[Mapping[str, tuple[str | Promise, tuple[State, ...]]]] = MappingProxyType(
+URGENCY_ORDER: Final = keyset.KeysetOrder(columns=(("due_at", datetime), ("id", UUID)))
+DISPUTE_ORDER: Final = keyset.KeysetOrder(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
+DISPUTE_CHART_PERIOD: Final = timedelta(days=90)
+MAX_CONTACT_MERCHANTS: Final = 50
+MAX_COUNTED_DISPUTES: Final = 99
+DISPUTE_LISTS: Final[Mapping[str, tuple[str | Promise, tuple[DisputeState, ...]]]] = MappingProxyType(
     {
-        "open": (lazy("To answer"), (State.OPEN,)), "submitted": (lazy("Submitted"), (State.SUBMITTED,)),
-        "closed": (lazy("Closed"), tuple(CLOSED)), "all": (lazy("All"), tuple(State)),
+        "open": (lazy("To answer"), (DisputeState.OPEN,)), "submitted": (lazy("Submitted"), (DisputeState.SUBMITTED,)),
+        "closed": (lazy("Closed"), tuple(CLOSED_DISPUTE_STATES)), "all": (lazy("All"), tuple(DisputeState)),
     }
 )  # fmt: skip
 
 
 def _may_add_evidence(request: HttpRequest, names: Mapping[str, Any]) -> bool:
     row = Chargeback.objects.filter(pk=names["case"]).first()
-    return row is not None and rights.allowed(request.user, "chargebacks.change_chargeback", row)
+    return row is not None and permissions.has_permission(request.user, "chargebacks.change_chargeback", row)
 
 
 @admin.register(Chargeback)
-class ChargebackAdmin(ReadOnly):
+class ChargebackAdmin(ReadOnlyPage):
     sensitive = True
 
     def get_urls(self) -> list[URLPattern]:
@@ -78,23 +80,36 @@ class ChargebackAdmin(ReadOnly):
             raise PermissionDenied
         own, reason = self.get_queryset(request), request.GET.get("reason", "").replace("\0", "")
         chosen = request.GET.get("list", "all" if reason else "open")
-        chosen = chosen if chosen in LISTS else "open"
-        rows = own.select_related("merchant").filter(state__in=LISTS[chosen][1])
+        chosen = chosen if chosen in DISPUTE_LISTS else "open"
+        rows = own.select_related("merchant").filter(state__in=DISPUTE_LISTS[chosen][1])
         rows = rows.filter(reason_code=reason) if reason else rows
         # What has to be answered stands in the order of deadlines, the rest newest first.
-        order = MOST_URGENT_FIRST if chosen == "open" else NEWEST_FIRST
+        order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
         kept = [("list", chosen), *([("reason", reason)] if reason else [])]
-        pages = paging.page(rows, order, request.GET, kept)
-        merchants = rights.merchants_of(request.user, "chargebacks.view_chargeback").order_by("name")
+        pages = keyset.read_keyset_page(rows, order, request.GET, kept)
+        merchants = permissions.list_permitted_merchants(request.user, "chargebacks.view_chargeback").order_by("name")
         context = {
-            **self.admin_site.each_context(request), "title": _("Disputes"), "opts": self.opts, "chosen": chosen,
-            "lists": [(name, title, name == chosen) for name, (title, _states) in LISTS.items()], "reason": reason,
-            "rows": [shown.listed(row) for row in pages.rows], "pages": pages, "picture": _picture(own),
-            "contacts": [(one, list(one.dispute_contacts.order_by("email")),
-                          rights.allowed(request.user, "chargebacks.change_contact", rights.Place(merchant=one.pk)))
-                         for one in merchants.prefetch_related("dispute_contacts")[:MERCHANTS_AT_MOST]],
+            **self.admin_site.each_context(request),
+            "title": _("Disputes"),
+            "opts": self.opts,
+            "chosen": chosen,
+            "lists": [(name, title, name == chosen) for name, (title, _states) in DISPUTE_LISTS.items()],
+            "reason": reason,
+            "rows": [formatting.render_case_row(row) for row in pages.rows],
+            "pages": pages,
+            "picture": _draw_chart(own),
+            "contacts": [
+                (
+                    one,
+                    list(one.dispute_contacts.order_by("email")),
+                    permissions.has_permission(
+                        request.user, "chargebacks.change_contact", permissions.RowOwner(merchant=one.pk)
+                    ),
+                )
+                for one in merchants.prefetch_related("dispute_contacts")[:MAX_CONTACT_MERCHANTS]
+            ],
             **(extra_context or {}),
-        }  # fmt: skip
+        }
         return TemplateResponse(request, "admin/books/disputes.html", context)
 
     def change_view(
@@ -105,29 +120,43 @@ class ChargebackAdmin(ReadOnly):
         case = self._case(request, unquote(object_id))
         self.record(request, "view", case)
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
-        open_ = case.state == State.OPEN and clock.now(case.merchant) < case.due_at
+        open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
-        asked = {item.key for item in wanted(case.reason_code)}
-        more = [item for key, item in ITEMS.items() if key not in asked]
+        asked = {item.key for item in list_wanted_items(case.reason_code)}
+        more = [item for key, item in CHECKLIST_ITEMS.items() if key not in asked]
         context = {
-            **self.admin_site.each_context(request), "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
-            "opts": self.opts, "original": case, "case": shown.listed(case), "row": case, "disputed": disputed,
-            "proofs": facts_of(disputed), "events": shown.happened(case), "limits": evidence.limits(),
-            "checklist": [(item, [file for file in files if file.item == item.key])
-                          for item in wanted(case.reason_code)],
-            "others": [file for file in files if file.item not in asked], "items": [*wanted(case.reason_code), *more],
-            "first": (*evidence.missing_of(case), *wanted(case.reason_code))[0].key,
-            "files": files, "missing": evidence.missing_of(case), "open": open_, "reminders": shown.reminders(case),
+            **self.admin_site.each_context(request),
+            "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
+            "opts": self.opts,
+            "original": case,
+            "case": formatting.render_case_row(case),
+            "row": case,
+            "disputed": disputed,
+            "proofs": describe_disputed_payment(disputed),
+            "events": formatting.render_case_events(case),
+            "limits": evidence.describe_evidence_limits(),
+            "checklist": [
+                (item, [file for file in files if file.item == item.key])
+                for item in list_wanted_items(case.reason_code)
+            ],
+            "others": [file for file in files if file.item not in asked],
+            "items": [*list_wanted_items(case.reason_code), *more],
+            "first": (*evidence.list_missing_evidence(case), *list_wanted_items(case.reason_code))[0].key,
+            "files": files,
+            "missing": evidence.list_missing_evidence(case),
+            "open": open_,
+            "reminders": formatting.render_reminders(case),
             "may_change": self.may(request, "change", case),
-            "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == State.SUBMITTED,
-            "upload": upload_address(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
-            "next": list(case.next.all()[:1]), **(extra_context or {}),
-        }  # fmt: skip
+            "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == DisputeState.SUBMITTED,
+            "upload": build_upload_url(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
+            "next": list(case.next.all()[:1]),
+            **(extra_context or {}),
+        }
         return TemplateResponse(request, "admin/books/dispute.html", context)
 
     # --- what is done -----------------------------------------------------------------------------------------------
 
-    @takes_files(Uploads(most=lambda: evidence.MOST_BYTES, may=_may_add_evidence))
+    @allow_uploads(UploadPolicy(most=lambda: evidence.MAX_EVIDENCE_FILE_BYTES, may=_may_add_evidence))
     def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
         row = self._case(request, str(case))
         if not self.may(request, "change", row):
@@ -136,38 +165,42 @@ class ChargebackAdmin(ReadOnly):
             try:
                 if said := self._did(request, row):
                     messages.success(request, said)
-            except (ImpossibleMove, NotEvidence, Refused) as fault:
+            except (DisputeTransitionError, EvidenceRejectedError, RequestRefusedError) as fault:
                 messages.error(request, str(fault))
         return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
 
     def _did(self, request: HttpRequest, case: Chargeback) -> str:
-        """Do what the form says, and say it. Raises ImpossibleMove, NotEvidence and Refused."""
-        verb, by, note = request.POST.get("verb", ""), actor(request), kept_note(request.POST.get("note", ""), 500)
+        """Do what the form says, and say it. Raises DisputeTransitionError, EvidenceRejectedError and RequestRefusedError."""
+        verb, by, note = (
+            request.POST.get("verb", ""),
+            actor_from_request(request),
+            mask_note(request.POST.get("note", ""), 500),
+        )
         if verb == "add":
             sent = request.FILES.get("file")
             if sent is None:
-                raise NotEvidence(_("choose a file"))
+                raise EvidenceRejectedError(_("choose a file"))
             stream: Any = sent
-            evidence.add(case, request.POST.get("item", ""), sent.name or "", stream, by)
+            evidence.add_evidence(case, request.POST.get("item", ""), sent.name or "", stream, by)
             return _("The file was added.")
         if verb == "remove":
             file = case.evidence.filter(pk=identifiers.parse_id(request.POST.get("evidence", ""))).first()
             if file is None:
-                raise NotEvidence(_("the file is not there any more"))
-            evidence.remove(file, by)
+                raise EvidenceRejectedError(_("the file is not there any more"))
+            evidence.remove_evidence(file, by)
             return _("The file was taken back.")
         if verb == "submit":
             if request.POST.get("sure") != "yes":
-                raise ImpossibleMove(_("say that you are sure: it is submitted once and for good"))
-            cases.submit(case, by, note)
+                raise DisputeTransitionError(_("say that you are sure: it is submitted once and for good"))
+            cases.submit_evidence(case, by, note)
             return _("Submitted. The bank decides now.")
         if verb == "accept":
             if request.POST.get("sure") != "yes":
-                raise ImpossibleMove(_("say that you are sure: the money stays with the shopper"))
-            cases.accept(case, by, note or _("Accepted."))
+                raise DisputeTransitionError(_("say that you are sure: the money stays with the shopper"))
+            cases.accept_dispute(case, by, note or _("Accepted."))
             return _("Accepted. The money stays with the shopper.")
         if verb in ("win", "lose"):
-            ledger.simulate_outcome(case, by, won=verb == "win")
+            ledger.simulate_dispute_outcome(case, by, won=verb == "win")
             return _("The simulated bank has decided.")
         return ""
 
@@ -178,12 +211,12 @@ class ChargebackAdmin(ReadOnly):
         if file is None:
             raise Http404
         self.record(request, "evidence fetched", row, after={"name": file.name})
-        return _file(file)
+        return _stream_file(file)
 
     def small_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse:
         """A small picture of a file of evidence, made anew; who looks at the case sees it, too."""
         file = self._case(request, str(case)).evidence.filter(pk=evidence).first()
-        octets = pictures.small(file) if file is not None else None
+        octets = evidence_images.render_thumbnail(file) if file is not None else None
         if octets is None:
             raise Http404
         answer = HttpResponse(octets, content_type="image/jpeg")
@@ -197,10 +230,17 @@ class ChargebackAdmin(ReadOnly):
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
         title, asked = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
         try:
-            made = work.ask(packets.KIND, title, asked, owner=int(request.user.pk or 0), by=actor(request))
-        except work.TooMuchOpen:
+            made = queue.enqueue_work(
+                packet_job.PACKET_JOB_KIND,
+                title,
+                asked,
+                owner=int(request.user.pk or 0),
+                by=actor_from_request(request),
+            )
+        except queue.TooMuchOpenWorkError:
             messages.error(
-                request, _("You have %d pieces of work running. Wait for one, or cancel one.") % work.OPEN_AT_MOST
+                request,
+                _("You have %d pieces of work running. Wait for one, or cancel one.") % queue.MAX_OPEN_WORK_PER_OWNER,
             )
             return redirect(reverse("admin:gateway_backgroundwork_changelist"))
         self.record(request, "packet asked", row)
@@ -208,18 +248,20 @@ class ChargebackAdmin(ReadOnly):
 
     def by_hand_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         row = Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
-        if row is None or not rights.allowed(request.user, "gateway.view_payment", row):
+        if row is None or not permissions.has_permission(request.user, "gateway.view_payment", row):
             raise Http404
-        if not rights.allowed(request.user, "chargebacks.add_chargeback", row):
+        if not permissions.has_permission(request.user, "chargebacks.add_chargeback", row):
             raise PermissionDenied
-        return by_hand.view(self, request, row)
+        return manual_entry.manual_entry_view(self, request, row)
 
     def contacts_view(self, request: HttpRequest, merchant: Any) -> HttpResponse:
-        row = rights.merchants_of(request.user, "chargebacks.change_contact").filter(pk=merchant).first()
+        row = (
+            permissions.list_permitted_merchants(request.user, "chargebacks.change_contact").filter(pk=merchant).first()
+        )
         if row is None:
             raise Http404
         if request.method == "POST":
-            by_hand.contact(request, row)
+            manual_entry.change_contact(request, row)
         return redirect(reverse("admin:chargebacks_chargeback_changelist"))
 
     def _case(self, request: HttpRequest, ident: str) -> Chargeback:
@@ -231,40 +273,51 @@ class ChargebackAdmin(ReadOnly):
         return Chargeback.objects.select_related("merchant", "channel", "previous").get(pk=found.pk)
 
 
-def _file(file: Evidence) -> StreamingHttpResponse:
-    answer = StreamingHttpResponse(evidence.content(file), content_type=file.content_type)
+def _stream_file(file: Evidence) -> StreamingHttpResponse:
+    answer = StreamingHttpResponse(evidence.stream_evidence(file), content_type=file.content_type)
     answer["Content-Length"] = str(file.size)
-    answer["Content-Disposition"] = f'attachment; filename="{file.pk.hex}{evidence.KINDS[file.content_type][0]}"'
+    answer["Content-Disposition"] = (
+        f'attachment; filename="{file.pk.hex}{evidence.EXTENSIONS_BY_CONTENT_TYPE[file.content_type][0]}"'
+    )
     answer["X-Content-Type-Options"] = "nosniff"
     answer["Cache-Control"] = "no-store"
     return answer
 
 
-def _picture(own: QuerySet[Chargeback]) -> Any:
+def _draw_chart(own: QuerySet[Chargeback]) -> Any:
     """The last 90 days by reason and outcome; each column leads to its disputes."""
-    since: datetime = clock.real() - PICTURED
+    since: datetime = clock.real_now() - DISPUTE_CHART_PERIOD
     counted: dict[str, list[int]] = {}
     rows = own.filter(opened_at__gte=since).values("reason_code", "state").annotate(n=Count("id"))
-    place = {State.WON: 0, State.OPEN: 1, State.SUBMITTED: 1, State.LOST: 2, State.ACCEPTED: 2}
+    place = {
+        DisputeState.WON: 0,
+        DisputeState.OPEN: 1,
+        DisputeState.SUBMITTED: 1,
+        DisputeState.LOST: 2,
+        DisputeState.ACCEPTED: 2,
+    }
     for row in rows.order_by("reason_code"):
         counted.setdefault(row["reason_code"], [0, 0, 0])[place[row["state"]]] += row["n"]
     if not counted:
         return ""
     kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost or accepted")))
-    columns = [(f"{code[-3:]} {_(words(code))[:28]}", figures, f"?reason={code}") for code, figures in counted.items()]
-    return plots.stacked(columns, kinds, title=_("Disputes by reason and outcome, 90 days"))
+    columns = [
+        (f"{code[-3:]} {_(describe_reason(code))[:28]}", figures, f"?reason={code}")
+        for code, figures in counted.items()
+    ]
+    return charts.draw_stacked_bars(columns, kinds, title=_("Disputes by reason and outcome, 90 days"))
 
 
-def pressing(user: Any) -> int:
-    """Disputes of the user's merchants that press, by the days that are left, up to MOST_COUNTED."""
-    own = rights.scope(user, "chargebacks.view_chargeback").where("merchant", "channel")
+def count_urgent_disputes(user: Any) -> int:
+    """Disputes of the user's merchants that press, by the days that are left, up to MAX_COUNTED_DISPUTES."""
+    own = permissions.find_access_scope(user, "chargebacks.view_chargeback").where("merchant", "channel")
     # Their merchants' clocks may be ahead of real time: in the test environment they are moved.
     left = ExpressionWrapper(F("due_at") - F("merchant__clock_offset"), output_field=DateTimeField())
-    found = Chargeback.objects.filter(own, state=State.OPEN).annotate(real=left).order_by("real")
-    now = clock.real()
+    found = Chargeback.objects.filter(own, state=DisputeState.OPEN).annotate(real=left).order_by("real")
+    now = clock.real_now()
     # A day of the calendar may be 25 hours long; those that are not red yet are left out below.
-    rows = found.filter(real__lte=now + timedelta(days=shown.PRESSING_DAYS + 1, hours=1)).values_list(
+    rows = found.filter(real__lte=now + timedelta(days=formatting.URGENT_DAYS_LEFT + 1, hours=1)).values_list(
         "due_at", "merchant__clock_offset", "merchant__time_zone"
     )
-    days = (cases.days_between(now + ahead, due, zone) for due, ahead, zone in rows[:MOST_COUNTED])
-    return sum(left <= shown.PRESSING_DAYS for left in days)
+    days = (cases.count_days_between(now + ahead, due, zone) for due, ahead, zone in rows[:MAX_COUNTED_DISPUTES])
+    return sum(left <= formatting.URGENT_DAYS_LEFT for left in days)

@@ -7,8 +7,8 @@ from django.urls import path
 from checkout.demo import views
 
 urlpatterns = [
-    path("", views.start, name="demo"),
-    path("checkout", views.prepare),
-    path("result", views.result),
-    path("forget", views.forget),
+    path("", views.demo_shop_view, name="demo"),
+    path("checkout", views.prepare_checkout_view),
+    path("result", views.checkout_result_view),
+    path("forget", views.forget_cards_view),
 ]

@@ -18,34 +18,35 @@ from django.templatetags.static import static
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from checkout.choice import kind_of
-from checkout.demo import goods, merchant
-from checkout.demo.page import LANGUAGE_NAMES, source
-from gateway import brands, languages, widget_hash
+from checkout.brand_selection import resolve_form_kind
+from checkout.demo import merchant_server, products
+from checkout.demo.page_source import LANGUAGE_NAMES, render_page_source
+from gateway import widget_hash
+from gateway.core import brands, languages
 
-COOKIE: Final = "demo_cards"
+STORED_CARDS_COOKIE: Final = "demo_cards"
 """The returning shopper's registrations, signed: the demo shop has no accounts."""
-COOKIE_S: Final = 30 * 24 * 3600
-MOST_CARDS: Final = 6
-SHOPPER: Final = {
+STORED_CARDS_COOKIE_AGE_S: Final = 30 * 24 * 3600
+MAX_REMEMBERED_CARDS: Final = 6
+DEMO_SHOPPER: Final = {
     "customer.merchantCustomerId": "demo-shopper",
     "customer.givenName": "Jane",
     "customer.surname": "Jones",
     "customer.email": "jane@mail.example",
     "customer.status": "EXISTING",
 }
-BRANDS: Final = (
+DEMO_BRANDS: Final = (
     "VISA", "MASTER", "AMEX", "DIRECTDEBIT_SEPA", "ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "VIRTUALACCOUNT",
     "WALLET1", "WALLET2", "WALLET3",
 )  # fmt: skip
-FAST: Final = ("WALLET1", "WALLET2", "SHOPWALLET", "WEBWALLET")
+EXPRESS_BRANDS: Final = ("WALLET1", "WALLET2", "SHOPWALLET", "WEBWALLET")
 _CHECKOUT: Final = re.compile(r"/v1/checkouts/[0-9A-F]{32}-[0-9A-Za-z]{1,15}/(?:payment|registration)")
 _REGISTRATION: Final = re.compile("[0-9a-f]{32}")
 _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 
-def _shop() -> merchant.Shop:
-    found = merchant.shop()
+def _shop() -> merchant_server.DemoShop:
+    found = merchant_server.load_demo_shop()
     if found is None:
         raise Http404("the demo shop is for a seeded test environment")
     return found
@@ -53,44 +54,56 @@ def _shop() -> merchant.Shop:
 
 @require_safe
 @csp_update({"frame-src": [SELF]})
-def start(request: HttpRequest) -> HttpResponse:
+def demo_shop_view(request: HttpRequest) -> HttpResponse:
     """GET /demo/: the shop."""
     _shop()
     return _page(
-        request, "demo/shop.html",
+        request,
+        "demo/shop.html",
         settings_of_page={
-            "base": f"{settings.GATEWAY_BASE_URL}/", "brands": list(BRANDS), "fast": list(FAST),
-            "products": {product.sku: [product.name, product.cents] for product in goods.PRODUCTS},
-            "currency": goods.CURRENCY, "source": source(settings.GATEWAY_BASE_URL),
+            "base": f"{settings.GATEWAY_BASE_URL}/",
+            "brands": list(DEMO_BRANDS),
+            "fast": list(EXPRESS_BRANDS),
+            "products": {product.sku: [product.name, product.cents] for product in products.DEMO_PRODUCTS},
+            "currency": products.DEMO_CURRENCY,
+            "source": render_page_source(settings.GATEWAY_BASE_URL),
         },
-        products=goods.PRODUCTS, languages=[(code, languages.iso(code), LANGUAGE_NAMES[code])
-                                            for code in languages.LOCALES],
-        brands=[(code, brands.BRANDS[code].label, kind_of(brands.BRANDS[code])) for code in BRANDS],
-    )  # fmt: skip
+        products=products.DEMO_PRODUCTS,
+        languages=[
+            (code, languages.iso_language_code(code), LANGUAGE_NAMES[code]) for code in languages.LANGUAGE_CODES
+        ],
+        brands=[
+            (code, brands.PAYMENT_BRANDS[code].label, resolve_form_kind(brands.PAYMENT_BRANDS[code]))
+            for code in DEMO_BRANDS
+        ],
+    )
 
 
 @csrf_exempt
 @require_POST
-def prepare(request: HttpRequest) -> HttpResponse:
+def prepare_checkout_view(request: HttpRequest) -> HttpResponse:
     """POST /demo/checkout: what a merchant's server does when the shopper goes to pay. It changes nothing of anybody's:
     a checkout costs nothing until it is paid."""
     shop = _shop()
     sent = request.POST
     channel = "3ds" if sent.get("secure") == "1" else "plain"
     fields = {"entityId": shop.channels[channel], "paymentType": "DB", "integrity": "true"}
-    fields |= goods.checkout_fields(goods.cart_of({name: sent.get(name, "") for name in goods.BY_SKU}))
+    fields |= products.build_checkout_fields(
+        products.parse_cart({name: sent.get(name, "") for name in products.PRODUCT_BY_SKU})
+    )
     fields["shopperResultUrl"] = f"{settings.GATEWAY_BASE_URL}/demo/result?channel={channel}"
     if sent.get("returning") == "1":
-        fields |= SHOPPER
+        fields |= DEMO_SHOPPER
         for at, card in enumerate(_cards(request)):
             fields[f"registrations[{at}].id"] = card
-    exchange = merchant.call(shop, "POST", "/v1/checkouts", fields)
-    return _told({"exchange": exchange.as_json(), "id": exchange.body.get("id"),
-                  "integrity": exchange.body.get("integrity")})  # fmt: skip
+    exchange = merchant_server.call_api(shop, "POST", "/v1/checkouts", fields)
+    return _told(
+        {"exchange": exchange.as_json(), "id": exchange.body.get("id"), "integrity": exchange.body.get("integrity")}
+    )
 
 
 @require_safe
-def result(request: HttpRequest) -> HttpResponse:
+def checkout_result_view(request: HttpRequest) -> HttpResponse:
     """GET /demo/result: where the shopper returns to. The shop's server fetches the result."""
     shop = _shop()
     path = request.GET.get("resourcePath", "")
@@ -98,36 +111,39 @@ def result(request: HttpRequest) -> HttpResponse:
         raise Http404("no such checkout")
     channel = request.GET.get("channel", "plain")
     entity = shop.channels.get(channel) or shop.channels["plain"]
-    exchange = merchant.call(shop, "GET", path, {"entityId": entity})
+    exchange = merchant_server.call_api(shop, "GET", path, {"entityId": entity})
     body = exchange.body
     code = body["result"]["code"]
-    outcome = "paid" if exchange.status == 200 and "id" in body and not code.startswith("000.200") else (
-        "pending" if exchange.status == 200 else "failed")  # fmt: skip
+    outcome = (
+        "paid"
+        if exchange.status == 200 and "id" in body and not code.startswith("000.200")
+        else ("pending" if exchange.status == 200 else "failed")
+    )
     answer = _page(
         request, "demo/result.html", settings_of_page={"exchange": exchange.as_json()}, outcome=outcome, body=body
     )
     stored = body.get("registrationId", "")
     if outcome == "paid" and _REGISTRATION.fullmatch(str(stored)):
-        cards = list(dict.fromkeys([str(stored), *_cards(request)]))[:MOST_CARDS]
+        cards = list(dict.fromkeys([str(stored), *_cards(request)]))[:MAX_REMEMBERED_CARDS]
         _remember(answer, cards)
     return answer
 
 
 @csrf_exempt
 @require_POST
-def forget(request: HttpRequest) -> HttpResponse:
+def forget_cards_view(request: HttpRequest) -> HttpResponse:
     """POST /demo/forget: the returning shopper's cards are offered no more. With ``id`` only that one, and it is
     deleted at the gateway: what a form's ``registrations.onDelete`` asks a merchant's server for."""
     shop, cards, wanted = _shop(), _cards(request), request.POST.get("id")
     if wanted is None:
         answer = _told({"forgotten": len(cards)})
-        answer.delete_cookie(COOKIE, path="/demo")
+        answer.delete_cookie(STORED_CARDS_COOKIE, path="/demo")
         return answer
     if wanted not in cards:
         raise Http404("not a card of this shopper")
     # The shop does not note on which of its two channels a card was stored.
     path = f"/v1/registrations/{wanted}"
-    tries = (merchant.call(shop, "DELETE", path, {"entityId": entity}) for entity in shop.channels.values())
+    tries = (merchant_server.call_api(shop, "DELETE", path, {"entityId": entity}) for entity in shop.channels.values())
     exchange = next((one for one in tries if one.status == HTTPStatus.OK), None)
     if exchange is None:
         return _told({"forgotten": 0})
@@ -137,12 +153,19 @@ def forget(request: HttpRequest) -> HttpResponse:
 
 
 def _cards(request: HttpRequest) -> list[str]:
-    text = request.get_signed_cookie(COOKIE, default="") or ""
-    return [one for one in text.split(".") if _REGISTRATION.fullmatch(one)][:MOST_CARDS]
+    text = request.get_signed_cookie(STORED_CARDS_COOKIE, default="") or ""
+    return [one for one in text.split(".") if _REGISTRATION.fullmatch(one)][:MAX_REMEMBERED_CARDS]
 
 
 def _remember(answer: HttpResponse, cards: list[str]) -> None:
-    answer.set_signed_cookie(COOKIE, ".".join(cards), max_age=COOKIE_S, httponly=True, samesite="Lax", path="/demo")
+    answer.set_signed_cookie(
+        STORED_CARDS_COOKIE,
+        ".".join(cards),
+        max_age=STORED_CARDS_COOKIE_AGE_S,
+        httponly=True,
+        samesite="Lax",
+        path="/demo",
+    )
 
 
 def _told(body: dict[str, Any]) -> HttpResponse:
@@ -154,15 +177,20 @@ def _told(body: dict[str, Any]) -> HttpResponse:
 def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
     build = settings.GATEWAY_BUILD_NUMBER
     response = render(
-        request, template,
+        request,
+        template,
         {
-            "base_url": settings.GATEWAY_BASE_URL, "environment": settings.GATEWAY_ENVIRONMENT,
-            "live": settings.IS_LIVE, "build": build, "commit": build[:7], "section": "demo",
-            "integrity": widget_hash.integrity(),
-            "assets": {name: asset(path) for name, path in _ASSETS.items()},
+            "base_url": settings.GATEWAY_BASE_URL,
+            "environment": settings.GATEWAY_ENVIRONMENT,
+            "live": settings.IS_LIVE,
+            "build": build,
+            "commit": build[:7],
+            "section": "demo",
+            "integrity": widget_hash.widget_integrity(),
+            "assets": {name: build_asset_url(path) for name, path in _ASSETS.items()},
             **context,
         },
-    )  # fmt: skip
+    )
     response["Cache-Control"] = "no-store"
     return response
 
@@ -173,7 +201,7 @@ _ASSETS: Final = {
 
 
 @cache
-def asset(name: str) -> str:
+def build_asset_url(name: str) -> str:
     """A static file's address with a mark of its content."""
     mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
     return f"{static(name)}?v={mark}"

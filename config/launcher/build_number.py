@@ -8,14 +8,14 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-GIT_TIMEOUT_S = 5
-SOURCES = ("manage.py", "requirements.lock", "config", "gateway", "checkout", "reporting", "chargebacks")
-SUFFIXES = frozenset((".py", ".lock", ".html", ".json"))
+MAX_GIT_S = 5
+BUILD_SOURCES = ("manage.py", "requirements.lock", "config", "gateway", "checkout", "reporting", "chargebacks")
+BUILD_SUFFIXES = frozenset((".py", ".lock", ".html", ".json"))
 
 
-def build_number(root: Path) -> str:
+def compute_build_number(root: Path) -> str:
     """The last commit and its time; without git, a hash of the sources and the time of the newest."""
-    commit, seconds = _from_git(root) or sources_digest(root)
+    commit, seconds = _from_git(root) or hash_sources(root)
     return f"{commit}@{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} +0000"
 
 
@@ -24,21 +24,21 @@ def _from_git(root: Path) -> tuple[str, int] | None:
         return None
     command = ["git", "-C", str(root), "log", "-1", "--format=%H %ct"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=GIT_TIMEOUT_S, check=False)
+        said = subprocess.run(command, capture_output=True, text=True, timeout=MAX_GIT_S, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
     found = re.fullmatch(r"([0-9a-f]{40}) ([0-9]+)", said.stdout.strip())
     return (found[1], int(found[2])) if found else None
 
 
-def sources_digest(root: Path) -> tuple[str, int]:
+def hash_sources(root: Path) -> tuple[str, int]:
     """A SHA-1 of the sources, 40 hex digits, and when the newest was changed, in seconds since 1970."""
     digest = hashlib.sha1(usedforsecurity=False)
     newest = 0.0
-    for top in SOURCES:
+    for top in BUILD_SOURCES:
         start = root / top
         for path in sorted(start.rglob("*")) if start.is_dir() else [start]:
-            if path.suffix in SUFFIXES and path.is_file():
+            if path.suffix in BUILD_SUFFIXES and path.is_file():
                 digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
                 newest = max(newest, path.stat().st_mtime)
     return digest.hexdigest(), int(newest)

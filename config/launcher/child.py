@@ -11,7 +11,7 @@ import runpy
 import signal
 import sys
 
-from config.launcher.process import die_with
+from config.launcher.process import set_parent_death_signal
 
 _forker = 0
 
@@ -22,7 +22,7 @@ def _remember_forker() -> None:
 
 
 def _follow_forker() -> None:
-    die_with(_forker, signal.SIGKILL)
+    set_parent_death_signal(_forker, signal.SIGKILL)
 
 
 def main() -> None:

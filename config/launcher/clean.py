@@ -7,14 +7,14 @@ import shutil
 import sys
 
 from config.launcher.errors import LaunchError
-from config.launcher.var import take_lock, var_folder
+from config.launcher.var_folder import acquire_file_lock, find_var_folder
 
 
 def main() -> int:
     """Exit code 0, or 1 while a run uses the folder."""
     try:
-        var = var_folder()
-        lock = take_lock(var / "run.lock")
+        var = find_var_folder()
+        lock = acquire_file_lock(var / "run.lock")
         if lock is None:
             raise LaunchError(f"Tollhouse runs on {var}. Stop it first.")
         data = var / "postgres"

@@ -5,51 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-MAX_LOG_BYTES = 1_000_000
-MAX_REASON_CHARACTERS = 300
-TRACEBACK = "Traceback (most recent call last):"
-MARKS = ("No space left on device", "PANIC:", "FATAL:", "CRITICAL", "ERROR:", "[ERROR]", "error:", "Error:", "ERROR")
+MAX_LOG_READ_BYTES = 1_000_000
+MAX_REASON_CHARS = 300
+TRACEBACK_HEAD = "Traceback (most recent call last):"
+FAULT_MARKS = (
+    "No space left on device",
+    "PANIC:",
+    "FATAL:",
+    "CRITICAL",
+    "ERROR:",
+    "[ERROR]",
+    "error:",
+    "Error:",
+    "ERROR",
+)
 
 
 class LaunchError(Exception):
     """The launcher cannot go on. The text is one line, written for the person at the terminal."""
 
 
-def reason_in(log: Path, since: int) -> str:
+def find_failure_reason(log: Path, since: int) -> str:
     """The line that tells why, of what a log holds after byte `since`, and where there is more."""
-    return f"{telling_line(lines_since(log, since))} (more in {log})"
+    return f"{find_fault_line(read_lines_since(log, since))} (more in {log})"
 
 
-def lines_since(log: Path, since: int) -> list[str]:
+def read_lines_since(log: Path, since: int) -> list[str]:
     """The lines that are not blank, of what the log holds after byte `since`; of a long log the first of them."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(since if since <= size else 0)
-            text = file.read(MAX_LOG_BYTES).decode("utf-8", "replace")
+            text = file.read(MAX_LOG_READ_BYTES).decode("utf-8", "replace")
     except OSError:
         return []
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def telling_line(lines: Sequence[str]) -> str:
+def find_fault_line(lines: Sequence[str]) -> str:
     """The line that names the fault, without its time stamp: what the first traceback raised, else the first line with
     the gravest mark, else the last line."""
     raised = _raised(lines)
-    for mark in MARKS if not raised else MARKS[:1]:
+    for mark in FAULT_MARKS if not raised else FAULT_MARKS[:1]:
         for line in lines:
             if mark in line:
-                at = min((line.index(word) for word in MARKS[1:] if word in line), default=0)
-                return line[at:].strip()[:MAX_REASON_CHARACTERS]
+                at = min((line.index(word) for word in FAULT_MARKS[1:] if word in line), default=0)
+                return line[at:].strip()[:MAX_REASON_CHARS]
     said = raised or (lines[-1].strip() if lines else "it said nothing")
-    return said[:MAX_REASON_CHARACTERS]
+    return said[:MAX_REASON_CHARS]
 
 
 def _raised(lines: Sequence[str]) -> str:
     """The exception of the first traceback, and of those that were raised because of it the last; "" without one."""
     found, inside = "", False
     for line in lines:
-        if line.endswith(TRACEBACK):
+        if line.endswith(TRACEBACK_HEAD):
             inside = True
         elif inside and not line.startswith((" ", "\t")):
             found, inside = line.strip(), False
@@ -58,6 +68,6 @@ def _raised(lines: Sequence[str]) -> str:
     return found
 
 
-def first_line(error: Exception) -> str:
+def first_line_of_error(error: Exception) -> str:
     """The first line of an error's text, or its kind when it has none."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

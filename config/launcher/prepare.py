@@ -46,10 +46,10 @@ def _is_ours() -> bool:
     """Before anything is written: a database of the other environment is left as it is."""
     from django.core.exceptions import ImproperlyConfigured
 
-    from gateway.environment import refuse_another
+    from gateway.db.environment import require_own_environment
 
     try:
-        refuse_another()
+        require_own_environment()
     except ImproperlyConfigured as fault:
         _tell("fault", str(fault))
         return False

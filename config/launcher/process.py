@@ -21,14 +21,14 @@ from typing import IO
 from config.launcher.errors import LaunchError
 
 PR_SET_PDEATHSIG = 1
-LOG_LIMIT_BYTES = 10_000_000
-POLL_S = 0.01
+MAX_LOG_FILE_BYTES = 10_000_000
+PROCESS_POLL_S = 0.01
 
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class SystemUser:
     """An operating system user to run a child as."""
 
     name: str
@@ -36,7 +36,7 @@ class Account:
     gid: int
 
 
-def unprivileged_account() -> Account | None:
+def find_unprivileged_user() -> SystemUser | None:
     """The user PostgreSQL runs as when we are root (it refuses root); None when we are not root."""
     if os.geteuid() != 0:
         return None
@@ -45,11 +45,11 @@ def unprivileged_account() -> Account | None:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+        return SystemUser(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
     raise LaunchError("PostgreSQL refuses root and there is no user `nobody`: set DATABASE_URL.")
 
 
-def die_with(parent: int, death_signal: int) -> None:
+def set_parent_death_signal(parent: int, death_signal: int) -> None:
     """Ask the kernel to send `death_signal` to this process when `parent` is gone.
 
     The parent may have died before we asked: then there is nobody left to tell, and we leave at once.
@@ -61,13 +61,13 @@ def die_with(parent: int, death_signal: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def spawn(
+def spawn_process(
     command: Sequence[str | Path],
     *,
     log: Path,
     env: Mapping[str, str] | None = None,
     death_signal: int = signal.SIGKILL,
-    account: Account | None = None,
+    account: SystemUser | None = None,
     directory: Path | None = None,
     stdin: int = subprocess.DEVNULL,
     stdout: int | None = None,
@@ -90,25 +90,25 @@ def spawn(
             group=account.gid if account else None,
             extra_groups=[] if account else None,
             umask=0o077,
-            preexec_fn=lambda: die_with(parent, death_signal),
+            preexec_fn=lambda: set_parent_death_signal(parent, death_signal),
         )
 
 
 def open_log(log: Path) -> IO[bytes]:
     """A log to append to, readable by its owner only; a large one is put aside as `.1` first."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+    if log.exists() and log.stat().st_size > MAX_LOG_FILE_BYTES:
         log.replace(log.with_name(log.name + ".1"))
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
-def log_end(log: Path) -> int:
+def log_size_bytes(log: Path) -> int:
     """The byte of a log at which whatever is started next will begin to write."""
     with open_log(log) as output:
         return output.tell()
 
 
-def work_of(pid: int | None) -> float | None:
+def measure_process_work(pid: int | None) -> float | None:
     """How much a process and all below it have done so far: seconds on a processor, and mebibytes read from and written
     to disks. Only its growth means something. None where that cannot be seen: no process, or no Linux."""
     if pid is None or not Path("/proc/self/stat").exists():
@@ -138,7 +138,7 @@ def _disk_bytes(pid: int) -> int:
     return int(figures.get("read_bytes", 0)) + int(figures.get("write_bytes", 0))
 
 
-class Lines:
+class OutputLines:
     """The lines that a child has written to its standard output so far, read without waiting for more."""
 
     def __init__(self, child: subprocess.Popen[bytes]) -> None:
@@ -163,7 +163,7 @@ class Lines:
         return [line.decode("utf-8", "replace") for line in lines]
 
 
-def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = POLL_S) -> bool:
+def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = PROCESS_POLL_S) -> bool:
     """Poll until `ready()` or the time is over; whether it became ready."""
     deadline = time.monotonic() + timeout_s
     while not ready():
@@ -173,7 +173,7 @@ def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = POLL
     return True
 
 
-def stop(child: subprocess.Popen[bytes], *steps: tuple[int, float]) -> None:
+def stop_process(child: subprocess.Popen[bytes], *steps: tuple[int, float]) -> None:
     """Stop a child: each step is a signal and the seconds it is given; SIGKILL at the end."""
     for number, timeout_s in (*steps, (signal.SIGKILL, 10.0)):
         if child.poll() is not None:

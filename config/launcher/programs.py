@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.launcher.errors import LaunchError
-from config.launcher.process import Lines, log_end, spawn, stop, work_of
-from config.launcher.var import ROOT
+from config.launcher.process import OutputLines, log_size_bytes, measure_process_work, spawn_process, stop_process
+from config.launcher.var_folder import PROJECT_ROOT
 
 WEB_WORKERS = 2
 WEB_THREADS = 8
@@ -20,12 +20,12 @@ WEB_TIMEOUT_S = 60
 WEB_KEEP_ALIVE_S = 65
 WORKER_PROCESSES = 6
 """Timers that wait for somebody else (acquirers, banks, merchants) hold a process each; the quick ones need one."""
-GRACE_S = 20
-MEMORY = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
+PROGRAM_STOP_GRACE_S = 20
+SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
 
 
-class Program:
-    """A Python program as a child of ours: `start()`, `exit_code()`, `stop()`."""
+class PythonProgram:
+    """A Python program as a child of ours: `start()`, `exit_code()`, `stop_process()`."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Program:
     ) -> None:
         self.log = var / "log" / f"{name}.log"
         self.log_start = 0
-        self.lines: Lines | None = None
+        self.lines: OutputLines | None = None
         """What it writes to its standard output, where that is a pipe and not the log."""
         self._command = [sys.executable, "-m", "config.launcher.child", *module]
         self._environment = environment
@@ -52,17 +52,19 @@ class Program:
 
     def start(self) -> None:
         """Start it; whether it does its work is seen later."""
-        self.log_start = log_end(self.log)
-        self._child = spawn(self._command, log=self.log, env=self._environment, directory=ROOT, stdout=self._stdout)
-        self.lines = Lines(self._child) if self._child.stdout else None
+        self.log_start = log_size_bytes(self.log)
+        self._child = spawn_process(
+            self._command, log=self.log, env=self._environment, directory=PROJECT_ROOT, stdout=self._stdout
+        )
+        self.lines = OutputLines(self._child) if self._child.stdout else None
 
     def exit_code(self) -> int | None:
         """How it ended; None while it runs."""
         return self._child.poll() if self._child else None
 
     def work(self) -> float | None:
-        """What it has done so far, as `work_of` measures it."""
-        return work_of(self.pid)
+        """What it has done so far, as `measure_process_work` measures it."""
+        return measure_process_work(self.pid)
 
     def ask_to_stop(self) -> None:
         """Ask for an orderly end without waiting."""
@@ -72,12 +74,12 @@ class Program:
     def stop(self) -> None:
         """Orderly end: what is being worked on is finished, within limits."""
         if self._child is not None:
-            stop(self._child, (signal.SIGTERM, GRACE_S + 2.0), (signal.SIGQUIT, 3.0))
+            stop_process(self._child, (signal.SIGTERM, PROGRAM_STOP_GRACE_S + 2.0), (signal.SIGQUIT, 3.0))
             self._child = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class WebServer:
     """Where the web server listens and how large it is; read from the environment."""
 
     host: str
@@ -87,13 +89,13 @@ class Web:
     timeout_s: int
 
     @classmethod
-    def from_environment(cls) -> Web:
+    def from_environment(cls) -> WebServer:
         """HOST, PORT, GATEWAY_WEB_WORKERS, GATEWAY_WEB_THREADS, GATEWAY_WEB_TIMEOUT_S."""
         return cls(
             host=os.environ.get("HOST", "").strip("[] ") or "127.0.0.1",
             port=_number("PORT", 8000, most=65_535),
             workers=_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
-            threads=web_threads(),
+            threads=read_web_threads(),
             timeout_s=_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
         )
 
@@ -119,26 +121,26 @@ class Web:
             *("--bind", self.address, "--reuse-port", "--no-control-socket"),
             *("--worker-class", "config.web_worker.Worker"),
             *("--workers", str(self.workers), "--threads", str(self.threads)),
-            *("--timeout", str(self.timeout_s), "--graceful-timeout", str(GRACE_S)),
+            *("--timeout", str(self.timeout_s), "--graceful-timeout", str(PROGRAM_STOP_GRACE_S)),
             *("--keep-alive", str(WEB_KEEP_ALIVE_S), "--log-level", "warning"),
         ]
-        if os.access(MEMORY, os.W_OK):
-            options += ["--worker-tmp-dir", MEMORY]  # a slow disk must not look like a hanging worker
+        if os.access(SHARED_MEMORY_FOLDER, os.W_OK):
+            options += ["--worker-tmp-dir", SHARED_MEMORY_FOLDER]  # a slow disk must not look like a hanging worker
         return ["gunicorn", "config.wsgi:application", *options]
 
 
-def web_threads() -> int:
+def read_web_threads() -> int:
     """GATEWAY_WEB_THREADS, the threads of one web process."""
     return _number("GATEWAY_WEB_THREADS", WEB_THREADS)
 
 
-def threads_of_one_account() -> int:
+def max_threads_per_account() -> int:
     """How many threads of a web process may wait for one acquirer account, where GATEWAY_ACQUIRER_MAX_IN_FLIGHT is not
     set: half of them, so that a slow acquirer leaves the others to everybody else."""
-    return max(1, web_threads() // 2)
+    return max(1, read_web_threads() // 2)
 
 
-def worker_command() -> list[str]:
+def build_worker_command() -> list[str]:
     """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
     options = [
         "--concurrency",
@@ -151,13 +153,13 @@ def worker_command() -> list[str]:
     return ["celery", "-A", "config.celery", "worker", *options]
 
 
-def beat_command() -> list[str]:
+def build_beat_command() -> list[str]:
     """Celery's beat, with its schedule in the database."""
     options = ["--scheduler", "config.beat:Ticks", "--pidfile=", "--loglevel", "INFO"]
     return ["celery", "-A", "config.celery", "beat", *options]
 
 
-def acquirer_command(var: Path, address: str) -> list[str]:
+def build_acquirer_command(var: Path, address: str) -> list[str]:
     """The stub acquirer of the test environment; what it knows is its log in `var/acquirer/`."""
     port = address.rpartition(":")[2]
     log = var / "acquirer" / "acquirer.jsonl"

@@ -14,27 +14,33 @@ from types import FrameType
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from config.launcher.errors import LaunchError, reason_in
-from config.launcher.ground import Ground
-from config.launcher.prepared import is_prepared, mark_prepared
-from config.launcher.programs import Program, Web, acquirer_command, beat_command, worker_command
-from config.launcher.terminal import say, show_demo, tick
-from config.launcher.var import try_port
-from config.launcher.waiting import Part, Waiting, how_it_ended
+from config.launcher.backing_services import BackingServices
+from config.launcher.errors import LaunchError, find_failure_reason
+from config.launcher.preparation_stamp import is_prepared, mark_prepared
+from config.launcher.programs import (
+    PythonProgram,
+    WebServer,
+    build_acquirer_command,
+    build_beat_command,
+    build_worker_command,
+)
+from config.launcher.start_wait import AwaitedProcess, StartWait, describe_exit_code
+from config.launcher.terminal import print_demo, print_line, print_step_done
+from config.launcher.var_folder import try_port
 
-ASK_WHAT_ANSWERS_EVERY_S = 1.0
-WATCH_EVERY_S = 0.2
-QUICK_FAILURE_S = 10.0
-MOST_QUICK_FAILURES = 5
-LONGEST_PAUSE_S = 8.0
+READINESS_POLL_S = 1.0
+SUPERVISION_INTERVAL_S = 0.2
+QUICK_FAILURE_WITHIN_S = 10.0
+MAX_QUICK_FAILURES = 5
+MAX_RESTART_PAUSE_S = 8.0
 
 
 class StopRequested(BaseException):
     """Ctrl-C, SIGTERM or a closed terminal. Not an Exception: nothing on the way may swallow it."""
 
 
-class Service(Part, Protocol):
-    """What is supervised: PostgreSQL, the broker, a Program."""
+class StartableService(AwaitedProcess, Protocol):
+    """What is supervised: PostgreSQL, the broker, a PythonProgram."""
 
     def start(self) -> object:
         """Start it, or LaunchError."""
@@ -44,39 +50,39 @@ class Service(Part, Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Watched:
+class SupervisedService:
     """A service with its recent history: how often it failed soon after a start, and when to try again."""
 
     name: str
-    service: Service
+    service: StartableService
     started_at: float = field(default_factory=time.monotonic)
     quick_failures: int = 0
     due_at: float | None = None
 
 
-class Run:
+class Supervisor:
     """`make run`: the ground, Django's preparations, web server, worker and beat."""
 
     def __init__(self, var: Path) -> None:
         self.var = var
-        self.web = Web.from_environment()
-        self.ground = Ground(var)
-        self.watched: list[Watched] = []
-        self.programs: dict[str, Program] = {}
+        self.web = WebServer.from_environment()
+        self.ground = BackingServices(var)
+        self.watched: list[SupervisedService] = []
+        self.programs: dict[str, PythonProgram] = {}
 
     def up(self) -> None:
         """Everything up and answering, or LaunchError."""
         began = time.monotonic()
         self.ground.claim()
-        check_port(self.web)
+        check_web_port(self.web)
         environment = os.environ.get("GATEWAY_ENVIRONMENT") or "test"
-        say(f"Tollhouse, {environment} environment\n")
+        print_line(f"Tollhouse, {environment} environment\n")
         self.ground.start(self.web)
         self._watch_ground()
         demo = self.var / "demo.json" if environment == "test" else None
         if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
             address = self.ground.environment["GATEWAY_STUB_ACQUIRER"]
-            self._launch("The stub acquirer", "acquirer", acquirer_command(self.var, address))
+            self._launch("The stub acquirer", "acquirer", build_acquirer_command(self.var, address))
         # Nothing to migrate (all but first starts): the web server need not wait to read its sources. In the
         # live environment it always waits, as the start-up checks have the first word there.
         url = self.ground.environment["DATABASE_URL"]
@@ -90,16 +96,16 @@ class Run:
             self._launch("The web server", "web", self.web.command())
         self._wait_ready()
         started = time.monotonic()
-        self._launch("The Celery worker", "worker", worker_command())
-        self._launch("Celery beat", "beat", beat_command())
-        tick("Celery worker, beat", started, "starting")
+        self._launch("The Celery worker", "worker", build_worker_command())
+        self._launch("Celery beat", "beat", build_beat_command())
+        print_step_done("Celery worker, beat", started, "starting")
         took = f"{time.monotonic() - began:.1f} s"
         # Payments are taken from here on; the first tick comes when worker and beat are up, seconds later.
-        say(f"\nReady for payments after {took}. Logs are in {self.var / 'log'}; Ctrl-C stops it.\n")
+        print_line(f"\nReady for payments after {took}. Logs are in {self.var / 'log'}; Ctrl-C stops it.\n")
         if demo is not None:
-            show_demo(demo)
+            print_demo(demo)
         else:
-            say(f"  Base address   {self.ground.environment['GATEWAY_BASE_URL']}")
+            print_line(f"  Base address   {self.ground.environment['GATEWAY_BASE_URL']}")
 
     def _prepare(self, demo: Path | None) -> None:
         """Checks, migrations and demo merchant, in one Django process."""
@@ -108,7 +114,7 @@ class Run:
         if demo is not None:
             command += ["--demo-file", str(demo)]
         environment = self.ground.environment
-        program = Program("prepare", command, var=self.var, environment=environment, stdout=subprocess.PIPE)
+        program = PythonProgram("prepare", command, var=self.var, environment=environment, stdout=subprocess.PIPE)
         program.start()
         try:
             faults = self._follow(program)
@@ -118,9 +124,9 @@ class Run:
         if faults:
             raise LaunchError("Start-up checks refuse these settings: " + " · ".join(faults))
         if code != 0:
-            raise LaunchError(f"Preparing the database failed: {reason_in(program.log, program.log_start)}")
+            raise LaunchError(f"Preparing the database failed: {find_failure_reason(program.log, program.log_start)}")
 
-    def _follow(self, program: Program) -> list[str]:
+    def _follow(self, program: PythonProgram) -> list[str]:
         """Show the steps of the preparations until they are over; the faults of the start-up checks."""
         faults: list[str] = []
         doing = ""
@@ -137,7 +143,7 @@ class Run:
                 elif step == "fault":
                     faults.append(what)
                 else:
-                    tick(step, started, what)
+                    print_step_done(step, started, what)
                     started = time.monotonic()
             return ended
 
@@ -145,22 +151,22 @@ class Run:
             own, server = program.work(), self.ground.postgres.work()
             return None if own is None or server is None else own + server
 
-        waiting = Waiting("Preparing the database", self._parts(), work, slow=program)
+        waiting = StartWait("Preparing the database", self._parts(), work, slow=program)
         waiting.until(is_over, lambda: doing)
         return faults
 
-    def _parts(self) -> dict[str, Part]:
+    def _parts(self) -> dict[str, AwaitedProcess]:
         return {watched.name: watched.service for watched in self.watched}
 
     def _launch(self, name: str, file: str, command: list[str]) -> None:
-        program = Program(file, command, var=self.var, environment=self.ground.environment)
+        program = PythonProgram(file, command, var=self.var, environment=self.ground.environment)
         program.start()
         self.programs[file] = program
-        self.watched.append(Watched(name=name, service=program))
+        self.watched.append(SupervisedService(name=name, service=program))
 
     def _watch_ground(self) -> None:
-        self.watched.append(Watched(name="PostgreSQL", service=self.ground.postgres))
-        self.watched.append(Watched(name="The broker", service=self.ground.broker))
+        self.watched.append(SupervisedService(name="PostgreSQL", service=self.ground.postgres))
+        self.watched.append(SupervisedService(name="The broker", service=self.ground.broker))
 
     def _wait_ready(self) -> None:
         answer = ""
@@ -169,24 +175,24 @@ class Run:
         def is_ready() -> bool:
             nonlocal answer
             if answer.isdecimal():
-                time.sleep(ASK_WHAT_ANSWERS_EVERY_S)
-            answer = ask(self.web, self.ground.environment["GATEWAY_BASE_URL"], "/health/ready")
+                time.sleep(READINESS_POLL_S)
+            answer = probe_url(self.web, self.ground.environment["GATEWAY_BASE_URL"], "/health/ready")
             return answer == "200"
 
         def work() -> float | None:
             # Once it answers, what it does is to answer us.
             return 0.0 if answer.isdecimal() else program.work()
 
-        waiting = Waiting("Web server", self._parts(), work, slow=program)
+        waiting = StartWait("Web server", self._parts(), work, slow=program)
         waiting.until(is_ready, lambda: f"/health/ready says {answer}" if answer.isdecimal() else "no answer so far")
-        tick("Web server", waiting.started_at, self.web.address)
+        print_step_done("Web server", waiting.started_at, self.web.address)
 
     def keep(self) -> None:
         """Watch for ever; what ends is started again, or LaunchError when that does not help."""
         while True:
             for watched in self.watched:
-                look_after(watched)
-            time.sleep(WATCH_EVERY_S)
+                restart_if_ended(watched)
+            time.sleep(SUPERVISION_INTERVAL_S)
 
     def down(self) -> None:
         """Web server first (no new work), then worker and beat, broker, PostgreSQL."""
@@ -200,13 +206,13 @@ class Run:
         self.ground.stop()
 
 
-def look_after(watched: Watched, now: Callable[[], float] = time.monotonic) -> None:
+def restart_if_ended(watched: SupervisedService, now: Callable[[], float] = time.monotonic) -> None:
     """One look at a service: if it ended, plan its next start; if that is due, start it."""
     code = watched.service.exit_code()
     if watched.due_at is None:
         if code is None:
             return
-        _plan_restart(watched, f"stopped ({how_it_ended(code)})", now())
+        _plan_restart(watched, f"stopped ({describe_exit_code(code)})", now())
     if watched.due_at is not None and now() >= watched.due_at:
         watched.due_at = None
         watched.started_at = now()
@@ -216,18 +222,18 @@ def look_after(watched: Watched, now: Callable[[], float] = time.monotonic) -> N
             _plan_restart(watched, f"did not start: {error}", now())
 
 
-def _plan_restart(watched: Watched, what: str, now: float) -> None:
-    quick = now - watched.started_at < QUICK_FAILURE_S
+def _plan_restart(watched: SupervisedService, what: str, now: float) -> None:
+    quick = now - watched.started_at < QUICK_FAILURE_WITHIN_S
     watched.quick_failures = watched.quick_failures + 1 if quick else 1
-    if watched.quick_failures > MOST_QUICK_FAILURES:
-        why = reason_in(watched.service.log, watched.service.log_start)
+    if watched.quick_failures > MAX_QUICK_FAILURES:
+        why = find_failure_reason(watched.service.log, watched.service.log_start)
         raise LaunchError(f"{watched.name} stopped {watched.quick_failures} times in a row; giving up: {why}")
-    pause_s = min(LONGEST_PAUSE_S, 0.25 * 2 ** (watched.quick_failures - 1))
+    pause_s = min(MAX_RESTART_PAUSE_S, 0.25 * 2 ** (watched.quick_failures - 1))
     watched.due_at = now + pause_s
-    say(f"  ! {watched.name} {what}; starting it again in {pause_s:g} s")
+    print_line(f"  ! {watched.name} {what}; starting it again in {pause_s:g} s")
 
 
-def on_signals() -> None:
+def install_signal_handlers() -> None:
     """The first of Ctrl-C, SIGTERM and SIGHUP raises StopRequested; later ones change nothing."""
     requested = False
 
@@ -241,7 +247,7 @@ def on_signals() -> None:
         signal.signal(number, handle)
 
 
-def check_port(web: Web) -> None:
+def check_web_port(web: WebServer) -> None:
     """LaunchError when nobody could listen there."""
     try:
         try_port(web.host, web.port)
@@ -250,7 +256,7 @@ def check_port(web: Web) -> None:
         raise LaunchError(f"Cannot listen on {web.address} ({reason}). Set another PORT or HOST.") from error
 
 
-def ask(web: Web, base_url: str, path: str) -> str:
+def probe_url(web: WebServer, base_url: str, path: str) -> str:
     """The status of a GET, as text, or why there is none. Asked by the public name: others may be refused."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(web.reachable_host, web.port, timeout=5)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from config.launcher.errors import LaunchError
 
-FIRST_PAYMENT = (
+SAMPLE_PAYMENT = (
     ("amount", "92.00"),
     ("currency", "EUR"),
     ("paymentBrand", "VISA"),
@@ -27,13 +27,13 @@ FIRST_PAYMENT = (
 _silent = False
 
 
-def silence() -> None:
+def mute_output() -> None:
     """Print no steps from now on: the output belongs to a command that we run."""
     global _silent
     _silent = True
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line at once. Nobody reading (a closed pipe) is no reason to stop."""
     if _silent:
         return
@@ -44,22 +44,22 @@ def say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def tick(step: str, started: float, what: str = "") -> None:
+def print_step_done(step: str, started: float, what: str = "") -> None:
     """A step that is done: its name, the seconds it took since `started` (monotonic), and a fact."""
-    say(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
+    print_line(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
 
 
-def say_waiting(step: str, since_s: float, what: str) -> None:
+def print_step_waiting(step: str, since_s: float, what: str) -> None:
     """A step that is not done yet: for how many seconds it has been waited for, and what is being done. To standard
     error when standard output belongs to a command that we run."""
     line = f"  … {step:<22}{since_s:5.0f} s   {what}".rstrip()
     if _silent:
         print(line, file=sys.stderr, flush=True)
     else:
-        say(line)
+        print_line(line)
 
 
-def show_demo(file: Path) -> None:
+def print_demo(file: Path) -> None:
     """The demo merchant's facts and a first payment to paste."""
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
@@ -74,13 +74,13 @@ def show_demo(file: Path) -> None:
         ("Access token", token),
         ("More entities", str(file)),
     ):
-        say(f"  {name:<15}{value}")
-    say("\nA first payment, in another terminal:\n")
-    say(first_payment(file.with_suffix(".env")) + "\n")
+        print_line(f"  {name:<15}{value}")
+    print_line("\nA first payment, in another terminal:\n")
+    print_line(format_sample_payment(file.with_suffix(".env")) + "\n")
 
 
-def first_payment(variables: Path) -> str:
+def format_sample_payment(variables: Path) -> str:
     """Two commands that work when pasted: read the variables, and a curl with one parameter a line."""
     lines = ['curl "$BASE/v1/payments"', '-H "Authorization: Bearer $TOKEN"', '-d "entityId=$ENTITY_ID"']
-    lines += [f'-d "{name}={value}"' for name, value in FIRST_PAYMENT]
+    lines += [f'-d "{name}={value}"' for name, value in SAMPLE_PAYMENT]
     return f". {shlex.quote(str(variables))}\n" + " \\\n  ".join(lines)

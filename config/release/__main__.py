@@ -6,16 +6,16 @@ import hashlib
 import tomllib
 from pathlib import Path
 
-from config.release.sbom import sbom
+from config.release.sbom import build_sbom
 
-ROOT = Path(__file__).resolve().parents[2]
+RELEASE_ROOT = Path(__file__).resolve().parents[2]
 
 
-def release(root: Path, folder: Path) -> list[Path]:
+def write_release(root: Path, folder: Path) -> list[Path]:
     """Write the files of a release into ``folder``; their paths."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name = f"{project['name']}-{project['version']}"
-    files = {f"{name}.cdx.json": sbom(root).encode(), f"{name}.lock": (root / "requirements.lock").read_bytes()}
+    files = {f"{name}.cdx.json": build_sbom(root).encode(), f"{name}.lock": (root / "requirements.lock").read_bytes()}
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in sorted(files.items()))
     folder.mkdir(exist_ok=True)
     written = []
@@ -26,5 +26,5 @@ def release(root: Path, folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for path in release(ROOT, ROOT / "dist"):
-        print(path.relative_to(ROOT))
+    for path in write_release(RELEASE_ROOT, RELEASE_ROOT / "dist"):
+        print(path.relative_to(RELEASE_ROOT))

@@ -17,10 +17,10 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from config.release.lock import Locked, LockError, read
+from config.release.lock import LockedPackage, LockError, read_lock
 
-LOCKS = ("requirements.lock", "tests/requirements.lock")
-OURS = "PyPI"
+LOCK_FILES = ("requirements.lock", "tests/requirements.lock")
+ADVISORY_ECOSYSTEM = "PyPI"
 
 
 class AdvisoryError(Exception):
@@ -28,7 +28,7 @@ class AdvisoryError(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class Finding:
+class AdvisoryFinding:
     """A locked package that an advisory speaks of. ``fixed``: the versions that mend it, as the advisory names them."""
 
     lock: str
@@ -39,7 +39,7 @@ class Finding:
     summary: str
 
 
-def advisories(path: Path) -> list[dict[str, Any]]:
+def load_advisories(path: Path) -> list[dict[str, Any]]:
     """What is in a file, folder or zip. Raises AdvisoryError."""
     found = [one for name, text in _texts(path) for one in _entries(name, text)]
     if not found:
@@ -79,35 +79,43 @@ def _entries(name: str, text: bytes) -> list[dict[str, Any]]:
 
 def _is_advisory(one: Any) -> bool:
     return (
-        isinstance(one, dict) and isinstance(one.get("id"), str) and isinstance(one.get("affected", []), list)
+        isinstance(one, dict)
+        and isinstance(one.get("id"), str)
+        and isinstance(one.get("affected", []), list)
         and all(isinstance(each, dict) for each in one.get("affected", []))
         and ("affected" in one or "withdrawn" in one)
-    )  # fmt: skip
+    )
 
 
-def findings(locked: Mapping[str, Sequence[Locked]], found: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def find_affected_packages(
+    locked: Mapping[str, Sequence[LockedPackage]], found: Sequence[Mapping[str, Any]]
+) -> list[AdvisoryFinding]:
     """What of the locks (by file name) is affected."""
     told: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for advisory in found:
         for affected in advisory.get("affected", ()) if not advisory.get("withdrawn") else ():
             package = affected.get("package") or {}
-            if package.get("ecosystem") == OURS and isinstance(package.get("name"), str):
+            if package.get("ecosystem") == ADVISORY_ECOSYSTEM and isinstance(package.get("name"), str):
                 told.setdefault(canonicalize_name(package["name"]), []).append((advisory, affected))
     return sorted(
         {
-            Finding(
-                lock=lock, package=one.name, version=str(one.version), advisory=advisory["id"], fixed=_fixed(affected),
+            AdvisoryFinding(
+                lock=lock,
+                package=one.name,
+                version=str(one.version),
+                advisory=advisory["id"],
+                fixed=_fixed(affected),
                 summary=" ".join(str(advisory.get("summary") or "").split()),
             )
             for lock, packages in locked.items()
             for one in packages
             for advisory, affected in told.get(one.name, ())
-            if is_affected(one.version, affected)
+            if is_version_affected(one.version, affected)
         }
-    )  # fmt: skip
+    )
 
 
-def is_affected(version: Version, affected: Mapping[str, Any]) -> bool:
+def is_version_affected(version: Version, affected: Mapping[str, Any]) -> bool:
     """Whether an entry's versions or ranges hold ``version``. A range that cannot be read counts as one that does:
     a person has to look."""
     if any(_same(version, one) for one in affected.get("versions") or ()):
@@ -128,8 +136,9 @@ def _within(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
     try:
         steps = sorted(
             ((Version("0.dev0") if text == "0" else Version(str(text))), kind)
-            for event in events for kind, text in event.items()
-        )  # fmt: skip
+            for event in events
+            for kind, text in event.items()
+        )
     except (InvalidVersion, AttributeError):
         return True
     inside = False
@@ -153,9 +162,9 @@ def main(arguments: Sequence[str]) -> int:
         print("Name a file of advisories: make advisories FILE=path/to/osv.json", file=sys.stderr)
         return 2
     try:
-        known = advisories(Path(arguments[0]))
-        locked = {name: read(Path(name)) for name in arguments[1:] or LOCKS}
-        found = findings(locked, known)
+        known = load_advisories(Path(arguments[0]))
+        locked = {name: read_lock(Path(name)) for name in arguments[1:] or LOCK_FILES}
+        found = find_affected_packages(locked, known)
     except (AdvisoryError, LockError) as fault:
         print(f"{fault}.", file=sys.stderr)
         return 2
@@ -166,7 +175,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1
 
 
-def _table(found: Sequence[Finding]) -> list[str]:
+def _table(found: Sequence[AdvisoryFinding]) -> list[str]:
     head = ("package", "version", "advisory", "fixed in", "lock", "about")
     rows = [head] + [(one.package, one.version, one.advisory, one.fixed, one.lock, one.summary) for one in found]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]

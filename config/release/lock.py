@@ -18,7 +18,7 @@ class LockError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locked:
+class LockedPackage:
     """One package. ``hashes``: SHA-256 of every file that may be installed of it, hexadecimal."""
 
     name: str
@@ -26,7 +26,7 @@ class Locked:
     hashes: tuple[str, ...]
 
 
-def read(path: Path) -> list[Locked]:
+def read_lock(path: Path) -> list[LockedPackage]:
     """The packages of a lock, by name. Raises LockError."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -39,13 +39,13 @@ def read(path: Path) -> list[Locked]:
     return sorted(found, key=lambda one: (one.name, one.version))
 
 
-def _locked(path: Path, line: str) -> Locked:
+def _locked(path: Path, line: str) -> LockedPackage:
     try:
         wanted = Requirement(line.partition("--hash")[0])
         (pin,) = wanted.specifier
         if pin.operator != "==":
             raise ValueError
-        return Locked(
+        return LockedPackage(
             name=canonicalize_name(wanted.name), version=Version(pin.version), hashes=tuple(sorted(_HASH.findall(line)))
         )
     except (InvalidRequirement, InvalidVersion, ValueError):

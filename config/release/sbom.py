@@ -22,42 +22,49 @@ from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
-from config.launcher.build_number import build_number
-from config.release.lock import Locked, read
+from config.launcher.build_number import compute_build_number
+from config.release.lock import LockedPackage, read_lock
 
 MAX_LICENSE_CHARS = 100
 """Longer ones are whole texts."""
 _CLASSIFIER = "License :: OSI Approved :: "
 
 
-def sbom(root: Path) -> str:
+def build_sbom(root: Path) -> str:
     """The document for the sources below ``root``, as JSON."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    commit, _, at = build_number(root).partition("@")
-    locked = read(root / "requirements.lock")
+    commit, _, at = compute_build_number(root).partition("@")
+    locked = read_lock(root / "requirements.lock")
     own = Component(
-        name=project["name"], version=project["version"], type=ComponentType.APPLICATION, bom_ref=project["name"],
+        name=project["name"],
+        version=project["version"],
+        type=ComponentType.APPLICATION,
+        bom_ref=project["name"],
         licenses=[LicenseFactory().make_from_string(project["license"]["text"])],
-    )  # fmt: skip
+    )
     made = datetime.strptime(at.removesuffix(" +0000"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     parts = [_component(one) for one in locked]
     told = "\n".join(f"{one.name} {one.version} {' '.join(one.hashes)}" for one in locked)
     bom = Bom(
-        components=parts, metadata=BomMetaData(component=own, timestamp=made),
+        components=parts,
+        metadata=BomMetaData(component=own, timestamp=made),
         serial_number=uuid5(NAMESPACE_URL, f"{project['name']} {project['version']} {commit}\n{told}"),
-    )  # fmt: skip
+    )
     bom.register_dependency(own, parts)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n"
 
 
-def _component(one: Locked) -> Component:
+def _component(one: LockedPackage) -> Component:
     version = str(one.version)
     return Component(
-        name=one.name, version=version, type=ComponentType.LIBRARY, bom_ref=f"{one.name}=={version}",
+        name=one.name,
+        version=version,
+        type=ComponentType.LIBRARY,
+        bom_ref=f"{one.name}=={version}",
         purl=PackageURL("pypi", None, one.name, version),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in one.hashes],
         licenses=_licenses(one.name, version),
-    )  # fmt: skip
+    )
 
 
 def _licenses(name: str, version: str) -> Sequence[License]:

@@ -9,14 +9,14 @@ from django import template
 from django.utils.translation import gettext as _
 
 from config import navigation
-from gateway.desk.story import title_of
+from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.models import Approval, Notification, Payment, Registration, WebhookEndpoint
 from gateway.payments.operations import OPERATIONS
 
 register = template.Library()
 
 _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
-    Payment: lambda row: f"{title_of(row)} {row.amount} {row.currency}",
+    Payment: lambda row: f"{format_payment_title(row)} {row.amount} {row.currency}",
     Approval: lambda row: f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}",
     Registration: lambda row: row.brand or _("Registration"),
     Notification: lambda row: f"{row.kind} {row.action}",
@@ -29,7 +29,7 @@ _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
 def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The theme's ``parts`` of a heading (title, link), which name an app and a model, as the navigation names them:
     the group of work, the page, and the row."""
-    known, here = navigation.places(), context["request"].path
+    known, here = navigation.list_page_titles(), context["request"].path
     if here in known:
         group, title = known[here]
         return [{"title": group}, {"title": title, "link": here}]
@@ -46,7 +46,7 @@ def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> lis
 @register.simple_tag(takes_context=True)
 def window_title(context: template.Context) -> str:
     """What the browser's tab says: a list is called what the navigation calls it, not "Select payment to view"."""
-    known = navigation.places().get(context["request"].path)
+    known = navigation.list_page_titles().get(context["request"].path)
     if known is not None:
         return str(known[1])
     return " · ".join(str(context[name]) for name in ("subtitle", "title") if context.get(name))

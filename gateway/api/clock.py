@@ -9,89 +9,107 @@ from typing import Any, ClassVar, Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from gateway import clock, clock_moves
-from gateway.api.door import Visit
-from gateway.api.envelope import envelope
-from gateway.api.payments import ignored
-from gateway.api.testing import TestDoor
-from gateway.catalogue.endpoints import MOVE_CLOCK, READ_CLOCK, RESET_CLOCK, Endpoint
-from gateway.catalogue.parse import Invalid, ParameterError, Parameters
+from gateway.api.base_view import RequestContext
+from gateway.api.envelope import build_envelope
+from gateway.api.payments import render_ignored_parameters
+from gateway.api.sandbox import SandboxView
+from gateway.catalogue.endpoints import MOVE_CLOCK_ENDPOINT, READ_CLOCK_ENDPOINT, RESET_CLOCK_ENDPOINT, Endpoint
+from gateway.catalogue.parse import InvalidParametersError, ParameterError, Parameters
+from gateway.core import clock
 from gateway.models import Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
-from gateway.payments.refusal import Refused
+from gateway.payments.refusal import RequestRefusedError
+from gateway.timers import time_travel
 
-BUSY: Final = "800.120.402"
+CLOCK_CONFLICT_CODE: Final = "800.120.402"
 
 
-class ClockView(TestDoor):
+class ClockView(SandboxView):
     """GET reads the clock, POST moves it on and does what falls due on the way, DELETE puts it back."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": READ_CLOCK, "POST": MOVE_CLOCK, "DELETE": RESET_CLOCK}
+    endpoints: ClassVar[dict[str, Endpoint]] = {
+        "GET": READ_CLOCK_ENDPOINT,
+        "POST": MOVE_CLOCK_ENDPOINT,
+        "DELETE": RESET_CLOCK_ENDPOINT,
+    }
 
     def get(self, request: Request) -> Response:
-        visit = self.enter(request)
-        return _told(visit, **ignored(self.parse(visit, visit.admission.channel)))
+        context = self.admit_request(request)
+        return _build_clock_response(
+            context, **render_ignored_parameters(self.parse(context, context.admission.channel))
+        )
 
     def post(self, request: Request) -> Response:
-        visit = self.enter(request)
-        parameters = self.parse(visit, visit.admission.channel)
-        merchant = visit.admission.merchant
+        context = self.admit_request(request)
+        parameters = self.parse(context, context.admission.channel)
+        merchant = context.admission.merchant
         try:
-            with clock_moves.sole_mover(merchant):
-                moved = clock_moves.move(merchant, _target(merchant, parameters))
-        except clock_moves.MovedByAnother:
-            raise _busy() from None
-        return _told(
-            visit, complete=moved.complete, remainingSeconds=math.ceil(moved.remaining.total_seconds()),
-            ran=dict(moved.ran), waiting=sorted(moved.waiting), **ignored(parameters),
-        )  # fmt: skip
+            with time_travel.lock_clock(merchant):
+                moved = time_travel.advance_clock(merchant, _parse_target_offset(merchant, parameters))
+        except time_travel.ConcurrentAdvanceError:
+            raise _build_clock_refusal() from None
+        return _build_clock_response(
+            context,
+            complete=moved.complete,
+            remainingSeconds=math.ceil(moved.remaining.total_seconds()),
+            ran=dict(moved.ran),
+            waiting=sorted(moved.waiting),
+            **render_ignored_parameters(parameters),
+        )
 
     def delete(self, request: Request) -> Response:
-        visit = self.enter(request)
-        passed_over = ignored(self.parse(visit, visit.admission.channel))
+        context = self.admit_request(request)
+        ignored_names = render_ignored_parameters(self.parse(context, context.admission.channel))
         try:
-            with clock_moves.sole_mover(visit.admission.merchant):
-                clock_moves.reset(visit.admission.merchant)
-        except clock_moves.MovedByAnother:
-            raise _busy() from None
-        return _told(visit, **passed_over)
+            with time_travel.lock_clock(context.admission.merchant):
+                time_travel.reset_clock(context.admission.merchant)
+        except time_travel.ConcurrentAdvanceError:
+            raise _build_clock_refusal() from None
+        return _build_clock_response(context, **ignored_names)
 
 
-def _told(visit: Visit, **more: Any) -> Response:
-    merchant = visit.admission.merchant
-    body = envelope(
-        "000.000.100", visit.trace.ndc, now=clock.wire(clock.now(merchant)),
-        offsetSeconds=int(merchant.clock_offset.total_seconds()), **more,
-    )  # fmt: skip
-    return Response(body, headers=visit.headers)
+def _build_clock_response(context: RequestContext, **more: Any) -> Response:
+    merchant = context.admission.merchant
+    body = build_envelope(
+        "000.000.100",
+        context.trace.ndc,
+        now=clock.format_timestamp(clock.merchant_now(merchant)),
+        offsetSeconds=int(merchant.clock_offset.total_seconds()),
+        **more,
+    )
+    return Response(body, headers=context.headers)
 
 
-def _busy() -> Refused:
-    return Refused(BUSY, status=409, more="this merchant's clock is being moved by another request")
+def _build_clock_refusal() -> RequestRefusedError:
+    return RequestRefusedError(
+        CLOCK_CONFLICT_CODE, status=409, more="this merchant's clock is being moved by another request"
+    )
 
 
-def _target(merchant: Merchant, parameters: Parameters) -> timedelta:
-    """The offset to move to. Raises Invalid."""
-    offset = _offset(merchant, parameters)
+def _parse_target_offset(merchant: Merchant, parameters: Parameters) -> timedelta:
+    """The offset to move to. Raises InvalidParametersError."""
+    offset = _parse_offset(merchant, parameters)
     if offset > MAX_CLOCK_OFFSET:
         name = "advance" if "advance" in parameters else "now"
-        raise Invalid(
+        raise InvalidParametersError(
             [ParameterError(name=name, value=parameters[name], message="moves the clock on by more than 50 years")]
         )
     return offset
 
 
-def _offset(merchant: Merchant, parameters: Parameters) -> timedelta:
+def _parse_offset(merchant: Merchant, parameters: Parameters) -> timedelta:
     if "advance" in parameters:
         return merchant.clock_offset + timedelta(seconds=int(parameters["advance"]))
     text = parameters["now"]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid([ParameterError(name="now", value=text, message="is not a date of the calendar")]) from None
-    offset = moment.astimezone(UTC) - clock.real()
+        raise InvalidParametersError(
+            [ParameterError(name="now", value=text, message="is not a date of the calendar")]
+        ) from None
+    offset = moment.astimezone(UTC) - clock.real_now()
     if offset < merchant.clock_offset - timedelta(seconds=1):
-        raise Invalid(
+        raise InvalidParametersError(
             [
                 ParameterError(
                     name="now", value=text, message="lies before the merchant's present: DELETE resets the clock"

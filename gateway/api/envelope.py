@@ -9,45 +9,45 @@ from typing import Any, Final
 from django.conf import settings
 from django.http import HttpResponse
 
-from gateway import clock, identifiers, results
 from gateway.catalogue.parse import ParameterError
+from gateway.core import clock, identifiers, result_codes
 
 
-def docs_of(endpoint: str) -> str:
+def build_docs_url(endpoint: str) -> str:
     """Where an endpoint's parameters are explained."""
     return f"{settings.GATEWAY_BASE_URL}/docs/reference/{endpoint}"
 
 
-def result(code: str, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "") -> dict[str, Any]:
-    """``result`` with its text from the table; ``errors`` become parameterErrors, with links into ``docs``; ``more`` is
+def build_result(code: str, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "") -> dict[str, Any]:
+    """``build_result`` with its text from the table; ``errors`` become parameterErrors, with links into ``docs``; ``more`` is
     added to the text."""
-    description = results.result(code).description
+    description = result_codes.find_result_code(code).description
     body: dict[str, Any] = {"code": code, "description": f"{description}: {more}"[:255] if more else description}
     if errors:
         body["parameterErrors"] = [error.as_json(docs) for error in errors]
     return body
 
 
-def shared_part(ndc: str) -> dict[str, str]:
+def build_envelope_fields(ndc: str) -> dict[str, str]:
     """What every answer ends with. ``timestamp`` is when it was generated, in the real world's time."""
     return {
         "buildNumber": settings.GATEWAY_BUILD_NUMBER,
-        "timestamp": clock.wire(clock.real()),
+        "timestamp": clock.format_timestamp(clock.real_now()),
         "ndc": ndc,
     }
 
 
-def envelope(
+def build_envelope(
     code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "", **fields: Any
 ) -> dict[str, Any]:
     """An answer's body."""
-    return {**fields, "result": result(code, errors, more, docs), **shared_part(ndc)}
+    return {**fields, "result": build_result(code, errors, more, docs), **build_envelope_fields(ndc)}
 
 
-def plain_answer(status: int, code: str, more: str = "", *, ndc: str = "") -> HttpResponse:
+def build_plain_response(status: int, code: str, more: str = "", *, ndc: str = "") -> HttpResponse:
     """An envelope outside DRF: unknown paths, plain HTTP in live, an unforeseen fault. ``ndc``: as the log has it."""
-    body = envelope(code, ndc or identifiers.ndc(identifiers.row_id()), more=more)
-    answer = HttpResponse(to_json(body), status=status, content_type="application/json; charset=utf-8")
+    body = build_envelope(code, ndc or identifiers.format_ndc(identifiers.row_id()), more=more)
+    answer = HttpResponse(encode_json(body), status=status, content_type="application/json; charset=utf-8")
     answer["Cache-Control"] = "no-store"
     return answer
 
@@ -55,5 +55,5 @@ def plain_answer(status: int, code: str, more: str = "", *, ndc: str = "") -> Ht
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def to_json(body: Any) -> bytes:
+def encode_json(body: Any) -> bytes:
     return _encode(body).encode()

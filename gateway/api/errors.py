@@ -10,20 +10,20 @@ from django.http import Http404
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.response import Response
 
-from gateway.api.envelope import docs_of, envelope
-from gateway.catalogue.parse import INVALID, Invalid
-from gateway.payments.refusal import Refused
+from gateway.api.envelope import build_docs_url, build_envelope
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, InvalidParametersError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.token_limits import TokenLimitError
 
-BAD_CREDENTIALS = "800.900.300"
-THROTTLED = "800.120.100"
-WRONG_METHOD = "200.300.403"
-FAULT = "999.999.999"
+BAD_CREDENTIALS_CODE = "800.900.300"
+THROTTLED_CODE = "800.120.100"
+WRONG_METHOD_CODE = "200.300.403"
+INTERNAL_ERROR_CODE = "999.999.999"
 
 log = structlog.get_logger(__name__)
 
 
-class Turned(Exception):
+class ApiError(Exception):
     """The answer is decided before any endpoint runs. ``headers`` are added to it, ``fields`` to its body."""
 
     def __init__(
@@ -43,32 +43,34 @@ class Turned(Exception):
         self.fields = fields or {}
 
 
-def answer_exception(exception: Exception, context: dict[str, Any]) -> Response:
+def handle_api_exception(exception: Exception, context: dict[str, Any]) -> Response:
     """DRF's exception handler: every exception becomes an envelope, and none a stack trace."""
-    door = context["view"]
-    ndc = door.trace.ndc
-    endpoint = door.endpoints.get(door.trace.method)
-    docs = docs_of(endpoint.name) if endpoint is not None else ""
-    if isinstance(exception, Turned):
-        log.info("turned away", ndc=ndc, status=exception.status, code=exception.code, ip=door.trace.ip)
-        body = envelope(exception.code, ndc, more=exception.more, **exception.fields)
+    view = context["view"]
+    ndc = view.trace.ndc
+    endpoint = view.endpoints.get(view.trace.method)
+    docs = build_docs_url(endpoint.name) if endpoint is not None else ""
+    if isinstance(exception, ApiError):
+        log.info("turned away", ndc=ndc, status=exception.status, code=exception.code, ip=view.trace.ip)
+        body = build_envelope(exception.code, ndc, more=exception.more, **exception.fields)
         return Response(body, status=exception.status, headers=exception.headers)
     if isinstance(exception, TokenLimitError):
         log.info("above the token's limit", ndc=ndc, why=str(exception))
-        return Response(envelope(BAD_CREDENTIALS, ndc, more=str(exception)), status=403)
-    if isinstance(exception, Invalid):
-        return Response(envelope(INVALID, ndc, errors=exception.errors, docs=docs), status=400)
-    if isinstance(exception, Refused):
-        body = envelope(exception.code, ndc, errors=exception.errors, more=exception.more, docs=docs)
+        return Response(build_envelope(BAD_CREDENTIALS_CODE, ndc, more=str(exception)), status=403)
+    if isinstance(exception, InvalidParametersError):
+        return Response(build_envelope(INVALID_PARAMETER_CODE, ndc, errors=exception.errors, docs=docs), status=400)
+    if isinstance(exception, RequestRefusedError):
+        body = build_envelope(exception.code, ndc, errors=exception.errors, more=exception.more, docs=docs)
         return Response(body, status=exception.status)
     if isinstance(exception, MethodNotAllowed):
-        allowed = ", ".join(door.allowed_methods)
+        allowed = ", ".join(view.allowed_methods)
         return Response(
-            envelope(WRONG_METHOD, ndc, more=f"this path takes {allowed}"), status=405, headers={"Allow": allowed}
+            build_envelope(WRONG_METHOD_CODE, ndc, more=f"this path takes {allowed}"),
+            status=405,
+            headers={"Allow": allowed},
         )
     if isinstance(exception, Http404):
-        return Response(envelope("200.300.404", ndc, more="no such path"), status=404)
+        return Response(build_envelope("200.300.404", ndc, more="no such path"), status=404)
     log.error("unforeseen fault", ndc=ndc, exc_info=exception)
     if isinstance(exception, OperationalError):
-        return Response(envelope(FAULT, ndc), status=503, headers={"Retry-After": "2"})
-    return Response(envelope(FAULT, ndc), status=500)
+        return Response(build_envelope(INTERNAL_ERROR_CODE, ndc), status=503, headers={"Retry-After": "2"})
+    return Response(build_envelope(INTERNAL_ERROR_CODE, ndc), status=500)

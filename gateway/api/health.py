@@ -7,18 +7,18 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
-from gateway.vault import VaultError, vault
+from gateway.vault.sealing import VaultError, current_vault
 
 _migrated = False
-NO_ANSWER = "no answer"
+DATABASE_UNREACHABLE = "no answer"
 
 
-def live(request: HttpRequest) -> JsonResponse:
+def check_liveness(request: HttpRequest) -> JsonResponse:
     """200 while the process answers at all."""
     return _answer({"status": "ok"}, 200)
 
 
-def ready(request: HttpRequest) -> JsonResponse:
+def check_readiness(request: HttpRequest) -> JsonResponse:
     """200 when the database answers, is migrated, and the vault opens; else 503 with what is missing."""
     checks = {"database": _database(), "vault": _vault()}
     fine = all(state == "ok" for state in checks.values())
@@ -32,7 +32,7 @@ def _answer(body: dict[str, object], status: int) -> JsonResponse:
 
 def _database() -> str:
     """Asked twice at most: the connection this thread keeps may be one to a server that is gone."""
-    return "ok" if (first := _asked()) == "ok" else _asked() if first == NO_ANSWER else first
+    return "ok" if (first := _asked()) == "ok" else _asked() if first == DATABASE_UNREACHABLE else first
 
 
 def _asked() -> str:
@@ -48,13 +48,13 @@ def _asked() -> str:
             _migrated = True
     except DatabaseError:
         connection.close()
-        return NO_ANSWER
+        return DATABASE_UNREACHABLE
     return "ok"
 
 
 def _vault() -> str:
     try:
-        vault()
+        current_vault()
     except VaultError:
         return "does not open"
     return "ok"

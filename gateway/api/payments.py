@@ -13,46 +13,59 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from gateway import clock, identifiers, results
-from gateway.api.door import Door, Visit
-from gateway.api.envelope import docs_of, shared_part, to_json
-from gateway.catalogue.endpoints import FOLLOW_UP, PAYMENTS, STATUS, Endpoint
+from gateway.access.tokens import TokenLimits
+from gateway.api.base_view import ApiView, RequestContext
+from gateway.api.envelope import build_docs_url, build_envelope_fields, encode_json
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT, PAYMENT_ENDPOINT, STATUS_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
+from gateway.core import clock, identifiers, result_codes
 from gateway.models import Payment
-from gateway.payments import kept, token_limits
-from gateway.payments.answer import code_of, payment_object
-from gateway.payments.dispatch import choose_channel
-from gateway.payments.follow_up import FollowUpRequest, process_follow_up
-from gateway.payments.idempotency import HEADER, Claim, StoredAnswer, claim_of, in_progress, looked_up
-from gateway.payments.intake import facts_of, first_payment
-from gateway.payments.process import process
-from gateway.payments.refusal import NOT_SET_UP, Refused
-from gateway.payments.request import Idempotency, PaymentRequest
-from gateway.payments.store import KeyTaken
-from gateway.tokens import TokenLimits
+from gateway.payments import idempotent_responses, token_limits
+from gateway.payments.channel_dispatch import choose_channel
+from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
+from gateway.payments.idempotency import (
+    IDEMPOTENCY_HEADER,
+    IdempotencyClaim,
+    StoredResponse,
+    build_idempotency_lookup,
+    build_in_progress_refusal,
+    parse_idempotency_claim,
+)
+from gateway.payments.payment_request import IdempotencyContext, PaymentRequest
+from gateway.payments.process import process_payment
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.rendering import render_payment, resolve_result_code
+from gateway.payments.request_builder import build_condition_facts, build_payment_request
+from gateway.payments.store import IdempotencyKeyTakenError
 
-NOT_FOUND = "700.400.580"
-REPLAYED = "Idempotent-Replayed"
-Telling = kept.Telling
+PAYMENT_NOT_FOUND_CODE = "700.400.580"
+REPLAYED_HEADER = "Idempotent-Replayed"
+ResponseRenderer = idempotent_responses.PaymentRenderer
 
 
-def answer_of(payment: Payment, visit: Visit, tell: Telling = payment_object) -> tuple[int, dict[str, Any]]:
+def build_payment_response(
+    payment: Payment, context: RequestContext, tell: ResponseRenderer = render_payment
+) -> tuple[int, dict[str, Any]]:
     """A payment in the envelope, and 200 or 400 by the family of its code."""
-    code = code_of(payment)
-    return results.http_status(code), kept.told(payment, shared_part(visit.trace.ndc), {}, tell)
+    code = resolve_result_code(payment)
+    return result_codes.http_status(code), idempotent_responses.render_response_body(
+        payment, build_envelope_fields(context.trace.ndc), {}, tell
+    )
 
 
-def ignored(parameters: Parameters) -> dict[str, Any]:
+def render_ignored_parameters(parameters: Parameters) -> dict[str, Any]:
     """``ignoredParameters`` of an answer: the names that were sent and are not known. Empty where there are none."""
     return {"ignoredParameters": list(parameters.ignored)} if parameters.ignored else {}
 
 
-class Answering:
+class PaymentResponder:
     """How one request answers its payment. With an idempotency key the first answer is kept, and told again as it was:
     its names stand in the order in which the database keeps them."""
 
-    def __init__(self, visit: Visit, parameters: Parameters, tell: Telling = payment_object) -> None:
-        self.visit = visit
+    def __init__(
+        self, context: RequestContext, parameters: Parameters, tell: ResponseRenderer = render_payment
+    ) -> None:
+        self.context = context
         self.parameters = parameters
         self.tell = tell
         self._made: tuple[int, str] | None = None
@@ -60,135 +73,157 @@ class Answering:
 
     def keep(self, payment: Payment) -> tuple[int, str]:
         """Answer ``payment``; the HTTP status, and what its idempotency key keeps of the answer."""
-        payment.request, payment.answer = kept.in_stored_order(payment.request), kept.in_stored_order(payment.answer)
-        shared, more = shared_part(self.visit.trace.ndc), self._more(payment)
+        payment.request, payment.answer = (
+            idempotent_responses.sort_like_jsonb(payment.request),
+            idempotent_responses.sort_like_jsonb(payment.answer),
+        )
+        shared, more = build_envelope_fields(self.context.trace.ndc), self._more(payment)
         status, text = (
-            results.http_status(code_of(payment)),
-            to_json(kept.told(payment, shared, more, self.tell)).decode(),
+            result_codes.http_status(resolve_result_code(payment)),
+            encode_json(idempotent_responses.render_response_body(payment, shared, more, self.tell)).decode(),
         )
         self._made, self._of = (status, text), payment.answer
         # Only a payment stays as it is: what is told of a registration may change.
-        return status, kept.keep(payment, shared, more, text) if self.tell is payment_object else text
+        return status, idempotent_responses.compact_response(
+            payment, shared, more, text
+        ) if self.tell is render_payment else text
 
     def response(self, payment: Payment) -> HttpResponse:
         # What was made goes out with the statement that was to write it. When somebody else was faster, nothing was
         # written, the payment was read again, and what it is now is told.
         if self._made is not None and payment.answer is self._of:
-            return _stored(*self._made, self.visit)
-        body = kept.told(payment, shared_part(self.visit.trace.ndc), self._more(payment), self.tell)
-        return Response(body, status=results.http_status(code_of(payment)), headers=self.visit.headers)
+            return _build_stored_response(*self._made, self.context)
+        body = idempotent_responses.render_response_body(
+            payment, build_envelope_fields(self.context.trace.ndc), self._more(payment), self.tell
+        )
+        return Response(
+            body, status=result_codes.http_status(resolve_result_code(payment)), headers=self.context.headers
+        )
 
     def _more(self, payment: Payment) -> dict[str, Any]:
         """What the answer says about the request, and the payment does not know."""
         more: dict[str, Any] = {}
         refusals = self.parameters.refusals
         if refusals and payment.result_code == refusals[0].code:
-            docs = docs_of(self.visit.endpoint)
+            docs = build_docs_url(self.context.endpoint)
             more["parameterErrors"] = [error.as_json(docs) for error in refusals]
-        return more | ignored(self.parameters)
+        return more | render_ignored_parameters(self.parameters)
 
 
-def _stored(status: int, body: str, visit: Visit, *, replayed: bool = False) -> HttpResponse:
-    headers = {**visit.headers, REPLAYED: "true"} if replayed else visit.headers
+def _build_stored_response(status: int, body: str, context: RequestContext, *, replayed: bool = False) -> HttpResponse:
+    headers = {**context.headers, REPLAYED_HEADER: "true"} if replayed else context.headers
     return HttpResponse(body, status=status, content_type="application/json; charset=utf-8", headers=headers)
 
 
-def replay(known: StoredAnswer, visit: Visit, tell: Telling) -> HttpResponse:
+def replay_response(known: StoredResponse, context: RequestContext, tell: ResponseRenderer) -> HttpResponse:
     """The answer that an idempotency key was given, once more."""
-    if known.body is not None and kept.is_whole(known.body):
-        return _stored(known.status, known.body, visit, replayed=True)
+    if known.body is not None and idempotent_responses.is_complete_response(known.body):
+        return _build_stored_response(known.status, known.body, context, replayed=True)
     payment = Payment.objects.get(pk=known.payment)
     if known.body is not None:
-        return _stored(known.status, to_json(kept.again(payment, known.body)).decode(), visit, replayed=True)
+        return _build_stored_response(
+            known.status,
+            encode_json(idempotent_responses.restore_response(payment, known.body)).decode(),
+            context,
+            replayed=True,
+        )
     # Its worker died before it could answer: what is true now is told.
-    status, body = answer_of(payment, visit, tell)
-    return _stored(status, to_json(body).decode(), visit, replayed=True)
+    status, body = build_payment_response(payment, context, tell)
+    return _build_stored_response(status, encode_json(body).decode(), context, replayed=True)
 
 
-class PaymentDoor(Door):
+class IdempotentPostView(ApiView):
     """What the POSTs share: an idempotency key is looked up first and claimed with the payment."""
 
-    tell: ClassVar[Telling] = staticmethod(payment_object)
+    tell: ClassVar[ResponseRenderer] = staticmethod(render_payment)
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
-        header, path = request.headers.get(HEADER), request.path
-        visit = self.enter(request, target or None, key=looked_up(header, method="POST", path=path))
-        claim = claim_of(header, visit.pairs, token=visit.admission.token, method="POST", path=path)
+        header, path = request.headers.get(IDEMPOTENCY_HEADER), request.path
+        context = self.admit_request(
+            request, target or None, key=build_idempotency_lookup(header, method="POST", path=path)
+        )
+        claim = parse_idempotency_claim(header, context.pairs, token=context.admission.token, method="POST", path=path)
         if claim is None:
-            return self.pay(visit, target, None)
-        if (known := claim.find(visit.admission.kept)) is not None:
-            return replay(known, visit, self.tell)
+            return self.pay(context, target, None)
+        if (known := claim.find(context.admission.kept)) is not None:
+            return replay_response(known, context, self.tell)
         try:
-            return self.pay(visit, target, claim)
-        except KeyTaken:
-            raise in_progress(claim.key) from None
+            return self.pay(context, target, claim)
+        except IdempotencyKeyTakenError:
+            raise build_in_progress_refusal(claim.key) from None
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         raise NotImplementedError
 
 
-def idempotency_of(claim: Claim | None, answering: Answering) -> Idempotency | None:
-    return None if claim is None else Idempotency(claim=claim, respond=answering.keep)
+def build_idempotency_context(claim: IdempotencyClaim | None, responder: PaymentResponder) -> IdempotencyContext | None:
+    return None if claim is None else IdempotencyContext(claim=claim, respond=responder.keep)
 
 
-def process_within_limits(asked: PaymentRequest, visit: Visit) -> Payment:
+def process_within_token_limits(asked: PaymentRequest, context: RequestContext) -> Payment:
     """Make a first payment, counted towards its token's own limit of 24 hours. Raises TokenLimitError."""
-    admission, money = visit.admission, asked.money
-    with token_limits.reserved(admission.token, admission.limits, money.amount, money.currency) as reservation:
-        payment = process(asked)
+    admission, money = context.admission, asked.money
+    with token_limits.reserve_amount(admission.token, admission.limits, money.amount, money.currency) as reservation:
+        payment = process_payment(asked)
         reservation.payment = payment.id
     return payment
 
 
-class PaymentsView(PaymentDoor):
+class PaymentsView(IdempotentPostView):
     """POST /v1/payments."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": PAYMENTS}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": PAYMENT_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        admission = visit.admission
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        admission = context.admission
         channel = admission.channel
         if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, visit.pairs)
-        now = clock.now(admission.merchant)
-        parameters = self.parse(visit, channel, facts_of(channel, now))
+            channel = choose_channel(admission.merchant, context.pairs)
+        now = clock.merchant_now(admission.merchant)
+        parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if "referenceUuid" in parameters:
-            return follow_up(visit, parameters["referenceUuid"], parameters, now, claim)
+            return respond_to_follow_up(context, parameters["referenceUuid"], parameters, now, claim)
         if channel is None:
-            raise Refused(NOT_SET_UP)
-        answering = Answering(visit, parameters)
-        asked = first_payment(
-            parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
-            idempotency=idempotency_of(claim, answering),
-        )  # fmt: skip
-        return answering.response(process_within_limits(asked, visit))
+            raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
+        responder = PaymentResponder(context, parameters)
+        asked = build_payment_request(
+            parameters,
+            merchant=admission.merchant,
+            channel=channel,
+            now=now,
+            trace=context.trace,
+            idempotency=build_idempotency_context(claim, responder),
+        )
+        return responder.response(process_within_token_limits(asked, context))
 
 
-class PaymentView(PaymentDoor):
+class PaymentView(IdempotentPostView):
     """GET and POST /v1/payments/{id}."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": STATUS, "POST": FOLLOW_UP}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": STATUS_ENDPOINT, "POST": FOLLOW_UP_ENDPOINT}
 
     def get(self, request: Request, target: str) -> Response:
-        visit = self.enter(request, target, reads=True)
-        parameters = self.parse(visit, visit.admission.channel)
-        payment = visit.admission.payment
+        context = self.admit_request(request, target, reads=True)
+        parameters = self.parse(context, context.admission.channel)
+        payment = context.admission.payment
         if payment is None:
-            raise Refused(NOT_FOUND, status=404)
-        status, body = answer_of(payment, visit)
-        return Response(body | ignored(parameters), status=status, headers=visit.headers)
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        status, body = build_payment_response(payment, context)
+        return Response(body | render_ignored_parameters(parameters), status=status, headers=context.headers)
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        admission = visit.admission
-        now = clock.now(admission.merchant)
-        parameters = self.parse(visit, admission.channel, facts_of(admission.channel, now))
-        return follow_up(visit, target, parameters, now, claim)
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        admission = context.admission
+        now = clock.merchant_now(admission.merchant)
+        parameters = self.parse(context, admission.channel, build_condition_facts(admission.channel, now))
+        return respond_to_follow_up(context, target, parameters, now, claim)
 
 
-def follow_up(visit: Visit, target: str, parameters: Parameters, now: datetime, claim: Claim | None) -> HttpResponse:
+def respond_to_follow_up(
+    context: RequestContext, target: str, parameters: Parameters, now: datetime, claim: IdempotencyClaim | None
+) -> HttpResponse:
     """A follow-up of the payment ``target`` names, by path or by referenceUuid."""
-    admission = visit.admission
-    answering = Answering(visit, parameters)
+    admission = context.admission
+    responder = PaymentResponder(context, parameters)
     request = FollowUpRequest(
         payment=identifiers.row_id(),
         target=identifiers.parse_id(target),
@@ -196,17 +231,17 @@ def follow_up(visit: Visit, target: str, parameters: Parameters, now: datetime, 
         channel=admission.channel,
         parameters=parameters,
         now=now,
-        trace=visit.trace,
-        idempotency=idempotency_of(claim, answering),
+        trace=context.trace,
+        idempotency=build_idempotency_context(claim, responder),
     )
-    amount, currency = _largest_amount(request, admission.limits)
-    with token_limits.reserved(admission.token, admission.limits, amount, currency) as reservation:
+    amount, currency = _resolve_max_amount(request, admission.limits)
+    with token_limits.reserve_amount(admission.token, admission.limits, amount, currency) as reservation:
         payment = process_follow_up(request)
         reservation.payment = payment.id
-    return answering.response(payment)
+    return responder.response(payment)
 
 
-def _largest_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tuple[Decimal | None, str | None]:
+def _resolve_max_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tuple[Decimal | None, str | None]:
     """What a follow-up moves at most, and in which currency, for a token with limits: a reversal without an amount
     takes all that remains, which is no more than the payment it speaks of."""
     if limits is None:
@@ -216,5 +251,5 @@ def _largest_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tup
     if target is None:
         return None, None
     if amount is None:
-        token_limits.check(limits, {"amount": str(target.amount)})
+        token_limits.check_token_limits(limits, {"amount": str(target.amount)})
     return (Decimal(amount) if amount is not None else target.amount), target.currency

@@ -7,89 +7,109 @@ from typing import Any, ClassVar, Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from gateway import identifiers
-from gateway.api.door import Door, Visit
-from gateway.api.envelope import envelope, shared_part
-from gateway.api.payments import NOT_FOUND, ignored
-from gateway.catalogue.endpoints import QUERY, QUERY_ONE, QUERY_RECORD, QUERY_RECORDS, Endpoint
+from gateway.api.base_view import ApiView, RequestContext
+from gateway.api.envelope import build_envelope, build_envelope_fields
+from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters
+from gateway.catalogue.endpoints import (
+    QUERY_ENDPOINT,
+    QUERY_ONE_ENDPOINT,
+    QUERY_RECORD_ENDPOINT,
+    QUERY_RECORDS_ENDPOINT,
+    Endpoint,
+)
 from gateway.catalogue.parse import Parameters
-from gateway.payments import query
-from gateway.payments.refusal import Refused
+from gateway.core import identifiers
+from gateway.payments import transaction_query
+from gateway.payments.refusal import RequestRefusedError
 
-FOUND: Final = "000.000.100"
+QUERY_OK_CODE: Final = "000.000.100"
 
 
-class ListView(Door):
+class QueryView(ApiView):
     """GET /v1/query."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_ENDPOINT}
     listed: ClassVar[str] = "payments"
 
     def get(self, request: Request) -> Response:
-        visit = self.enter(request)
-        admission = visit.admission
-        parameters = self.parse(visit, admission.channel)
-        found = query.find(query.query_of(parameters, admission.merchant, admission.channel))
+        context = self.admit_request(request)
+        admission = context.admission
+        parameters = self.parse(context, admission.channel)
+        found = transaction_query.find_transactions(
+            transaction_query.query_from_parameters(parameters, admission.merchant, admission.channel)
+        )
         # A page after the last one lists nothing; how many there are is told all the same.
         if not found.payments and not found.pages:
-            raise Refused(NOT_FOUND)
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
         pages = {} if found.pages is None else {"pages": found.pages}
-        listed = [query.told(payment) for payment in found.payments]
-        return _answer(visit, parameters, **{self.listed: listed}, **pages)
+        listed = [transaction_query.render_transaction(payment) for payment in found.payments]
+        return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
 
 
-class RecordsView(ListView):
+class QueryRecordsView(QueryView):
     """GET /v3/query."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_RECORDS}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_RECORDS_ENDPOINT}
     listed: ClassVar[str] = "records"
 
 
-class OneView(Door):
+class TransactionView(ApiView):
     """GET /v1/query/{id}."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_ONE}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_ONE_ENDPOINT}
 
     def get(self, request: Request, target: str) -> Response:
-        visit = self.enter(request, target, reads=True)
-        parameters = self.parse(visit, visit.admission.channel)
-        one, linked = _looked_up(visit, target, parameters)
+        context = self.admit_request(request, target, reads=True)
+        parameters = self.parse(context, context.admission.channel)
+        one, linked = _find_queried(context, target, parameters)
         more: dict[str, Any] = {"payments": linked} if parameters.get("includeLinkedTransactions") == "true" else {}
-        return Response(one | more | ignored(parameters) | shared_part(visit.trace.ndc), headers=visit.headers)
+        return Response(
+            one | more | render_ignored_parameters(parameters) | build_envelope_fields(context.trace.ndc),
+            headers=context.headers,
+        )
 
 
-class RecordView(Door):
+class TransactionRecordsView(ApiView):
     """GET /v3/query/{id}."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_RECORD}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": QUERY_RECORD_ENDPOINT}
 
     def get(self, request: Request, target: str) -> Response:
-        visit = self.enter(request, target, reads=True)
-        parameters = self.parse(visit, visit.admission.channel)
-        _, records = _looked_up(visit, target, parameters)
-        return _answer(visit, parameters, records=records)
+        context = self.admit_request(request, target, reads=True)
+        parameters = self.parse(context, context.admission.channel)
+        _, records = _find_queried(context, target, parameters)
+        return _build_query_response(context, parameters, records=records)
 
 
-def _looked_up(visit: Visit, target: str, parameters: Parameters) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _find_queried(
+    context: RequestContext, target: str, parameters: Parameters
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What has the id ``target``, and the list with it: its chain, where that is asked for, or those transactions of
-    it that the filters take. Raises Refused."""
-    admission = visit.admission
+    it that the filters take. Raises RequestRefusedError."""
+    admission = context.admission
     payment = admission.payment
     if payment is None:
-        found = query.registration_of(identifiers.parse_id(target), admission.merchant, admission.channel)
+        found = transaction_query.find_queried_registration(
+            identifiers.parse_id(target), admission.merchant, admission.channel
+        )
         if found is None:
-            raise Refused(NOT_FOUND, status=404)
-        one = query.told_registration(found)
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        one = transaction_query.render_queried_registration(found)
         return one, [one]
-    one = query.told(payment)
+    one = transaction_query.render_transaction(payment)
     if parameters.get("includeLinkedTransactions") != "true":
         return one, [one]
-    linked = query.linked_to(
-        payment, admission.channel, types=query.codes(parameters.get("paymentTypes")),
-        methods=query.codes(parameters.get("paymentMethods")),
-    )  # fmt: skip
-    return one, [query.told(member) for member in linked]
+    linked = transaction_query.list_linked_transactions(
+        payment,
+        admission.channel,
+        types=transaction_query.parse_code_list(parameters.get("paymentTypes")),
+        methods=transaction_query.parse_code_list(parameters.get("paymentMethods")),
+    )
+    return one, [transaction_query.render_transaction(member) for member in linked]
 
 
-def _answer(visit: Visit, parameters: Parameters, **fields: Any) -> Response:
-    return Response(envelope(FOUND, visit.trace.ndc, **fields, **ignored(parameters)), headers=visit.headers)
+def _build_query_response(context: RequestContext, parameters: Parameters, **fields: Any) -> Response:
+    return Response(
+        build_envelope(QUERY_OK_CODE, context.trace.ndc, **fields, **render_ignored_parameters(parameters)),
+        headers=context.headers,
+    )

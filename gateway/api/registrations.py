@@ -11,148 +11,170 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from gateway import clock, identifiers
-from gateway.api.door import Visit
-from gateway.api.envelope import envelope
-from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of, ignored, process_within_limits
-from gateway.catalogue.conditions.situation import STORED_CARD
+from gateway.api.base_view import RequestContext
+from gateway.api.envelope import build_envelope
+from gateway.api.payments import (
+    IdempotentPostView,
+    PaymentResponder,
+    ResponseRenderer,
+    build_idempotency_context,
+    process_within_token_limits,
+    render_ignored_parameters,
+)
+from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import (
-    DELETE_REGISTRATION,
-    EXTEND_REGISTRATION,
-    ONE_CLICK,
-    READ_REGISTRATION,
-    REGISTER,
-    UPDATE_REGISTRATION,
+    CREATE_REGISTRATION_ENDPOINT,
+    DELETE_REGISTRATION_ENDPOINT,
+    EXTEND_REGISTRATION_ENDPOINT,
+    ONE_CLICK_ENDPOINT,
+    READ_REGISTRATION_ENDPOINT,
+    UPDATE_REGISTRATION_ENDPOINT,
     Endpoint,
 )
 from gateway.catalogue.parse import Parameters
+from gateway.core import clock, identifiers
 from gateway.models import Registration
 from gateway.payments import registrations
-from gateway.payments.answer import registration_object, stored_object
-from gateway.payments.dispatch import choose_channel
-from gateway.payments.idempotency import Claim
-from gateway.payments.intake import facts_of, first_payment
-from gateway.payments.recorded import success_code
-from gateway.payments.refusal import NOT_SET_UP, Refused
-from gateway.payments.registrations import Change
+from gateway.payments.channel_dispatch import choose_channel
+from gateway.payments.idempotency import IdempotencyClaim
+from gateway.payments.record_only_payments import resolve_success_code
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.registrations import ChangeRequest
+from gateway.payments.rendering import render_registration, render_registration_change
+from gateway.payments.request_builder import build_condition_facts, build_payment_request
 
 
-def _found(visit: Visit, target: str) -> Registration:
-    admission = visit.admission
-    return registrations.find(identifiers.parse_id(target), admission.merchant, admission.channel)
+def _find_registration(context: RequestContext, target: str) -> Registration:
+    admission = context.admission
+    return registrations.find_registration(identifiers.parse_id(target), admission.merchant, admission.channel)
 
 
-class RegistrationsView(PaymentDoor):
+class RegistrationsView(IdempotentPostView):
     """POST /v1/registrations."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": REGISTER}
-    tell: ClassVar[Telling] = staticmethod(registration_object)
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CREATE_REGISTRATION_ENDPOINT}
+    tell: ClassVar[ResponseRenderer] = staticmethod(render_registration_change)
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        admission = visit.admission
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        admission = context.admission
         channel = admission.channel
         if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, visit.pairs)
-        now = clock.now(admission.merchant)
-        parameters = self.parse(visit, channel, facts_of(channel, now))
+            channel = choose_channel(admission.merchant, context.pairs)
+        now = clock.merchant_now(admission.merchant)
+        parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if channel is None:
-            raise Refused(NOT_SET_UP)
-        answering = Answering(visit, parameters, self.tell)
-        asked = first_payment(
-            parameters, merchant=admission.merchant, channel=channel, now=now, trace=visit.trace,
-            idempotency=idempotency_of(claim, answering),
-        )  # fmt: skip
-        return answering.response(process_within_limits(asked, visit))
+            raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
+        responder = PaymentResponder(context, parameters, self.tell)
+        asked = build_payment_request(
+            parameters,
+            merchant=admission.merchant,
+            channel=channel,
+            now=now,
+            trace=context.trace,
+            idempotency=build_idempotency_context(claim, responder),
+        )
+        return responder.response(process_within_token_limits(asked, context))
 
 
-class ChangeDoor(PaymentDoor):
+class RegistrationChangeView(IdempotentPostView):
     """What changing a registration takes."""
 
-    tell: ClassVar[Telling] = staticmethod(registration_object)
+    tell: ClassVar[ResponseRenderer] = staticmethod(render_registration_change)
 
-    def change(self, visit: Visit, parameters: Parameters, claim: Claim | None) -> tuple[Change, Answering]:
-        merchant = visit.admission.merchant
-        answering = Answering(visit, parameters, self.tell)
-        change = Change(
-            merchant=merchant, now=clock.now(merchant), trace=visit.trace, parameters=parameters,
-            idempotency=idempotency_of(claim, answering),
-        )  # fmt: skip
-        return change, answering
+    def change(
+        self, context: RequestContext, parameters: Parameters, claim: IdempotencyClaim | None
+    ) -> tuple[ChangeRequest, PaymentResponder]:
+        merchant = context.admission.merchant
+        responder = PaymentResponder(context, parameters, self.tell)
+        change = ChangeRequest(
+            merchant=merchant,
+            now=clock.merchant_now(merchant),
+            trace=context.trace,
+            parameters=parameters,
+            idempotency=build_idempotency_context(claim, responder),
+        )
+        return change, responder
 
 
-class RegistrationView(ChangeDoor):
+class RegistrationView(RegistrationChangeView):
     """GET, POST and DELETE /v1/registrations/{id}."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {
-        "GET": READ_REGISTRATION, "POST": UPDATE_REGISTRATION, "DELETE": DELETE_REGISTRATION,
+        "GET": READ_REGISTRATION_ENDPOINT, "POST": UPDATE_REGISTRATION_ENDPOINT, "DELETE": DELETE_REGISTRATION_ENDPOINT,
     }  # fmt: skip
 
     def get(self, request: Request, target: str) -> Response:
-        visit = self.enter(request, target)
-        parameters = self.parse(visit, visit.admission.channel)
-        found = _found(visit, target)
-        registrations.refuse_what_has_ended(found, clock.now(found.merchant))
-        body: dict[str, Any] = stored_object(found, success_code(found.test_mode))
-        shared = envelope(body["result"]["code"], visit.trace.ndc)
+        context = self.admit_request(request, target)
+        parameters = self.parse(context, context.admission.channel)
+        found = _find_registration(context, target)
+        registrations.check_registration_retention(found, clock.merchant_now(found.merchant))
+        body: dict[str, Any] = render_registration(found, resolve_success_code(found.test_mode))
+        shared = build_envelope(body["result"]["code"], context.trace.ndc)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body | ignored(parameters), headers=visit.headers)
+        return Response(body | render_ignored_parameters(parameters), headers=context.headers)
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        facts = facts_of(visit.admission.channel, clock.now(visit.admission.merchant))
-        parameters = self.parse(visit, visit.admission.channel, facts)
-        change, answering = self.change(visit, parameters, claim)
-        return answering.response(registrations.update(_found(visit, target), change))
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        facts = build_condition_facts(context.admission.channel, clock.merchant_now(context.admission.merchant))
+        parameters = self.parse(context, context.admission.channel, facts)
+        change, responder = self.change(context, parameters, claim)
+        return responder.response(registrations.update_registration(_find_registration(context, target), change))
 
     def delete(self, request: Request, target: str) -> HttpResponse:
-        visit = self.enter(request, target)
-        change, answering = self.change(visit, self.parse(visit, visit.admission.channel), None)
-        return answering.response(registrations.delete(_found(visit, target), change))
+        context = self.admit_request(request, target)
+        change, responder = self.change(context, self.parse(context, context.admission.channel), None)
+        return responder.response(registrations.delete_registration(_find_registration(context, target), change))
 
 
-class ExtendView(ChangeDoor):
+class ExtendRegistrationView(RegistrationChangeView):
     """POST /v1/registrations/{id}/extend."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": EXTEND_REGISTRATION}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": EXTEND_REGISTRATION_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        change, answering = self.change(visit, self.parse(visit, visit.admission.channel), claim)
-        return answering.response(registrations.extend(_extendable(visit, target), change))
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        change, responder = self.change(context, self.parse(context, context.admission.channel), claim)
+        return responder.response(
+            registrations.extend_registration(_find_extendable_registration(context, target), change)
+        )
 
 
-def _extendable(visit: Visit, target: str) -> Registration:
+def _find_extendable_registration(context: RequestContext, target: str) -> Registration:
     try:
-        return _found(visit, target)
-    except Refused as refused:
-        if refused.code == registrations.REMOVED:
-            raise Refused(registrations.NOT_REGISTERED) from None
+        return _find_registration(context, target)
+    except RequestRefusedError as refused:
+        if refused.code == registrations.REGISTRATION_DELETED_CODE:
+            raise RequestRefusedError(registrations.NOT_REGISTERED_CODE) from None
         raise
 
 
-class OneClickView(PaymentDoor):
+class OneClickView(IdempotentPostView):
     """POST /v1/registrations/{id}/payments."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": ONE_CLICK}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": ONE_CLICK_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        merchant = visit.admission.merchant
-        now = clock.now(merchant)
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        merchant = context.admission.merchant
+        now = clock.merchant_now(merchant)
         try:
-            found, missing = _found(visit, target), None
-        except Refused as refused:
+            found, missing = _find_registration(context, target), None
+        except RequestRefusedError as refused:
             found, missing = None, refused
         # What is wrong with the request is told first, whatever the id names.
-        channel = found.channel if found is not None else visit.admission.channel
-        facts = facts_of(channel, now) | {"registration"}
+        channel = found.channel if found is not None else context.admission.channel
+        facts = build_condition_facts(channel, now) | {"registration"}
         if found is not None and found.means == "card":
-            facts |= {STORED_CARD, f"registration: {found.brand}"}
-        parameters = self.parse(visit, channel, facts)
+            facts |= {STORED_CARD_FACT, f"registration: {found.brand}"}
+        parameters = self.parse(context, channel, facts)
         if found is None:
             assert missing is not None
             raise missing
-        answering = Answering(visit, parameters)
-        asked = first_payment(
-            parameters, merchant=merchant, channel=found.channel, now=now, trace=visit.trace,
-            idempotency=idempotency_of(claim, answering),
-            stored=registrations.stored_means(found, parameters, now),
-        )  # fmt: skip
-        return answering.response(process_within_limits(asked, visit))
+        responder = PaymentResponder(context, parameters)
+        asked = build_payment_request(
+            parameters,
+            merchant=merchant,
+            channel=found.channel,
+            now=now,
+            trace=context.trace,
+            idempotency=build_idempotency_context(claim, responder),
+            stored=registrations.load_stored_means(found, parameters, now),
+        )
+        return responder.response(process_within_token_limits(asked, context))

@@ -8,91 +8,105 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from gateway import clock, identifiers
-from gateway.api.door import Visit
-from gateway.api.envelope import shared_part
-from gateway.api.payments import Answering, PaymentDoor, Telling, idempotency_of, ignored
+from gateway.api.base_view import RequestContext
+from gateway.api.envelope import build_envelope_fields
+from gateway.api.payments import (
+    IdempotentPostView,
+    PaymentResponder,
+    ResponseRenderer,
+    build_idempotency_context,
+    render_ignored_parameters,
+)
 from gateway.catalogue.endpoints import (
-    DELETE_SCHEDULE,
-    DESCHEDULE,
-    READ_SCHEDULE,
-    RESCHEDULE,
-    SCHEDULE,
+    CANCEL_SCHEDULE_ENDPOINT,
+    CREATE_SCHEDULE_ENDPOINT,
+    DELETE_SCHEDULE_ENDPOINT,
+    READ_SCHEDULE_ENDPOINT,
+    RESCHEDULE_ENDPOINT,
     Endpoint,
 )
 from gateway.catalogue.parse import Parameters
-from gateway.payments import schedules, token_limits
-from gateway.payments.idempotency import Claim
-from gateway.payments.intake import facts_of
-from gateway.payments.registrations import Change
+from gateway.core import clock, identifiers
+from gateway.payments import token_limits
+from gateway.payments.idempotency import IdempotencyClaim
+from gateway.payments.registrations import ChangeRequest
+from gateway.payments.request_builder import build_condition_facts
+from gateway.scheduling import schedules
 
 
-class ScheduleDoor(PaymentDoor):
+class ScheduleChangeView(IdempotentPostView):
     """What changing a job takes."""
 
-    tell: ClassVar[Telling] = staticmethod(schedules.schedule_object)
+    tell: ClassVar[ResponseRenderer] = staticmethod(schedules.render_schedule)
 
-    def change(self, visit: Visit, claim: Claim | None) -> tuple[Change, Answering]:
-        merchant = visit.admission.merchant
-        now = clock.now(merchant)
-        parameters: Parameters = self.parse(visit, visit.admission.channel, facts_of(visit.admission.channel, now))
-        answering = Answering(visit, parameters, self.tell)
-        change = Change(
-            merchant=merchant, now=now, trace=visit.trace, parameters=parameters,
-            idempotency=idempotency_of(claim, answering),
-        )  # fmt: skip
-        return change, answering
+    def change(self, context: RequestContext, claim: IdempotencyClaim | None) -> tuple[ChangeRequest, PaymentResponder]:
+        merchant = context.admission.merchant
+        now = clock.merchant_now(merchant)
+        parameters: Parameters = self.parse(
+            context, context.admission.channel, build_condition_facts(context.admission.channel, now)
+        )
+        responder = PaymentResponder(context, parameters, self.tell)
+        change = ChangeRequest(
+            merchant=merchant,
+            now=now,
+            trace=context.trace,
+            parameters=parameters,
+            idempotency=build_idempotency_context(claim, responder),
+        )
+        return change, responder
 
 
-class SchedulesView(ScheduleDoor):
+class SchedulesView(ScheduleChangeView):
     """POST /v1/schedules."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": SCHEDULE}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CREATE_SCHEDULE_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        token_limits.refuse_subscription(visit.admission.limits)
-        change, answering = self.change(visit, claim)
-        return answering.response(schedules.create(change, visit.admission.channel))
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        token_limits.check_subscription_allowed(context.admission.limits)
+        change, responder = self.change(context, claim)
+        return responder.response(schedules.create_job(change, context.admission.channel))
 
 
-class OneScheduleView(ScheduleDoor):
+class ScheduleView(ScheduleChangeView):
     """GET and DELETE /v1/schedules/{id}."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": READ_SCHEDULE, "DELETE": DELETE_SCHEDULE}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": READ_SCHEDULE_ENDPOINT, "DELETE": DELETE_SCHEDULE_ENDPOINT}
 
     def get(self, request: Request, target: str) -> Response:
-        visit = self.enter(request, target)
-        parameters = self.parse(visit, visit.admission.channel)
-        admission = visit.admission
-        job = schedules.find(identifiers.parse_id(target), admission.merchant, admission.channel)
-        body = schedules.job_object(job, clock.now(admission.merchant)) | shared_part(visit.trace.ndc)
-        return Response(body | ignored(parameters), headers=visit.headers)
+        context = self.admit_request(request, target)
+        parameters = self.parse(context, context.admission.channel)
+        admission = context.admission
+        job = schedules.find_job(identifiers.parse_id(target), admission.merchant, admission.channel)
+        body = schedules.render_job(job, clock.merchant_now(admission.merchant)) | build_envelope_fields(
+            context.trace.ndc
+        )
+        return Response(body | render_ignored_parameters(parameters), headers=context.headers)
 
     def delete(self, request: Request, target: str) -> HttpResponse:
-        visit = self.enter(request, target)
-        change, answering = self.change(visit, None)
+        context = self.admit_request(request, target)
+        change, responder = self.change(context, None)
         ident = identifiers.parse_id(target)
-        return answering.response(schedules.deschedule(ident, change, visit.admission.channel))
+        return responder.response(schedules.deschedule_job(ident, change, context.admission.channel))
 
 
-class RescheduleView(ScheduleDoor):
+class RescheduleView(ScheduleChangeView):
     """POST /v1/schedules/{id}/reschedule."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": RESCHEDULE}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": RESCHEDULE_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        token_limits.refuse_subscription(visit.admission.limits)
-        change, answering = self.change(visit, claim)
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        token_limits.check_subscription_allowed(context.admission.limits)
+        change, responder = self.change(context, claim)
         ident = identifiers.parse_id(target)
-        return answering.response(schedules.reschedule(ident, change, visit.admission.channel))
+        return responder.response(schedules.reschedule_job(ident, change, context.admission.channel))
 
 
-class DescheduleView(ScheduleDoor):
+class DescheduleView(ScheduleChangeView):
     """POST /v1/schedules/{id}/deschedule."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": DESCHEDULE}
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CANCEL_SCHEDULE_ENDPOINT}
 
-    def pay(self, visit: Visit, target: str, claim: Claim | None) -> HttpResponse:
-        change, answering = self.change(visit, claim)
+    def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        change, responder = self.change(context, claim)
         ident = identifiers.parse_id(target)
-        return answering.response(schedules.deschedule(ident, change, visit.admission.channel))
+        return responder.response(schedules.deschedule_job(ident, change, context.admission.channel))

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.catalogue.structure import Param
-from gateway.masking import mask_pan, mask_text
-from gateway.secret import Secret
+from gateway.core.masking import mask_pan, mask_text
+from gateway.core.secret import Secret
 
-INVALID: Final = "200.300.404"
-REPORTED_LENGTH: Final = 100
+INVALID_PARAMETER_CODE: Final = "200.300.404"
+MAX_REPORTED_CHARS: Final = 100
 """Characters of a sent name or value that an error repeats."""
-HIDDEN: Final = "•••"
-LONGEST_NAME: Final = 300
+HIDDEN_VALUE: Final = "•••"
+MAX_REPORTED_NAME_CHARS: Final = 300
 """Characters of a parameter name; the longest real ones stay below 150."""
 _SECRETIVE: Final = re.compile(r"(?i)cvv|cvc|csc|cvn|security|pin|token|cryptogram|dtvc|number|passw|secret")
 
@@ -31,7 +31,7 @@ class ParameterError:
     name: str
     message: str
     value: str | None = None
-    code: str = INVALID
+    code: str = INVALID_PARAMETER_CODE
     known: bool = False
     meant: str = ""
 
@@ -46,7 +46,7 @@ class ParameterError:
         return body
 
 
-class Invalid(Exception):
+class InvalidParametersError(Exception):
     """At least one validation error; ``errors`` holds all of them, in the order sent, then what is missing."""
 
     def __init__(self, errors: Sequence[ParameterError]) -> None:
@@ -54,32 +54,32 @@ class Invalid(Exception):
         self.errors = tuple(errors)
 
 
-def masked(value: str) -> str:
+def mask_reported_value(value: str) -> str:
     """A value for an error or a log: cut before it is searched for card numbers, since it may be megabytes."""
-    return shorten(mask_text(value[:LONGEST_NAME]))
+    return shorten_reported_value(mask_text(value[:MAX_REPORTED_NAME_CHARS]))
 
 
-def shorten(text: str) -> str:
-    return text if len(text) <= REPORTED_LENGTH else text[: REPORTED_LENGTH - 1] + "…"
+def shorten_reported_value(text: str) -> str:
+    return text if len(text) <= MAX_REPORTED_CHARS else text[: MAX_REPORTED_CHARS - 1] + "…"
 
 
-def shown(param: Param, value: str | Secret) -> str:
+def render_reported_value(param: Param, value: str | Secret) -> str:
     """A sent value as an error may repeat it: secrets masked, card numbers wherever they hide masked, shortened."""
     if param.name == "number" and (number := _number_shown(value)):
         return number
     if isinstance(value, Secret) or param.secret:
-        return HIDDEN
-    return masked(value)
+        return HIDDEN_VALUE
+    return mask_reported_value(value)
 
 
-def hidden(name: str, value: str | Secret, meant: Param | None) -> str:
+def hide_reported_value(name: str, value: str | Secret, meant: Param | None) -> str:
     """A value sent under a name that is not known, or that probably meant ``meant``."""
     if meant is not None:
-        return shown(meant, value)
-    return HIDDEN if isinstance(value, Secret) or is_secretive(name) else masked(value)
+        return render_reported_value(meant, value)
+    return HIDDEN_VALUE if isinstance(value, Secret) or is_secret_name(name) else mask_reported_value(value)
 
 
-def is_secretive(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether a name that is not known sounds like a secret's."""
     return bool(_SECRETIVE.search(name))
 
@@ -87,4 +87,4 @@ def is_secretive(name: str) -> bool:
 def _number_shown(value: str | Secret) -> str:
     """An account's number: its first six and last four digits; '' where it is not digits alone."""
     text = value.reveal() if isinstance(value, Secret) else value
-    return mask_pan(text) if text.isdecimal() and len(text) <= REPORTED_LENGTH else ""
+    return mask_pan(text) if text.isdecimal() and len(text) <= MAX_REPORTED_CHARS else ""

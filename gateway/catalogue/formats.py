@@ -16,35 +16,63 @@ from gateway.catalogue import iso
 from gateway.catalogue.notation import (
     AN,
     AN_UP_TO,
-    PRINTABLE,
+    PRINTABLE_CLASS,
     UNPRINTABLE,
     Format,
+    FormatTest,
     N,
-    Test,
     chars,
+    code_list,
     comma_list,
-    counted,
-    listed,
+    compile_test,
+    describe_length,
     literal,
     number_between,
     one_of,
-    pattern,
-    published,
+    publish_values,
     value_list,
-    worded,
-)  # fmt: skip
+    with_words,
+)
 
 __all__ = [
-    "AMOUNT", "AMOUNT_WITH_DOT", "AN", "AN_UP_TO", "BOOLEAN", "BRAND_KEY", "COUNTRY", "COUNTRY_3", "CURRENCY", "DATE",
-    "DATE_TIME", "KEY", "LANGUAGE", "MONTH", "PRINTABLE", "YEAR", "Format", "MapKey", "N", "chars",
-    "comma_list", "listed", "literal", "map_key", "number_between", "one_of", "person", "phone", "published", "url",
-    "value_list", "worded",
+    "AMOUNT",
+    "AMOUNT_WITH_DOT",
+    "AN",
+    "AN_UP_TO",
+    "BOOLEAN",
+    "BRAND_KEY",
+    "COUNTRY",
+    "COUNTRY_3",
+    "CURRENCY",
+    "CUSTOM_PARAMETER_KEY",
+    "DATE",
+    "DATE_TIME",
+    "LANGUAGE",
+    "MONTH_NUMBER",
+    "PRINTABLE_CLASS",
+    "YEAR_NUMBER",
+    "Format",
+    "MapKey",
+    "N",
+    "chars",
+    "code_list",
+    "comma_list",
+    "literal",
+    "map_key",
+    "number_between",
+    "one_of",
+    "person_name",
+    "phone",
+    "publish_values",
+    "url",
+    "value_list",
+    "with_words",
 ]  # fmt: skip
 
 NAME_MARKS = " .,'’-/"
 
 
-def person(low: int, high: int, *, words: str, digits: bool = False) -> Format:
+def person_name(low: int, high: int, *, words: str, digits: bool = False) -> Format:
     """People's and places' names: Unicode letters, combining marks, inner space and ``. , ' - /`` (D22)."""
     ascii_run = re.compile(f"[A-Za-z{'0-9' if digits else ''}{re.escape(NAME_MARKS)}]{{{low},{high}}}").fullmatch
 
@@ -60,7 +88,7 @@ def person(low: int, high: int, *, words: str, digits: bool = False) -> Format:
 
     return Format(
         words=words,
-        expects=f"must be {counted(low, high, 'characters')}: letters of any script, "
+        expects=f"must be {describe_length(low, high, 'characters')}: letters of any script, "
         + ("digits, " if digits else "")
         + "inner spaces and . , ' - /",
         fits=fits,
@@ -148,7 +176,7 @@ DATE_TIME = Format(
 )
 
 
-def boolean(value: str) -> str:
+def normalize_boolean(value: str) -> str:
     """``true`` or ``false`` for what languages of the web write for them; anything else as it is."""
     return _BOOLEANS.get(value.lower(), value)
 
@@ -157,21 +185,23 @@ _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 # An empty value is refused, not passed over: it is how some languages write false, and others nothing at all.
 BOOLEAN = replace(
     one_of("true", "false", words="true or false"), expects="must be true or false", empty_is_value=True,
-    usual=boolean, taken_too="1 and 0 in their place, and any letter case, are taken and come back as true or false.",
+    usual=normalize_boolean, taken_too="1 and 0 in their place, and any letter case, are taken and come back as true or false.",
 )  # fmt: skip
-MONTH = number_between(1, 12, words="N2, 01 to 12", width=2)
-YEAR = literal("N4, 19xx or 20xx", "(?:19|20)[0-9]{2}", expects="must be a year 19xx or 20xx", example="2034", bad="34")
+MONTH_NUMBER = number_between(1, 12, words="N2, 01 to 12", width=2)
+YEAR_NUMBER = literal(
+    "N4, 19xx or 20xx", "(?:19|20)[0-9]{2}", expects="must be a year 19xx or 20xx", example="2034", bad="34"
+)
 LANGUAGE = chars("upper-case letters", "[A-Z]", 2, 2, example="DE", bad="de", words="2 uppercase letters")
 
-CURRENCY = listed(
-    "A3 uppercase, ISO 4217", iso.CURRENCIES, kind="a currency of ISO 4217 in capitals",
+CURRENCY = code_list(
+    "A3 uppercase, ISO 4217", iso.ISO_CURRENCIES, kind="a currency of ISO 4217 in capitals",
     example="EUR", bad="eur", ref="Currency",
 )  # fmt: skip
-COUNTRY = listed(
+COUNTRY = code_list(
     "A2, ISO 3166-1", iso.COUNTRIES_2, kind="a country of ISO 3166-1 in two capitals",
     example="DE", bad="XQ", ref="Country",
 )  # fmt: skip
-COUNTRY_3 = listed(
+COUNTRY_3 = code_list(
     "3 chars, ISO 3166-1 alpha-3", iso.COUNTRIES_3, kind="a country of ISO 3166-1 in three capitals",
     example="DEU", bad="DE", ref="Country3",
 )  # fmt: skip
@@ -182,7 +212,7 @@ def phone(low: int, high: int, *, words: str, slash: bool = True) -> Format:
     return literal(
         words,
         rf"[+0-9][0-9 .(){'/' if slash else ''}-]{{{low - 1},{high - 1}}}",
-        expects=f"must be {counted(low, high, 'characters')}: + or a digit first, then digits, spaces, dots, "
+        expects=f"must be {describe_length(low, high, 'characters')}: + or a digit first, then digits, spaces, dots, "
         + f"parentheses, {'slashes, ' if slash else ''}hyphens",
         example="+49 89 1234567",
         bad="call me",
@@ -220,7 +250,7 @@ _ENCODED_AS_A_WHOLE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*%3[Aa]")
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
-def may_be_opened(address: str, *, web_only: bool = False) -> bool:
+def is_openable_address(address: str, *, web_only: bool = False) -> bool:
     """Whether a browser or a phone may be sent there: a web page, or an app whose scheme is a domain backwards
     (com.example.app:), unless ``web_only``. The form has the same rule in checkout/widget/src/view.js."""
     scheme = address.partition(":")[0].lower() if ":" in address else ""
@@ -239,7 +269,7 @@ def _decoded_once(value: str) -> str:
 
 
 def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: bool = False) -> Format:
-    """An absolute address that :func:`may_be_opened`; ``web_only``: no app's; ``encoded``: it may be percent-encoded
+    """An absolute address that :func:`is_openable_address`; ``web_only``: no app's; ``encoded``: it may be percent-encoded
     as a whole, and is decoded once."""
     printable = re.compile(f"[^\\s{UNPRINTABLE}]{{{low},{high}}}").fullmatch
     allowed = "https: and http: are" if web_only else "https:, http: and apps named like com.example.app: are"
@@ -252,7 +282,7 @@ def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: boo
             return None
         scheme, colon, _ = value.partition(":")
         scheme = scheme.lower()
-        if _is_absolute_url(value) and not may_be_opened(value, web_only=web_only):
+        if _is_absolute_url(value) and not is_openable_address(value, web_only=web_only):
             return f"must not begin with {scheme}: - {allowed} allowed, e.g. https://shop.example/result"
         if colon and scheme in _WEB and not (_is_absolute_url(value) and _is_web_host(value)):
             return "must name a host, and a port only from 1 to 65535, e.g. https://shop.example/result"
@@ -275,15 +305,15 @@ class MapKey:
     """The key of a map parameter, e.g. ``name`` of ``customParameters[name]``."""
 
     words: str
-    fits: Test
+    fits: FormatTest
     pattern: str
     example: str
 
 
 def map_key(words: str, one: str, low: int, high: int, example: str) -> MapKey:
     expression = f"{one}{{{low},{high}}}"
-    return MapKey(words=words, fits=pattern(expression), pattern=expression, example=example)
+    return MapKey(words=words, fits=compile_test(expression), pattern=expression, example=example)
 
 
-KEY = map_key("3 to 64 letters, digits, dots, underscores", "[A-Za-z0-9._]", 3, 64, "orderRef")
+CUSTOM_PARAMETER_KEY = map_key("3 to 64 letters, digits, dots, underscores", "[A-Za-z0-9._]", 3, 64, "orderRef")
 BRAND_KEY = map_key("1 to 32 letters, digits, underscores", "[A-Za-z0-9_]", 1, 32, "VISA")

@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote, unquote_to_bytes
 
-from gateway.catalogue.errors import LONGEST_NAME
+from gateway.catalogue.errors import MAX_REPORTED_NAME_CHARS
 
-MAX_FIELDS: Final = 50_000
+MAX_FORM_FIELDS: Final = 50_000
 """Fields a body may hold: a 1,000-item cart with all of its 45 parameters per item passes."""
-MAX_NAME_CHARS: Final = 3 * LONGEST_NAME
+MAX_FORM_NAME_CHARS: Final = 3 * MAX_REPORTED_NAME_CHARS
 """Of a name as it is sent. A longer one is not decoded: no parameter has it, even with every character escaped."""
-MAX_VALUE_BYTES: Final = 64 * 1024
+MAX_FORM_VALUE_BYTES: Final = 64 * 1024
 """UTF-8 bytes of a value; the longest of the catalogue has as many characters, all of them ASCII."""
 _WINDOW_CHARS: Final = 16 * 1024
 """Decoded at a time: the decoder takes some 80 bytes of memory for each byte it is given."""
 
 
-class UnreadableForm(Exception):
+class UnreadableFormError(Exception):
     """The body is no form: ``name`` is the parameter at fault ('' for the whole), ``message`` says why."""
 
     def __init__(self, name: str, message: str) -> None:
@@ -30,24 +30,24 @@ class UnreadableForm(Exception):
         self.message = message
 
 
-def pairs(body: bytes) -> list[tuple[str, str]]:
+def parse_form(body: bytes) -> list[tuple[str, str]]:
     """Decode ``body`` (UTF-8, percent-encoded or raw). Empty parts are skipped; a part without ``=`` has value ''.
 
-    Raises UnreadableForm for bytes that are not UTF-8, for more than MAX_FIELDS fields, and, before they are decoded,
+    Raises UnreadableFormError for bytes that are not UTF-8, for more than MAX_FORM_FIELDS fields, and, before they are decoded,
     for names and values longer than any parameter's.
     """
-    if body.count(b"&") >= MAX_FIELDS:
-        raise UnreadableForm("", f"The body has more than {MAX_FIELDS:,} fields")
+    if body.count(b"&") >= MAX_FORM_FIELDS:
+        raise UnreadableFormError("", f"The body has more than {MAX_FORM_FIELDS:,} fields")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise UnreadableForm(_name_at(body, fault.start), "is not valid UTF-8") from None
+        raise UnreadableFormError(_name_at(body, fault.start), "is not valid UTF-8") from None
     found: list[tuple[str, str]] = []
     for part in text.split("&"):
         if not part:
             continue
         name, _, value = part.partition("=")
-        if len(part) > LONGEST_NAME:
+        if len(part) > MAX_REPORTED_NAME_CHARS:
             _refuse_long(name, value)
         try:
             if "%" in name or "+" in name:
@@ -55,17 +55,19 @@ def pairs(body: bytes) -> list[tuple[str, str]]:
             if "%" in value or "+" in value:
                 value = _decoded(value)
         except UnicodeDecodeError:
-            raise UnreadableForm(_shown(name), "is not valid UTF-8") from None
+            raise UnreadableFormError(_shown(name), "is not valid UTF-8") from None
         found.append((name, value))
     return found
 
 
 def _refuse_long(name: str, value: str) -> None:
-    if len(name) > MAX_NAME_CHARS:
-        raise UnreadableForm(_shown(name), f"is longer than any name: none has more than {LONGEST_NAME} characters")
+    if len(name) > MAX_FORM_NAME_CHARS:
+        raise UnreadableFormError(
+            _shown(name), f"is longer than any name: none has more than {MAX_REPORTED_NAME_CHARS} characters"
+        )
     # Each escape is three characters of the form and one byte of the value.
-    if len(value) > MAX_VALUE_BYTES and len(value) - 2 * value.count("%") > MAX_VALUE_BYTES:
-        raise UnreadableForm(_shown(name), f"is longer than any parameter: at most {MAX_VALUE_BYTES:,} bytes")
+    if len(value) > MAX_FORM_VALUE_BYTES and len(value) - 2 * value.count("%") > MAX_FORM_VALUE_BYTES:
+        raise UnreadableFormError(_shown(name), f"is longer than any parameter: at most {MAX_FORM_VALUE_BYTES:,} bytes")
 
 
 def _decoded(text: str) -> str:
@@ -89,10 +91,10 @@ def _windows(text: str) -> Iterator[bytes]:
 
 def _shown(name: str) -> str:
     """The beginning of a name, for an error."""
-    return unquote(name[:LONGEST_NAME].replace("+", " "))
+    return unquote(name[:MAX_REPORTED_NAME_CHARS].replace("+", " "))
 
 
 def _name_at(body: bytes, position: int) -> str:
     start = body.rfind(b"&", 0, position) + 1
     end = body.find(b"=", start)
-    return body[start : min(end, start + LONGEST_NAME)].decode("utf-8", "replace") if end >= 0 else ""
+    return body[start : min(end, start + MAX_REPORTED_NAME_CHARS)].decode("utf-8", "replace") if end >= 0 else ""

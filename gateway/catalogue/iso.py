@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pycountry
 
-from gateway import money
+from gateway.core import money
 
-CURRENCIES: frozenset[str] = money.CURRENCIES
+ISO_CURRENCIES: frozenset[str] = money.CURRENCY_CODES
 COUNTRIES_2: frozenset[str] = frozenset(c.alpha_2 for c in pycountry.countries) | {"XK"}
 COUNTRIES_3: frozenset[str] = frozenset(c.alpha_3 for c in pycountry.countries) | {"XKX"}
 COUNTRY_NUMBERS: frozenset[str] = frozenset(c.numeric for c in pycountry.countries)

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.catalogue.free_text import altered_from
+from gateway.catalogue.free_text_masking import find_min_masked_digits
 from gateway.catalogue.structure import Param, Structure
 
-INDEX: Final = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
-BRACKETS: Final = re.compile(r"\[[^\[\]]{0,40}\]")
+INDEX_PATTERN: Final = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
+BRACKETS_PATTERN: Final = re.compile(r"\[[^\[\]]{0,40}\]")
 """Where an index stands, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CompiledParam:
     """A Param compiled: where it stands in the echo (None = an index, the map's key comes last), and from how many
     digits on a card number in it is masked (0: never)."""
 
@@ -29,16 +29,16 @@ class Row:
     altered_from: int = 0
 
 
-Compiled = tuple[dict[str, Row], dict[str, Row]]
+CompiledParams = tuple[dict[str, CompiledParam], dict[str, CompiledParam]]
 
 
-def compiled(structures: Sequence[Structure]) -> Compiled:
-    exact: dict[str, Row] = {}
-    maps: dict[str, Row] = {}
+def compile_structures(structures: Sequence[Structure]) -> CompiledParams:
+    exact: dict[str, CompiledParam] = {}
+    maps: dict[str, CompiledParam] = {}
     for structure in structures:
         for param in structure.rows:
             full = structure.full(param.base).replace("[n]", "[]")
-            row = Row(param, structure, _path(full), altered_from(full, param))
+            row = CompiledParam(param, structure, _path(full), find_min_masked_digits(full, param))
             (maps if param.key else exact)[full] = row
     return exact, maps
 
@@ -50,15 +50,15 @@ def _path(full: str) -> tuple[str | None, ...]:
     return tuple(steps)
 
 
-def find(
-    name: str, exact: Mapping[str, Row], maps: Mapping[str, Row]
-) -> tuple[Row, tuple[int, ...], str | None] | None:
+def find_parameter(
+    name: str, exact: Mapping[str, CompiledParam], maps: Mapping[str, CompiledParam]
+) -> tuple[CompiledParam, tuple[int, ...], str | None] | None:
     if row := exact.get(name):
         return (row, (), None) if "[]" not in name else None
     if "[" not in name:
         return None
-    if row := exact.get(INDEX.sub("[]", name)):
-        indexes = tuple(int(digits) for digits in INDEX.findall(name))
+    if row := exact.get(INDEX_PATTERN.sub("[]", name)):
+        indexes = tuple(int(digits) for digits in INDEX_PATTERN.findall(name))
         return (row, indexes, None) if len(indexes) == row.path.count(None) else None
     base, _, key = name.partition("[")
     if (row := maps.get(base)) and key.endswith("]"):

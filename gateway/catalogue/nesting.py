@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.catalogue.errors import HIDDEN
+from gateway.catalogue.errors import HIDDEN_VALUE
 
 
-def mask_account(value: str) -> str:
+def mask_account_number(value: str) -> str:
     """An account number for its owner's eyes: the last four characters."""
-    return "*" * max(len(value) - 4, 0) + value[-4:] if len(value) > 4 else HIDDEN
+    return "*" * max(len(value) - 4, 0) + value[-4:] if len(value) > 4 else HIDDEN_VALUE
 
 
-Entry = tuple[tuple[str | None, ...], tuple[int, ...], str | None, str]
+FlatEntry = tuple[tuple[str | None, ...], tuple[int, ...], str | None, str]
 
 
-def nest(entries: Iterable[Entry]) -> dict[str, Any]:
+def nest_entries(entries: Iterable[FlatEntry]) -> dict[str, Any]:
     """Build JSON out of flat entries; list positions follow the order of their indexes."""
     top: dict[str, Any] = {}
     lists = False

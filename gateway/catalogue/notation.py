@@ -15,10 +15,10 @@ from typing import Any
 # Refused everywhere: control characters, line and paragraph separators, lone surrogates, and the marks that
 # reorder text on a clerk's screen (D22 speaks of control characters; the last group lets one name look like another).
 UNPRINTABLE = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff"
-PRINTABLE = f"[^{UNPRINTABLE}]"
+PRINTABLE_CLASS = f"[^{UNPRINTABLE}]"
 
-Test = Callable[[str], object]
-Explain = Callable[[str], str | None]
+FormatTest = Callable[[str], object]
+FormatExplanation = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +35,12 @@ class Format:
 
     words: str
     expects: str
-    fits: Test
+    fits: FormatTest
     example: str
     counterexample: str
     schema: Mapping[str, Any] = field(default_factory=dict)
     values: tuple[str, ...] = ()
-    explain: Explain | None = None
+    explain: FormatExplanation | None = None
     empty_is_value: bool = False
     usual: Callable[[str], str] | None = None
     taken_too: str = ""
@@ -58,7 +58,7 @@ class Format:
         return replace(self, example=example, counterexample=counterexample or self.counterexample)
 
 
-def pattern(expression: str) -> Test:
+def compile_test(expression: str) -> FormatTest:
     return re.compile(expression).fullmatch
 
 
@@ -66,13 +66,13 @@ def _span(low: int, high: int) -> str:
     return f"{high}" if low == high else f"{low}-{high}" if low else f"up to {high}"
 
 
-def counted(low: int, high: int, unit: str) -> str:
+def describe_length(low: int, high: int, unit: str) -> str:
     if low == high:
         return f"exactly {high} {unit}"
     return f"{low} to {high} {unit}" if low > 1 else f"at most {high} {unit}"
 
 
-def _length_note(high: int, low: int, expects: str) -> Explain:
+def _length_note(high: int, low: int, expects: str) -> FormatExplanation:
     def explain(value: str) -> str | None:
         if len(value) > high or len(value) < low:
             return f"{expects}; {len(value)} were sent"
@@ -85,12 +85,12 @@ def _length_note(high: int, low: int, expects: str) -> Explain:
 
 def AN(low: int, high: int, *, words: str = "") -> Format:
     """Any printable characters, ``low`` to ``high`` of them. Length 0 makes an empty value a value."""
-    expects = f"must be {counted(low, high, 'characters')}"
+    expects = f"must be {describe_length(low, high, 'characters')}"
     example = "Example text"[:high] if low <= 12 else "Example text".ljust(low, "x")
     return Format(
         words=words or f"AN {_span(low, high)}",
         expects=expects,
-        fits=pattern(f"{PRINTABLE}{{{low},{high}}}"),
+        fits=compile_test(f"{PRINTABLE_CLASS}{{{low},{high}}}"),
         example=example.strip().ljust(low, "x"),
         counterexample="x" * (high + 1),
         schema={"type": "string", "minLength": low, "maxLength": high},
@@ -108,8 +108,8 @@ def N(low: int, high: int, *, words: str = "") -> Format:
     """Digits 0-9 only; digits of other scripts are refused."""
     return Format(
         words=words or (f"N{high}" if low == high else f"N {_span(low, high)}"),
-        expects=f"must be {counted(low, high, 'digits')}",
-        fits=pattern(f"[0-9]{{{low},{high}}}"),
+        expects=f"must be {describe_length(low, high, 'digits')}",
+        fits=compile_test(f"[0-9]{{{low},{high}}}"),
         example="123456789012345678901234567890"[: max(low, min(high, 4))],
         counterexample="12a4"[: max(low, 3)],
         schema={"type": "string", "pattern": f"^[0-9]{{{low},{high}}}$"},
@@ -120,8 +120,8 @@ def chars(what: str, one: str, low: int, high: int, *, example: str, bad: str = 
     """A stated class of characters: ``what`` names it in words, ``one`` is the regular expression of one character."""
     return Format(
         words=words or f"{what}, {_span(low, high)}",
-        expects=f"must be {counted(low, high, 'characters')} out of {what}",
-        fits=pattern(f"{one}{{{low},{high}}}"),
+        expects=f"must be {describe_length(low, high, 'characters')} out of {what}",
+        fits=compile_test(f"{one}{{{low},{high}}}"),
         example=example,
         counterexample=bad,
         schema={"type": "string", "pattern": f"^{one}{{{low},{high}}}$"},
@@ -133,7 +133,7 @@ def literal(words: str, expression: str, *, expects: str, example: str, bad: str
     return Format(
         words=words,
         expects=expects,
-        fits=pattern(expression),
+        fits=compile_test(expression),
         example=example,
         counterexample=bad,
         schema={"type": "string", "pattern": f"^(?:{expression})$"},
@@ -155,13 +155,13 @@ def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
     )
 
 
-def published(form: Format, *values: str, taken_too: str) -> Format:
+def publish_values(form: Format, *values: str, taken_too: str) -> Format:
     """A closed list of which the document publishes ``values`` only. Generated clients make a name of each value, and
     two values that differ in case or signs alone would be one name; ``taken_too`` tells of the others."""
     return replace(form, schema={"type": "string", "enum": list(values)}, taken_too=taken_too)
 
 
-def listed(words: str, allowed: frozenset[str], *, kind: str, example: str, bad: str, ref: str) -> Format:
+def code_list(words: str, allowed: frozenset[str], *, kind: str, example: str, bad: str, ref: str) -> Format:
     """A code out of a published list (ISO 4217, ISO 3166-1) that is too long to print in an error."""
     return Format(
         words=words,
@@ -197,7 +197,7 @@ def _range_pattern(low: int, high: int, width: int | None) -> str:
     return "^(?:" + "|".join(str(n).zfill(width or 1) for n in range(low, high + 1)) + ")$"
 
 
-def worded(words: str, form: Format) -> Format:
+def with_words(words: str, form: Format) -> Format:
     """The same format as another cell of the spec writes it."""
     return replace(form, words=words)
 

@@ -1,7 +1,7 @@
 """The catalogue as an OpenAPI 3.1 document: one form body, query or path per endpoint, and every answer it may give.
 
 Nothing is written twice: names, formats, needs and notes are read from the rows that the parser reads. Answers are in
-:mod:`gateway.catalogue.openapi_answers`. Source: Part A, Endpoints; rulings D1, D11, D13, D15, D16.
+:mod:`gateway.catalogue.openapi_responses`. Source: Part A, Endpoints; rulings D1, D11, D13, D15, D16.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.catalogue import iso
-from gateway.catalogue import openapi_answers as answers
+from gateway.catalogue import openapi_responses as answers
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
-from gateway.catalogue.rules import Rule
+from gateway.catalogue.rules import ParameterRule
 from gateway.catalogue.structure import Demand, Need, Param, Structure
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
-FORM: Final = "application/x-www-form-urlencoded"
+FORM_MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 API_VERSION: Final = "1"
 ID_SCHEMA: Final = {"type": "string", "pattern": "^[0-9a-zA-Z]{32}$"}
-PRINTABLE: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]*$"
+PRINTABLE_TEXT_PATTERN: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]*$"
 
 _NEEDS: Final = {Need.REQUIRED: "Required", Need.CONDITIONAL: "Conditional", Need.OPTIONAL: "Optional"}
 _TAGS: Final = (
     ("Payments", "Pay, authorise, credit; capture, refund and reverse."),
-    (answers.CHECKOUTS, "Payments that the shopper makes in the hosted widget."),
-    (answers.LOOKING_UP, "Find transactions again; what was settled."),
+    (answers.CHECKOUTS_TAG, "Payments that the shopper makes in the hosted widget."),
+    (answers.QUERIES_TAG, "Find transactions again; what was settled."),
     ("Test environment", "Tools that exist in the test environment only."),
     ("Service", "The tables of this gateway, and its health."),
 )
@@ -124,10 +124,10 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
 """A request of each POST that works as it stands, entityId apart; the docs pages show the same."""
 
 
-def document(base_url: str, environment: str) -> Json:
+def build_openapi(base_url: str, environment: str) -> JsonObject:
     """The whole document. ``environment``: ``test`` or ``live``; live leaves the test endpoints out."""
     live = environment == "live"
-    paths: dict[str, Json] = {}
+    paths: dict[str, JsonObject] = {}
     for endpoint in ENDPOINTS:
         if not (live and endpoint.test_only):
             paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -156,40 +156,40 @@ def document(base_url: str, environment: str) -> Json:
                 }
             },
             "schemas": {
-                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(iso.CURRENCIES)},
+                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(iso.ISO_CURRENCIES)},
                 "Country": {"type": "string", "description": "ISO 3166-1 alpha-2.", "enum": sorted(iso.COUNTRIES_2)},
                 "Country3": {"type": "string", "description": "ISO 3166-1 alpha-3.", "enum": sorted(iso.COUNTRIES_3)},
-                **answers.SCHEMAS,
+                **answers.RESPONSE_SCHEMAS,
             },
-            "responses": dict(answers.RESPONSES),
-            "headers": dict(answers.HEADERS),
+            "responses": dict(answers.ERROR_RESPONSES),
+            "headers": dict(answers.RESPONSE_HEADERS),
         },
     }
 
 
-def _operation(endpoint: Endpoint) -> Json:
+def _operation(endpoint: Endpoint) -> JsonObject:
     posts = endpoint.method == "POST"
     payments = endpoint.scope != "test"
-    operation: Json = {
+    operation: JsonObject = {
         "operationId": endpoint.name,
         "summary": endpoint.title,
-        "description": _with_conditions(endpoint.about, endpoint_rules(endpoint)),
+        "description": _with_conditions(endpoint.about, list_endpoint_rules(endpoint)),
         "tags": [_tag(endpoint)],
     }
     parameters = [_path_id(endpoint)] if "{id}" in endpoint.path else []
     if posts:
         if payments and endpoint.keyed:
             parameters.append(_IDEMPOTENCY_KEY)
-        operation["requestBody"] = {"required": True, "content": {FORM: _form(endpoint)}}
+        operation["requestBody"] = {"required": True, "content": {FORM_MEDIA_TYPE: _form(endpoint)}}
     else:
         parameters += [_query(structure, row) for structure in endpoint.structures for row in structure.rows]
     if parameters:
         operation["parameters"] = parameters
-    operation["responses"] = answers.responses_of(endpoint)
+    operation["responses"] = answers.build_responses(endpoint)
     return operation
 
 
-_IDEMPOTENCY_KEY: Final[Json] = {
+_IDEMPOTENCY_KEY: Final[JsonObject] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
@@ -202,34 +202,37 @@ def _tag(endpoint: Endpoint) -> str:
     if endpoint.scope == "test":
         return _TEST
     if endpoint.operation in ("query", "report"):
-        return answers.LOOKING_UP
-    return answers.CHECKOUTS if endpoint.path.startswith("/v1/checkouts") else _TAGS[0][0]
+        return answers.QUERIES_TAG
+    return answers.CHECKOUTS_TAG if endpoint.path.startswith("/v1/checkouts") else _TAGS[0][0]
 
 
-def _path_id(endpoint: Endpoint) -> Json:
-    if _tag(endpoint) == answers.CHECKOUTS:
-        return answers.CHECKOUT_ID
+def _path_id(endpoint: Endpoint) -> JsonObject:
+    if _tag(endpoint) == answers.CHECKOUTS_TAG:
+        return answers.CHECKOUT_ID_PARAMETER
     what = "settlement" if endpoint.operation == "report" else "payment"
     return {
-        "name": "id", "in": "path", "required": True, "schema": ID_SCHEMA,
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "schema": ID_SCHEMA,
         "description": f"The {what}'s id, 32 letters and digits.",
-    }  # fmt: skip
+    }
 
 
-def _query(structure: Structure, row: Param) -> Json:
+def _query(structure: Structure, row: Param) -> JsonObject:
     return {
         "name": structure.full(row.name),
         "in": "query",
         "required": is_always_required(structure, row),
-        "description": describe(row),
+        "description": describe_parameter(row),
         "schema": _value(row),
         "example": row.format.example,
     }
 
 
-def _form(endpoint: Endpoint) -> Json:
-    properties: Json = {}
-    patterns: Json = {}
+def _form(endpoint: Endpoint) -> JsonObject:
+    properties: JsonObject = {}
+    patterns: JsonObject = {}
     for structure in endpoint.structures:
         for row in structure.rows:
             name = structure.full(row.name)
@@ -237,7 +240,7 @@ def _form(endpoint: Endpoint) -> Json:
             properties[example_name(structure, row)] = schema
             if row.key or "[n]" in name:
                 patterns[name_pattern(structure, row)] = _value(row)
-    body: Json = {
+    body: JsonObject = {
         "type": "object",
         "properties": properties,
         "required": [
@@ -249,15 +252,15 @@ def _form(endpoint: Endpoint) -> Json:
     }
     if patterns:
         body["patternProperties"] = patterns
-    content: Json = {"schema": body}
+    content: JsonObject = {"schema": body}
     if (fields := REQUEST_EXAMPLES.get(endpoint.name)) is not None:
         entity = next(row.format.example for row in endpoint.structures[0].rows)
         content["example"] = {"entityId": entity, **fields}
     return content
 
 
-def _property(structure: Structure, row: Param) -> Json:
-    schema: Json = {**_value(row), "description": describe(row), "examples": [row.format.example]}
+def _property(structure: Structure, row: Param) -> JsonObject:
+    schema: JsonObject = {**_value(row), "description": describe_parameter(row), "examples": [row.format.example]}
     if is_deprecated(structure, row):
         schema["deprecated"] = True
     if row.secret:
@@ -266,11 +269,11 @@ def _property(structure: Structure, row: Param) -> Json:
     return schema
 
 
-def _value(row: Param) -> Json:
+def _value(row: Param) -> JsonObject:
     """The schema of one value. Free text says what every format refuses: control characters (D22)."""
     schema = dict(row.format.schema)
     if schema.get("type") == "string" and not {"pattern", "enum", "format"} & schema.keys():
-        schema["pattern"] = PRINTABLE
+        schema["pattern"] = PRINTABLE_TEXT_PATTERN
     return schema
 
 
@@ -296,7 +299,7 @@ def is_deprecated(structure: Structure, row: Param) -> bool:
     return row.deprecated or "(deprecated)" in structure.title
 
 
-def describe(row: Param) -> str:
+def describe_parameter(row: Param) -> str:
     """Need, the spec's format words, what is taken beside them, the default and the note, as one line.
 
     A default is told in words only: generated clients send what a schema calls its ``default``, and one row of each
@@ -307,16 +310,16 @@ def describe(row: Param) -> str:
     return " ".join(filter(None, (words, row.format.taken_too, default, row.note)))
 
 
-def endpoint_rules(endpoint: Endpoint) -> Iterator[str]:
+def list_endpoint_rules(endpoint: Endpoint) -> Iterator[str]:
     """Every condition of an endpoint as a sentence, the structures' own ones with the names they are sent under."""
     for structure in endpoint.structures:
         for rule in structure.rules:
-            yield full_text(structure, rule)
+            yield render_rule(structure, rule)
     for rule in endpoint.rules:
         yield _sentence(rule.text)
 
 
-def full_text(structure: Structure, rule: Rule) -> str:
+def render_rule(structure: Structure, rule: ParameterRule) -> str:
     """A structure's rule with full names: `houseNumber2 requires houseNumber1` → `billing.houseNumber2 requires …`."""
     text = rule.text
     if structure.prefix:

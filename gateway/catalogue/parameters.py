@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.catalogue.errors import ParameterError
-from gateway.catalogue.lookup import Row
-from gateway.catalogue.nesting import nest
-from gateway.catalogue.rules import Sent
+from gateway.catalogue.lookup import CompiledParam
+from gateway.catalogue.nesting import nest_entries
+from gateway.catalogue.rules import RuleInput
 from gateway.catalogue.structure import Echo
-from gateway.secret import Secret
+from gateway.core.secret import Secret
 
 
 @dataclass(slots=True)
@@ -25,7 +25,9 @@ class Parameters:
     ignored: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
     refusals: tuple[ParameterError, ...] = ()
-    items: list[tuple[Row, tuple[int, ...], str | None, str | Secret]] = field(default_factory=list, repr=False)
+    items: list[tuple[CompiledParam, tuple[int, ...], str | None, str | Secret]] = field(
+        default_factory=list, repr=False
+    )
 
     def get(self, name: str) -> str | None:
         """The value of what is no secret. LookupError for a secret: it has to be asked for by :meth:`secret`."""
@@ -48,9 +50,9 @@ class Parameters:
         yield from self.values
         yield from self.secrets
 
-    def sent(self, facts: frozenset[str] = frozenset()) -> Sent:
+    def sent(self, facts: frozenset[str] = frozenset()) -> RuleInput:
         """As conditions look at it."""
-        return Sent(self.values, facts=facts, secrets=self.secrets)
+        return RuleInput(self.values, facts=facts, secrets=self.secrets)
 
     def drop(self, *names: str) -> None:
         """Leave parameters out, as if they had not been sent."""
@@ -67,7 +69,7 @@ class Parameters:
 
     def echo(self) -> dict[str, Any]:
         """Every accepted structure, nested, sparse indexes compacted in order, secrets masked or left out (D17)."""
-        return nest(
+        return nest_entries(
             (row.path, indexes, key, value.reveal() if isinstance(value, Secret) else value)
             for row, indexes, key, value in self.items
             if row.param.echo is not Echo.NEVER and not row.param.private

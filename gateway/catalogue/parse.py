@@ -10,51 +10,68 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from gateway.card_data import holds_card_data, may_hold_number
-from gateway.catalogue.clients_names import CLIENTS_NAMES
 from gateway.catalogue.errors import (
-    HIDDEN,
-    INVALID,
-    LONGEST_NAME,
-    Invalid,
+    HIDDEN_VALUE,
+    INVALID_PARAMETER_CODE,
+    MAX_REPORTED_NAME_CHARS,
+    InvalidParametersError,
     ParameterError,
-    hidden,
-    masked,
-    shorten,
-    shown,
+    hide_reported_value,
+    mask_reported_value,
+    render_reported_value,
+    shorten_reported_value,
 )
-from gateway.catalogue.free_text import LEAST_DIGITS, cut_over, has_digits, holding, masked_text
-from gateway.catalogue.lookup import BRACKETS, INDEX, Row, compiled, find
-from gateway.catalogue.nesting import mask_account, nest
+from gateway.catalogue.free_text_masking import (
+    MIN_SEARCHED_DIGITS,
+    find_names_holding,
+    has_three_digits,
+    mask_free_text,
+    mask_split_number,
+)
+from gateway.catalogue.lookup import BRACKETS_PATTERN, INDEX_PATTERN, CompiledParam, compile_structures, find_parameter
+from gateway.catalogue.nesting import mask_account_number, nest_entries
 from gateway.catalogue.parameters import Parameters
-from gateway.catalogue.rules import Rule, Sent
-from gateway.catalogue.sent import text_of
+from gateway.catalogue.rules import ParameterRule, RuleInput
 from gateway.catalogue.structure import Demand, Echo, Structure
-from gateway.catalogue.suggest import closest
-from gateway.masking import mask_text
-from gateway.secret import Secret
+from gateway.catalogue.tolerated_names import TOLERATED_NAMES
+from gateway.catalogue.typed_pairs import reveal_text
+from gateway.core.card_data import contains_card_data, may_contain_card_number
+from gateway.core.masking import mask_text
+from gateway.core.secret import Secret
+from gateway.core.spelling import find_closest_name
 
 __all__ = [
-    "HIDDEN", "INVALID", "LONGEST_NAME", "Catalogue", "Invalid", "ParameterError", "Parameters", "Policy",
-    "mask_account", "masked", "nest", "shorten", "shown",
+    "HIDDEN_VALUE",
+    "INVALID_PARAMETER_CODE",
+    "MAX_REPORTED_NAME_CHARS",
+    "Catalogue",
+    "InvalidParametersError",
+    "ParameterError",
+    "Parameters",
+    "UnknownNamePolicy",
+    "mask_account_number",
+    "mask_reported_value",
+    "nest_entries",
+    "render_reported_value",
+    "shorten_reported_value",
 ]  # fmt: skip
 
-NEAR_MISS_LIMIT = 100
+MAX_NEAR_MISSES = 100
 """Unknown names that are compared with the known ones, per request: more cost time and help nobody."""
-MOST_UNKNOWN_ERRORS = 1_000
+MAX_UNKNOWN_NAME_ERRORS = 1_000
 """Unknown names reported one by one; a request with more has another problem, and its answer must stay readable."""
-MAX_NUMBERS_CHARS = 256 * 1024
+MAX_SEARCHED_CHARS = 256 * 1024
 """Characters of all values that may hold a card number: half a second of looking. A cart of 1,000 items with numbers of
 twenty digits in a dozen parameters of each has as many."""
-MOST_ERRORS = 5_000
+MAX_PARAMETER_ERRORS = 5_000
 """Errors told in one answer: five in each of 1,000 items. More of them made answers of megabytes."""
-MAX_KEYS = 500
+MAX_MAP_KEYS = 500
 """Keys of one map, such as customParameters: 49,000 of them were stored and told again with every read."""
-MOST_ALTERNATIVES = 15
+MAX_ALTERNATIVES = 15
 """Names an error lists as allowed; a longer list is left to the docs."""
 
 
-class Policy:
+class UnknownNamePolicy:
     """What happens to unknown names: a switch of the channel (D16)."""
 
     NORMAL = "normal"
@@ -72,7 +89,7 @@ class Catalogue:
     def __init__(
         self,
         structures: Sequence[Structure],
-        rules: Sequence[Rule] = (),
+        rules: Sequence[ParameterRule] = (),
         *,
         elsewhere: Sequence[Structure] = (),
         aliases: Mapping[str, str] | None = None,
@@ -80,10 +97,17 @@ class Catalogue:
         self.structures = tuple(structures)
         self.rules = tuple(rules)
         self.aliases = dict(aliases or {})
-        self._exact, self._maps = compiled(self.structures)
-        self._known, self._known_maps = compiled(elsewhere)
-        self._roots = {re.split(r"[.\[]", name, maxsplit=1)[0] for name in (*self._exact, *self._known)
-                       if "." in name or "[" in name} | self._maps.keys() | self._known_maps.keys()  # fmt: skip
+        self._exact, self._maps = compile_structures(self.structures)
+        self._known, self._known_maps = compile_structures(elsewhere)
+        self._roots = (
+            {
+                re.split(r"[.\[]", name, maxsplit=1)[0]
+                for name in (*self._exact, *self._known)
+                if "." in name or "[" in name
+            }
+            | self._maps.keys()
+            | self._known_maps.keys()
+        )
         self._always = [s for s in self.structures if s.demand is Demand.ALWAYS]
 
     def parse(
@@ -91,76 +115,80 @@ class Catalogue:
         pairs: Iterable[tuple[str, str | Secret]],
         *,
         facts: frozenset[str] = frozenset(),
-        policy: str = Policy.NORMAL,
+        policy: str = UnknownNamePolicy.NORMAL,
         literal: bool | None = None,
         masks: bool = True,
     ) -> Parameters:
-        """Check ``pairs`` and return them as Parameters. Raises Invalid with every error at once. ``literal``: values
+        """Check ``pairs`` and return them as Parameters. Raises InvalidParametersError with every error at once. ``literal``: values
         are taken as the specification writes them only; by default that is what the strict ``policy`` does.
         ``masks``: card data in free text is masked, which a channel may switch off."""
-        literal = policy == Policy.STRICT if literal is None else literal
+        literal = policy == UnknownNamePolicy.STRICT if literal is None else literal
         run = _Run(self, facts, policy, literal=literal, masks=masks)
         run.take_all(pairs)
         return run.finish()
 
-    def find(self, name: str) -> tuple[Row, tuple[int, ...], str | None] | None:
+    def find(self, name: str) -> tuple[CompiledParam, tuple[int, ...], str | None] | None:
         """The row a name speaks of, with its indexes and its map key."""
-        return find(name, self._exact, self._maps)
+        return find_parameter(name, self._exact, self._maps)
 
     def loggables(self, pairs: Sequence[tuple[str, str | Secret]], most: int) -> list[list[str]]:
         """The first ``most`` pairs as a log may keep them. What holds the request's own card number, in whatever
         writing, is hidden whole."""
         number = next((value for name, value in pairs if name == "card.number"), None)
         texts = [(name, value) for name, value in pairs[:most] if isinstance(value, str)]
-        holders = set(holding(number, texts)) if isinstance(number, Secret) and len(number) >= LEAST_DIGITS else set()
+        holders = (
+            set(find_names_holding(number, texts))
+            if isinstance(number, Secret) and len(number) >= MIN_SEARCHED_DIGITS
+            else set()
+        )
         return [
-            [self.loggable(name, "")[0], HIDDEN] if name in holders else list(self.loggable(name, value))
+            [self.loggable(name, "")[0], HIDDEN_VALUE] if name in holders else list(self.loggable(name, value))
             for name, value in pairs[:most]
         ]
 
     def loggable(self, name: str, value: str | Secret) -> tuple[str, str]:
         """A sent pair as a log may keep it: shortened, secrets hidden, card numbers masked wherever they stand."""
-        name = name[:LONGEST_NAME]
+        name = name[:MAX_REPORTED_NAME_CHARS]
         found = self.find(self.aliases.get(name, name))
-        shown_value = shown(found[0].param, value) if found else hidden(name, value, None)
-        return shorten(mask_text(name)).replace("\0", "�"), shown_value.replace("\0", "�")
+        shown_value = render_reported_value(found[0].param, value) if found else hide_reported_value(name, value, None)
+        return shorten_reported_value(mask_text(name)).replace("\0", "�"), shown_value.replace("\0", "�")
 
     def is_known_elsewhere(self, name: str) -> bool:
-        return find(name, self._known, self._known_maps) is not None
+        return find_parameter(name, self._known, self._known_maps) is not None
 
-    def key_of_a_map(self, name: str) -> str:
+    def find_map_key_hint(self, name: str) -> str:
         """A key that the map ``name`` may be sent with; '' for what is no map."""
         row = self._maps.get(name)
         return row.param.key.example if row is not None and row.param.key is not None else ""
 
-    def of_a_wrong_index(self, name: str) -> Row | None:
+    def find_ignoring_index(self, name: str) -> CompiledParam | None:
         """The row of a list's parameter whose name has no index between its brackets: ``cart.items[1e2].name``."""
-        return self._exact.get(BRACKETS.sub("[]", name)) if "[" in name else None
+        return self._exact.get(BRACKETS_PATTERN.sub("[]", name)) if "[" in name else None
 
     def is_inside_a_structure(self, name: str) -> bool:
         return ("." in name or "[" in name) and re.split(r"[.\[]", name, maxsplit=1)[0] in self._roots
 
     def alternatives(self, name: str) -> tuple[str, list[str]]:
         """The one word of a dotted name that is unknown, and the words that are known in its place, if not too many."""
-        words = INDEX.sub("[]", name).split(".")
+        words = INDEX_PATTERN.sub("[]", name).split(".")
         known = [found for found in (full.split(".") for full in self._exact) if len(found) == len(words)]
         for at in reversed(range(len(words))):
             rest = words[:at] + words[at + 1 :]
             fitting = {found[at]: None for found in known if found[:at] + found[at + 1 :] == rest}
             if fitting and len(words) > 1:
-                return words[at], list(fitting) if len(fitting) <= MOST_ALTERNATIVES else []
+                return words[at], list(fitting) if len(fitting) <= MAX_ALTERNATIVES else []
         return "", []
 
-    def meant_by(self, name: str) -> tuple[str, Row] | None:
+    def find_meant_parameter(self, name: str) -> tuple[str, CompiledParam] | None:
         """The known name that was probably meant, with the indexes that were sent."""
         indexes = re.findall(r"\[[0-9]*\]", name)
-        flat = INDEX.sub("[]", name)
-        found = closest(flat, self._exact)
+        flat = INDEX_PATTERN.sub("[]", name)
+        found = find_closest_name(flat, self._exact)
         if found is None:
             return None
         row, meant = self._exact[found], found
         for index in indexes:
-            meant = meant.replace("[]", index if INDEX.fullmatch(index) else "[0]", 1)
+            meant = meant.replace("[]", index if INDEX_PATTERN.fullmatch(index) else "[0]", 1)
         return meant.replace("[]", "[0]"), row
 
 
@@ -200,15 +228,17 @@ class _Run:
         self._used: dict[tuple[str, tuple[int, ...]], Structure] = {}
         self.params = Parameters()
 
-    def fault(self, name: str, message: str, value: str | None = None, code: str = INVALID, *, meant: str = "") -> None:
+    def fault(
+        self, name: str, message: str, value: str | None = None, code: str = INVALID_PARAMETER_CODE, *, meant: str = ""
+    ) -> None:
         self._faulty.add(name)
-        if len(self._errors) >= MOST_ERRORS:
-            if len(self._errors) == MOST_ERRORS:
-                message = f"is wrong, too: only the first {MOST_ERRORS:,} errors are told"
-                self._errors.append(ParameterError(name=shorten(mask_text(name)), message=message))
+        if len(self._errors) >= MAX_PARAMETER_ERRORS:
+            if len(self._errors) == MAX_PARAMETER_ERRORS:
+                message = f"is wrong, too: only the first {MAX_PARAMETER_ERRORS:,} errors are told"
+                self._errors.append(ParameterError(name=shorten_reported_value(mask_text(name)), message=message))
             return
         known = self._catalogue.find(name) is not None
-        shown_name = shorten(mask_text(name))
+        shown_name = shorten_reported_value(mask_text(name))
         self._errors.append(
             ParameterError(name=shown_name, message=message, value=value, code=code, known=known, meant=meant)
         )
@@ -219,7 +249,7 @@ class _Run:
             self.take(name, value)
 
     def take(self, name: str, value: str | Secret) -> None:
-        if len(name) > LONGEST_NAME:
+        if len(name) > MAX_REPORTED_NAME_CHARS:
             self._too_long(name, value)
             return
         spelt, name = name, self._catalogue.aliases.get(name, name)
@@ -238,7 +268,7 @@ class _Run:
         if key is not None and param.key is not None and not param.key.fits(key):
             self.fault(name, f"has a key that must be {param.key.words}, e.g. {param.base}[{param.key.example}]")
             return
-        if key is not None and self._masks and holds_card_data(key):
+        if key is not None and self._masks and contains_card_data(key):
             self.fault(name, f"has a key that holds card data; it is a name, e.g. {param.base}[orderRef]")
             return
         if key is not None and self._is_one_key_too_many(row):
@@ -256,7 +286,7 @@ class _Run:
         if param.format.usual is not None and not self._literal:
             text = param.format.usual(text)
         if problem := param.format.problem(text):
-            self.fault(name, problem, shown(param, value))
+            self.fault(name, problem, render_reported_value(param, value))
             return
         self.params.values[name] = text
         self.params.items.append((row, indexes, key, text))
@@ -266,75 +296,87 @@ class _Run:
         message, first = "was sent more than once", self._seen[name]
         if first not in ("", spelt):
             self._seen[name] = ""  # Both are sent now: each of them once more is an error.
-            if not value or self.params.values.get(name) == text_of(value):
+            if not value or self.params.values.get(name) == reveal_text(value):
                 return
             message = f"was sent with two values: as {first} and as {spelt}"
         if name not in self._faulty:
             self.fault(name, message)
             self.params.values.pop(name, None)
 
-    def _is_one_key_too_many(self, row: Row) -> bool:
+    def _is_one_key_too_many(self, row: CompiledParam) -> bool:
         """Count a key of a map; the first that is too many is told, for all of them."""
         base = row.structure.full(row.param.base)
         count = self._keys[base] = self._keys.get(base, 0) + 1
-        if count == MAX_KEYS + 1:
-            self.fault(base, f"has too many keys: at most {MAX_KEYS:,}")
-        return count > MAX_KEYS
+        if count == MAX_MAP_KEYS + 1:
+            self.fault(base, f"has too many keys: at most {MAX_MAP_KEYS:,}")
+        return count > MAX_MAP_KEYS
 
-    def _take_secret(self, name: str, value: Secret, row: Row, indexes: tuple[int, ...]) -> None:
+    def _take_secret(self, name: str, value: Secret, row: CompiledParam, indexes: tuple[int, ...]) -> None:
         if problem := row.param.format.problem(value.reveal()):
-            self.fault(name, problem, shown(row.param, value))
+            self.fault(name, problem, render_reported_value(row.param, value))
             return
         self.params.secrets[name] = value
         if row.param.echo is Echo.MASK:
-            self.params.items.append((row, indexes, None, mask_account(value.reveal())))
+            self.params.items.append((row, indexes, None, mask_account_number(value.reveal())))
         elif row.param.echo is Echo.PROOF:
             self.params.items.append((row, indexes, None, value))
 
     def _too_long(self, name: str, value: str | Secret) -> None:
         """No parameter has such a name: it is compared with none, and below our structures one is reported for all."""
-        ours = self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name)
-        if not value or self._policy == Policy.LENIENT or not ours:
-            self._ignored.append(name[:LONGEST_NAME])
+        ours = self._policy == UnknownNamePolicy.STRICT or self._catalogue.is_inside_a_structure(name)
+        if not value or self._policy == UnknownNamePolicy.LENIENT or not ours:
+            self._ignored.append(name[:MAX_REPORTED_NAME_CHARS])
         elif not self._long_name_seen:
             self._long_name_seen = True
-            message = f"is not an allowed parameter: no name has more than {LONGEST_NAME} characters"
-            self.fault(name[:LONGEST_NAME], message)
+            message = f"is not an allowed parameter: no name has more than {MAX_REPORTED_NAME_CHARS} characters"
+            self.fault(name[:MAX_REPORTED_NAME_CHARS], message)
 
     def _take_unknown(self, name: str, value: str | Secret) -> None:
-        if self._policy == Policy.LENIENT or (name in CLIENTS_NAMES and self._policy != Policy.STRICT):
+        if self._policy == UnknownNamePolicy.LENIENT or (
+            name in TOLERATED_NAMES and self._policy != UnknownNamePolicy.STRICT
+        ):
             self._ignored.append(name)
             return
         self._unknown += 1
-        if self._unknown > MOST_UNKNOWN_ERRORS:
-            if self._unknown == MOST_UNKNOWN_ERRORS + 1:
-                self.fault(name, f"is not an allowed parameter; more than {MOST_UNKNOWN_ERRORS:,} are not")
+        if self._unknown > MAX_UNKNOWN_NAME_ERRORS:
+            if self._unknown == MAX_UNKNOWN_NAME_ERRORS + 1:
+                self.fault(name, f"is not an allowed parameter; more than {MAX_UNKNOWN_NAME_ERRORS:,} are not")
             return
         if self._catalogue.is_known_elsewhere(name):
-            self.fault(name, "is not an allowed parameter here: another endpoint takes it", hidden(name, value, None))
+            self.fault(
+                name,
+                "is not an allowed parameter here: another endpoint takes it",
+                hide_reported_value(name, value, None),
+            )
             return
-        if example := self._catalogue.key_of_a_map(name):
-            self.fault(name, f"takes a key, e.g. {name}[{example}]", hidden(name, value, None))
+        if example := self._catalogue.find_map_key_hint(name):
+            self.fault(name, f"takes a key, e.g. {name}[{example}]", hide_reported_value(name, value, None))
             return
-        if row := self._catalogue.of_a_wrong_index(name):
+        if row := self._catalogue.find_ignoring_index(name):
             example = row.structure.full(row.param.name).replace("[n]", "[0]")
             most = row.structure.max_items - 1
             self.fault(name, f"is not an allowed parameter: an index is a number from 0 to {most}, e.g. {example}")
             return
-        meant = self._catalogue.meant_by(name) if self._unknown <= NEAR_MISS_LIMIT else None
-        if meant or self._policy == Policy.STRICT or self._catalogue.is_inside_a_structure(name):
+        meant = self._catalogue.find_meant_parameter(name) if self._unknown <= MAX_NEAR_MISSES else None
+        if meant or self._policy == UnknownNamePolicy.STRICT or self._catalogue.is_inside_a_structure(name):
             hint = f" - did you mean {meant[0]}?" if meant else self._allowed_instead(name)
             said = f"is not an allowed parameter{hint}"
-            self.fault(name, said, hidden(name, value, meant and meant[1].param), meant=meant[0] if meant else "")
+            self.fault(
+                name, said, hide_reported_value(name, value, meant and meant[1].param), meant=meant[0] if meant else ""
+            )
             return
         self._ignored.append(name)
 
     def _allowed_instead(self, name: str) -> str:
         """Which words may stand where an unknown one does, e.g. the networks of ``threeDSecure.v2.<net>``."""
-        if self._unknown > NEAR_MISS_LIMIT:
+        if self._unknown > MAX_NEAR_MISSES:
             return ""
         word, allowed = self._catalogue.alternatives(name)
-        return f": in place of {shorten(mask_text(word))} there may be {', '.join(allowed)}" if allowed else ""
+        return (
+            f": in place of {shorten_reported_value(mask_text(word))} there may be {', '.join(allowed)}"
+            if allowed
+            else ""
+        )
 
     def finish(self) -> Parameters:
         for structure in self._catalogue._always:
@@ -342,34 +384,36 @@ class _Run:
         for (_, indexes), structure in self._used.items():
             self._check(structure, indexes)
         self._bound_numbers()
-        sent = Sent(self.params.values, facts=self._facts, faulty=self._faulty, secrets=self.params.secrets)
+        sent = RuleInput(self.params.values, facts=self._facts, faulty=self._faulty, secrets=self.params.secrets)
         for rule in self._catalogue.rules:
             self._apply(rule, sent, "")
-        if any(error.code == INVALID for error in self._errors):
-            raise Invalid(self._errors)
+        if any(error.code == INVALID_PARAMETER_CODE for error in self._errors):
+            raise InvalidParametersError(self._errors)
         if self._masks:
             self._mask_free_text()
         self.params.refusals = tuple(self._errors)
-        self.params.ignored = tuple(shorten(mask_text(name)) for name in self._ignored[:NEAR_MISS_LIMIT])
+        self.params.ignored = tuple(shorten_reported_value(mask_text(name)) for name in self._ignored[:MAX_NEAR_MISSES])
         return self.params
 
     def _bound_numbers(self) -> None:
         """Refuse more text made of digits than may be looked through for card numbers: it costs time by the character.
-        Raises Invalid, before any rule looks through it."""
-        if sum(map(len, self.params.values.values())) <= MAX_NUMBERS_CHARS:
+        Raises InvalidParametersError, before any rule looks through it."""
+        if sum(map(len, self.params.values.values())) <= MAX_SEARCHED_CHARS:
             return
-        left = MAX_NUMBERS_CHARS
+        left = MAX_SEARCHED_CHARS
         for name, value in self.params.values.items():
-            if may_hold_number(value) and (left := left - len(value)) < 0:
-                message = f"is too much: texts of long digit sequences may have {MAX_NUMBERS_CHARS:,} characters in all"
+            if may_contain_card_number(value) and (left := left - len(value)) < 0:
+                message = (
+                    f"is too much: texts of long digit sequences may have {MAX_SEARCHED_CHARS:,} characters in all"
+                )
                 self.fault(name, message)
-                raise Invalid(self._errors)
+                raise InvalidParametersError(self._errors)
 
     def _check(self, structure: Structure, indexes: tuple[int, ...]) -> None:
         prefix = structure.prefix
         for index in indexes:
             prefix = prefix.replace("[n]", f"[{index}]", 1)
-        sent = Sent(self.params.values, prefix, self._facts, self._faulty, self.params.secrets)
+        sent = RuleInput(self.params.values, prefix, self._facts, self._faulty, self.params.secrets)
         dotted = f"{prefix}." if prefix else ""
         if structure.demand is not Demand.NEVER and (
             structure.demand is Demand.ALWAYS or not structure.triggers or sent.any(*structure.triggers)
@@ -386,7 +430,7 @@ class _Run:
         for rule in structure.rules:
             self._apply(rule, sent, dotted)
 
-    def _apply(self, rule: Rule, sent: Sent, dotted: str) -> None:
+    def _apply(self, rule: ParameterRule, sent: RuleInput, dotted: str) -> None:
         for name, message in rule.check(sent):
             full = dotted + name
             if full in self._faulty:
@@ -399,7 +443,7 @@ class _Run:
         if value is None:
             return None
         found = self._catalogue.find(full)
-        return shown(found[0].param, value) if found else hidden(full, value, None)
+        return render_reported_value(found[0].param, value) if found else hide_reported_value(full, value, None)
 
     def _mask_free_text(self) -> None:
         """Take card data out of what is kept: each value by itself, then a number that is cut over two that were sent
@@ -407,13 +451,13 @@ class _Run:
         items, masked = self.params.items, []
         last = -1
         for at, (row, indexes, key, value) in enumerate(items):
-            if not row.altered_from or isinstance(value, Secret) or not has_digits(value):
+            if not row.altered_from or isinstance(value, Secret) or not has_three_digits(value):
                 continue
-            text = masked_text(row.param, value, row.altered_from)
+            text = mask_free_text(row.param, value, row.altered_from)
             if text is not value:
                 items[at] = (row, indexes, key, text)
                 masked.append(at)
-            elif last == at - 1 >= 0 and (halves := cut_over(text_of(items[last][3]), text)) is not None:
+            elif last == at - 1 >= 0 and (halves := mask_split_number(reveal_text(items[last][3]), text)) is not None:
                 for place, half in zip((last, at), halves, strict=True):
                     items[place] = (*items[place][:3], half)
                     masked.append(place)
@@ -429,6 +473,6 @@ class _Run:
             for index in indexes:
                 name = name.replace("[n]", f"[{index}]", 1)
             name = f"{name}[{key}]" if key is not None else name
-            self.params.values[name] = text_of(text)
+            self.params.values[name] = reveal_text(text)
             names.append(name)
         self.params.masked = tuple(names)

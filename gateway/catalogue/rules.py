@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 
-from gateway.card_number import CardNumber
-from gateway.secret import Secret
+from gateway.core.card_number import CardNumber
+from gateway.core.secret import Secret
 
-Breach = tuple[str, str]
+RuleBreach = tuple[str, str]
 """(parameter name, message) — the name relative to the rule's structure."""
 
 
-class Sent:
+class RuleInput:
     """What a rule sees: the values that were accepted, below one prefix, and facts about who asks.
 
     A value that was sent and is not well-formed counts as sent (``in``, ``any``, ``missing``) and has no value
@@ -82,27 +82,29 @@ class Sent:
         """The names sent that start with ``prefix``, e.g. ``customer.``."""
         start = self._prefix + prefix
         return [
-            name[len(self._prefix) :] for names in (self._values, self._secrets) for name in names
+            name[len(self._prefix) :]
+            for names in (self._values, self._secrets)
+            for name in names
             if name.startswith(start)
-        ]  # fmt: skip
+        ]
 
     def amount(self, name: str) -> Decimal | None:
         text = self.get(name)
         return None if text is None else Decimal(text)
 
 
-Check = Callable[[Sent], Iterator[Breach]]
+RuleCheck = Callable[[RuleInput], Iterator[RuleBreach]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ParameterRule:
     """One condition. ``code``: the result code of a breach; the default is the validation error 200.300.404,
     any other is the answer of a well-formed value that is refused (D10). ``facts``: what must be true of the channel
     for the examples to hold. ``silent``: a breach repeats nothing of what was sent."""
 
     text: str
     names: tuple[str, ...]
-    check: Check
+    check: RuleCheck
     keeps: Mapping[str, str]
     breaks: Mapping[str, str]
     code: str = "200.300.404"
@@ -115,101 +117,118 @@ def _filled(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "x")
 
 
-def requires(name: str, *others: str, text: str = "") -> Rule:
+def requires(name: str, *others: str, text: str = "") -> ParameterRule:
     """When ``name`` is sent, ``others`` must be sent too."""
     sentence = text or f"is required when {name} is sent"
 
-    def check(sent: Sent) -> Iterator[Breach]:
+    def check(sent: RuleInput) -> Iterator[RuleBreach]:
         if name in sent:
             for other in sent.missing(*others):
                 yield other, sentence
 
-    return Rule(
+    return ParameterRule(
         text=f"{name} requires {' and '.join(others)}",
-        names=(name, *others), check=check, keeps=_filled(name, *others), breaks=_filled(name),
-    )  # fmt: skip
+        names=(name, *others),
+        check=check,
+        keeps=_filled(name, *others),
+        breaks=_filled(name),
+    )
 
 
-def together(*names: str) -> Rule:
+def required_together(*names: str) -> ParameterRule:
     """All of ``names`` or none."""
 
-    def check(sent: Sent) -> Iterator[Breach]:
+    def check(sent: RuleInput) -> Iterator[RuleBreach]:
         absent = sent.missing(*names)
         if absent and len(absent) < len(names):
             present = [name for name in names if name not in absent]
             for name in absent:
                 yield name, f"is required together with {' and '.join(present)}"
 
-    return Rule(
+    return ParameterRule(
         text=f"{' and '.join(names)} are sent together",
-        names=names, check=check, keeps=_filled(*names), breaks=_filled(names[0]),
-    )  # fmt: skip
+        names=names,
+        check=check,
+        keeps=_filled(*names),
+        breaks=_filled(names[0]),
+    )
 
 
-def one_required(*names: str, when: tuple[str, ...] = ()) -> Rule:
+def required_one_of(*names: str, when: tuple[str, ...] = ()) -> ParameterRule:
     """One of ``names`` at least; ``when`` names what makes it so (default: any row of the structure)."""
     sentence = f"{' or '.join(names)} is required"
 
-    def check(sent: Sent) -> Iterator[Breach]:
+    def check(sent: RuleInput) -> Iterator[RuleBreach]:
         if (not when or sent.any(*when)) and not sent.any(*names):
             for name in names:
                 yield name, sentence
 
     trigger = when[0] if when else None
-    return Rule(
+    return ParameterRule(
         text=sentence + (f" when {' or '.join(when)} is sent" if when else ""),
-        names=(*names, *when), check=check,
-        keeps=_filled(names[0], *([trigger] if trigger else [])), breaks=_filled(*([trigger] if trigger else [])),
-    )  # fmt: skip
+        names=(*names, *when),
+        check=check,
+        keeps=_filled(names[0], *([trigger] if trigger else [])),
+        breaks=_filled(*([trigger] if trigger else [])),
+    )
 
 
-def not_together(name: str, *others: str) -> Rule:
+def excludes(name: str, *others: str) -> ParameterRule:
     """``name`` excludes each of ``others``."""
 
-    def check(sent: Sent) -> Iterator[Breach]:
+    def check(sent: RuleInput) -> Iterator[RuleBreach]:
         if name in sent:
             for other in others:
                 if other in sent:
                     yield other, f"cannot be combined with {name}"
 
-    return Rule(
+    return ParameterRule(
         text=f"{name} cannot be combined with {' or '.join(others)}",
-        names=(name, *others), check=check, keeps=_filled(name), breaks=_filled(name, others[0]),
-    )  # fmt: skip
+        names=(name, *others),
+        check=check,
+        keeps=_filled(name),
+        breaks=_filled(name, others[0]),
+    )
 
 
 def required_when(
     text: str,
-    condition: Callable[[Sent], object],
+    condition: Callable[[RuleInput], object],
     *names: str,
     keeps: Mapping[str, str],
     breaks: Mapping[str, str],
     facts: frozenset[str] = frozenset(),
-) -> Rule:
-    """``names`` are required when ``condition`` holds; ``text`` says when, after "is required"."""
+) -> ParameterRule:
+    """``names`` are required when ``build_rule`` holds; ``text`` says when, after "is required"."""
 
-    def check(sent: Sent) -> Iterator[Breach]:
+    def check(sent: RuleInput) -> Iterator[RuleBreach]:
         absent = sent.missing(*names)
         if absent and condition(sent):
             for name in absent:
                 yield name, f"is required {text}"
 
-    return Rule(
+    return ParameterRule(
         text=f"{', '.join(names)}: required {text}",
-        names=names, check=check, keeps=keeps, breaks=breaks, facts=facts,
-    )  # fmt: skip
+        names=names,
+        check=check,
+        keeps=keeps,
+        breaks=breaks,
+        facts=facts,
+    )
 
 
-def condition(
+def build_rule(
     text: str,
     names: tuple[str, ...],
-    check: Check,
+    check: RuleCheck,
     *,
     keeps: Mapping[str, str],
     breaks: Mapping[str, str],
     code: str = "200.300.404",
     facts: frozenset[str] = frozenset(),
     silent: bool = False,
-) -> Rule:
+) -> ParameterRule:
     """A condition with a check of its own."""
-    return Rule(text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts, silent=silent)
+    return ParameterRule(
+        text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts, silent=silent
+    )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.catalogue.formats import Format, MapKey
-from gateway.catalogue.rules import Rule
+from gateway.catalogue.rules import ParameterRule
 
 
 class Need(enum.StrEnum):
@@ -82,10 +82,10 @@ class Param:
         return self.name[: self.name.rindex("[")] if self.key else self.name
 
 
-Row = tuple[Any, ...] | Param
+StructureRow = tuple[Any, ...] | Param
 
 
-def _param(row: Row) -> Param:
+def _param(row: StructureRow) -> Param:
     if isinstance(row, Param):
         return row
     name, form, need, *rest = row
@@ -106,7 +106,7 @@ class Structure:
     source: str
     prefix: str
     rows: tuple[Param, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ParameterRule, ...] = ()
     demand: Demand = WHEN_USED
     triggers: frozenset[str] = frozenset()
     max_items: int = 1000
@@ -131,9 +131,14 @@ class Structure:
         """The same table under another name, optionally with one need for all rows."""
         rows = self.rows if need is None else tuple(replace(row, need=need) for row in self.rows)
         return replace(
-            self, prefix=prefix, title=title, source=source or self.source, rows=rows, note=note,
+            self,
+            prefix=prefix,
+            title=title,
+            source=source or self.source,
+            rows=rows,
+            note=note,
             demand=NEVER if need is O else self.demand,
-        )  # fmt: skip
+        )
 
     def without(self, *names: str) -> Structure:
         """The table without some rows, and without the rules that speak of them."""
@@ -146,7 +151,7 @@ class Structure:
             rules=tuple(rule for rule in self.rules if not gone & set(rule.names)),
         )
 
-    def plus(self, *rows: Row, rules: Sequence[Rule] = ()) -> Structure:
+    def plus(self, *rows: StructureRow, rules: Sequence[ParameterRule] = ()) -> Structure:
         """The table with more rows and rules at its end."""
         return replace(self, rows=(*self.rows, *map(_param, rows)), rules=(*self.rules, *rules))
 
@@ -164,8 +169,8 @@ def structure(
     title: str,
     source: str,
     prefix: str,
-    *rows: Row,
-    rules: Iterable[Rule] = (),
+    *rows: StructureRow,
+    rules: Iterable[ParameterRule] = (),
     demand: Demand = WHEN_USED,
     triggers: Iterable[str] = (),
     max_items: int = 1000,
@@ -173,6 +178,13 @@ def structure(
 ) -> Structure:
     """Lay out one table; ``title``, ``source`` name the spec's heading. Rows: (name, format, need[, note][, {…}])."""
     return Structure(
-        title=title, source=source, prefix=prefix, rows=tuple(map(_param, rows)), rules=tuple(rules),
-        demand=demand, triggers=frozenset(triggers), max_items=max_items, note=note,
-    )  # fmt: skip
+        title=title,
+        source=source,
+        prefix=prefix,
+        rows=tuple(map(_param, rows)),
+        rules=tuple(rules),
+        demand=demand,
+        triggers=frozenset(triggers),
+        max_items=max_items,
+        note=note,
+    )

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from gateway import clock
-from gateway import document as d
-from gateway.brands import BRANDS
-from gateway.configuration.section import Section, Target
-from gateway.connectors import accounts, owners
-from gateway.connectors.port import Connector, Setting
-from gateway.connectors.routing import acquirers
+from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.connectors import account_ownership, accounts
+from gateway.connectors.port import Connector, ConnectorSetting
+from gateway.connectors.routing import list_acquirers
+from gateway.core import clock
+from gateway.core import document as d
+from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import AcquirerAccount
 
-MOST_ACCOUNTS: Final = 200
-MOST_CHARS: Final = 65_536
+MAX_ACQUIRER_ACCOUNTS: Final = 200
+MAX_SETTING_CHARS: Final = 65_536
 """Of one setting: certificates in PEM are."""
-MOST_SECRET_BYTES: Final = 65_536
+MAX_ACCOUNT_SECRET_BYTES: Final = 65_536
 _NAMED: Final = {"brands", "currencies", "name", "settings"}
 """What stays as it is where the document does not name it."""
 
@@ -32,139 +32,150 @@ _NAMED: Final = {"brands", "currencies", "name", "settings"}
 # --- settings and secrets -----------------------------------------------------------------------------------------
 
 
-def read_settings(connector: Connector, given: Any, path: str, faults: d.Faults) -> dict[str, str]:
+def parse_account_settings(connector: Connector, given: Any, path: str, faults: d.DocumentFaults) -> dict[str, str]:
     """The settings of an account that are no secrets, by the connector's own list; empty ones are left out. What they
     are together is the connector's to judge (``faults_of``: setting, why), where it has something to say."""
     before = len(faults)
     plain = {one.name: one for one in connector.settings if not one.secret}
     if not isinstance(given, Mapping):
-        faults.add(path, f"must be an object with {', '.join(plain) or 'nothing in it'}, not {d.shown(given)}")
+        faults.add(
+            path, f"must be an object with {', '.join(plain) or 'nothing in it'}, not {d.abbreviate_value(given)}"
+        )
         return {}
-    d.unknown(given, plain, path, faults)
+    d.refuse_unknown_members(given, plain, path, faults)
     found = {name: value for name, value in given.items() if name in plain and value not in ("", None)}
     for name, one in plain.items():
-        where = d.within(path, name)
+        where = d.member_path(path, name)
         if name in found:
-            if not isinstance(found[name], str) or not fits(one, found[name]):
-                faults.add(where, f"must be {one.allowed}, not {d.shown(found[name])}")
+            if not isinstance(found[name], str) or not fits_setting(one, found[name]):
+                faults.add(where, f"must be {one.allowed}, not {d.abbreviate_value(found[name])}")
         elif one.required and not one.default:
             faults.add(where, f"is required: {one.about}")
     judge = getattr(connector, "faults_of", None)
     if judge is not None and len(faults) == before:
         for name, why in judge(found):
-            faults.add(d.within(path, name), why)
+            faults.add(d.member_path(path, name), why)
     return found
 
 
-def read_secrets(
-    connector: Connector, given: Mapping[str, str], kept: Mapping[str, Any], path: str, faults: d.Faults
+def check_account_secrets(
+    connector: Connector, given: Mapping[str, str], kept: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> None:
     """Say what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those it has. A value is
     never repeated."""
     secret = {one.name: one for one in connector.settings if one.secret}
-    d.unknown(given, secret, path, faults)
+    d.refuse_unknown_members(given, secret, path, faults)
     for name, one in secret.items():
-        if name in given and not fits(one, given[name]):
-            faults.add(d.within(path, name), f"must be {one.allowed}")
+        if name in given and not fits_setting(one, given[name]):
+            faults.add(d.member_path(path, name), f"must be {one.allowed}")
         elif name not in given and name not in kept and one.required:
-            faults.add(d.within(path, name), f"is required: {one.about}")
+            faults.add(d.member_path(path, name), f"is required: {one.about}")
 
 
-def keep_places(
-    connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.Faults
+def refuse_moved_account(
+    connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> None:
     """Say that an account with undecided payments keeps the settings that say where they are. ``given``: all its new
     settings. Recovery would ask another host, which knows nothing of them, and believe it."""
     moved = [
-        one for one in connector.settings
+        one
+        for one in connector.settings
         if one.place and not one.secret and given.get(one.name, one.default) != row.settings.get(one.name, one.default)
-    ]  # fmt: skip
-    if not moved or not (undecided := accounts.undecided_at(row)):
+    ]
+    if not moved or not (undecided := accounts.count_undecided_payments(row)):
         return
     why = (
         f"must stay {{}}, not {{}}: {undecided} payments of this account have no answer yet, and are asked about there"
     )
     for one in moved:
-        old, new = (d.shown(kept.get(one.name, one.default)) for kept in (row.settings, given))
-        faults.add(d.within(path, one.name), f"{why.format(old, new)}. Another place is another account.")
+        old, new = (d.abbreviate_value(kept.get(one.name, one.default)) for kept in (row.settings, given))
+        faults.add(d.member_path(path, one.name), f"{why.format(old, new)}. Another place is another account.")
 
 
-def keep_owner(
-    connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.Faults
+def refuse_foreign_secrets(
+    connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> None:
     """Say that new secrets of an account with undecided payments are of the same account at the processor. ``given``:
-    the new ones; whose they are was asked before (gateway.connectors.owners)."""
-    if not owners.is_asked(connector, given) or not (undecided := accounts.undecided_at(row)):
+    the new ones; whose they are was asked before (gateway.connectors.account_ownership)."""
+    if not account_ownership.needs_ownership_check(connector, given) or not (
+        undecided := accounts.count_undecided_payments(row)
+    ):
         return
-    found = owners.owner_of(row, given)
-    if found is owners.Owner.SAME:
+    found = account_ownership.find_ownership(row, given)
+    if found is account_ownership.AccountOwnership.SAME:
         return
     about = f"{undecided} payments of this account have no answer yet, and are asked about with it"
     why = {
-        owners.Owner.OTHER: f"is of another account at the processor: {about}. Another account there is another here.",
-        owners.Owner.UNKNOWN: f"may be of another account, the processor could not tell: {about}. Try again.",
+        account_ownership.AccountOwnership.OTHER: f"is of another account at the processor: {about}. Another account there is another here.",
+        account_ownership.AccountOwnership.UNKNOWN: f"may be of another account, the processor could not tell: {about}. Try again.",
     }[found]
     for one in connector.settings:
         if one.secret and one.place and one.name in given:
-            faults.add(d.within(path, one.name), why)
+            faults.add(d.member_path(path, one.name), why)
 
 
-def fits(setting: Setting, text: str) -> bool:
+def fits_setting(setting: ConnectorSetting, text: str) -> bool:
     """Whether a text is one that the setting takes."""
-    most = MOST_SECRET_BYTES if setting.secret else MOST_CHARS
+    most = MAX_ACCOUNT_SECRET_BYTES if setting.secret else MAX_SETTING_CHARS
     return 0 < len(text) <= most and re.fullmatch(setting.pattern, text) is not None
 
 
-def set_secrets(row: AcquirerAccount, given: Mapping[str, str]) -> None:
+def seal_account_secrets(row: AcquirerAccount, given: Mapping[str, str]) -> None:
     """Seal new secrets into ``row``, which keeps those that are not named; it is not saved here. Raises VaultError."""
     if not given:
         return
-    held = {name: one.reveal() for name, one in accounts.opened_secrets(row).items()}
-    row.secrets_sealed = accounts.sealed_secrets({**held, **given}, row.id)
-    at = clock.real().isoformat(timespec="seconds")
+    held = {name: one.reveal() for name, one in accounts.open_connector_secrets(row).items()}
+    row.secrets_sealed = accounts.seal_connector_secrets({**held, **given}, row.id)
+    at = clock.real_now().isoformat(timespec="seconds")
     row.secrets_set = {**row.secrets_set, **dict.fromkeys(given, at)}
 
 
-def forget_after_commit() -> None:
+def clear_account_cache_after_commit() -> None:
     """Whoever asks next in this process reads the accounts anew; other processes do within a few seconds."""
-    transaction.on_commit(accounts.forget)
+    transaction.on_commit(accounts.clear_account_cache)
 
 
 # --- the section --------------------------------------------------------------------------------------------------
 
-_ACCOUNT: Final = d.record(
-    connector=d.need(d.text(1, 32)), merchant=d.need(d.text(1, 64)), name=d.may(d.text(0, 128)),
-    brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
-    currencies=d.may(d.list_of(d.currency, most=200, distinct=True)), settings=d.may(lambda value, path, faults: value),
-    secretFiles=d.may(lambda value, path, faults: value, {}), active=d.may(d.flag, True),
-)  # fmt: skip
+_ACCOUNT: Final = d.object_shape(
+    connector=d.required_member(d.text_shape(1, 32)),
+    merchant=d.required_member(d.text_shape(1, 64)),
+    name=d.optional_member(d.text_shape(0, 128)),
+    brands=d.optional_member(d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True)),
+    currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True)),
+    settings=d.optional_member(lambda value, path, faults: value),
+    secretFiles=d.optional_member(lambda value, path, faults: value, {}),
+    active=d.optional_member(d.boolean_shape, True),
+)
 
 
-def _account(value: Any, path: str, faults: d.Faults) -> Any:
+def _account(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _ACCOUNT(value, path, faults)
-    known = acquirers()
+    known = list_acquirers()
     connector = known.get(found["connector"]) if isinstance(found["connector"], str) else None
     if connector is None:
-        where = d.within(path, "connector")
+        where = d.member_path(path, "connector")
         if not any(fault.path == where for fault in faults):
-            hint = d.meant(str(found["connector"]), known)
-            faults.add(where, f"must be one of {', '.join(known)}, not {d.shown(found['connector'])}{hint}")
+            hint = d.suggest_name(str(found["connector"]), known)
+            faults.add(where, f"must be one of {', '.join(known)}, not {d.abbreviate_value(found['connector'])}{hint}")
         return found
     if found["settings"] is not None:
-        found["settings"] = read_settings(connector, found["settings"], d.within(path, "settings"), faults)
-    files, where = found["secretFiles"], d.within(path, "secretFiles")
+        found["settings"] = parse_account_settings(
+            connector, found["settings"], d.member_path(path, "settings"), faults
+        )
+    files, where = found["secretFiles"], d.member_path(path, "secretFiles")
     if not isinstance(files, Mapping) or not all(isinstance(name, str) and name for name in files.values()):
         faults.add(where, "must be an object: the name of a secret → the file it stands in")
         found["secretFiles"] = {}
     else:
-        d.unknown(files, [one.name for one in connector.settings if one.secret], where, faults)
+        d.refuse_unknown_members(files, [one.name for one in connector.settings if one.secret], where, faults)
     return found
 
 
-_LIST: Final = d.record(accounts=d.need(d.list_of(_account, most=MOST_ACCOUNTS)))
+_LIST: Final = d.object_shape(accounts=d.required_member(d.list_shape(_account, most=MAX_ACQUIRER_ACCOUNTS)))
 
 
-def _shape(value: Any, path: str, faults: d.Faults) -> Any:
+def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _LIST(value, path, faults)
     seen: set[tuple[Any, Any]] = set()
     for place, one in enumerate(found["accounts"] or ()):
@@ -175,53 +186,58 @@ def _shape(value: Any, path: str, faults: d.Faults) -> Any:
     return found
 
 
-def _rows(target: Target) -> dict[tuple[str, str], AcquirerAccount]:
+def _rows(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
     rows = AcquirerAccount.objects.filter(channel=target.channel_there)
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 
-def _texts(target: Target, files: Mapping[str, str], path: str, faults: d.Faults) -> dict[str, str]:
+def _texts(
+    target: ConfigurationTarget, files: Mapping[str, str], path: str, faults: d.DocumentFaults
+) -> dict[str, str]:
     """The secrets that stand in files beside the document; a last line's end is no part of one."""
     found: dict[str, str] = {}
     for name, file in files.items():
         try:
             text = Path(target.folder, file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
-            folder = d.shown(str(target.folder))
-            faults.add(d.within(path, name), f"{d.shown(file)} cannot be read as text; it is looked for in {folder}")
+            folder = d.abbreviate_value(str(target.folder))
+            faults.add(
+                d.member_path(path, name),
+                f"{d.abbreviate_value(file)} cannot be read as text; it is looked for in {folder}",
+            )
         else:
             found[name] = text.rstrip("\r\n")
     return found
 
 
-def _check(target: Target, value: Mapping[str, Any], path: str, faults: d.Faults) -> None:
+def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
     there = _rows(target)
     for place, one in enumerate(value["accounts"]):
         where = f"{path}.accounts[{place}]"
-        row, connector = there.get((one["connector"], one["merchant"])), acquirers()[one["connector"]]
+        row, connector = there.get((one["connector"], one["merchant"])), list_acquirers()[one["connector"]]
         if one["settings"] is None and row is None:
-            read_settings(connector, {}, d.within(where, "settings"), faults)
+            parse_account_settings(connector, {}, d.member_path(where, "settings"), faults)
         if one["settings"] is not None and row is not None:
-            keep_places(connector, row, one["settings"], d.within(where, "settings"), faults)
+            refuse_moved_account(connector, row, one["settings"], d.member_path(where, "settings"), faults)
         before = len(faults)
-        texts = _texts(target, one["secretFiles"], d.within(where, "secretFiles"), faults)
+        texts = _texts(target, one["secretFiles"], d.member_path(where, "secretFiles"), faults)
         if len(faults) == before:
             kept = row.secrets_set if row is not None else {}
-            read_secrets(connector, texts, kept, d.within(where, "secretFiles"), faults)
+            check_account_secrets(connector, texts, kept, d.member_path(where, "secretFiles"), faults)
         if len(faults) == before and row is not None:
-            keep_owner(connector, row, texts, d.within(where, "secretFiles"), faults)
+            refuse_foreign_secrets(connector, row, texts, d.member_path(where, "secretFiles"), faults)
 
 
-def _ask(target: Target, value: Mapping[str, Any]) -> None:
+def _ask(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     there = _rows(target)
     for one in value["accounts"]:
         row = there.get((one["connector"], one["merchant"]))
         if row is not None:
-            texts = _texts(target, one["secretFiles"], "", d.Faults())
-            owners.ask(acquirers()[one["connector"]], row, texts)
+            texts = _texts(target, one["secretFiles"], "", d.DocumentFaults())
+            account_ownership.check_ownership(list_acquirers()[one["connector"]], row, texts)
 
 
-def _apply(target: Target, value: Mapping[str, Any]) -> None:
+def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     there = _rows(target)
     for one in value["accounts"]:
         key = (one["connector"], one["merchant"])
@@ -232,23 +248,30 @@ def _apply(target: Target, value: Mapping[str, Any]) -> None:
             if one[name] is not None:
                 setattr(row, name, list(one[name]) if isinstance(one[name], tuple) else one[name])
         row.active = one["active"]
-        set_secrets(row, _texts(target, one["secretFiles"], "", d.Faults()))
+        seal_account_secrets(row, _texts(target, one["secretFiles"], "", d.DocumentFaults()))
         row.save()
-    forget_after_commit()
+    clear_account_cache_after_commit()
 
 
-def _show(target: Target) -> dict[str, Any]:
+def _show(target: ConfigurationTarget) -> dict[str, Any]:
     rows = sorted(_rows(target).values(), key=lambda row: row.id)
     return {
         "accounts": [
-            {"connector": row.connector, "merchant": row.acquirer_merchant_id, "name": row.name, "brands": row.brands,
-             "currencies": row.currencies, "settings": row.settings, "active": row.active}
+            {
+                "connector": row.connector,
+                "merchant": row.acquirer_merchant_id,
+                "name": row.name,
+                "brands": row.brands,
+                "currencies": row.currencies,
+                "settings": row.settings,
+                "active": row.active,
+            }
             for row in rows
         ]
-    }  # fmt: skip
+    }
 
 
-def _brief(target: Target) -> dict[str, Any]:
+def _brief(target: ConfigurationTarget) -> dict[str, Any]:
     """With the moments at which secrets were set: a new key is a change."""
     rows = sorted(_rows(target).values(), key=lambda row: row.id)
     shown = _show(target)["accounts"]
@@ -260,8 +283,14 @@ def _brief(target: Target) -> dict[str, Any]:
     }
 
 
-ACQUIRERS: Final = Section(
-    name="acquirers", shape=_shape, check=_check, ask=_ask, apply=_apply, show=_show, brief=_brief,
+ACQUIRERS_SECTION: Final = ConfigurationSection(
+    name="acquirers",
+    shape=_shape,
+    check=_check,
+    ask=_ask,
+    apply=_apply,
+    show=_show,
+    brief=_brief,
     about="Accounts at processors, each named by connector and merchant. A secret comes from a file beside the "
     "document. Accounts that are not named stay.",
-)  # fmt: skip
+)

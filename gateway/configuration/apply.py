@@ -9,15 +9,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway import audit
-from gateway import document as d
-from gateway.configuration.section import Section, Target
-from gateway.configuration.sections import SECTIONS
+from gateway.access import audit_log
+from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.configuration.sections import CONFIGURATION_SECTIONS
+from gateway.core import document as d
 from gateway.models import Channel, Merchant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class SectionChange:
     """What applying changed in one section."""
 
     section: str
@@ -25,23 +25,25 @@ class Change:
     after: Any
 
 
-def find(entity: UUID) -> Target | None:
+def find_configuration_target(entity: UUID) -> ConfigurationTarget | None:
     """Who has this entityId: a channel, or a merchant as a whole."""
     channel = Channel.objects.select_related("merchant").filter(pk=entity).first()
     if channel is not None:
-        return Target(merchant=channel.merchant, channel=channel)
+        return ConfigurationTarget(merchant=channel.merchant, channel=channel)
     merchant = Merchant.objects.filter(pk=entity).first()
-    return Target(merchant=merchant, channel=None) if merchant is not None else None
+    return ConfigurationTarget(merchant=merchant, channel=None) if merchant is not None else None
 
 
-def read(target: Target, document: Any) -> list[tuple[Section, Any]]:
+def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tuple[ConfigurationSection, Any]]:
     """The document's sections in our order, each with its value. Raises document.Unreadable with every fault."""
-    faults = d.Faults()
+    faults = d.DocumentFaults()
     if not isinstance(document, Mapping):
-        raise d.Unreadable([d.Fault(path="", message=f"must be an object with {', '.join(SECTIONS)}")])
-    d.unknown(document, SECTIONS, "", faults)
+        raise d.InvalidDocumentError(
+            [d.DocumentFault(path="", message=f"must be an object with {', '.join(CONFIGURATION_SECTIONS)}")]
+        )
+    d.refuse_unknown_members(document, CONFIGURATION_SECTIONS, "", faults)
     found = []
-    for name, section in SECTIONS.items():
+    for name, section in CONFIGURATION_SECTIONS.items():
         if name not in document:
             continue
         if section.of_channel and target.channel is None:
@@ -53,21 +55,23 @@ def read(target: Target, document: Any) -> list[tuple[Section, Any]]:
             section.check(target, value, name, faults)
         found.append((section, value))
     if faults:
-        raise d.Unreadable(faults)
+        raise d.InvalidDocumentError(faults)
     return found
 
 
-def _ask(target: Target, document: Any) -> None:
+def _ask(target: ConfigurationTarget, document: Any) -> None:
     """Let sections ask others, while nobody waits for a lock of ours. What is wrong with the document is told later."""
-    for name, section in SECTIONS.items() if isinstance(document, Mapping) else ():
+    for name, section in CONFIGURATION_SECTIONS.items() if isinstance(document, Mapping) else ():
         if name in document and not (section.of_channel and target.channel is None):
-            faults = d.Faults()
+            faults = d.DocumentFaults()
             value = section.shape(document[name], name, faults)
             if not faults:
                 section.ask(target, value)
 
 
-def configure(target: Target, document: Any, *, by: audit.Actor, dry_run: bool = False) -> list[Change]:
+def apply_configuration(
+    target: ConfigurationTarget, document: Any, *, by: audit_log.Actor, dry_run: bool = False
+) -> list[SectionChange]:
     """Apply a document and say what it changed; with ``dry_run`` nothing stays. Raises document.Unreadable."""
     changes = []
     _ask(target, document)
@@ -75,24 +79,24 @@ def configure(target: Target, document: Any, *, by: audit.Actor, dry_run: bool =
         # One document after the other: two at once would read lists that the other is writing.
         Merchant.objects.select_for_update().get(pk=target.merchant.pk)
         subject = target.channel or target.merchant
-        for section, value in read(target, document):
+        for section, value in parse_configuration(target, document):
             before = section.told(target)
             section.apply(target, value)
             after = section.told(target)
             if before != after:
-                changes.append(Change(section=section.name, before=before, after=after))
-                audit.record(
+                changes.append(SectionChange(section=section.name, before=before, after=after))
+                audit_log.record_audit_entry(
                     by, "configure", subject, before={section.name: before}, after={section.name: after}
-                )  # fmt: skip
+                )
         if dry_run:
             transaction.set_rollback(True)
     return changes
 
 
-def show(target: Target) -> dict[str, Any]:
+def export_configuration(target: ConfigurationTarget) -> dict[str, Any]:
     """What is configured now, as a document; secrets are left out."""
     return {
         name: section.show(target)
-        for name, section in SECTIONS.items()
+        for name, section in CONFIGURATION_SECTIONS.items()
         if target.channel is not None or not section.of_channel
     }

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 from zoneinfo import available_timezones
 
-from gateway import document as d
-from gateway.brands import BRANDS
-from gateway.configuration.section import Section, Target
-from gateway.models import MAX_DESCRIPTOR, THROTTLED_OPERATIONS, Channel
+from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.core import document as d
+from gateway.core.brands import PAYMENT_BRANDS
+from gateway.models import MAX_DESCRIPTOR_CHARS, THROTTLED_OPERATIONS, Channel
 
 _NAMES: Final[Mapping[str, str]] = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
@@ -20,7 +20,7 @@ _NAMES: Final[Mapping[str, str]] = {
 """Document → column."""
 
 
-def _zone(value: Any, path: str, faults: d.Faults) -> str:
+def _zone(value: Any, path: str, faults: d.DocumentFaults) -> str:
     """The zone of subscription jobs; empty: the merchant's."""
     if not isinstance(value, str) or (value and value not in available_timezones()):
         faults.add(path, "must be a time zone such as Europe/Berlin, or empty for the merchant's")
@@ -28,60 +28,73 @@ def _zone(value: Any, path: str, faults: d.Faults) -> str:
     return value
 
 
-def _descriptor(value: Any, path: str, faults: d.Faults) -> str:
+def _descriptor(value: Any, path: str, faults: d.DocumentFaults) -> str:
     """The descriptor of payments that are sent without one; empty: the merchant's name."""
-    says = f"a text of up to {MAX_DESCRIPTOR} characters that can be printed, or empty for the merchant's name"
-    return "" if value == "" else d.text(1, MAX_DESCRIPTOR, r".*\S.*", says=says)(value, path, faults)
+    says = f"a text of up to {MAX_DESCRIPTOR_CHARS} characters that can be printed, or empty for the merchant's name"
+    return "" if value == "" else d.text_shape(1, MAX_DESCRIPTOR_CHARS, r".*\S.*", says=says)(value, path, faults)
 
 
-_CHANNEL: Final = d.record(
-    name=d.may(d.text(1, 128)), active=d.may(d.flag), position=d.may(d.whole(0, 32_767)),
-    brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True)),
-    currencies=d.may(d.list_of(d.currency, most=200, distinct=True)),
-    parameters=d.may(d.one_of(*Channel.Parameters.values)), cvvRequired=d.may(d.flag),
-    refuseDuplicates=d.may(d.flag), maskCardData=d.may(d.flag), timeZone=d.may(_zone),
-    descriptor=d.may(_descriptor),
-)  # fmt: skip
+_CHANNEL: Final = d.object_shape(
+    name=d.optional_member(d.text_shape(1, 128)),
+    active=d.optional_member(d.boolean_shape),
+    position=d.optional_member(d.integer_shape(0, 32_767)),
+    brands=d.optional_member(d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True)),
+    currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True)),
+    parameters=d.optional_member(d.choice_shape(*Channel.Parameters.values)),
+    cvvRequired=d.optional_member(d.boolean_shape),
+    refuseDuplicates=d.optional_member(d.boolean_shape),
+    maskCardData=d.optional_member(d.boolean_shape),
+    timeZone=d.optional_member(_zone),
+    descriptor=d.optional_member(_descriptor),
+)
 
 
-def _apply_channel(target: Target, value: Mapping[str, Any]) -> None:
+def _apply_channel(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     changes = {column: value[name] for name, column in _NAMES.items() if value[name] is not None}
     for column, found in changes.items():
         setattr(target.channel_there, column, list(found) if isinstance(found, tuple) else found)
     target.channel_there.save(update_fields=list(changes))
 
 
-def _show_channel(target: Target) -> dict[str, Any]:
+def _show_channel(target: ConfigurationTarget) -> dict[str, Any]:
     return {name: getattr(target.channel_there, column) for name, column in _NAMES.items()}
 
 
-_LIMIT: Final = d.record(limit=d.need(d.whole(1, 1_000_000)), window_s=d.need(d.whole(1, 1_000_000)))
+_LIMIT: Final = d.object_shape(
+    limit=d.required_member(d.integer_shape(1, 1_000_000)), window_s=d.required_member(d.integer_shape(1, 1_000_000))
+)
 
 
-def _limits(value: Any, path: str, faults: d.Faults) -> Any:
+def _limits(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     """Operation → {limit, window_s}, or null for no limit."""
     if not isinstance(value, Mapping):
         faults.add(path, f"must be an object: one of {', '.join(THROTTLED_OPERATIONS)} → limit and window_s, or null")
         return {}
-    d.unknown(value, THROTTLED_OPERATIONS, path, faults)
+    d.refuse_unknown_members(value, THROTTLED_OPERATIONS, path, faults)
     return {
-        name: None if limit is None else _LIMIT(limit, d.within(path, name), faults)
+        name: None if limit is None else _LIMIT(limit, d.member_path(path, name), faults)
         for name, limit in value.items()
         if name in THROTTLED_OPERATIONS
     }
 
 
-def _apply_limits(target: Target, value: Mapping[str, Any]) -> None:
+def _apply_limits(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     target.channel_there.limits = dict(value)
     target.channel_there.save(update_fields=["limits"])
 
 
-CHANNEL: Final = Section(
-    name="channel", shape=_CHANNEL, apply=_apply_channel, show=_show_channel,
+CHANNEL_SECTION: Final = ConfigurationSection(
+    name="channel",
+    shape=_CHANNEL,
+    apply=_apply_channel,
+    show=_show_channel,
     about="What the channel takes and how strictly it is read. Empty brands or currencies: all. "
     "What is not named stays.",
-)  # fmt: skip
-LIMITS: Final = Section(
-    name="limits", shape=_limits, apply=_apply_limits, show=lambda target: target.channel_there.limits,
+)
+LIMITS_SECTION: Final = ConfigurationSection(
+    name="limits",
+    shape=_limits,
+    apply=_apply_limits,
+    show=lambda target: target.channel_there.limits,
     about="Requests per window, by operation; * for every other one, null for no limit. Replaces what was there.",
-)  # fmt: skip
+)

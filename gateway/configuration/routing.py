@@ -9,79 +9,93 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway import document as d
-from gateway.brands import BRANDS
-from gateway.configuration.section import Section, Target
-from gateway.connectors.rules import BIN_DIGITS, LEAST_BIN_DIGITS
+from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
+from gateway.connectors.routing_rules import MIN_BIN_DIGITS, ROUTING_BIN_DIGITS
+from gateway.core import document as d
+from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, RoutingRule, RoutingTarget
-from gateway.money import amount_text
 
-MOST_RULES: Final = 200
-MOST_TARGETS: Final = 20
-MOST_BINS: Final = 500
-MOST_WEIGHT: Final = 1_000
-FIRST_TYPES: Final = ("PA", "DB", "CD", "RG")
+MAX_ROUTING_RULES: Final = 200
+MAX_ROUTING_TARGETS: Final = 20
+MAX_ROUTING_BINS: Final = 500
+MAX_TARGET_WEIGHT: Final = 1_000
+FIRST_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
 """Payment types that are routed: follow-ups go where the money is."""
-_DIGITS: Final = f"[0-9]{{{LEAST_BIN_DIGITS},{BIN_DIGITS}}}"
-_BIN: Final = d.text(
-    LEAST_BIN_DIGITS, 2 * BIN_DIGITS + 1, f"{_DIGITS}(-{_DIGITS})?",
-    says=f"{LEAST_BIN_DIGITS} to {BIN_DIGITS} leading digits, or two such with a hyphen: 420000 or 420000-429999",
-)  # fmt: skip
+_DIGITS: Final = f"[0-9]{{{MIN_BIN_DIGITS},{ROUTING_BIN_DIGITS}}}"
+_BIN: Final = d.text_shape(
+    MIN_BIN_DIGITS,
+    2 * ROUTING_BIN_DIGITS + 1,
+    f"{_DIGITS}(-{_DIGITS})?",
+    says=f"{MIN_BIN_DIGITS} to {ROUTING_BIN_DIGITS} leading digits, or two such with a hyphen: 420000 or 420000-429999",
+)
 
 
-def _bins(value: Any, path: str, faults: d.Faults) -> Any:
+def _bins(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     """One range; its ends are put in as ``from-to``."""
     before = len(faults)
     _BIN(value, path, faults)
     if len(faults) > before:
         return ""
     low, _, high = value.partition("-")
-    if low.ljust(BIN_DIGITS, "0") > (high or low).ljust(BIN_DIGITS, "9"):
-        faults.add(path, f"ends before it begins: {d.shown(value)}")
+    if low.ljust(ROUTING_BIN_DIGITS, "0") > (high or low).ljust(ROUTING_BIN_DIGITS, "9"):
+        faults.add(path, f"ends before it begins: {d.abbreviate_value(value)}")
     return f"{low}-{high or low}"
 
 
-_WHEN: Final = d.record(
-    brands=d.may(d.list_of(d.one_of(*BRANDS), most=len(BRANDS), distinct=True), ()),
-    bins=d.may(d.list_of(_bins, most=MOST_BINS), ()),
-    currencies=d.may(d.list_of(d.currency, most=200, distinct=True), ()),
-    amountFrom=d.may(d.amount), amountTo=d.may(d.amount), amountCurrency=d.may(d.currency, ""),
-    countries=d.may(d.list_of(d.text(2, 2, "[A-Z]{2}", says="a country of two letters, e.g. DE"), most=250,
-                              distinct=True), ()),
-    paymentTypes=d.may(d.list_of(d.one_of(*FIRST_TYPES), most=len(FIRST_TYPES), distinct=True), ()),
-)  # fmt: skip
+_WHEN: Final = d.object_shape(
+    brands=d.optional_member(
+        d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True), ()
+    ),
+    bins=d.optional_member(d.list_shape(_bins, most=MAX_ROUTING_BINS), ()),
+    currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True), ()),
+    amountFrom=d.optional_member(d.amount_shape),
+    amountTo=d.optional_member(d.amount_shape),
+    amountCurrency=d.optional_member(d.currency_shape, ""),
+    countries=d.optional_member(
+        d.list_shape(d.text_shape(2, 2, "[A-Z]{2}", says="a country of two letters, e.g. DE"), most=250, distinct=True),
+        (),
+    ),
+    paymentTypes=d.optional_member(
+        d.list_shape(d.choice_shape(*FIRST_PAYMENT_TYPES), most=len(FIRST_PAYMENT_TYPES), distinct=True), ()
+    ),
+)
 
 
-def _when(value: Any, path: str, faults: d.Faults) -> Any:
+def _when(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
     found = _WHEN(value, path, faults)
     if len(faults) > before:
         return found
     low, high = found["amountFrom"], found["amountTo"]
     if (low is not None or high is not None) and not found["amountCurrency"]:
-        faults.add(d.within(path, "amountCurrency"), "is required with an amount: which money it is")
+        faults.add(d.member_path(path, "amountCurrency"), "is required with an amount: which money it is")
     if low is not None and high is not None and low > high:
-        faults.add(d.within(path, "amountTo"), f"must not be less than amountFrom, {low}")
+        faults.add(d.member_path(path, "amountTo"), f"must not be less than amountFrom, {low}")
     return found
 
 
-_TO: Final = d.record(
-    connector=d.need(d.text(1, 32)), merchant=d.need(d.text(1, 64)), weight=d.may(d.whole(0, MOST_WEIGHT), 1)
+_TO: Final = d.object_shape(
+    connector=d.required_member(d.text_shape(1, 32)),
+    merchant=d.required_member(d.text_shape(1, 64)),
+    weight=d.optional_member(d.integer_shape(0, MAX_TARGET_WEIGHT), 1),
 )
-_RULE: Final = d.record(
-    name=d.need(d.text(1, 64)), when=d.may(_when, {}), to=d.need(d.list_of(_TO, least=1, most=MOST_TARGETS)),
-    active=d.may(d.flag, True),
-)  # fmt: skip
-_RULES: Final = d.record(rules=d.need(d.list_of(_RULE, most=MOST_RULES)))
+_RULE: Final = d.object_shape(
+    name=d.required_member(d.text_shape(1, 64)),
+    when=d.optional_member(_when, {}),
+    to=d.required_member(d.list_shape(_TO, least=1, most=MAX_ROUTING_TARGETS)),
+    active=d.optional_member(d.boolean_shape, True),
+)
+_RULES: Final = d.object_shape(rules=d.required_member(d.list_shape(_RULE, most=MAX_ROUTING_RULES)))
 
 
-def _shape(value: Any, path: str, faults: d.Faults) -> Any:
+def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _RULES(value, path, faults)
     names: set[str] = set()
     for place, rule in enumerate(found["rules"] or ()):
         where = f"{path}.rules[{place}]"
         if rule["name"] in names:
-            faults.add(d.within(where, "name"), f"is there twice: {d.shown(rule['name'])}")
+            faults.add(d.member_path(where, "name"), f"is there twice: {d.abbreviate_value(rule['name'])}")
         names.add(str(rule["name"]))
         seen: set[tuple[str, str]] = set()
         for number, target in enumerate(rule["to"] or ()):
@@ -92,19 +106,22 @@ def _shape(value: Any, path: str, faults: d.Faults) -> Any:
     return found
 
 
-def _accounts(target: Target) -> dict[tuple[str, str], AcquirerAccount]:
+def _accounts(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
     rows = AcquirerAccount.objects.filter(channel=target.channel_there).order_by("active", "-id")
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 
-def _strangers(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.Faults:
+def _strangers(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.DocumentFaults:
     """Accounts that the channel does not have."""
-    faults = d.Faults()
+    faults = d.DocumentFaults()
     known = ", ".join(f"{connector} {merchant}" for connector, merchant in there) or "none yet"
     for place, rule in enumerate(value["rules"]):
         for number, to in enumerate(rule["to"]):
             if (to["connector"], to["merchant"]) not in there:
-                said, where = d.shown(f"{to['connector']} {to['merchant']}"), f"routing.rules[{place}].to[{number}]"
+                said, where = (
+                    d.abbreviate_value(f"{to['connector']} {to['merchant']}"),
+                    f"routing.rules[{place}].to[{number}]",
+                )
                 faults.add(where, f"{said} is no account of this channel; there are: {known}")
     return faults
 
@@ -117,18 +134,19 @@ _COLUMNS: Final = {
 """Condition → column."""
 
 
-def _apply(target: Target, value: Mapping[str, Any]) -> None:
+def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     """The channel's rules are those of the document, in its order. Raises Unreadable for accounts that it does not
     have: those that the same document brings are there by now."""
     there = _accounts(target)
     if faults := _strangers(value, there):
-        raise d.Unreadable(faults)
+        raise d.InvalidDocumentError(faults)
     RoutingRule.objects.filter(channel=target.channel_there).delete()
     for place, rule in enumerate(value["rules"]):
         when = {
             column: list(found) if isinstance(found, tuple) else found
-            for name, column in _COLUMNS.items() if (found := rule["when"].get(name)) is not None
-        }  # fmt: skip
+            for name, column in _COLUMNS.items()
+            if (found := rule["when"].get(name)) is not None
+        }
         row = RoutingRule.objects.create(
             channel=target.channel_there, position=place, name=rule["name"], active=rule["active"], **when
         )
@@ -140,28 +158,42 @@ def _apply(target: Target, value: Mapping[str, Any]) -> None:
         )
 
 
-def conditions_of(row: RoutingRule) -> dict[str, Any]:
+def render_routing_conditions(row: RoutingRule) -> dict[str, Any]:
     """What a rule asks for, as the document says it; conditions that hold always are left out."""
     found = {name: getattr(row, column) for name, column in _COLUMNS.items()}
     return {
-        name: amount_text(value) if name in ("amountFrom", "amountTo") else value
-        for name, value in found.items() if value not in (None, "", [])
-    }  # fmt: skip
+        name: format_amount(value) if name in ("amountFrom", "amountTo") else value
+        for name, value in found.items()
+        if value not in (None, "", [])
+    }
 
 
-def _show(target: Target) -> dict[str, Any]:
+def _show(target: ConfigurationTarget) -> dict[str, Any]:
     rows = RoutingRule.objects.filter(channel=target.channel_there).order_by("position", "id")
     return {
         "rules": [
-            {"name": row.name, "active": row.active, "when": conditions_of(row),
-             "to": [{"connector": one.account.connector, "merchant": one.account.acquirer_merchant_id,
-                     "weight": one.weight} for one in row.targets.all()]}
+            {
+                "name": row.name,
+                "active": row.active,
+                "when": render_routing_conditions(row),
+                "to": [
+                    {
+                        "connector": one.account.connector,
+                        "merchant": one.account.acquirer_merchant_id,
+                        "weight": one.weight,
+                    }
+                    for one in row.targets.all()
+                ],
+            }
             for row in rows.prefetch_related("targets__account")
         ]
-    }  # fmt: skip
+    }
 
 
-ROUTING: Final = Section(
-    name="routing", shape=_shape, apply=_apply, show=_show,
+ROUTING_SECTION: Final = ConfigurationSection(
+    name="routing",
+    shape=_shape,
+    apply=_apply,
+    show=_show,
     about="Which account takes which payment: the first rule that fits decides. Replaces the channel's rules.",
-)  # fmt: skip
+)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.document import Faults, Shape
+from gateway.core.document import DocumentFaults, DocumentShape
 from gateway.models import Channel, Merchant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ConfigurationTarget:
     """Whose configuration it is. ``channel`` is None for a merchant as a whole; ``folder``: what file names in the
     document are relative to."""
 
@@ -27,16 +27,16 @@ class Target:
         return self.channel
 
 
-def _no_check(target: Target, value: Any, path: str, faults: Faults) -> None:
+def _no_check(target: ConfigurationTarget, value: Any, path: str, faults: DocumentFaults) -> None:
     return None
 
 
-def _ask_nobody(target: Target, value: Any) -> None:
+def _ask_nobody(target: ConfigurationTarget, value: Any) -> None:
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ConfigurationSection:
     """``shape`` reads and validates without the database; ``check`` looks into it; ``apply`` writes, inside the
     document's transaction; ``show`` tells what is configured now, as the document would say it and without secrets.
 
@@ -47,14 +47,14 @@ class Section:
 
     name: str
     about: str
-    shape: Shape
-    apply: Callable[[Target, Any], None]
-    show: Callable[[Target], Any]
-    check: Callable[[Target, Any, str, Faults], None] = _no_check
-    ask: Callable[[Target, Any], None] = _ask_nobody
+    shape: DocumentShape
+    apply: Callable[[ConfigurationTarget, Any], None]
+    show: Callable[[ConfigurationTarget], Any]
+    check: Callable[[ConfigurationTarget, Any, str, DocumentFaults], None] = _no_check
+    ask: Callable[[ConfigurationTarget, Any], None] = _ask_nobody
     of_channel: bool = True
-    brief: Callable[[Target], Any] | None = None
+    brief: Callable[[ConfigurationTarget], Any] | None = None
 
-    def told(self, target: Target) -> Any:
+    def told(self, target: ConfigurationTarget) -> Any:
         """For the audit trail."""
         return (self.brief or self.show)(target)

@@ -6,21 +6,30 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from gateway.configuration.acquirers import ACQUIRERS
-from gateway.configuration.channel import CHANNEL, LIMITS
-from gateway.configuration.risk import CARD_TESTING, RISK
-from gateway.configuration.routing import ROUTING
-from gateway.configuration.section import Section
-from gateway.configuration.threeds import THREE_D_SECURE
-from gateway.configuration.wallets import WALLET_KEYS
+from gateway.configuration.acquirers import ACQUIRERS_SECTION
+from gateway.configuration.channel import CHANNEL_SECTION, LIMITS_SECTION
+from gateway.configuration.risk import CARD_TESTING_SECTION, RISK_SECTION
+from gateway.configuration.routing import ROUTING_SECTION
+from gateway.configuration.section import ConfigurationSection
+from gateway.configuration.threeds import THREE_D_SECURE_SECTION
+from gateway.configuration.wallets import WALLETS_SECTION
 
 _SECTIONS: Final = {
     section.name: section
-    for section in (CHANNEL, LIMITS, THREE_D_SECURE, WALLET_KEYS, ACQUIRERS, ROUTING, CARD_TESTING, RISK)
+    for section in (
+        CHANNEL_SECTION,
+        LIMITS_SECTION,
+        THREE_D_SECURE_SECTION,
+        WALLETS_SECTION,
+        ACQUIRERS_SECTION,
+        ROUTING_SECTION,
+        CARD_TESTING_SECTION,
+        RISK_SECTION,
+    )
 }
-SECTIONS: Final[Mapping[str, Section]] = MappingProxyType(_SECTIONS)
+CONFIGURATION_SECTIONS: Final[Mapping[str, ConfigurationSection]] = MappingProxyType(_SECTIONS)
 
 
-def add(section: Section) -> None:
+def register_configuration_section(section: ConfigurationSection) -> None:
     """A section of an app above this one; it says so when it is loaded."""
     _SECTIONS[section.name] = section

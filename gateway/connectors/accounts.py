@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from gateway.connectors.port import Account, Connector
+from gateway.connectors.port import Connector, ConnectorAccount
+from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, OpenPayment, Suspension
-from gateway.secret import Secret
-from gateway.vault import vault
+from gateway.vault.sealing import current_vault
 
-KEPT_S: Final = 5.0
-MOST_KEPT: Final = 1_000
+ACCOUNT_CACHE_S: Final = 5.0
+MAX_CACHED_ACCOUNTS: Final = 1_000
 
 _Key = tuple[UUID, str, str]
-_kept: dict[_Key, tuple[float, Account]] = {}
+_kept: dict[_Key, tuple[float, ConnectorAccount]] = {}
 _lock = threading.Lock()
 
 
@@ -36,65 +36,68 @@ def _renew() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
-def account_at(connector: Connector, channel: UUID, merchant: str) -> Account:
+def load_connector_account(connector: Connector, channel: UUID, merchant: str) -> ConnectorAccount:
     """The account ``merchant`` of a channel at a connector. One that was deleted since has no settings and no secrets.
 
     Raises VaultError when its secrets do not open.
     """
     if not connector.settings:
-        return Account(merchant=merchant, channel=channel)
+        return ConnectorAccount(merchant=merchant, channel=channel)
     key = (channel, connector.name, merchant)
     found = _kept.get(key)
     if found is None or found[0] < time.monotonic():
-        found = (time.monotonic() + KEPT_S, _read(connector, channel, merchant))
+        found = (time.monotonic() + ACCOUNT_CACHE_S, _read(connector, channel, merchant))
         with _lock:
-            if len(_kept) >= MOST_KEPT:
+            if len(_kept) >= MAX_CACHED_ACCOUNTS:
                 _kept.clear()
             _kept[key] = found
     return found[1]
 
 
-def forget() -> None:
+def clear_account_cache() -> None:
     """Read every account anew from now on, in this process."""
     with _lock:
         _kept.clear()
 
 
-def undecided_at(row: AcquirerAccount) -> int:
+def count_undecided_payments(row: AcquirerAccount) -> int:
     """How many payments of an account have no answer yet: asked about by recovery, or with their shopper elsewhere."""
     mine = {
-        "payment__channel": row.channel_id, "payment__connector": row.connector,
+        "payment__channel": row.channel_id,
+        "payment__connector": row.connector,
         "payment__account": row.acquirer_merchant_id,
-    }  # fmt: skip
+    }
     away = Suspension.objects.filter(stage=Suspension.Stage.ELSEWHERE, **mine)
     return OpenPayment.objects.filter(**mine).count() + away.count()
 
 
-def sealed_secrets(secrets: Mapping[str, str], row: UUID) -> bytes:
+def seal_connector_secrets(secrets: Mapping[str, str], row: UUID) -> bytes:
     """The secrets of an account as its row ``row`` keeps them."""
-    return vault().seal(Secret(json.dumps(dict(secrets))), row)
+    return current_vault().seal(Secret(json.dumps(dict(secrets))), row)
 
 
-def opened_secrets(row: AcquirerAccount) -> dict[str, Secret]:
+def open_connector_secrets(row: AcquirerAccount) -> dict[str, Secret]:
     """The secrets an account's row keeps, by their settings' names. Raises VaultError."""
     if row.secrets_sealed is None:
         return {}
-    held: dict[str, str] = json.loads(vault().open(row.secrets_sealed, row.id).reveal())
+    held: dict[str, str] = json.loads(current_vault().open(row.secrets_sealed, row.id).reveal())
     return {name: Secret(text) for name, text in held.items()}
 
 
-def _read(connector: Connector, channel: UUID, merchant: str) -> Account:
+def _read(connector: Connector, channel: UUID, merchant: str) -> ConnectorAccount:
     rows = AcquirerAccount.objects.filter(channel=channel, connector=connector.name, acquirer_merchant_id=merchant)
     row = rows.first()
     if row is None:
-        return Account(merchant=merchant, channel=channel)
-    return account_of(connector, row)
+        return ConnectorAccount(merchant=merchant, channel=channel)
+    return connector_account_from_row(connector, row)
 
 
-def account_of(connector: Connector, row: AcquirerAccount) -> Account:
+def connector_account_from_row(connector: Connector, row: AcquirerAccount) -> ConnectorAccount:
     """The account that a row keeps. Raises VaultError when its secrets do not open."""
     settings = {one.name: one.default for one in connector.settings if one.default and not one.secret}
-    return Account(
-        merchant=row.acquirer_merchant_id, channel=row.channel_id, settings=settings | row.settings,
-        secrets=opened_secrets(row),
-    )  # fmt: skip
+    return ConnectorAccount(
+        merchant=row.acquirer_merchant_id,
+        channel=row.channel_id,
+        settings=settings | row.settings,
+        secrets=open_connector_secrets(row),
+    )

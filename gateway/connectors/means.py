@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from gateway.card_number import CardNumber
-from gateway.secret import Secret
+from gateway.core.card_number import CardNumber
+from gateway.core.secret import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,18 +14,18 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from gateway.connectors.means import Card, Means
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class ConnectorSetting:
     """What a connector wants to know about a merchant's account at its processor, beyond the merchant's id there.
 
     ``pattern``: what a value matches as a whole; ``allowed``: the same in words, for the error; ``default`` '' means
     none. A ``secret`` is sealed in the vault and never shown again. ``place``: it says who is asked, and so where the
     account's payments are; it stays as it is while one has no answer: another host knows nothing of it. A secret that
-    does is compared by whom the processor takes it for (:class:`Sees`)."""
+    does is compared by whom the processor takes it for (:class:`AccountProbe`)."""
 
     name: str
     about: str
@@ -38,7 +38,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ConnectorAccount:
     """A merchant's account at a processor, as its connector needs it: ``merchant`` is the id there, ``settings`` and
     ``secrets`` what the connector's settings name. Empty where a connector has none. ``channel``: whose it is, so that
     accounts of the same name are told apart."""
@@ -67,10 +67,10 @@ class AcquirerRequest:
     means: Means | None = None
     reference: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    account: Account = field(default_factory=Account)
+    account: ConnectorAccount = field(default_factory=ConnectorAccount)
     return_url: str = ""
-    learnt: str = ""
-    reversed_besides: Decimal = Decimal(0)
+    known_transaction_id: str = ""
+    amount_already_reversed: Decimal = Decimal(0)
     cryptogram: Secret | None = None
 
     @property
@@ -124,7 +124,7 @@ class AcquirerReply:
     ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper is sent to
     while the answer is pending. ``sent`` and ``received`` are the messages themselves,
     masked, as the exchange keeps them. ``network_reference``: the card scheme's own id of the transaction, by which
-    a payment at any processor names the first one of an agreement (gateway.connectors.message.scheme_reference).
+    a payment at any processor names the first one of an agreement (gateway.connectors.acquirer_message.parse_scheme_reference).
     ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no room, a processor that
     says it is out of order), so another acquirer may be asked; never after silence. ``unsent``: with that, that nothing
     was sent for a reason of the question or the account, which says nothing about the acquirer. ``until``: the
@@ -141,20 +141,20 @@ class AcquirerReply:
     redirect: Redirect | None = None
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
-    elsewhere: bool = False
-    unsent: bool = False
-    until: datetime | None = None
+    retryable_elsewhere: bool = False
+    not_sent: bool = False
+    pending_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeverArrived:
+class NotFoundAtAcquirer:
     """The answer to an inquiry about a question that the acquirer never got. It may still arrive: see ``void``."""
 
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Silence(Exception):
+class OutcomeUnknownError(Exception):
     """The acquirer may have accepted and did not say so: the payment is in doubt, and must be asked about.
     ``connector_tx_id``: the connector's id of it, where one is known already."""
 
@@ -164,15 +164,15 @@ class Silence(Exception):
         self.connector_tx_id = connector_tx_id
 
 
-class NotTakenBack(Silence):
+class VoidRefusedError(OutcomeUnknownError):
     """Of a void alone: whoever holds the question answered, and does not give it back, now or when a void that is still
     on its way arrives. What becomes of it is still to be asked, and the answer to that stands."""
 
 
-class Sees(Protocol):
+class AccountProbe(Protocol):
     """What a connector can do beside, whose secrets say who is asked."""
 
-    def sees(self, account: Account, connector_tx_id: str) -> bool | None:
+    def sees(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
         """Whether the processor, asked with the secrets of ``account``, knows an object of an earlier payment: True for
         the account that made it, False for another one, None when it could not be told."""
         ...
@@ -189,20 +189,20 @@ class Connector(Protocol):
     takes: frozenset[str]
     required: frozenset[str]
     redirects: bool
-    settings: tuple[Setting, ...]
+    settings: tuple[ConnectorSetting, ...]
     asks_with_means: bool
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Ask. Raises Silence when it cannot be known whether the acquirer accepted."""
+        """Ask. Raises OutcomeUnknownError when it cannot be known whether the acquirer accepted."""
         ...
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
-        """Ask what became of an earlier question, by its payment's id. Raises Silence when nobody could tell.
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+        """Ask what became of an earlier question, by its payment's id. Raises OutcomeUnknownError when nobody could tell.
 
-        A processor that cannot be asked answers NeverArrived, and its question is taken back."""
+        A processor that cannot be asked answers NotFoundAtAcquirer, and its question is taken back."""
         ...
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         """Take an earlier question back, by its payment's id: reversed when it was accepted, refused when it arrives
-        later. May be repeated. The reply is the acquirer's word for it; raises Silence when it gave none."""
+        later. May be repeated. The reply is the acquirer's word for it; raises OutcomeUnknownError when it gave none."""
         ...

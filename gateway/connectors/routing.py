@@ -1,5 +1,5 @@
 """Which connector takes a payment. INTERNAL goes to the simulator; EXTERNAL and live follow the channel's rules and
-accounts (gateway.connectors.rules), read in one statement.
+accounts (gateway.connectors.routing_rules), read in one statement.
 
 Source: Part A, What the service does, 5; docs/routing.md.
 """
@@ -16,25 +16,32 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.connectors import rules
-from gateway.connectors.guarded import guarded
+from gateway.connectors import routing_rules
+from gateway.connectors.card_api.connector import CARD_API
+from gateway.connectors.circuit import guard_connector
 from gateway.connectors.iso8583.connector import ISO8583
-from gateway.connectors.nobody import NOBODY
+from gateway.connectors.null_connector import NO_ACQUIRER
 from gateway.connectors.port import Connector
-from gateway.connectors.rules import Candidate, Choice, Facts, Rule, Table, Target
+from gateway.connectors.routing_rules import (
+    RouteChoice,
+    RouteRule,
+    RoutingCandidate,
+    RoutingFacts,
+    RoutingTable,
+    RuleTarget,
+)
 from gateway.connectors.sepa.connector import SEPA
 from gateway.connectors.simulator.connector import SIMULATOR
-from gateway.connectors.stripe.connector import CARD_API
 from gateway.connectors.stub.connector import STUB
-from gateway.rows import execute
+from gateway.db.statement import execute_sql
 
 INTERNAL: Final = "INTERNAL"
 
-_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NOBODY, ISO8583, CARD_API, SEPA)
-_OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NOBODY)
+_ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NO_ACQUIRER, ISO8583, CARD_API, SEPA)
+_OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NO_ACQUIRER)
 """They answer in this process: nothing to guard, and no account leads to them; only INTERNAL and risk checks do."""
 CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType(
-    {connector.name: connector if connector in _OUR_OWN else guarded(connector) for connector in _ALL}
+    {connector.name: connector if connector in _OUR_OWN else guard_connector(connector) for connector in _ALL}
 )
 
 _TABLE: Final = """
@@ -52,18 +59,18 @@ SELECT
 """
 
 
-def acquirers() -> dict[str, Connector]:
+def list_acquirers() -> dict[str, Connector]:
     """Connectors that acquirer accounts lead to, by name. The stub plays an acquirer: there is none in live."""
     left_out = {one.name for one in (*_OUR_OWN, *((STUB,) if settings.IS_LIVE else ()))}
     return {name: connector for name, connector in CONNECTORS.items() if name not in left_out}
 
 
-class NoRoute(Exception):
+class NoRouteError(Exception):
     """No connector is configured for this mode, brand and currency. ``lacking``: parameters with which one would do."""
 
-    def __init__(self, why: str, lacking: tuple[str, ...] = ()) -> None:
+    def __init__(self, why: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(why)
-        self.lacking = lacking
+        self.missing = missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,64 +83,88 @@ class Route:
     told: Mapping[str, Any] | None = None
 
 
-def route(test_mode: str, channel: UUID, facts: Facts) -> Route:
-    """The way of a first payment in ``test_mode`` ('' in the live environment). Raises NoRoute.
+def route_payment(test_mode: str, channel: UUID, facts: RoutingFacts) -> Route:
+    """The way of a first payment in ``test_mode`` ('' in the live environment). Raises NoRouteError.
 
     One statement, and none for INTERNAL.
     """
     if test_mode == INTERNAL:
         return Route(connector=SIMULATOR)
-    return way_of(choose(table_of(channel), facts))
+    return first_route(choose_accounts(load_routing_table(channel), facts))
 
 
-def choose(table: Table, facts: Facts) -> Choice:
+def choose_accounts(table: RoutingTable, facts: RoutingFacts) -> RouteChoice:
     """Who may take a payment, by a channel's rules and accounts."""
-    return rules.choose(table, facts, acquirers())
+    return routing_rules.rank_accounts(table, facts, list_acquirers())
 
 
-def way_of(choice: Choice) -> Route:
-    """The first way of a choice. Raises NoRoute, which says who was passed over and why."""
-    if not choice.ways:
+def first_route(choice: RouteChoice) -> Route:
+    """The first way of a choice. Raises NoRouteError, which says who was passed over and why."""
+    if not choice.candidates:
         by = f"rule {choice.rule}: " if choice.rule else ""
         told = "; ".join(f"{name}: {why}" for name, why in choice.over)
-        raise NoRoute(f"{by}{told or 'there is no acquirer account'}", choice.lacking)
-    first = choice.ways[0]
+        raise NoRouteError(f"{by}{told or 'there is no acquirer account'}", choice.missing)
+    first = choice.candidates[0]
     return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.told())
 
 
-def could_take(table: Table, facts: Facts) -> bool:
+def can_route_payment(table: RoutingTable, facts: RoutingFacts) -> bool:
     """Whether a brand can be offered, before all of the payment is known."""
-    return rules.could_take(table, facts, acquirers())
+    return routing_rules.can_any_account_take(table, facts, list_acquirers())
 
 
-def table_of(channel: UUID, *, drafts: bool = False) -> Table:
+def load_routing_table(channel: UUID, *, drafts: bool = False) -> RoutingTable:
     """The channel's accounts and active rules, in one statement; with ``drafts`` those rules too that are off."""
-    accounts, found = execute(_TABLE, {"channel": channel, "drafts": drafts})[0]
-    return Table(
+    accounts, found = execute_sql(_TABLE, {"channel": channel, "drafts": drafts})[0]
+    return RoutingTable(
         accounts=tuple(_candidate(*one) for one in json.loads(accounts)),
         rules=tuple(_rule(*one) for one in json.loads(found)),
     )
 
 
 def _candidate(
-    ident: str, connector: str, merchant: str, name: str, brands: list[str], currencies: list[str],
-    settings: list[str], active: bool,
-) -> Candidate:  # fmt: skip
-    return Candidate(
-        id=ident, connector=connector, merchant=merchant, name=name, brands=frozenset(brands),
-        currencies=frozenset(currencies), settings=frozenset(settings), active=active,
-    )  # fmt: skip
+    ident: str,
+    connector: str,
+    merchant: str,
+    name: str,
+    brands: list[str],
+    currencies: list[str],
+    settings: list[str],
+    active: bool,
+) -> RoutingCandidate:
+    return RoutingCandidate(
+        id=ident,
+        connector=connector,
+        merchant=merchant,
+        name=name,
+        brands=frozenset(brands),
+        currencies=frozenset(currencies),
+        settings=frozenset(settings),
+        active=active,
+    )
 
 
 def _rule(
-    name: str, brands: list[str], bins: list[str], currencies: list[str], amount_from: str | None,
-    amount_to: str | None, amount_currency: str, countries: list[str], types: list[str], targets: list[Any] | None,
-) -> Rule:  # fmt: skip
-    return Rule(
-        name=name, brands=frozenset(brands), currencies=frozenset(currencies), amount_currency=amount_currency,
+    name: str,
+    brands: list[str],
+    bins: list[str],
+    currencies: list[str],
+    amount_from: str | None,
+    amount_to: str | None,
+    amount_currency: str,
+    countries: list[str],
+    types: list[str],
+    targets: list[Any] | None,
+) -> RouteRule:
+    return RouteRule(
+        name=name,
+        brands=frozenset(brands),
+        currencies=frozenset(currencies),
+        amount_currency=amount_currency,
         bins=tuple((low, high or low) for low, _, high in (one.partition("-") for one in bins)),
         amount_from=Decimal(amount_from) if amount_from is not None else None,
         amount_to=Decimal(amount_to) if amount_to is not None else None,
-        countries=frozenset(countries), payment_types=frozenset(types),
-        targets=tuple(Target(account=account, weight=weight) for account, weight in targets or ()),
-    )  # fmt: skip
+        countries=frozenset(countries),
+        payment_types=frozenset(types),
+        targets=tuple(RuleTarget(account=account, weight=weight) for account, weight in targets or ()),
+    )

@@ -3,7 +3,7 @@
 import datetime
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import gateway.identifiers
+import gateway.core.identifiers
 import gateway.models.access
 import gateway.models.entities
 from django.db import migrations, models

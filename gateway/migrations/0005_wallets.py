@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import django.db.models.deletion
-import gateway.identifiers
+import gateway.core.identifiers
 from django.db import migrations, models
 
 

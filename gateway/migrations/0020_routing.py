@@ -2,7 +2,7 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import gateway.identifiers
+import gateway.core.identifiers
 from django.db import migrations, models
 
 

@@ -1,6 +1,6 @@
 """The database remembers whether it is of the test or the live environment: the one that it was first migrated in.
 
-A function without a table: nothing but gateway.environment asks it, and there is no row that could be changed or go.
+A function without a table: nothing but gateway.db.environment asks it, and there is no row that could be changed or go.
 """
 
 from typing import Any, ClassVar

@@ -4,7 +4,7 @@ from typing import Any
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import gateway.identifiers
+import gateway.core.identifiers
 from django.conf import settings
 from django.db import migrations, models
 

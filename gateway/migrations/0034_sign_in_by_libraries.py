@@ -6,7 +6,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import gateway.identifiers
+import gateway.core.identifiers
 
 
 class Migration(migrations.Migration):

@@ -1,10 +1,10 @@
 """What is kept: columns and constraints. Verbs live in the modules named after their noun."""
 
-from gateway.models.access import SCOPES, AccessToken, ThrottleWindow, TokenMove
+from gateway.models.access import TOKEN_SCOPES, AccessToken, ThrottleWindow, TokenMove
+from gateway.models.approvals import Approval, BackgroundWork, HandCount, HandMove
 from gateway.models.batches import BatchedCapture, CaptureBatch
-from gateway.models.clerks import Approval, BackgroundWork, HandCount, HandMove
 from gateway.models.entities import (
-    MAX_DESCRIPTOR,
+    MAX_DESCRIPTOR_CHARS,
     THROTTLED_OPERATIONS,
     AcquirerAccount,
     Channel,
@@ -14,7 +14,6 @@ from gateway.models.entities import (
 )
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
-from gateway.models.office import NODES, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
 from gateway.models.processor_events import ProcessorEvent, ToldByProcessor
 from gateway.models.registrations import Agreement, Registration
@@ -39,16 +38,17 @@ from gateway.models.sepa import (
     SepaMandate,
 )
 from gateway.models.simulator import SelfTest, SimulatedOrder
-from gateway.models.threeds import Authentication, Step, ThreeDSecureConfiguration
+from gateway.models.threeds import Authentication, AuthenticationStep, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
+from gateway.models.users import ENTITY_LEVELS, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
 from gateway.models.wallets import WalletKey, WalletTokenSeen
 from gateway.models.webhooks import FannedOut, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
-    "MAX_DESCRIPTOR",
-    "NODES",
-    "SCOPES",
+    "ENTITY_LEVELS",
+    "MAX_DESCRIPTOR_CHARS",
     "THROTTLED_OPERATIONS",
+    "TOKEN_SCOPES",
     "AccessToken",
     "AcquirerAccount",
     "AcquirerExchange",
@@ -56,6 +56,7 @@ __all__ = [
     "Approval",
     "AuditEntry",
     "Authentication",
+    "AuthenticationStep",
     "BackgroundWork",
     "BankFile",
     "BankMessage",
@@ -101,7 +102,6 @@ __all__ = [
     "SignIn",
     "SimulatedOrder",
     "Status",
-    "Step",
     "Suspension",
     "ThreeDSecureConfiguration",
     "ThrottleWindow",

@@ -7,15 +7,15 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
-SCOPES = ("payments", "read", "test")
+TOKEN_SCOPES = ("payments", "read", "test")
 """payments: POST of payments and follow-ups; read: GET; test: the test environment's own endpoints."""
 
 
 def all_scopes() -> list[str]:
-    return list(SCOPES)
+    return list(TOKEN_SCOPES)
 
 
 class AccessToken(models.Model):
@@ -45,13 +45,21 @@ class AccessToken(models.Model):
     approved_at = models.DateTimeField(null=True, editable=False)
     approved_by = models.CharField(max_length=150, default="", editable=False)
     max_amount = models.DecimalField(
-        _("at most, one payment"), max_digits=14, decimal_places=2, null=True, blank=True,
+        _("at most, one payment"),
+        max_digits=14,
+        decimal_places=2,
+        null=True,
+        blank=True,
         help_text=_("In the payment's own currency. Empty: no limit."),
-    )  # fmt: skip
+    )
     max_day_amount = models.DecimalField(
-        _("at most, in 24 hours"), max_digits=14, decimal_places=2, null=True, blank=True,
+        _("at most, in 24 hours"),
+        max_digits=14,
+        decimal_places=2,
+        null=True,
+        blank=True,
         help_text=_("All that the token moves in one currency within 24 hours. Empty: no limit."),
-    )  # fmt: skip
+    )
     operations = ArrayField(models.CharField(max_length=2), default=list, blank=True)
     replaces = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 
@@ -59,10 +59,11 @@ class CaptureBatch(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["due_at"], name="capture_batch_due",
+                fields=["due_at"],
+                name="capture_batch_due",
                 condition=models.Q(state__in=["PRESENTING", "CLOSING", "UPLOADING"]),
             ),
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return f"{self.account} {self.number}"
@@ -111,11 +112,12 @@ class BatchedCapture(models.Model):
                 fields=["merchant", "present_at"], name="capture_to_present", condition=models.Q(state="WAITING")
             ),
             models.Index(
-                fields=["payment"], name="capture_untold",
+                fields=["payment"],
+                name="capture_untold",
                 condition=models.Q(told=False, state__in=["TAKEN", "REFUSED", "WITHDRAWN"]),
             ),
             models.Index(fields=["merchant", "-created_at"], name="capture_time"),
-        ]  # fmt: skip
+        ]
         constraints = [models.CheckConstraint(condition=models.Q(amount__gt=0), name="batched_capture_positive")]
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 
 MAX_CLOCK_OFFSET = timedelta(days=366 * 50)
 
@@ -82,7 +82,7 @@ def _limits(value: Any) -> None:
             raise ValidationError(f"{operation}: give limit (requests) and window_s (seconds), or null for no limit.")
 
 
-CARD_TESTING = {"failures": (0, 10_000), "binFailures": (0, 100_000), "windowSeconds": (60, 3600)}
+CARD_TESTING_SETTINGS = {"failures": (0, 10_000), "binFailures": (0, 100_000), "windowSeconds": (60, 3600)}
 """Keys of ``Channel.card_testing`` beside ``enabled``, and from where to where they go."""
 
 
@@ -93,15 +93,15 @@ def _card_testing(value: Any) -> None:
         if name == "enabled":
             if not isinstance(own, bool):
                 raise ValidationError("enabled: give true or false.")
-        elif name not in CARD_TESTING:
-            raise ValidationError(f"{name} is not one of enabled, {', '.join(CARD_TESTING)}.")
+        elif name not in CARD_TESTING_SETTINGS:
+            raise ValidationError(f"{name} is not one of enabled, {', '.join(CARD_TESTING_SETTINGS)}.")
         else:
-            least, most = CARD_TESTING[name]
+            least, most = CARD_TESTING_SETTINGS[name]
             if not isinstance(own, int) or isinstance(own, bool) or not least <= own <= most:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
-MAX_DESCRIPTOR: Final = 127
+MAX_DESCRIPTOR_CHARS: Final = 127
 """Characters of a descriptor. Source: Part A, Basic payment."""
 
 
@@ -142,9 +142,11 @@ class Channel(Entity):
         default=False, help_text="Refuse a second payment with the same merchantTransactionId."
     )
     mask_card_data = models.BooleanField(
-        "mask card data", default=True, db_default=True,
+        "mask card data",
+        default=True,
+        db_default=True,
         help_text="Card numbers and security codes in free text are masked before they are stored.",
-    )  # fmt: skip
+    )
     agreement_ids = models.CharField(max_length=4, choices=AgreementIds, default=AgreementIds.NONE)
     strange_references = models.BooleanField(
         default=False,
@@ -161,7 +163,7 @@ class Channel(Entity):
         help_text="The zone of subscription jobs, e.g. Europe/Berlin; empty: the merchant's.",
     )
     descriptor = models.CharField(
-        max_length=MAX_DESCRIPTOR,
+        max_length=MAX_DESCRIPTOR_CHARS,
         default="",
         db_default="",
         blank=True,
@@ -172,9 +174,11 @@ class Channel(Entity):
         max_length=255, default="", blank=True, help_text="Key of the rule set that screens; risk.channelId goes first."
     )
     card_testing = models.JSONField(
-        default=dict, blank=True, validators=[_card_testing],
+        default=dict,
+        blank=True,
+        validators=[_card_testing],
         help_text="The guard against card testing, where it differs from the settings.",
-    )  # fmt: skip
+    )
 
     class Meta:
         ordering = ["merchant_id", "position", "created_at"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 from gateway.models.payments import Payment
 
@@ -57,7 +57,7 @@ class RequestLog(models.Model):
 
     @property
     def ndc(self) -> str:
-        return identifiers.ndc(self.id, self.entity_id.hex if self.entity_id else "")
+        return identifiers.format_ndc(self.id, self.entity_id.hex if self.entity_id else "")
 
 
 class AuditEntry(models.Model):

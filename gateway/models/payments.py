@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
+from gateway.core.money import Money
 from gateway.models.entities import Channel, Merchant
-from gateway.money import Money
 
 
 class Status(models.TextChoices):
@@ -28,7 +28,7 @@ class Payment(models.Model):
     are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
-    ``email_key``, ``account_key``: on a first payment, what clerks find it by (gateway.payments.finding).
+    ``email_key``, ``account_key``: on a first payment, what clerks find it by (gateway.payments.search_keys).
     ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
     this payment counts towards, also when it was declined. ``account``: the merchant's id at the acquirer.
     ``route``: of a first payment that went to an acquirer, why to this one (gateway.connectors.routing); else null.
@@ -88,38 +88,51 @@ class Payment(models.Model):
             models.Index(fields=["merchant", "created_at"], name="payment_merchant_made"),
             models.Index(fields=["chain"], name="payment_chain"),
             models.Index(
-                fields=["merchant", "merchant_transaction_id"], name="payment_merchant_tx",
+                fields=["merchant", "merchant_transaction_id"],
+                name="payment_merchant_tx",
                 condition=~models.Q(merchant_transaction_id=""),
             ),
             # Queries walk these in the order of time; DB, PA, CP and CC are most rows, and found by the first of them.
             models.Index(fields=["channel", "created_at"], name="payment_channel_time"),
             models.Index(
-                fields=["channel", "payment_type", "created_at"], name="payment_channel_type",
+                fields=["channel", "payment_type", "created_at"],
+                name="payment_channel_type",
                 condition=~models.Q(payment_type__in=["DB", "PA", "CP"]),
             ),
             models.Index(
-                fields=["channel", "method", "created_at"], name="payment_channel_method",
+                fields=["channel", "method", "created_at"],
+                name="payment_channel_method",
                 condition=~models.Q(method="CC"),
             ),
             models.Index(
-                fields=["merchant", "merchant_invoice_id"], name="payment_merchant_invoice",
+                fields=["merchant", "merchant_invoice_id"],
+                name="payment_merchant_invoice",
                 condition=~models.Q(merchant_invoice_id=""),
             ),
             models.Index(
-                fields=["email_key"], name="payment_email", condition=models.Q(email_key__isnull=False),
+                fields=["email_key"],
+                name="payment_email",
+                condition=models.Q(email_key__isnull=False),
             ),
             models.Index(
-                fields=["account_key"], name="payment_account", condition=models.Q(account_key__isnull=False),
+                fields=["account_key"],
+                name="payment_account",
+                condition=models.Q(account_key__isnull=False),
             ),
             # Summaries of the amounts of each 32 pages: a byte or two per payment, none of it touched when one ends.
             BrinIndex(
-                fields=["amount", "created_at"], name="payment_amount", pages_per_range=32, autosummarize=True,
+                fields=["amount", "created_at"],
+                name="payment_amount",
+                pages_per_range=32,
+                autosummarize=True,
                 opclasses=["numeric_bloom_ops(n_distinct_per_range=320)", "timestamptz_minmax_ops"],
             ),
             models.Index(
-                fields=["agreement"], name="payment_agreement", condition=models.Q(agreement__isnull=False),
+                fields=["agreement"],
+                name="payment_agreement",
+                condition=models.Q(agreement__isnull=False),
             ),
-        ]  # fmt: skip
+        ]
         constraints = [
             models.UniqueConstraint(fields=["number"], name="payment_number"),
             models.UniqueConstraint(
@@ -212,7 +225,7 @@ class PaymentEvent(models.Model):
 
 class AcquirerExchange(models.Model):
     """One question to an acquirer and its answer, both masked. ``sent`` is kept beside what the payment's row tells:
-    see gateway.payments.exchanges, which makes the message of both."""
+    see gateway.payments.acquirer_message_store, which makes the message of both."""
 
     id = models.BigAutoField(primary_key=True)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges", db_constraint=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 
@@ -85,14 +85,16 @@ class Agreement(models.Model):
         indexes = [
             models.Index(fields=["channel", "reference"], name="agreement_reference"),
             models.Index(
-                fields=["channel", "agreement_id"], name="agreement_network_id",
+                fields=["channel", "agreement_id"],
+                name="agreement_network_id",
                 condition=~models.Q(agreement_id=""),
             ),
             models.Index(
-                fields=["registration"], name="agreement_registration",
+                fields=["registration"],
+                name="agreement_registration",
                 condition=models.Q(registration__isnull=False),
             ),
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return f"{self.type or 'agreement'} {self.reference}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from django.db import models
 
-from gateway import identifiers
-from gateway.models.clerks import BackgroundWork
+from gateway.core import identifiers
+from gateway.models.approvals import BackgroundWork
 from gateway.models.entities import Merchant
 from gateway.models.payments import Payment
 
 
 class RiskSet(models.Model):
-    """A merchant's rule set. ``key`` is what risk.channelId names; ``document`` as it was written (gateway.risk.sets),
+    """A merchant's rule set. ``key`` is what risk.channelId names; ``document`` as it was written (gateway.risk.rule_sets),
     validated before it was kept; ``version`` is raised by every change. Source: Part B, Risk."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -124,7 +124,7 @@ class CardTestingCount(models.Model):
 
 
 class RiskTrial(models.Model):
-    """A rule set tried over past payments; nothing of them is changed (gateway.desk.risk_trials).
+    """A rule set tried over past payments; nothing of them is changed (gateway.backoffice.risk.rule_trials).
 
     ``document``: the set as it was tried, kept or not; ``lists``: lists as they were tried, where they differ from the
     kept ones: name → {field, entries}. ``whole``: all of the merchant's payments, else those that the set screens.
@@ -153,7 +153,7 @@ class RiskTrial(models.Model):
 
 
 class RiskTrialPayment(models.Model):
-    """A payment of a trial that the tried rules touch. ``was``/``would``: outcomes (gateway.risk.screening); ``held``:
+    """A payment of a trial that the tried rules touch. ``was``/``would``: outcomes (gateway.risk.evaluation); ``held``:
     places of the rules that hold; ``unjudged``: [place, field or check] of those that what is kept does not tell."""
 
     id = models.BigAutoField(primary_key=True)

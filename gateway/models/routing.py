@@ -6,7 +6,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import AcquirerAccount, Channel
 
 
@@ -60,7 +60,7 @@ class RoutingTarget(models.Model):
 
 class BreakerChange(models.Model):
     """A circuit breaker of one process changed its state. ``account``: the merchant's id at the acquirer; ``process``:
-    host and pid. Written on change alone, and kept for a few days (gateway.connectors.guarded)."""
+    host and pid. Written on change alone, and kept for a few days (gateway.connectors.circuit)."""
 
     id = models.BigAutoField(primary_key=True)
     process = models.CharField(max_length=96)

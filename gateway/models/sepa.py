@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 
@@ -81,14 +81,13 @@ class BankFile(models.Model):
 
     class Meta:
         indexes = [
+            models.Index(fields=["due_at"], name="bank_file_due", condition=models.Q(state__in=["DECIDED", "WRITTEN"])),
             models.Index(
-                fields=["due_at"], name="bank_file_due", condition=models.Q(state__in=["DECIDED", "WRITTEN"])
-            ),
-            models.Index(
-                fields=["delivered_at"], name="bank_file_lies",
+                fields=["delivered_at"],
+                name="bank_file_lies",
                 condition=models.Q(state="DELIVERED", removed_at__isnull=True),
             ),
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return self.message_id
@@ -147,11 +146,12 @@ class BankOrder(models.Model):
                 fields=["merchant", "file_at"], name="bank_order_to_file", condition=models.Q(state="WAITING")
             ),
             models.Index(
-                fields=["merchant", "final_at"], name="bank_order_to_finish",
+                fields=["merchant", "final_at"],
+                name="bank_order_to_finish",
                 condition=models.Q(state="FILED", final_at__isnull=False),
             ),
             models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
-        ]  # fmt: skip
+        ]
         constraints = [models.CheckConstraint(condition=models.Q(amount__gte=0), name="bank_order_not_negative")]
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ class SimulatedOrder(models.Model):
 class SelfTest(models.Model):
     """How one row of the published test data did when the gateway last tried it on itself. Test environment only.
 
-    ``row``: its key (gateway.pages.promises). ``fault``: what came instead of what is promised, '' when the promise was
+    ``row``: its key (gateway.portal.self_test_checks). ``fault``: what came instead of what is promised, '' when the promise was
     kept. ``at``: real time.
     """
 

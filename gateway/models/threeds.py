@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from gateway import identifiers
 from gateway.catalogue.structures import NETWORK_KEYS
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 MAX_REQUESTOR_CHARS = 100
@@ -46,28 +46,36 @@ class ThreeDSecureConfiguration(models.Model):
 
     channel = models.OneToOneField(Channel, on_delete=models.PROTECT, primary_key=True, related_name="three_ds")
     networks = ArrayField(
-        models.CharField(max_length=32), default=list, blank=True,
+        models.CharField(max_length=32),
+        default=list,
+        blank=True,
         help_text=f"Of {', '.join(NETWORK_KEYS)}, separated by commas; empty: all.",
-    )  # fmt: skip
+    )
     requestors = models.JSONField(
         default=dict, blank=True, validators=[_requestors], help_text="Network → {id, name}; a request's own go first."
     )
     on_unavailable = models.CharField(
-        "when authentication is not available", max_length=8, choices=Policy, default=Policy.PROCEED,
+        "when authentication is not available",
+        max_length=8,
+        choices=Policy,
+        default=Policy.PROCEED,
         help_text="Card not enrolled, status U, directory not reached.",
-    )  # fmt: skip
+    )
     on_attempt = models.CharField(
         "when it was only attempted", max_length=8, choices=Policy, default=Policy.PROCEED, help_text="Status A."
     )
     challenge_indicator = models.CharField(
-        max_length=2, blank=True, default="",
+        max_length=2,
+        blank=True,
+        default="",
         choices=[(f"0{n}", f"0{n}") for n in range(1, 10)],
         help_text="threeDSecure.challengeIndicator where a request sends none.",
-    )  # fmt: skip
+    )
     challenge_minutes = models.PositiveSmallIntegerField(
-        default=10, validators=[MinValueValidator(5), MaxValueValidator(60)],
+        default=10,
+        validators=[MinValueValidator(5), MaxValueValidator(60)],
         help_text="How long the shopper may take; the payment is declined then.",
-    )  # fmt: skip
+    )
     method = models.BooleanField(
         "method page",
         default=True,
@@ -91,7 +99,7 @@ class ThreeDSecureConfiguration(models.Model):
         return f"3-D Secure of {self.channel_id}"
 
 
-class Step(models.TextChoices):
+class AuthenticationStep(models.TextChoices):
     """Whom an authentication waits for."""
 
     METHOD = "method"
@@ -123,7 +131,7 @@ class Authentication(models.Model):
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
     card = models.CharField("card, masked", max_length=32, default="")
-    step = models.CharField(max_length=9, choices=Step, default=Step.DONE)
+    step = models.CharField(max_length=9, choices=AuthenticationStep, default=AuthenticationStep.DONE)
     flow = models.CharField(max_length=12, default="")
     scenario = models.CharField(max_length=24, default="")
     window = models.CharField(max_length=2, default="")
@@ -154,7 +162,9 @@ class Authentication(models.Model):
             models.UniqueConstraint(
                 fields=["payment"], name="authentication_payment", condition=models.Q(payment__isnull=False)
             ),
-            models.CheckConstraint(condition=models.Q(step__in=Step.values), name="authentication_step_known"),
+            models.CheckConstraint(
+                condition=models.Q(step__in=AuthenticationStep.values), name="authentication_step_known"
+            ),
             models.CheckConstraint(
                 condition=models.Q(step="done") | models.Q(deadline__isnull=False),
                 name="authentication_open_has_a_deadline",
@@ -163,10 +173,10 @@ class Authentication(models.Model):
                 condition=~models.Q(step="done") | models.Q(number_sealed__isnull=True),
                 name="authentication_done_keeps_no_number",
             ),
-        ]  # fmt: skip
+        ]
         indexes = [
             models.Index(fields=["deadline"], name="authentication_open", condition=~models.Q(step="done")),
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return f"{self.network} {self.amount} {self.currency} ({self.trans_status or self.step})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 

@@ -10,12 +10,12 @@ from typing import Final
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
-KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
+WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
 """What there is to be told of."""
-INSPECTOR: Final = "inspector:"
+INSPECTOR_URL_PREFIX: Final = "inspector:"
 """The address of an endpoint that is the back office's own inspector: nothing leaves the house."""
 
 
@@ -70,25 +70,25 @@ class WebhookEndpoint(models.Model):
     class Meta:
         ordering = ["merchant_id", "created_at"]
         constraints = [
+            models.UniqueConstraint(fields=["merchant"], name="webhook_one_return", condition=models.Q(mode="return")),
             models.UniqueConstraint(
-                fields=["merchant"], name="webhook_one_return", condition=models.Q(mode="return")
-            ),
-            models.UniqueConstraint(
-                fields=["merchant", "channel", "mode"], name="webhook_one_inspector", nulls_distinct=False,
-                condition=models.Q(url=INSPECTOR),
+                fields=["merchant", "channel", "mode"],
+                name="webhook_one_inspector",
+                nulls_distinct=False,
+                condition=models.Q(url=INSPECTOR_URL_PREFIX),
             ),
             models.CheckConstraint(
                 condition=models.Q(mode="return") | models.Q(secret_sealed__isnull=False),
                 name="webhook_endpoint_has_a_secret",
             ),
-        ]  # fmt: skip
+        ]
 
     def __str__(self) -> str:
         return self.url or self.mode
 
     @property
     def is_inspector(self) -> bool:
-        return self.url == INSPECTOR
+        return self.url == INSPECTOR_URL_PREFIX
 
     @property
     def is_held(self) -> bool:
@@ -171,7 +171,7 @@ class WebhookAttempt(models.Model):
 
 class InspectedWebhook(models.Model):
     """What an inspector endpoint received, as it would have gone out: ``headers`` {name: value} and ``body`` as sent.
-    ``at``: real time. The newest gateway.notifications.inspector.KEPT of an endpoint are kept."""
+    ``at``: real time. The newest gateway.notifications.inspector.MAX_INSPECTED_MESSAGES of an endpoint are kept."""
 
     id = models.BigAutoField(primary_key=True)
     endpoint = models.ForeignKey(

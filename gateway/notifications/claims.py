@@ -14,25 +14,25 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from gateway import clock
-from gateway.masking import mask_text
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.core.secret import SecretBytes
+from gateway.db.statement import execute_sql
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import inspector, record, timing
-from gateway.notifications.inspector import Received
-from gateway.notifications.signing import Keys
-from gateway.outbound import Outcome
-from gateway.rows import execute
-from gateway.secret import SecretBytes
-from gateway.vault import VaultError, vault
+from gateway.notifications import inspector, payload_format, retry_schedule
+from gateway.notifications.inspector import InspectedMessage
+from gateway.notifications.signing import SigningKeys
+from gateway.outbound import CallOutcome
+from gateway.vault.sealing import VaultError, current_vault
 
-LEASE: Final = timedelta(seconds=90)
+WEBHOOK_LEASE: Final = timedelta(seconds=90)
 """Longer than an attempt and the wait for its turn together."""
-KEPT_ANSWER: Final = 256
+MAX_ANSWER_CHARS: Final = 256
 """Characters kept of an answer."""
-HEALTHY_FAILURES: Final = 3
+MAX_HEALTHY_FAILURES: Final = 3
 """An endpoint that failed so often in a row is asked for one thing at a time."""
 
-Sealed = bytes | memoryview
+SealedBytes = bytes | memoryview
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +108,7 @@ WHERE id = %(id)s::uuid RETURNING failures, failing_since, state, probes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueWebhook:
     """A delivery that it is this sender's turn to send. ``attempt`` is its number, from 1; ``offset`` what the
     merchant's clock is ahead; ``lease_until`` real time. ``keys`` None: the vault does not open them."""
 
@@ -123,84 +123,120 @@ class Due:
     url: str
     mode: str
     wrapper: str
-    keys: Keys | None
+    keys: SigningKeys | None
     lease: UUID
     lease_until: datetime
     failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempted:
+class WebhookAttemptResult:
     """How it went ``at`` a real time; without an ``outcome`` it was not tried and goes back as it was. ``sunk``: the
     headers and body that an inspector is to show."""
 
-    due: Due
+    due: DueWebhook
     at: datetime
-    outcome: Outcome | None
-    sunk: tuple[Mapping[str, str], bytes] | None = None
+    outcome: CallOutcome | None
+    inspected: tuple[Mapping[str, str], bytes] | None = None
 
 
-def claim(busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant | None = None) -> list[Due]:
+def claim_due_webhooks(
+    busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant | None = None
+) -> list[DueWebhook]:
     """Lease what is due, at most ``limit`` in all and ``room`` of one endpoint, what it is ``busy`` with included."""
     if limit <= 0:
         return []
-    now = clock.real()
-    lease, until = uuid4(), now + LEASE
-    rows = execute(
+    now = clock.real_now()
+    lease, until = uuid4(), now + WEBHOOK_LEASE
+    rows = execute_sql(
         _CLAIM,
         {
-            "now": now, "until": until, "lease": lease, "room": room, "limit": limit, "unhealthy": HEALTHY_FAILURES,
-            "busy": list(busy), "numbers": list(busy.values()), "merchant": merchant.pk if merchant else None,
+            "now": now,
+            "until": until,
+            "lease": lease,
+            "room": room,
+            "limit": limit,
+            "unhealthy": MAX_HEALTHY_FAILURES,
+            "busy": list(busy),
+            "numbers": list(busy.values()),
+            "merchant": merchant.pk if merchant else None,
         },
-    )  # fmt: skip
-    opened: dict[tuple[UUID, Sealed | None, Sealed | None], Keys | None] = {}
+    )
+    opened: dict[tuple[UUID, SealedBytes | None, SealedBytes | None], SigningKeys | None] = {}
     for row in rows:
         if (which := (row[1], row[11], row[12])) not in opened:
-            opened[which] = keys_of(*which)
+            opened[which] = unseal_signing_keys(*which)
     return [
-        Due(
-            id=row[0], endpoint=row[1], merchant=row[2], kind=row[3], attempt=row[4] + 1, body=row[5],
-            give_up_at=row[6], offset=row[7], url=row[8], mode=row[9], wrapper=row[10],
-            keys=opened[row[1], row[11], row[12]], lease=lease, lease_until=until, failures=row[13],
+        DueWebhook(
+            id=row[0],
+            endpoint=row[1],
+            merchant=row[2],
+            kind=row[3],
+            attempt=row[4] + 1,
+            body=row[5],
+            give_up_at=row[6],
+            offset=row[7],
+            url=row[8],
+            mode=row[9],
+            wrapper=row[10],
+            keys=opened[row[1], row[11], row[12]],
+            lease=lease,
+            lease_until=until,
+            failures=row[13],
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
-def keys_of(endpoint: UUID, current: Sealed | None, previous: Sealed | None) -> Keys | None:
+def unseal_signing_keys(
+    endpoint: UUID, current: SealedBytes | None, previous: SealedBytes | None
+) -> SigningKeys | None:
     """An endpoint's secrets, opened; None when there are none, or the vault does not open them."""
     if current is None:
         return None
     try:
-        opened = [vault().open(one, endpoint) for one in (current, previous) if one is not None]
+        opened = [current_vault().open(one, endpoint) for one in (current, previous) if one is not None]
     except VaultError as fault:
         log.error("webhook_secret_unopened", endpoint=endpoint.hex, why=str(fault))
         return None
     octets = [SecretBytes(bytes.fromhex(secret.reveal())) for secret in opened]
-    return Keys(current=octets[0], previous=octets[1] if len(octets) > 1 else None)
+    return SigningKeys(current=octets[0], previous=octets[1] if len(octets) > 1 else None)
 
 
-def settle(attempted: Sequence[Attempted]) -> int:
+def record_webhook_attempts(attempted: Sequence[WebhookAttemptResult]) -> int:
     """Write down how deliveries went and when they are tried again; how many moved on."""
     if not attempted:
         return 0
     rows = [_row(one) for one in attempted]
-    settled = execute(_SETTLE, {name: [row[name] for row in rows] for name in rows[0]})
-    inspector.keep([
-        Received(endpoint=one.due.endpoint, delivery=one.due.id, attempt=one.due.attempt, at=one.at,
-                 headers=one.sunk[0], body=one.sunk[1])
-        for one in attempted if one.sunk is not None
-    ])  # fmt: skip
-    mine: dict[UUID, list[Attempted]] = {}
+    settled = execute_sql(_SETTLE, {name: [row[name] for row in rows] for name in rows[0]})
+    inspector.store_inspected_messages(
+        [
+            InspectedMessage(
+                endpoint=one.due.endpoint,
+                delivery=one.due.id,
+                attempt=one.due.attempt,
+                at=one.at,
+                headers=one.inspected[0],
+                body=one.inspected[1],
+            )
+            for one in attempted
+            if one.inspected is not None
+        ]
+    )
+    mine: dict[UUID, list[WebhookAttemptResult]] = {}
     for one in attempted:
-        if one.outcome is not None and one.due.kind != record.TEST and one.due.mode != WebhookEndpoint.Mode.RETURN:
+        if (
+            one.outcome is not None
+            and one.due.kind != payload_format.TEST_TYPE
+            and one.due.mode != WebhookEndpoint.Mode.RETURN
+        ):
             mine.setdefault(one.due.endpoint, []).append(one)
     for endpoint, several in mine.items():
-        _judge(endpoint, sorted(several, key=lambda one: one.at))
+        _update_endpoint_health(endpoint, sorted(several, key=lambda one: one.at))
     return int(settled[0][0])
 
 
-def _row(one: Attempted) -> dict[str, object]:
+def _row(one: WebhookAttemptResult) -> dict[str, object]:
     """The columns of one settled delivery."""
     due, outcome = one.due, one.outcome
     at = one.at + due.offset
@@ -208,40 +244,47 @@ def _row(one: Attempted) -> dict[str, object]:
     state, again = waiting, None
     number = due.attempt if outcome is not None else due.attempt - 1
     if outcome is not None:
-        again = timing.next_due(due.attempt, at, due.give_up_at)
+        again = retry_schedule.next_attempt_at(due.attempt, at, due.give_up_at)
         if outcome.is_success:
             state = delivered
-        elif outcome.status == GONE or due.kind == record.TEST:
+        elif outcome.status == HTTP_GONE or due.kind == payload_format.TEST_TYPE:
             state = WebhookDelivery.State.CANCELLED
         elif again is None:
             state = WebhookDelivery.State.GIVEN_UP
     return {
-        "id": due.id, "lease": due.lease, "number": number, "tried": outcome is not None, "state": str(state),
-        "due": again if state == waiting else None, "at": at, "status": outcome.status if outcome else None,
-        "failure": str(outcome.failure or "") if outcome else "", "answer": _kept(outcome) if outcome else "",
+        "id": due.id,
+        "lease": due.lease,
+        "number": number,
+        "tried": outcome is not None,
+        "state": str(state),
+        "due": again if state == waiting else None,
+        "at": at,
+        "status": outcome.status if outcome else None,
+        "failure": str(outcome.failure or "") if outcome else "",
+        "answer": _answer_excerpt(outcome) if outcome else "",
         "took": outcome.duration_ms if outcome else 0,
-    }  # fmt: skip
+    }
 
 
-GONE: Final = 410
+HTTP_GONE: Final = 410
 
 
-def _kept(outcome: Outcome) -> str:
+def _answer_excerpt(outcome: CallOutcome) -> str:
     """The first bytes of an answer, or why there is none; no card number in it."""
     text = outcome.reason if outcome.failure is not None else outcome.body.decode("utf-8", "replace")
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * KEPT_ANSWER])
-    return mask_text(printable)[:KEPT_ANSWER]
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_ANSWER_CHARS])
+    return mask_text(printable)[:MAX_ANSWER_CHARS]
 
 
-def _judge(endpoint: UUID, several: Sequence[Attempted]) -> None:
+def _update_endpoint_health(endpoint: UUID, several: Sequence[WebhookAttemptResult]) -> None:
     """What the attempts of one endpoint, in their order, say about it."""
     failed = 0
     first: datetime | None = None
     well = False
     for one in several:
         assert one.outcome is not None
-        if one.outcome.status == GONE:
-            switch_off(endpoint, "the receiver answered 410 Gone", one.at + one.due.offset)
+        if one.outcome.status == HTTP_GONE:
+            disable_endpoint(endpoint, "the receiver answered 410 Gone", one.at + one.due.offset)
             return
         if one.outcome.is_success:
             failed, first, well = 0, None, True
@@ -250,46 +293,46 @@ def _judge(endpoint: UUID, several: Sequence[Attempted]) -> None:
     last = several[-1]
     at = last.at + last.due.offset
     if (well and any(one.due.failures for one in several)) or (well and failed):
-        _is_well(endpoint, at)
+        _record_endpoint_success(endpoint, at)
     if failed:
-        _has_failed(endpoint, failed, first or at, at, anew=well)
+        _record_endpoint_failure(endpoint, failed, first or at, at, anew=well)
 
 
-def _is_well(endpoint: UUID, at: datetime) -> None:
-    before = execute(_WELL, {"id": endpoint})
+def _record_endpoint_success(endpoint: UUID, at: datetime) -> None:
+    before = execute_sql(_WELL, {"id": endpoint})
     if before and before[0][0]:
-        all_due(endpoint, at)
+        make_waiting_webhooks_due(endpoint, at)
         log.info("webhook_endpoint_resumed", endpoint=endpoint.hex)
 
 
-def all_due(endpoint: UUID, at: datetime) -> None:
+def make_waiting_webhooks_due(endpoint: UUID, at: datetime) -> None:
     """What waits for this endpoint is due now."""
-    execute(_ALL_DUE, {"id": endpoint, "at": at})
+    execute_sql(_ALL_DUE, {"id": endpoint, "at": at})
 
 
-def _has_failed(endpoint: UUID, number: int, first: datetime, at: datetime, *, anew: bool) -> None:
-    row = execute(_FAILED, {"id": endpoint, "number": number, "at": first, "anew": anew})
+def _record_endpoint_failure(endpoint: UUID, number: int, first: datetime, at: datetime, *, anew: bool) -> None:
+    row = execute_sql(_FAILED, {"id": endpoint, "number": number, "at": first, "anew": anew})
     if not row:
         return
     failures, since, state, probes = row[0]
     if state == WebhookEndpoint.State.PAUSED:
         # Without probe_at it was paused by hand: an attempt that was under way changes nothing.
         WebhookEndpoint.objects.filter(pk=endpoint, state=state, probe_at__isnull=False).update(
-            probes=probes + 1, probe_at=timing.next_probe(probes + 1, at)
+            probes=probes + 1, probe_at=retry_schedule.next_probe_at(probes + 1, at)
         )
     elif (
         state == WebhookEndpoint.State.ACTIVE
-        and failures >= timing.PAUSED_AFTER_FAILURES
-        and at - since >= timing.PAUSED_AFTER
+        and failures >= retry_schedule.PAUSE_AFTER_FAILURES
+        and at - since >= retry_schedule.PAUSE_AFTER
     ):
-        reason = f"{failures} attempts in a row have failed since {clock.wire(since)}"
+        reason = f"{failures} attempts in a row have failed since {clock.format_timestamp(since)}"
         WebhookEndpoint.objects.filter(pk=endpoint, state=state).update(
-            state=WebhookEndpoint.State.PAUSED, reason=reason, probes=0, probe_at=timing.next_probe(0, at)
+            state=WebhookEndpoint.State.PAUSED, reason=reason, probes=0, probe_at=retry_schedule.next_probe_at(0, at)
         )
         log.warning("webhook_endpoint_paused", endpoint=endpoint.hex, why=reason)
 
 
-def switch_off(endpoint: UUID, reason: str, at: datetime) -> None:
+def disable_endpoint(endpoint: UUID, reason: str, at: datetime) -> None:
     """Nothing more is sent; what waits is cancelled and can be replayed."""
     WebhookEndpoint.objects.filter(pk=endpoint).update(
         state=WebhookEndpoint.State.OFF, reason=reason, failures=0, failing_since=None, probes=0, probe_at=None

@@ -19,51 +19,59 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.models.webhooks import INSPECTOR
+from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import claims, inspector, signing
-from gateway.notifications.claims import Attempted, Due
-from gateway.notifications.fan_out import fan_out, waiting
-from gateway.notifications.record import Tell
-from gateway.outbound import Failure, Lines, Outcome, call
+from gateway.notifications.claims import DueWebhook, WebhookAttemptResult
+from gateway.notifications.fan_out import fan_out_notifications, has_pending_notifications
+from gateway.notifications.payload_format import PayloadBuilder
+from gateway.outbound import CallFailure, CallOutcome, ConnectionPool, call_url
 
-TIMEOUT_S: Final = 30.0
-LIMIT_BYTES: Final = 1_024
+WEBHOOK_TIMEOUT_S: Final = 30.0
+MAX_WEBHOOK_ANSWER_BYTES: Final = 1_024
 """Read of an answer; the rest is nobody's business."""
-LANE_THREADS: Final = 8
+THREADS_PER_ENDPOINT: Final = 8
 """Attempts of one process at one endpoint at a time."""
-LANE_ROOM: Final = 128
+MAX_HELD_PER_ENDPOINT: Final = 128
 """Deliveries of one endpoint that one process holds, the waiting ones included."""
-MOST_THREADS: Final = 256
-MOST_HELD: Final = 512
-LAGGARD_S: Final = 1.0
+MAX_SENDER_THREADS: Final = 256
+MAX_HELD_WEBHOOKS: Final = 512
+SLOW_ATTEMPT_S: Final = 1.0
 """An attempt that takes longer is not waited for by a run that serves everybody."""
-LONGEST_RUN_S: Final = 20.0
-SETTLED_AT_ONCE: Final = 200
-_SPARE: Final = timedelta(seconds=TIMEOUT_S + 5)
+MAX_DELIVERY_RUN_S: Final = 20.0
+RESULT_BATCH_SIZE: Final = 200
+_SPARE: Final = timedelta(seconds=WEBHOOK_TIMEOUT_S + 5)
 
 log = structlog.get_logger(__name__)
 
 
-def attempt(due: Due, lines: Lines | None = None) -> Attempted:
+def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> WebhookAttemptResult:
     """One attempt, network and all. Never raises."""
-    at = clock.real()
+    at = clock.real_now()
     if due.lease_until - at < _SPARE:
         # It waited too long for its turn: somebody else may hold it before we are done.
-        return Attempted(due=due, at=at, outcome=None)
+        return WebhookAttemptResult(due=due, at=at, outcome=None)
     if due.mode == WebhookEndpoint.Mode.RETURN:
-        outcome = call("GET", due.url, timeout_s=TIMEOUT_S, limit_bytes=LIMIT_BYTES, lines=lines)
+        outcome = call_url("GET", due.url, timeout_s=WEBHOOK_TIMEOUT_S, max_bytes=MAX_WEBHOOK_ANSWER_BYTES, lines=lines)
     elif due.keys is None:
-        outcome = Outcome(failure=Failure.BROKEN, reason="the endpoint's secret cannot be opened")
+        outcome = CallOutcome(failure=CallFailure.BROKEN, reason="the endpoint's secret cannot be opened")
     else:
-        headers, body = signing.sealed(due.mode, due.wrapper, due.keys, due.id, due.body, at)
-        if due.url == INSPECTOR:
-            return Attempted(due=due, at=at, outcome=inspector.answer(), sunk=(headers, body))
-        outcome = call(
-            "POST", due.url, headers=headers, body=body, timeout_s=TIMEOUT_S, limit_bytes=LIMIT_BYTES, lines=lines
+        headers, body = signing.sign_or_encrypt(due.mode, due.wrapper, due.keys, due.id, due.body, at)
+        if due.url == INSPECTOR_URL_PREFIX:
+            return WebhookAttemptResult(
+                due=due, at=at, outcome=inspector.build_inspector_answer(), inspected=(headers, body)
+            )
+        outcome = call_url(
+            "POST",
+            due.url,
+            headers=headers,
+            body=body,
+            timeout_s=WEBHOOK_TIMEOUT_S,
+            max_bytes=MAX_WEBHOOK_ANSWER_BYTES,
+            lines=lines,
         )
-    return Attempted(due=due, at=at, outcome=outcome)
+    return WebhookAttemptResult(due=due, at=at, outcome=outcome)
 
 
 class _Lane:
@@ -72,21 +80,21 @@ class _Lane:
     __slots__ = ("queue", "threads")
 
     def __init__(self) -> None:
-        self.queue: deque[Due] = deque()
+        self.queue: deque[DueWebhook] = deque()
         self.threads = 0
 
 
-class Sender:
+class WebhookSender:
     """The lanes of one process. Threads share it."""
 
     def __init__(self) -> None:
         self._lanes: dict[UUID, _Lane] = {}
-        self._held: dict[UUID, tuple[Due, float]] = {}
+        self._held: dict[UUID, tuple[DueWebhook, float]] = {}
         self._threads = 0
         self._runs = 0
         self._lock = threading.Lock()
-        self._done: SimpleQueue[Attempted] = SimpleQueue()
-        self._lines = Lines(most=LANE_THREADS)
+        self._done: SimpleQueue[WebhookAttemptResult] = SimpleQueue()
+        self._lines = ConnectionPool(most=THREADS_PER_ENDPOINT)
 
     def enter(self) -> None:
         """A run begins: it settles what comes back."""
@@ -104,22 +112,25 @@ class Sender:
             for due, _ in self._held.values():
                 found[due.endpoint] = found.get(due.endpoint, 0) + 1
         # An endpoint is given more when half of what it has is gone: many at once cost little more than one.
-        return {one: LANE_ROOM if number > LANE_ROOM // 2 else number for one, number in found.items()}
+        return {
+            one: MAX_HELD_PER_ENDPOINT if number > MAX_HELD_PER_ENDPOINT // 2 else number
+            for one, number in found.items()
+        }
 
     def room(self) -> int:
         with self._lock:
-            return min(MOST_HELD - len(self._held), MOST_THREADS - self._threads)
+            return min(MAX_HELD_WEBHOOKS - len(self._held), MAX_SENDER_THREADS - self._threads)
 
-    def awaited(self, merchant: Merchant | None) -> bool:
+    def is_awaiting(self, merchant: Merchant | None) -> bool:
         """Whether something is under way that a run waits for: all of the merchant's, or what is not hanging."""
         now = time.monotonic()
         with self._lock:
             return any(
-                due.merchant == merchant.pk if merchant is not None else now - started < LAGGARD_S
+                due.merchant == merchant.pk if merchant is not None else now - started < SLOW_ATTEMPT_S
                 for due, started in self._held.values()
             )
 
-    def send(self, several: Sequence[Due]) -> None:
+    def send(self, several: Sequence[DueWebhook]) -> None:
         """Begin to send; each comes back by :meth:`collect`."""
         begun: list[_Lane] = []
         with self._lock:
@@ -127,7 +138,7 @@ class Sender:
                 self._held[due.id] = due, time.monotonic()
                 lane = self._lanes.setdefault(due.endpoint, _Lane())
                 lane.queue.append(due)
-                if lane.threads < min(LANE_THREADS, len(lane.queue)):
+                if lane.threads < min(THREADS_PER_ENDPOINT, len(lane.queue)):
                     lane.threads += 1
                     self._threads += 1
                     begun.append(lane)
@@ -144,7 +155,7 @@ class Sender:
                     break
                 due = lane.queue.popleft()
                 self._held[due.id] = due, time.monotonic()
-            done = attempt(due, self._lines)
+            done = attempt_webhook(due, self._lines)
             self._done.put(done)
             if done.outcome is not None and done.outcome.failure is not None:
                 self._hand_back(lane)
@@ -157,7 +168,7 @@ class Sender:
             back = list(lane.queue)
             lane.queue.clear()
         for due in back:
-            self._done.put(Attempted(due=due, at=clock.real(), outcome=None))
+            self._done.put(WebhookAttemptResult(due=due, at=clock.real_now(), outcome=None))
 
     def _settle_alone(self) -> None:
         try:
@@ -168,23 +179,23 @@ class Sender:
         finally:
             connection.close()
 
-    def collect(self, wait_s: float) -> list[Attempted]:
-        """What came back, at most SETTLED_AT_ONCE; waits for the first of it."""
-        found: list[Attempted] = []
+    def collect(self, wait_s: float) -> list[WebhookAttemptResult]:
+        """What came back, at most RESULT_BATCH_SIZE; waits for the first of it."""
+        found: list[WebhookAttemptResult] = []
         try:
             found.append(self._done.get(timeout=wait_s) if wait_s else self._done.get_nowait())
-            while len(found) < SETTLED_AT_ONCE:
+            while len(found) < RESULT_BATCH_SIZE:
                 found.append(self._done.get_nowait())
         except Empty:
             pass
         return found
 
-    def settle(self, several: Sequence[Attempted]) -> int:
+    def settle(self, several: Sequence[WebhookAttemptResult]) -> int:
         """Write down how it went; how many attempts there were."""
         if not several:
             return 0
         try:
-            claims.settle(several)
+            claims.record_webhook_attempts(several)
         finally:
             with self._lock:
                 for one in several:
@@ -192,43 +203,47 @@ class Sender:
         return sum(one.outcome is not None for one in several)
 
 
-_sender: Final = Sender()
+_sender: Final = WebhookSender()
 
 
-def run(tell: Tell, merchant: Merchant | None = None) -> int:
-    """Tell merchants what there is to tell, until nothing is due, at most LONGEST_RUN_S; how many attempts were made.
+def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None) -> int:
+    """Tell merchants what there is to tell, until nothing is due, at most MAX_DELIVERY_RUN_S; how many attempts were made.
 
     For one ``merchant``: everything of theirs is waited for. For all: not for receivers that hang.
     """
     made = 0
-    until = time.monotonic() + LONGEST_RUN_S
+    until = time.monotonic() + MAX_DELIVERY_RUN_S
     _sender.enter()
     try:
         while True:
-            handed = fan_out(tell)
-            claimed = claims.claim(_sender.busy(), room=LANE_ROOM, limit=_sender.room(), merchant=merchant)
+            handed = fan_out_notifications(tell)
+            claimed = claims.claim_due_webhooks(
+                _sender.busy(), room=MAX_HELD_PER_ENDPOINT, limit=_sender.room(), merchant=merchant
+            )
             _sender.send(claimed)
-            back = _sender.collect(0.02 if _sender.awaited(merchant) else 0)
+            back = _sender.collect(0.02 if _sender.is_awaiting(merchant) else 0)
             made += _sender.settle(back)
-            if not (handed or claimed or back or _sender.awaited(merchant)):
+            if not (handed or claimed or back or _sender.is_awaiting(merchant)):
                 return made
-            if time.monotonic() > until and (merchant is None or not _sender.awaited(merchant)):
+            if time.monotonic() > until and (merchant is None or not _sender.is_awaiting(merchant)):
                 return made
     finally:
         _sender.leave()
         made += _sender.settle(_sender.collect(0))
 
 
-def next_at(merchant: Merchant) -> datetime | None:
+def next_webhook_at(merchant: Merchant) -> datetime | None:
     """When this merchant's next delivery falls due, by their clock; a paused endpoint's not before its probe."""
-    if waiting(merchant):
-        return clock.now(merchant)
+    if has_pending_notifications(merchant):
+        return clock.merchant_now(merchant)
     moments: list[datetime] = []
     for endpoint in WebhookEndpoint.objects.filter(merchant=merchant, state__in=("active", "paused")):
         first = (
             WebhookDelivery.objects.filter(endpoint=endpoint, state=WebhookDelivery.State.WAITING)
-            .order_by("due_at").values_list("due_at", flat=True).first()
-        )  # fmt: skip
+            .order_by("due_at")
+            .values_list("due_at", flat=True)
+            .first()
+        )
         if first is not None and not endpoint.is_held:
             moments.append(max(first, endpoint.probe_at) if endpoint.probe_at is not None else first)
     return min(moments, default=None)

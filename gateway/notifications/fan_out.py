@@ -19,15 +19,15 @@ import structlog
 from django.db import DataError, transaction
 from psycopg.types.json import Jsonb
 
-from gateway import clock, identifiers
+from gateway.core import clock, identifiers
+from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Notification, WebhookEndpoint
-from gateway.notifications import record, timing
-from gateway.rows import execute
+from gateway.notifications import payload_format, retry_schedule
 
 log = structlog.get_logger(__name__)
 
-BATCH: Final = 500
-GAP_KEPT: Final = timedelta(seconds=2)
+FAN_OUT_BATCH_SIZE: Final = 500
+GAP_RETENTION: Final = timedelta(seconds=2)
 """Beside the transactions: between a number's making and its transaction's first sign lies next to nothing."""
 _TOLD: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
 
@@ -67,7 +67,7 @@ ON CONFLICT (endpoint_id, notification) DO NOTHING RETURNING 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class SequenceGap:
     """Numbers ``first`` to ``last`` that were missing ``at`` a time when no transaction from ``xid`` on had begun."""
 
     first: int
@@ -75,75 +75,75 @@ class Gap:
     xid: int
     at: str
 
-    def is_over(self, xmin: int, now: datetime) -> bool:
+    def is_permanent(self, xmin: int, now: datetime) -> bool:
         """Whether whoever drew these numbers has ended: what is still missing will never come."""
-        return xmin >= self.xid and now - datetime.fromisoformat(self.at) >= GAP_KEPT
+        return xmin >= self.xid and now - datetime.fromisoformat(self.at) >= GAP_RETENTION
 
 
-def fan_out(tell: record.Tell, *, limit: int = BATCH) -> int:
+def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = FAN_OUT_BATCH_SIZE) -> int:
     """Hand at most ``limit`` notifications on; how many. 0 also while somebody else does it."""
-    found = execute(_PENDING, {})
+    found = execute_sql(_PENDING, {})
     if not found:
-        execute(_BEGIN, {})
-        found = execute(_PENDING, {})
+        execute_sql(_BEGIN, {})
+        found = execute_sql(_PENDING, {})
     if not found or not found[0][0]:
         return 0
     with transaction.atomic():
-        held = execute(_HOLD, {})
+        held = execute_sql(_HOLD, {})
         if not held:
             return 0
-        position, gaps = held[0][0], [Gap(**gap) for gap in json.loads(held[0][1])]
-        (xmin, xmax), now = execute(_HORIZON, {})[0], clock.real()
-        late = _late(gaps)
+        position, gaps = held[0][0], [SequenceGap(**gap) for gap in json.loads(held[0][1])]
+        (xmin, xmax), now = execute_sql(_HORIZON, {})[0], clock.real_now()
+        late = _load_late_notifications(gaps)
         fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
-        hand_on(tell, [*late, *fresh])
-        left = _split(gaps, [one.pk for one in late], xmin, now)
-        left += _missing(position, [one.pk for one in fresh], xmax, now)
-        execute(
+        create_deliveries(tell, [*late, *fresh])
+        left = _remaining_gaps(gaps, [one.pk for one in late], xmin, now)
+        left += _find_gaps(position, [one.pk for one in fresh], xmax, now)
+        execute_sql(
             _MOVE,
             {"position": fresh[-1].pk if fresh else position, "gaps": Jsonb([asdict(gap) for gap in left])},
         )
     return len(late) + len(fresh)
 
 
-def _late(gaps: Sequence[Gap]) -> list[Notification]:
+def _load_late_notifications(gaps: Sequence[SequenceGap]) -> list[Notification]:
     """What has become visible in the gaps."""
     if not gaps:
         return []
-    found = execute(_IN_GAPS, {"first": [gap.first for gap in gaps], "last": [gap.last for gap in gaps]})
+    found = execute_sql(_IN_GAPS, {"first": [gap.first for gap in gaps], "last": [gap.last for gap in gaps]})
     return list(Notification.objects.filter(pk__in=[row[0] for row in found]).order_by("pk")) if found else []
 
 
-def _split(gaps: Sequence[Gap], late: Sequence[int], xmin: int, now: datetime) -> list[Gap]:
+def _remaining_gaps(gaps: Sequence[SequenceGap], late: Sequence[int], xmin: int, now: datetime) -> list[SequenceGap]:
     """The gaps without what has come, and without those that are over."""
-    left: list[Gap] = []
+    left: list[SequenceGap] = []
     for gap in gaps:
-        if gap.is_over(xmin, now):
+        if gap.is_permanent(xmin, now):
             continue
         first = gap.first
         for number in (*(one for one in late if gap.first <= one <= gap.last), gap.last + 1):
             if first < number:
-                left.append(Gap(first=first, last=number - 1, xid=gap.xid, at=gap.at))
+                left.append(SequenceGap(first=first, last=number - 1, xid=gap.xid, at=gap.at))
             first = number + 1
     return left
 
 
-def _missing(position: int, numbers: Iterable[int], xmax: int, now: datetime) -> list[Gap]:
+def _find_gaps(position: int, numbers: Iterable[int], xmax: int, now: datetime) -> list[SequenceGap]:
     """The gaps between ``position`` and the ``numbers`` that were seen, in their order."""
-    found: list[Gap] = []
+    found: list[SequenceGap] = []
     for number in numbers:
         if number > position + 1:
-            found.append(Gap(first=position + 1, last=number - 1, xid=xmax, at=now.isoformat()))
+            found.append(SequenceGap(first=position + 1, last=number - 1, xid=xmax, at=now.isoformat()))
         position = number
     return found
 
 
-def hand_on(tell: record.Tell, notifications: Sequence[Notification]) -> int:
+def create_deliveries(tell: payload_format.PayloadBuilder, notifications: Sequence[Notification]) -> int:
     """Make the deliveries of ``notifications`` that are not made yet; how many were."""
     if not notifications:
         return 0
     endpoints = _endpoints({one.merchant_id for one in notifications})
-    chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if wants(e, one)] for one in notifications}
+    chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if is_subscribed(e, one)] for one in notifications}
     told = tell(notifications, {number for number, mine in chosen.items() if mine})
     rows: list[dict[str, Any]] = []
     returns: dict[UUID, WebhookEndpoint] = {}
@@ -151,31 +151,31 @@ def hand_on(tell: record.Tell, notifications: Sequence[Notification]) -> int:
         words = told.get(one.pk)
         if words is None:
             continue
-        rows += [delivery(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
+        rows += [build_delivery_row(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
         if words.return_url:
             if one.merchant_id not in returns:
                 returns[one.merchant_id] = _return_endpoint(one.merchant_id)
-            rows.append(delivery(one, returns[one.merchant_id], url=words.return_url))
-    return insert(rows)
+            rows.append(build_delivery_row(one, returns[one.merchant_id], url=words.return_url))
+    return insert_deliveries(rows)
 
 
-def insert(rows: Sequence[dict[str, Any]]) -> int:
+def insert_deliveries(rows: Sequence[dict[str, Any]]) -> int:
     """One statement for all; a delivery that is there already stays as it is. As JSON, which both sides read and write
     faster than arrays of long texts."""
     if not rows:
         return 0
     try:
         with transaction.atomic():
-            return len(execute(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
+            return len(execute_sql(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
     except DataError:
         if len(rows) == 1:
             log.exception("delivery_not_made", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex)
             return 0
     # One that cannot be kept must not hold back all that follow, of every merchant.
-    return sum(insert([row]) for row in rows)
+    return sum(insert_deliveries([row]) for row in rows)
 
 
-def wants(endpoint: WebhookEndpoint, notification: Notification) -> bool:
+def is_subscribed(endpoint: WebhookEndpoint, notification: Notification) -> bool:
     """Whether the endpoint is to be told of it."""
     return notification.kind in endpoint.kinds and endpoint.channel_id in (None, notification.channel_id)
 
@@ -199,9 +199,11 @@ def _return_endpoint(merchant: UUID) -> WebhookEndpoint:
     return WebhookEndpoint.objects.select_related("merchant").get(merchant=merchant, mode=mode)
 
 
-def delivery(notification: Notification, endpoint: WebhookEndpoint, *, body: str = "", url: str = "") -> dict[str, Any]:
+def build_delivery_row(
+    notification: Notification, endpoint: WebhookEndpoint, *, body: str = "", url: str = ""
+) -> dict[str, Any]:
     """The columns of one delivery, due at once."""
-    now = clock.now(endpoint.merchant)
+    now = clock.merchant_now(endpoint.merchant)
     return {
         "id": identifiers.row_id(),
         "endpoint": endpoint.pk,
@@ -214,12 +216,12 @@ def delivery(notification: Notification, endpoint: WebhookEndpoint, *, body: str
         "body": body,
         "url": url,
         "due": now,
-        "give_up": now + timing.GIVE_UP_AFTER,
+        "give_up": now + retry_schedule.WEBHOOK_GIVE_UP_AFTER,
         "created": notification.created_at,
     }
 
 
-def waiting(merchant: Merchant) -> bool:
+def has_pending_notifications(merchant: Merchant) -> bool:
     """Whether the outbox holds something of the merchant's that was not handed on yet."""
-    found = execute(_WAITING, {"merchant": merchant.pk})
+    found = execute_sql(_WAITING, {"merchant": merchant.pk})
     return bool(found and found[0][0])

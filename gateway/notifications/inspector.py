@@ -1,7 +1,7 @@
 """The built-in inspector: an endpoint whose messages stay in the house, to be looked at as they would have gone out.
 
 The same machinery makes, seals, signs and retries them; only the call is not made. Test environment only.
-Source: design, J3; docs/decisions/0029.
+Source: docs/decisions/0029.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.models import InspectedWebhook
-from gateway.outbound import Failure, Outcome
+from gateway.outbound import CallFailure, CallOutcome
 
-KEPT: Final = 200
+MAX_INSPECTED_MESSAGES: Final = 200
 """Messages of one endpoint that are kept, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class InspectedMessage:
     """A message as it would have gone out ``at`` a real time."""
 
     endpoint: UUID
@@ -33,26 +33,34 @@ class Received:
     body: bytes
 
 
-def answer() -> Outcome:
+def build_inspector_answer() -> CallOutcome:
     """What the inspector answers."""
     if settings.IS_LIVE:
-        return Outcome(failure=Failure.FORBIDDEN, reason="the inspector is there in the test environment only")
-    return Outcome(status=200, body=b"kept by the inspector")
+        return CallOutcome(failure=CallFailure.FORBIDDEN, reason="the inspector is there in the test environment only")
+    return CallOutcome(status=200, body=b"kept by the inspector")
 
 
-def keep(several: Sequence[Received]) -> None:
-    """Keep what was received, and forget the oldest above KEPT."""
+def store_inspected_messages(several: Sequence[InspectedMessage]) -> None:
+    """Keep what was received, and forget the oldest above MAX_INSPECTED_MESSAGES."""
     if not several:
         return
     InspectedWebhook.objects.bulk_create(
         InspectedWebhook(
-            endpoint_id=one.endpoint, delivery=one.delivery, attempt=one.attempt, at=one.at,
-            headers=dict(one.headers), body=one.body.decode(),
+            endpoint_id=one.endpoint,
+            delivery=one.delivery,
+            attempt=one.attempt,
+            at=one.at,
+            headers=dict(one.headers),
+            body=one.body.decode(),
         )
         for one in several
-    )  # fmt: skip
+    )
     for endpoint in {one.endpoint for one in several}:
         mine = InspectedWebhook.objects.filter(endpoint=endpoint)
-        oldest = mine.order_by("-id").values_list("pk", flat=True)[KEPT - 1 : KEPT].first()
+        oldest = (
+            mine.order_by("-id")
+            .values_list("pk", flat=True)[MAX_INSPECTED_MESSAGES - 1 : MAX_INSPECTED_MESSAGES]
+            .first()
+        )
         if oldest is not None:
             mine.filter(pk__lt=oldest).delete()

@@ -15,16 +15,16 @@ from uuid import UUID
 
 from django.db.models import Count, Max, Min, Q, QuerySet
 
-from gateway import clock
+from gateway.core import clock
+from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Notification, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import fan_out, timing
-from gateway.notifications.record import TEST, Tell
-from gateway.rows import execute
+from gateway.notifications import fan_out, retry_schedule
+from gateway.notifications.payload_format import TEST_TYPE, PayloadBuilder
 
-BATCH: Final = 500
-OLDEST_PAYMENT: Final = timedelta(days=400)
+REPLAY_BATCH_SIZE: Final = 500
+MAX_PAYMENT_AGE: Final = timedelta(days=400)
 """How much older than its event a payment may be: captures, refunds and chargebacks come late."""
-ENDED: Final = (
+ENDED_DELIVERY_STATES: Final = (
     WebhookDelivery.State.DELIVERED,
     WebhookDelivery.State.GIVEN_UP,
     WebhookDelivery.State.CANCELLED,
@@ -43,7 +43,7 @@ ORDER BY n.id LIMIT %(limit)s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class ReplaySelection:
     """Which of a merchant's deliveries; what is None or empty chooses all. Times are the merchant's clock and those of
     the event's making, both ends included. ``among``: the endpoints that whoever asks may use."""
 
@@ -53,13 +53,13 @@ class Selection:
     delivery: UUID | None = None
     payment: UUID | None = None
     kinds: Sequence[str] = ()
-    states: Sequence[str] = ENDED
+    states: Sequence[str] = ENDED_DELIVERY_STATES
     since: datetime | None = None
     until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class ReplayPreview:
     """What a replay would send. ``off``: chosen too, but their endpoint takes nothing as it is now."""
 
     events: int
@@ -69,37 +69,37 @@ class Preview:
     off: int
 
 
-def preview(selection: Selection) -> Preview:
+def preview_replay(selection: ReplaySelection) -> ReplayPreview:
     """Count, send nothing."""
-    chosen = _chosen(selection)
-    open_ones = _takes(chosen)
+    chosen = _select_deliveries(selection)
+    open_ones = _only_receiving_endpoints(chosen)
     counted = open_ones.aggregate(
         events=Count("pk"), payments=Count("payment", distinct=True), oldest=Min("created_at"), newest=Max("created_at")
     )
-    return Preview(**counted, off=chosen.count() - counted["events"])
+    return ReplayPreview(**counted, off=chosen.count() - counted["events"])
 
 
-def replay(selection: Selection, *, batch: int = BATCH) -> Iterator[int]:
+def replay_deliveries(selection: ReplaySelection, *, batch: int = REPLAY_BATCH_SIZE) -> Iterator[int]:
     """Make them due now; yields how many were, after each batch. They go out with the next run."""
-    after: Position | None = None
+    after: ReplayPosition | None = None
     while True:
-        done, after = replay_some(selection, after, batch=batch)
+        done, after = replay_next_batch(selection, after, batch=batch)
         if after is None:
             return
         yield done
 
 
-Position = tuple[datetime, UUID]
+ReplayPosition = tuple[datetime, UUID]
 """Where a replay has come to: the making and the id of the last delivery that was made due."""
 
 
-def replay_some(
-    selection: Selection, after: Position | None = None, *, batch: int = BATCH
-) -> tuple[int, Position | None]:
+def replay_next_batch(
+    selection: ReplaySelection, after: ReplayPosition | None = None, *, batch: int = REPLAY_BATCH_SIZE
+) -> tuple[int, ReplayPosition | None]:
     """Make the next of them due; how many, and where the next begin (None: there were none left). It goes by the time
     of their making, so that what is delivered meanwhile is not chosen again."""
-    now = clock.now(selection.merchant)
-    chosen = _takes(_chosen(selection))
+    now = clock.merchant_now(selection.merchant)
+    chosen = _only_receiving_endpoints(_select_deliveries(selection))
     if WebhookDelivery.State.WAITING in selection.states:
         chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
     if after is not None:
@@ -108,60 +108,73 @@ def replay_some(
     if not found:
         return 0, None
     done = WebhookDelivery.objects.filter(pk__in=[key for _, key in found], state__in=selection.states).update(
-        state=WebhookDelivery.State.WAITING, due_at=now, give_up_at=now + timing.GIVE_UP_AFTER, ended_at=None,
-        lease=None, lease_until=None,
-    )  # fmt: skip
+        state=WebhookDelivery.State.WAITING,
+        due_at=now,
+        give_up_at=now + retry_schedule.WEBHOOK_GIVE_UP_AFTER,
+        ended_at=None,
+        lease=None,
+        lease_until=None,
+    )
     return done, found[-1]
 
 
-def missed(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
+def count_missed_events(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
     """How many events of this time the endpoint was never told of: it was made later, or was off. At most a million
     are counted."""
-    return len(_missed(endpoint, since, until, 1_000_000))
+    return len(_list_missed_ids(endpoint, since, until, 1_000_000))
 
 
-def tell_missed(
-    endpoint: WebhookEndpoint, since: datetime, until: datetime, tell: Tell, *, batch: int = BATCH
+def deliver_missed_events(
+    endpoint: WebhookEndpoint, since: datetime, until: datetime, tell: PayloadBuilder, *, batch: int = REPLAY_BATCH_SIZE
 ) -> Iterator[int]:
     """Make deliveries of them; yields how many, after each batch. What is told is the event as of its own time."""
-    while numbers := _missed(endpoint, since, until, batch):
+    while numbers := _list_missed_ids(endpoint, since, until, batch):
         notifications = list(Notification.objects.filter(pk__in=numbers).order_by("pk"))
         words = tell(notifications, set(numbers))
         rows = [
-            fan_out.delivery(one, endpoint, body=words[one.pk].text)
+            fan_out.build_delivery_row(one, endpoint, body=words[one.pk].text)
             for one in notifications
             if one.pk in words and words[one.pk].text
         ]
-        made = fan_out.insert(rows)
+        made = fan_out.insert_deliveries(rows)
         yield made
         if not made:
             return
 
 
-def _missed(endpoint: WebhookEndpoint, since: datetime, until: datetime, limit: int) -> list[int]:
+def _list_missed_ids(endpoint: WebhookEndpoint, since: datetime, until: datetime, limit: int) -> list[int]:
     values: dict[str, Any] = {
-        "merchant": endpoint.merchant_id, "oldest": since - OLDEST_PAYMENT, "since": since, "until": until,
-        "kinds": endpoint.kinds, "channel": endpoint.channel_id, "endpoint": endpoint.pk, "limit": limit,
-    }  # fmt: skip
-    return [row[0] for row in execute(_MISSED, values)]
+        "merchant": endpoint.merchant_id,
+        "oldest": since - MAX_PAYMENT_AGE,
+        "since": since,
+        "until": until,
+        "kinds": endpoint.kinds,
+        "channel": endpoint.channel_id,
+        "endpoint": endpoint.pk,
+        "limit": limit,
+    }
+    return [row[0] for row in execute_sql(_MISSED, values)]
 
 
-def _chosen(selection: Selection) -> QuerySet[WebhookDelivery]:
+def _select_deliveries(selection: ReplaySelection) -> QuerySet[WebhookDelivery]:
     """The selected deliveries of the merchant; never test messages."""
     chosen = WebhookDelivery.objects.filter(
         endpoint__in=WebhookEndpoint.objects.filter(merchant=selection.merchant), state__in=selection.states
-    ).exclude(kind=TEST)
+    ).exclude(kind=TEST_TYPE)
     conditions: dict[str, Any] = {
-        "endpoint": selection.endpoint, "pk": selection.delivery, "payment": selection.payment,
-        "kind__in": list(selection.kinds) or None, "created_at__gte": selection.since,
+        "endpoint": selection.endpoint,
+        "pk": selection.delivery,
+        "payment": selection.payment,
+        "kind__in": list(selection.kinds) or None,
+        "created_at__gte": selection.since,
         "created_at__lte": selection.until,
-    }  # fmt: skip
+    }
     if selection.among is not None:
         chosen = chosen.filter(endpoint__in=selection.among)
     return chosen.filter(**{name: value for name, value in conditions.items() if value is not None})
 
 
-def _takes(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
+def _only_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
     """Those whose endpoint takes something."""
     state = WebhookEndpoint.State
     return chosen.filter(endpoint__state__in=(state.ACTIVE, state.PAUSED))

@@ -17,29 +17,29 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from gateway.core.secret import Secret, SecretBytes
 from gateway.models import WebhookEndpoint
-from gateway.secret import Secret, SecretBytes
 
-IV_BYTES: Final = 12
-TAG_BYTES: Final = 16
-SECRET_BYTES: Final = 32
+GCM_IV_BYTES: Final = 12
+GCM_TAG_BYTES: Final = 16
+WEBHOOK_SECRET_BYTES: Final = 32
 _PREFIX: Final = "whsec_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class SigningKeys:
     """An endpoint's secret, and the one before it as long as it is honoured."""
 
     current: SecretBytes
     previous: SecretBytes | None = None
 
 
-def new_secret() -> Secret:
+def generate_webhook_secret() -> Secret:
     """64 hex digits."""
-    return Secret(secrets.token_hex(SECRET_BYTES))
+    return Secret(secrets.token_hex(WEBHOOK_SECRET_BYTES))
 
 
-def secret_of(text: str) -> Secret:
+def parse_webhook_secret(text: str) -> Secret:
     """A secret that a merchant brings: 64 hex digits, or Standard Webhooks' ``whsec_`` and 32 bytes in base64.
     Raises ValueError."""
     text = text.strip()
@@ -48,17 +48,19 @@ def secret_of(text: str) -> Secret:
         octets = bytes.fromhex(text) if octets is None else octets
     except ValueError:
         octets = b""
-    if len(octets) != SECRET_BYTES:
+    if len(octets) != WEBHOOK_SECRET_BYTES:
         raise ValueError(f"a webhook secret is 64 hex digits, or {_PREFIX} and 32 bytes in base64")
     return Secret(octets.hex())
 
 
-def standard_form(secret: Secret) -> Secret:
+def format_standard_secret(secret: Secret) -> Secret:
     """The same secret as libraries for Standard Webhooks take it."""
     return Secret(_PREFIX + base64.b64encode(bytes.fromhex(secret.reveal())).decode())
 
 
-def sealed(mode: str, wrapper: str, keys: Keys, ident: UUID, text: str, at: datetime) -> tuple[dict[str, str], bytes]:
+def sign_or_encrypt(
+    mode: str, wrapper: str, keys: SigningKeys, ident: UUID, text: str, at: datetime
+) -> tuple[dict[str, str], bytes]:
     """Headers and body of one attempt. ``ident`` is the delivery's, the same in each of its attempts; ``at`` is real
     time, which receivers compare with their own."""
     if mode == WebhookEndpoint.Mode.SIGNED:
@@ -66,7 +68,7 @@ def sealed(mode: str, wrapper: str, keys: Keys, ident: UUID, text: str, at: date
     return _encrypted(keys, text.encode(), wrapper)
 
 
-def _signed(keys: Keys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
+def _signed(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
     signed = f"{ident}.{at}.".encode() + body
     signatures = [
         base64.b64encode(hmac.digest(key.reveal(), signed, hashlib.sha256)).decode()
@@ -82,12 +84,12 @@ def _signed(keys: Keys, ident: str, body: bytes, at: int) -> tuple[dict[str, str
     return headers, body
 
 
-def _encrypted(keys: Keys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
+def _encrypted(keys: SigningKeys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
     """A body has one key: while a rotation overlaps, the one that the receiver has had all along."""
     key = keys.current if keys.previous is None else keys.previous
-    iv = secrets.token_bytes(IV_BYTES)
+    iv = secrets.token_bytes(GCM_IV_BYTES)
     octets = AESGCM(key.reveal()).encrypt(iv, body, None)
-    text, tag = octets[:-TAG_BYTES].hex(), octets[-TAG_BYTES:].hex()
+    text, tag = octets[:-GCM_TAG_BYTES].hex(), octets[-GCM_TAG_BYTES:].hex()
     headers = {"X-Initialization-Vector": iv.hex(), "X-Authentication-Tag": tag}
     if wrapper == WebhookEndpoint.Wrapper.JSON:
         return {"Content-Type": "application/json; charset=utf-8", **headers}, f'{{"encryptedBody":"{text}"}}'.encode()

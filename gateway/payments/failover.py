@@ -1,7 +1,7 @@
 """Taking a payment to the next acquirer of its route, when the one before certainly did not accept it.
 
 The next ways were chosen when the payment began and stand in its route. A move is written before the next acquirer is
-asked (gateway.payments.store.move_on), so that whoever finds the payment without an answer asks the right one. Follow-
+asked (gateway.payments.store.reroute_payment), so that whoever finds the payment without an answer asks the right one. Follow-
 ups have no route: they go where the money is. Bounded by GATEWAY_FAILOVER_MOST and GATEWAY_FAILOVER_WITHIN_S; with the
 last acquirer's own timeout that is less than the web server's. Source: issue "real processors"; docs/routing.md.
 """
@@ -17,16 +17,16 @@ import structlog
 from django.conf import settings
 
 from gateway import metrics
-from gateway.connectors.guarded import why_of
+from gateway.connectors.circuit import describe_unreachable
 from gateway.connectors.port import AcquirerReply, Connector
-from gateway.connectors.routing import acquirers
+from gateway.connectors.routing import list_acquirers
 from gateway.models import Payment, Status
 from gateway.payments import store
 
 log = structlog.get_logger(__name__)
 
 
-def next_way(
+def next_route(
     payment: Payment, reply: AcquirerReply, *, since: float, at: datetime, duration_ms: int
 ) -> Connector | None:
     """The connector that is asked next; ``payment`` has been moved to it. None: there is none, or somebody else has
@@ -34,11 +34,11 @@ def next_way(
 
     ``since``: when the first acquirer was asked, of time.perf_counter; ``at``: the merchant's clock.
     """
-    if not reply.elsewhere or payment.route is None or payment.referenced is not None:
+    if not reply.retryable_elsewhere or payment.route is None or payment.referenced is not None:
         return None
-    tried = [*payment.route.get("tried", ()), _tried(payment, reply, at)]
+    tried = [*payment.route.get("tried", ()), _render_attempt(payment, reply, at)]
     route = {**payment.route, "tried": tried}
-    found = acquirers()
+    found = list_acquirers()
     ways = [way for way in route.pop("next", ()) if way[0] in found]
     payment.route = route | ({"next": ways} if ways else {})
     if not ways or payment.status != Status.STARTED or len(tried) > settings.GATEWAY_FAILOVER_MOST:
@@ -48,18 +48,24 @@ def next_way(
     (name, account, words), later = ways[0], ways[1:]
     route |= {"name": words} | ({"next": later} if later else {})
     before = payment.connector
-    if not store.move_on(payment, reply, connector=name, account=account, route=route, at=at, duration_ms=duration_ms):
+    if not store.reroute_payment(
+        payment, reply, connector=name, account=account, route=route, at=at, duration_ms=duration_ms
+    ):
         log.warning("failover_overtaken", payment=payment.id.hex)
         return None
-    metrics.taken_on(before, name)
+    metrics.count_failover(before, name)
     return found[name]
 
 
-def _tried(payment: Payment, reply: AcquirerReply, at: datetime) -> Mapping[str, Any]:
+def _render_attempt(payment: Payment, reply: AcquirerReply, at: datetime) -> Mapping[str, Any]:
     """Where it went and why it went on, as the payment keeps it."""
     assert payment.route is not None
     return {
-        "name": payment.route.get("name", payment.account), "connector": payment.connector,
-        "account": payment.account, "code": reply.code, "why": why_of(reply), "at": at.isoformat(timespec="seconds"),
+        "name": payment.route.get("name", payment.account),
+        "connector": payment.connector,
+        "account": payment.account,
+        "code": reply.code,
+        "why": describe_unreachable(reply),
+        "at": at.isoformat(timespec="seconds"),
         "sent": bool(reply.sent),
-    }  # fmt: skip
+    }

@@ -1,6 +1,6 @@
 """What may follow what, up to which amount, and which code says no: one table (decisions, section 4).
 
-A row is a payment type, a column a state of the chain; the cell is the code. ``decide`` answers for one follow-up on
+A row is a payment type, a column a state of the chain; the cell is the code. ``evaluate_operation`` answers for one follow-up on
 one chain; the order of its questions is the order of the columns.
 """
 
@@ -14,26 +14,26 @@ from typing import Final
 
 from gateway.models import Payment, Status
 from gateway.payments.chain import (
-    OPEN,
+    OPEN_STATUSES,
     Chain,
-    capturable,
-    captures_left,
-    disputable,
-    is_being_raised,
+    compute_capturable_amount,
+    compute_disputable_amount,
+    compute_receivable_amount,
+    compute_refundable_amount,
+    compute_representable_amount,
+    compute_reversible_amount,
+    count_remaining_captures,
+    has_pending_increment,
     is_closed,
     is_disputed,
-    is_used_up,
-    receivable,
-    refundable,
-    representable,
-    reversible,
+    is_exhausted,
 )
 
-Ceiling = Callable[[Chain, Payment], Decimal]
+AmountCeiling = Callable[[Chain, Payment], Decimal]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class PaymentOperation:
     """One payment type. ``follows``: the types it may refer to; empty for first payments.
 
     The columns, each with the code that refuses: ``unknown``: the id in the path names nothing (404).
@@ -61,7 +61,7 @@ class Operation:
     used_up: str = ""
     over: str = ""
     second: str = ""
-    ceiling: Ceiling | None = None
+    ceiling: AmountCeiling | None = None
     rest: bool = False
     counts_captures: bool = False
     needs_card: bool = False
@@ -72,115 +72,131 @@ def _types(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# An incremental or renewed authorization is a PA that follows a PA (Part A, referenceUuid): see AUTHORIZE_AGAIN.
+# An incremental or renewed authorization is a PA that follows a PA (Part A, referenceUuid): see INDUSTRY_PRACTICE_OPERATIONS.
 _TABLE: Final = (
-    Operation(code="PA", title="Preauthorization"),
-    Operation(code="DB", title="Debit"),
-    Operation(code="CD", title="Credit"),
-    Operation(
-        code="CP", title="Capture", follows=_types("PA"), ceiling=capturable, counts_captures=True,
+    PaymentOperation(code="PA", title="Preauthorization"),
+    PaymentOperation(code="DB", title="Debit"),
+    PaymentOperation(code="CD", title="Credit"),
+    PaymentOperation(
+        code="CP", title="Capture", follows=_types("PA"), ceiling=compute_capturable_amount, counts_captures=True,
         unknown="700.400.510", failed="700.400.510", closed="700.400.100", over="700.400.100",
     ),
-    Operation(
-        code="RF", title="Refund", follows=_types("DB CP RB RC"), ceiling=refundable,
+    PaymentOperation(
+        code="RF", title="Refund", follows=_types("DB CP RB RC"), ceiling=compute_refundable_amount,
         unknown="600.200.500", failed="700.400.520", closed="700.400.200", disputed="700.300.600", over="700.400.200",
     ),
-    Operation(
-        code="RV", title="Reversal", follows=_types("PA DB CP RB CD"), ceiling=reversible, rest=True,
+    PaymentOperation(
+        code="RV", title="Reversal", follows=_types("PA DB CP RB CD"), ceiling=compute_reversible_amount, rest=True,
         unknown="700.400.530", failed="700.400.530", closed="700.400.300", disputed="700.300.600", over="700.400.300",
     ),
-    Operation(
+    PaymentOperation(
         code="RB", title="Rebill", follows=_types("DB CP"), needs_card=True,
         unknown="700.400.580", failed="700.300.200", disputed="700.300.600",
     ),
-    Operation(
-        code="RC", title="Receipt", follows=_types("PA DB CP"), ceiling=receivable,
+    PaymentOperation(
+        code="RC", title="Receipt", follows=_types("PA DB CP"), ceiling=compute_receivable_amount,
         unknown="700.400.560", failed="700.400.560", closed="700.400.560", over="700.100.300",
     ),
-    Operation(
-        code="CB", title="Chargeback", follows=_types("DB CP RB CR"), ceiling=disputable, test_only=True,
+    PaymentOperation(
+        code="CB", title="Chargeback", follows=_types("DB CP RB CR"), ceiling=compute_disputable_amount, test_only=True,
         unknown="700.400.550", failed="700.400.550", over="700.400.400",
     ),
-    Operation(
-        code="CR", title="Chargeback reversal", follows=_types("CB"), ceiling=representable, test_only=True,
+    PaymentOperation(
+        code="CR", title="Chargeback reversal", follows=_types("CB"), ceiling=compute_representable_amount, test_only=True,
         unknown="700.400.420", wrong_type="700.400.420", failed="700.400.420", over="700.400.410",
         second="700.400.411",
     ),
 )  # fmt: skip
 
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.code: operation for operation in _TABLE})
+OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType({operation.code: operation for operation in _TABLE})
 
-INCREASE: Final = Operation(
-    code="PA", title="Incremental authorization", follows=_types("PA"), needs_card=True,
-    unknown="700.400.510", failed="700.400.510", closed="700.400.100", used_up="700.400.510",
-)  # fmt: skip
-RENEW: Final = Operation(
-    code="PA", title="Renewed authorization", follows=_types("PA"), needs_card=True, ceiling=capturable,
-    unknown="700.400.510", failed="700.400.510", closed="700.400.100", used_up="700.400.100", over="700.400.100",
-)  # fmt: skip
-AUTHORIZE_AGAIN: Mapping[str, Operation] = MappingProxyType({"INCREMENTAL_AUTH": INCREASE, "REAUTHORIZATION": RENEW})
+INCREMENT_OPERATION: Final = PaymentOperation(
+    code="PA",
+    title="Incremental authorization",
+    follows=_types("PA"),
+    needs_card=True,
+    unknown="700.400.510",
+    failed="700.400.510",
+    closed="700.400.100",
+    used_up="700.400.510",
+)
+REAUTHORIZATION_OPERATION: Final = PaymentOperation(
+    code="PA",
+    title="Renewed authorization",
+    follows=_types("PA"),
+    needs_card=True,
+    ceiling=compute_capturable_amount,
+    unknown="700.400.510",
+    failed="700.400.510",
+    closed="700.400.100",
+    used_up="700.400.100",
+    over="700.400.100",
+)
+INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
+    {"INCREMENTAL_AUTH": INCREMENT_OPERATION, "REAUTHORIZATION": REAUTHORIZATION_OPERATION}
+)
 """By standingInstruction.industryPractice."""
 
-TAKEN_OUT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
 )
 """Connector → the payment types that wait in our own books before anybody else hears of them: an RV may follow one that
 is PENDING, and ends it (docs/connectors/sepa.md, docs/connectors/iso8583.md)."""
 
 
-def is_taken_out(payment: Payment) -> bool:
+def is_locally_queued(payment: Payment) -> bool:
     """Whether a pending payment of this kind waits in our own books, and not for its shopper."""
-    return payment.payment_type in TAKEN_OUT.get(payment.connector, ())
+    return payment.payment_type in LOCALLY_QUEUED_TYPES.get(payment.connector, ())
 
 
-FIRST: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
+CHAIN_START_TYPES: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
 """What a chain may begin with; RI is a standalone risk check, which nothing follows."""
-FOLLOW_UPS: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
-PLATFORM_ONLY: Final = "700.400.402"
+CHAIN_FOLLOW_UP_TYPES: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
+PLATFORM_ONLY_CODE: Final = "700.400.402"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class FollowUpDecision:
     """``code`` is empty when the follow-up may go ahead with ``amount``; else it says why not."""
 
     amount: Decimal
     code: str = ""
 
 
-def decide(
-    operation: Operation,
+def evaluate_operation(
+    operation: PaymentOperation,
     chain: Chain,
     target: Payment,
     amount: Decimal | None,
     currency: str | None,
     *,
     final: bool = False,
-) -> Decision:
+) -> FollowUpDecision:
     """May ``operation`` follow ``target`` with ``amount``? The same answer for an API call and a clerk's click.
     ``final``: it is marked sequence=FINAL."""
     asked = amount if amount is not None else Decimal(0)
-    if code := _refusal(operation, chain, target, currency):
-        return Decision(amount=asked, code=code)
+    if code := _find_refusal_code(operation, chain, target, currency):
+        return FollowUpDecision(amount=asked, code=code)
     if operation.ceiling is None:
-        return Decision(amount=asked)
+        return FollowUpDecision(amount=asked)
     remaining = operation.ceiling(chain, target)
     if amount is None and operation.rest:
         asked = max(remaining, Decimal(0))
     if asked > remaining or asked <= 0:
-        return Decision(amount=asked, code=operation.over)
+        return FollowUpDecision(amount=asked, code=operation.over)
     ends = final or (operation.code == "RV" and asked == remaining)
-    if ends and target.payment_type == "PA" and is_being_raised(chain):
+    if ends and target.payment_type == "PA" and has_pending_increment(chain):
         # What is granted after the end would be held at the issuer, and come to life here.
-        return Decision(amount=asked, code=operation.undecided)
-    return Decision(amount=asked)
+        return FollowUpDecision(amount=asked, code=operation.undecided)
+    return FollowUpDecision(amount=asked)
 
 
-def _refusal(operation: Operation, chain: Chain, target: Payment, currency: str | None) -> str:
+def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Payment, currency: str | None) -> str:
     """The code that refuses whatever the amount is, or ''."""
     if target.payment_type not in operation.follows:
         return operation.wrong_type
-    waits = operation.code == "RV" and target.status == Status.PENDING and is_taken_out(target)
-    if target.status in OPEN and not waits:
+    waits = operation.code == "RV" and target.status == Status.PENDING and is_locally_queued(target)
+    if target.status in OPEN_STATUSES and not waits:
         return operation.undecided
     if target.status != Status.APPROVED and not waits:
         return operation.failed
@@ -188,17 +204,17 @@ def _refusal(operation: Operation, chain: Chain, target: Payment, currency: str 
         return operation.other_currency
     if operation.closed and is_closed(chain, target):
         return operation.closed
-    if operation.used_up and is_used_up(chain, target):
+    if operation.used_up and is_exhausted(chain, target):
         return operation.used_up
     if operation.disputed and is_disputed(chain, target):
         return operation.disputed
-    if operation.second and _is_second(chain, target):
+    if operation.second and _is_second_chargeback(chain, target):
         return operation.second
-    left = captures_left(chain, target) if operation.counts_captures else None
+    left = count_remaining_captures(chain, target) if operation.counts_captures else None
     return operation.over if left is not None and left <= 0 else ""
 
 
-def _is_second(chain: Chain, dispute: Payment) -> bool:
+def _is_second_chargeback(chain: Chain, dispute: Payment) -> bool:
     """A chargeback that follows a representment is the second one, and final."""
     behind = chain.find(dispute.referenced) if dispute.referenced is not None else None
     return behind is not None and behind.payment_type == "CR"

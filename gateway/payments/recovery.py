@@ -24,43 +24,50 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from gateway import clock
-from gateway.connectors.accounts import account_at
-from gateway.connectors.message import flat, onwards
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NeverArrived, NotTakenBack, Silence
+from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.acquirer_message import flatten_body, forwardable_parameters
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    Connector,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+    VoidRefusedError,
+)
 from gateway.connectors.routing import CONNECTORS
-from gateway.masking import mask_text
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.core.money import Money
+from gateway.db.statement import execute_sql
 from gateway.models import OpenPayment, Payment, Status
-from gateway.money import Money
-from gateway.payments import screening, store
-from gateway.payments.chain import COUNTED, total
-from gateway.payments.follow_up import means_of_chain
-from gateway.payments.process import AGREED, IN_DOUBT_CODE, event_of, waiting_of
-from gateway.payments.states import Event, ImpossibleMove
-from gateway.risk.screening import Outcome, Verdict
-from gateway.rows import execute
-from gateway.vault import VaultError
+from gateway.payments import risk_screening, store
+from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
+from gateway.payments.follow_ups import load_chain_means
+from gateway.payments.process import AGREEMENT_REFERENCES_KEY, OUTCOME_UNKNOWN_CODE, build_suspension, event_from_reply
+from gateway.payments.states import LifecycleEvent, PaymentTransitionError
+from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+from gateway.vault.sealing import VaultError
 
-AT_ONCE: Final = 32
+RECOVERY_BATCH_SIZE: Final = 32
 """Payments claimed together, and asked about at one account at the same time: a claim must not run out in a queue."""
-ACCOUNTS_AT_ONCE: Final = 2
-"""Times AT_ONCE questions to one connector: a silent account leaves room to its others, they to other connectors."""
-MOST_AT_ONCE: Final = 4 * AT_ONCE
+MAX_BATCHES_PER_CONNECTOR: Final = 2
+"""Times RECOVERY_BATCH_SIZE questions to one connector: a silent account leaves room to its others, they to other connectors."""
+MAX_OPEN_INQUIRIES: Final = 4 * RECOVERY_BATCH_SIZE
 """Questions to all accounts together. Nobody holds more of them than are free: however many are silent, their shares
 shrink and the others go on."""
-OF_THE_FREE: Final = 4
+FREE_SHARE_DIVISOR: Final = 4
 """The share of what is free that one claim takes: nobody's share is much exceeded before it is counted again."""
-ROUNDS_S: Final = 5.0
-LONGEST_S: Final = 30.0
+MAX_CLAIMING_S: Final = 5.0
+MAX_RECOVERY_TICK_S: Final = 30.0
 """Of one tick: while it waits for a silent acquirer it goes on with the others, but not for ever."""
-LOOK_EVERY_S: Final = 0.5
-PAUSES_S: Final = (1, 2, 4, 8, 15, 30, 45)
+INQUIRY_POLL_S: Final = 0.5
+INQUIRY_BACKOFF_S: Final = (1, 2, 4, 8, 15, 30, 45)
 """From one inquiry without an answer to the next; the last repeats. Short enough that a payment is settled within a
 minute after its acquirer is back."""
-TIMEOUT_REVERSED: Final = "900.100.301"
-_MOST_INQUIRIES: Final = 32_000
+TIMEOUT_REVERSED_CODE: Final = "900.100.301"
+_MAX_INQUIRIES: Final = 32_000
 
-Place = tuple[str, UUID | None, str]
+InquiryTarget = tuple[str, UUID | None, str]
 """Where a payment is asked about: connector, channel, the merchant's id there. Without a channel: all of the
 connector."""
 
@@ -85,7 +92,7 @@ FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class InquiryExchange:
     """One question to the acquirer about a payment. ``received`` tells a silence too. ``at``: when it was over, real
     time."""
 
@@ -97,107 +104,112 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class InquiryResult:
     """What asking found out. ``exchanges`` in their order; ``reply``: the answer that the last of them gave, None when
     nobody knows yet."""
 
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[InquiryExchange]
     reply: AcquirerReply | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class RecoverySummary:
     """``claimed``: rows whose time had come; ``settled``: those that have their final answer now."""
 
     claimed: int
     settled: int
 
 
-def recover_due(*, limit: int = AT_ONCE, now: datetime | None = None) -> Recovered:
-    """Ask about at most ``limit`` payments (and at most AT_ONCE) whose time has come by ``now``, all at once."""
-    with _inquiries() as pool:
-        payments = claim(min(limit, AT_ONCE), now or clock.real())
-        asked = _ask_about(payments, pool)
-        settled = sum(_settle(asked[future], future) for future in as_completed(asked))
-    return Recovered(claimed=len(payments), settled=settled)
+def recover_due_batch(*, limit: int = RECOVERY_BATCH_SIZE, now: datetime | None = None) -> RecoverySummary:
+    """Ask about at most ``limit`` payments (and at most RECOVERY_BATCH_SIZE) whose time has come by ``now``, all at once."""
+    with _build_inquiry_pool() as pool:
+        payments = claim_due_inquiries(min(limit, RECOVERY_BATCH_SIZE), now or clock.real_now())
+        asked = _submit_inquiries(payments, pool)
+        settled = sum(_record_outcome_safely(asked[future], future) for future in as_completed(asked))
+    return RecoverySummary(claimed=len(payments), settled=settled)
 
 
-def recover_all_due() -> Recovered:
-    """Recover until nothing is due, for ROUNDS_S at most: then the next tick goes on. While an acquirer keeps this one
+def recover_due_payments() -> RecoverySummary:
+    """Recover until nothing is due, for MAX_CLAIMING_S at most: then the next tick goes on. While an acquirer keeps this one
     waiting, payments of the others are recovered."""
     claimed = settled = 0
     began = time.monotonic()
-    asked: dict[Future[Finding], Payment] = {}
-    with _inquiries() as pool:
+    asked: dict[Future[InquiryResult], Payment] = {}
+    with _build_inquiry_pool() as pool:
         while True:
             took = time.monotonic() - began
             payments: list[Payment] = []
-            free = MOST_AT_ONCE - len(asked)
-            most = min(AT_ONCE, -(-free // OF_THE_FREE))
-            if free > 0 and (took < ROUNDS_S or (asked and took < LONGEST_S)):
-                payments = claim(most, clock.real(), besides=_full(asked.values(), free))
+            free = MAX_OPEN_INQUIRIES - len(asked)
+            most = min(RECOVERY_BATCH_SIZE, -(-free // FREE_SHARE_DIVISOR))
+            if free > 0 and (took < MAX_CLAIMING_S or (asked and took < MAX_RECOVERY_TICK_S)):
+                payments = claim_due_inquiries(
+                    most, clock.real_now(), excluding=_list_busy_targets(asked.values(), free)
+                )
                 claimed += len(payments)
-                asked |= _ask_about(payments, pool)
+                asked |= _submit_inquiries(payments, pool)
             if not asked and len(payments) < most:
-                return Recovered(claimed=claimed, settled=settled)
-            for future in wait(asked, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED).done:
-                settled += _settle(asked.pop(future), future)
+                return RecoverySummary(claimed=claimed, settled=settled)
+            for future in wait(asked, timeout=INQUIRY_POLL_S, return_when=FIRST_COMPLETED).done:
+                settled += _record_outcome_safely(asked.pop(future), future)
 
 
-def _inquiries() -> ThreadPoolExecutor:
+def _build_inquiry_pool() -> ThreadPoolExecutor:
     """Threads that talk to acquirers only; rows are read and written by the caller, on one connection."""
-    return ThreadPoolExecutor(max_workers=MOST_AT_ONCE + AT_ONCE, thread_name_prefix="inquiry")
+    return ThreadPoolExecutor(max_workers=MAX_OPEN_INQUIRIES + RECOVERY_BATCH_SIZE, thread_name_prefix="inquiry")
 
 
-def _ask_about(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Future[Finding], Payment]:
+def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Future[InquiryResult], Payment]:
     """Send the questions about ``payments`` off; what will answer each."""
-    asked: dict[Future[Finding], Payment] = {}
+    asked: dict[Future[InquiryResult], Payment] = {}
     for payment in payments:
         connector = CONNECTORS.get(payment.connector)
         if connector is None:
             log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
-        elif doubt(payment):
+        elif mark_outcome_unknown(payment):
             try:
-                request = inquiry(payment, connector)
+                request = build_inquiry(payment, connector)
             except VaultError as fault:
                 # Its claim runs out and it is asked about again; the key may be back by then.
                 log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
             else:
-                asked[pool.submit(ask_apart, connector, request, payment)] = payment
+                asked[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
     return asked
 
 
-def _settle(payment: Payment, future: Future[Finding]) -> bool:
+def _record_outcome_safely(payment: Payment, future: Future[InquiryResult]) -> bool:
     """Settle one payment; a fault in it must not keep the others waiting: its claim runs out and it is due again."""
     try:
-        return settle(payment, future.result())
+        return record_outcome(payment, future.result())
     except Exception:
         log.exception("recovery_failed", payment=payment.id.hex)
         return False
 
 
-def _full(asked: Iterable[Payment], free: int) -> list[Place]:
+def _list_busy_targets(asked: Iterable[Payment], free: int) -> list[InquiryTarget]:
     """Where nothing more is asked for now: accounts, and whole connectors, that have their share of the questions, or
     as many as are still ``free``."""
-    busy: Counter[Place] = Counter()
+    busy: Counter[InquiryTarget] = Counter()
     for payment in asked:
         busy[payment.connector, payment.channel_id, payment.account] += 1
         busy[payment.connector, None, ""] += 1
-    share = {True: min(AT_ONCE, free), False: min(ACCOUNTS_AT_ONCE * AT_ONCE, free)}
+    share = {True: min(RECOVERY_BATCH_SIZE, free), False: min(MAX_BATCHES_PER_CONNECTOR * RECOVERY_BATCH_SIZE, free)}
     return [place for place, number in busy.items() if number >= share[place[1] is not None]]
 
 
-def claim(limit: int, now: datetime, *, besides: Sequence[Place] = ()) -> list[Payment]:
+def claim_due_inquiries(limit: int, now: datetime, *, excluding: Sequence[InquiryTarget] = ()) -> list[Payment]:
     """The payments due by ``now``, each for one claimer: their time is moved on by as long as asking may take, so
     that another one takes over only when the claimer has died. ``besides``: those whose payments wait."""
-    lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.GRACE
+    lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
     values = {
-        "now": now, "limit": limit, "lease": now + lease, "most": _MOST_INQUIRIES,
-        "connectors": [name for name, _channel, _account in besides],
-        "channels": [channel for _name, channel, _account in besides],
-        "accounts": [account for _name, _channel, account in besides],
-    }  # fmt: skip
-    rows = execute(_CLAIM, values)
+        "now": now,
+        "limit": limit,
+        "lease": now + lease,
+        "most": _MAX_INQUIRIES,
+        "connectors": [name for name, _channel, _account in excluding],
+        "channels": [channel for _name, channel, _account in excluding],
+        "accounts": [account for _name, _channel, account in excluding],
+    }
+    rows = execute_sql(_CLAIM, values)
     claimed: list[UUID] = [row[0] for row in rows]
     if not claimed:
         return []
@@ -205,42 +217,54 @@ def claim(limit: int, now: datetime, *, besides: Sequence[Place] = ()) -> list[P
     return list(open_ones.select_related("merchant", "open").order_by("id"))
 
 
-def doubt(payment: Payment) -> bool:
+def mark_outcome_unknown(payment: Payment) -> bool:
     """A payment that is STARTED after its time is in doubt: its worker died. False when its answer came just now."""
     if payment.status != Status.STARTED:
         return True
     try:
-        store.complete(
-            payment, Event.LOSE, AcquirerReply(code=IN_DOUBT_CODE), at=clock.now(payment.merchant), duration_ms=0,
+        store.complete_payment(
+            payment,
+            LifecycleEvent.LOSE,
+            AcquirerReply(code=OUTCOME_UNKNOWN_CODE),
+            at=clock.merchant_now(payment.merchant),
+            duration_ms=0,
             recover_at=payment.open.recover_at,
-        )  # fmt: skip
-    except ImpossibleMove:
+        )
+    except PaymentTransitionError:
         return False
     return True
 
 
-def inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
+def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     """The question as far as asking about it needs it: no card and no parameters, unless the connector says it does.
     Raises VaultError."""
     about = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
     request = AcquirerRequest(
-        payment=payment.id, operation=payment.payment_type, money=Money(payment.amount, payment.currency),
-        brand=payment.brand, at=payment.created_at, learnt=payment.connector_tx_id,
+        payment=payment.id,
+        operation=payment.payment_type,
+        money=Money(payment.amount, payment.currency),
+        brand=payment.brand,
+        at=payment.created_at,
+        known_transaction_id=payment.connector_tx_id,
         reference=about.connector_tx_id if about is not None else "",
-        account=account_at(connector, payment.channel_id, payment.account),
-    )  # fmt: skip
+        account=load_connector_account(connector, payment.channel_id, payment.account),
+    )
     if not connector.asks_with_means:
         return request
     others = Payment.objects.filter(referenced=payment.referenced, payment_type="RV").exclude(pk=payment.pk)
     return replace(
         request,
-        means=means_of_chain(payment.chain),
-        reversed_besides=total(others.filter(status__in=COUNTED)) if payment.payment_type == "RV" else Decimal(0),
-        parameters=onwards({**flat(payment.request), **payment.answer.get(AGREED, {})}),
+        means=load_chain_means(payment.chain),
+        amount_already_reversed=sum_payment_amounts(others.filter(status__in=COUNTED_STATUSES))
+        if payment.payment_type == "RV"
+        else Decimal(0),
+        parameters=forwardable_parameters(
+            {**flatten_body(payment.request), **payment.answer.get(AGREEMENT_REFERENCES_KEY, {})}
+        ),
     )
 
 
-def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:
+def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
     """Ask what became of ``request``; take it back if it never arrived, or if it was approved and the payment's rule
     set refuses it for its AVS or CVV answer, or if that was tried before: a void that is on its way may arrive after
     whatever is found out now. Nothing is taken back of a payment that got its answer meanwhile. Of the database it
@@ -248,61 +272,63 @@ def ask(connector: Connector, request: AcquirerRequest, payment: Payment) -> Fin
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
-    except Silence as silence:
-        return Finding(exchanges=[_silence("inquire", silence, started)], reply=None)
-    first = _exchange("inquire", found.sent, found.received, started)
-    if not isinstance(found, NeverArrived):
-        verdict = screening.judged(payment, found)
-        refused = verdict.outcome is Outcome.DECLINE
-        if not refused and _is_last_word(payment, found):
-            return Finding(exchanges=[first], reply=found)
+    except OutcomeUnknownError as silence:
+        return InquiryResult(exchanges=[_unknown_exchange("inquire", silence, started)], reply=None)
+    first = _build_exchange("inquire", found.sent, found.received, started)
+    if not isinstance(found, NotFoundAtAcquirer):
+        verdict = risk_screening.evaluate_approval(payment, found)
+        refused = verdict.outcome is RiskOutcome.DECLINE
+        if not refused and _is_conclusive(payment, found):
+            return InquiryResult(exchanges=[first], reply=found)
         if refused:
-            if not _will_take_back(payment):
-                return Finding(exchanges=[first], reply=None)
-            return _taken_back(connector, request, found, verdict, first)
-    if not _will_take_back(payment):
-        return Finding(exchanges=[first], reply=None)
+            if not _mark_void_attempted(payment):
+                return InquiryResult(exchanges=[first], reply=None)
+            return _void_refused_approval(connector, request, found, verdict, first)
+    if not _mark_void_attempted(payment):
+        return InquiryResult(exchanges=[first], reply=None)
     started = time.perf_counter()
     try:
         word = connector.void(request)
-    except NotTakenBack as kept:
-        return _kept(connector, request, [first, _silence("void", kept, started)])
-    except Silence as silence:
-        return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
-    second = _exchange("void", word.sent, word.received, started)
-    return Finding(exchanges=[first, second], reply=replace(word, code=TIMEOUT_REVERSED, approved=None))
+    except VoidRefusedError as kept:
+        return _inquire_after_refused_void(connector, request, [first, _unknown_exchange("void", kept, started)])
+    except OutcomeUnknownError as silence:
+        return InquiryResult(exchanges=[first, _unknown_exchange("void", silence, started)], reply=None)
+    second = _build_exchange("void", word.sent, word.received, started)
+    return InquiryResult(exchanges=[first, second], reply=replace(word, code=TIMEOUT_REVERSED_CODE, approved=None))
 
 
-def _taken_back(
-    connector: Connector, request: AcquirerRequest, found: AcquirerReply, verdict: Verdict, first: Exchange
-) -> Finding:
+def _void_refused_approval(
+    connector: Connector, request: AcquirerRequest, found: AcquirerReply, verdict: RiskVerdict, first: InquiryExchange
+) -> InquiryResult:
     """An approval that the payment's rule set refuses."""
     started = time.perf_counter()
     try:
-        reversed_one = screening.take_back(connector, request, found, verdict)
-    except Silence as silence:
-        return Finding(exchanges=[first, _silence("void", silence, started)], reply=None)
-    second = _exchange("void", {"void": request.payment.hex}, reversed_one.received, started)
-    return Finding(exchanges=[first, second], reply=reversed_one)
+        reversed_one = risk_screening.void_refused_approval(connector, request, found, verdict)
+    except OutcomeUnknownError as silence:
+        return InquiryResult(exchanges=[first, _unknown_exchange("void", silence, started)], reply=None)
+    second = _build_exchange("void", {"void": request.payment.hex}, reversed_one.received, started)
+    return InquiryResult(exchanges=[first, second], reply=reversed_one)
 
 
-def _kept(connector: Connector, request: AcquirerRequest, exchanges: list[Exchange]) -> Finding:
+def _inquire_after_refused_void(
+    connector: Connector, request: AcquirerRequest, exchanges: list[InquiryExchange]
+) -> InquiryResult:
     """Whoever holds the question keeps it, whatever void is still on its way: what it says of it now is the last word.
     The question may have come between the inquiry before and the void."""
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
-    except Silence as silence:
-        return Finding(exchanges=[*exchanges, _silence("inquire", silence, started)], reply=None)
-    last = _exchange("inquire", found.sent, found.received, started)
-    return Finding(exchanges=[*exchanges, last], reply=None if isinstance(found, NeverArrived) else found)
+    except OutcomeUnknownError as silence:
+        return InquiryResult(exchanges=[*exchanges, _unknown_exchange("inquire", silence, started)], reply=None)
+    last = _build_exchange("inquire", found.sent, found.received, started)
+    return InquiryResult(exchanges=[*exchanges, last], reply=None if isinstance(found, NotFoundAtAcquirer) else found)
 
 
-def _is_last_word(payment: Payment, found: AcquirerReply) -> bool:
-    return not payment.open.taken_back or event_of(found) is Event.DECLINE
+def _is_conclusive(payment: Payment, found: AcquirerReply) -> bool:
+    return not payment.open.taken_back or event_from_reply(found) is LifecycleEvent.DECLINE
 
 
-def _will_take_back(payment: Payment) -> bool:
+def _mark_void_attempted(payment: Payment) -> bool:
     """Write down, before a void goes out, that one may have: whoever asks may die before the answer. False when the
     payment has its answer by now: its worker was only slow, and a void would undo what its merchant was told."""
     if payment.open.taken_back or OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True):
@@ -310,47 +336,58 @@ def _will_take_back(payment: Payment) -> bool:
     return not Payment.objects.filter(pk=payment.pk).exclude(status=Status.IN_DOUBT).exists()
 
 
-def ask_apart(connector: Connector, request: AcquirerRequest, payment: Payment) -> Finding:
-    """:func:`ask` in a thread of its own: the simulator's bank keeps its books in the database, and a thread that
+def resolve_outcome_in_thread(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
+    """:func:`resolve_outcome` in a thread of its own: the simulator's bank keeps its books in the database, and a thread that
     ends leaves its connection behind."""
     try:
-        return ask(connector, request, payment)
+        return resolve_outcome(connector, request, payment)
     finally:
         connection.close()
 
 
-def settle(payment: Payment, finding: Finding) -> bool:
+def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
     """Write what was found out: the answer, or when to ask again. False when there is none yet, or somebody else
     was faster."""
     offset = payment.merchant.clock_offset
     *earlier, last = finding.exchanges
     for one in earlier:
-        store.keep(payment, one.kind, one.sent, one.received, at=one.at + offset, duration_ms=one.duration_ms)
+        store.record_exchange(
+            payment, one.kind, one.sent, one.received, at=one.at + offset, duration_ms=one.duration_ms
+        )
     at = last.at + offset
     if finding.reply is None:
-        again = clock.real() + pause(payment.open.inquiries)
-        store.keep(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again)
+        again = clock.real_now() + get_inquiry_backoff(payment.open.inquiries)
+        store.record_exchange(
+            payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again
+        )
         return False
-    event = event_of(finding.reply)
+    event = event_from_reply(finding.reply)
     try:
-        store.complete(
-            payment, event, finding.reply, at=at, duration_ms=last.duration_ms, kind=last.kind,
-            waiting=waiting_of(event, finding.reply, at),
-        )  # fmt: skip
-    except ImpossibleMove:
+        store.complete_payment(
+            payment,
+            event,
+            finding.reply,
+            at=at,
+            duration_ms=last.duration_ms,
+            kind=last.kind,
+            waiting=build_suspension(event, finding.reply, at),
+        )
+    except PaymentTransitionError:
         return False
     return True
 
 
-def pause(inquiries: int) -> timedelta:
+def get_inquiry_backoff(inquiries: int) -> timedelta:
     """Until the next inquiry, after so many without an answer (1 or more)."""
-    return timedelta(seconds=PAUSES_S[min(max(inquiries, 1), len(PAUSES_S)) - 1])
+    return timedelta(seconds=INQUIRY_BACKOFF_S[min(max(inquiries, 1), len(INQUIRY_BACKOFF_S)) - 1])
 
 
-def _silence(kind: str, silence: Silence, started: float) -> Exchange:
-    return _exchange(kind, silence.sent, {"silence": mask_text(str(silence))}, started)
+def _unknown_exchange(kind: str, silence: OutcomeUnknownError, started: float) -> InquiryExchange:
+    return _build_exchange(kind, silence.sent, {"silence": mask_text(str(silence))}, started)
 
 
-def _exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float) -> Exchange:
+def _build_exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float) -> InquiryExchange:
     duration_ms = int((time.perf_counter() - started) * 1000)
-    return Exchange(kind=kind, at=clock.real(), sent=dict(sent), received=dict(received), duration_ms=duration_ms)
+    return InquiryExchange(
+        kind=kind, at=clock.real_now(), sent=dict(sent), received=dict(received), duration_ms=duration_ms
+    )

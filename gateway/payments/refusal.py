@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.brands import BRANDS, Brand, is_card
-from gateway.card_number import detected_brand
 from gateway.catalogue.parse import ParameterError, Parameters
-from gateway.catalogue.suggest import closest
 from gateway.connectors.means import Card
+from gateway.core.brands import PAYMENT_BRANDS, Brand, is_card_brand
+from gateway.core.card_number import detect_brand_of_number
+from gateway.core.spelling import find_closest_name
 from gateway.models import Channel
-from gateway.payments.endings import REGISTER
-from gateway.payments.means import SENT
-from gateway.payments.methods import TYPE_NOT_WITH_METHOD, fits, takes, types_of
-from gateway.payments.operations import FIRST
+from gateway.payments.operations import CHAIN_START_TYPES
+from gateway.payments.payment_means import ACCOUNT_PARAMETERS
+from gateway.payments.payment_methods import (
+    TYPE_NOT_WITH_METHOD_CODE,
+    is_means_accepted,
+    is_type_supported,
+    list_payment_types,
+)
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 
-NOT_SUPPORTED: Final = "600.200.400"
-UNKNOWN_BRAND: Final = "600.200.200"
-WRONG_MEANS: Final = "600.200.100"
-BRAND_NOT_SET_UP: Final = "600.200.201"
-NOT_SET_UP: Final = "600.200.500"
-MODE_NOT_SET_UP: Final = "600.200.700"
+TYPE_NOT_OFFERED_CODE: Final = "600.200.400"
+UNKNOWN_BRAND_CODE: Final = "600.200.200"
+MEANS_MISMATCH_CODE: Final = "600.200.100"
+BRAND_NOT_CONFIGURED_CODE: Final = "600.200.201"
+CHANNEL_NOT_CONFIGURED_CODE: Final = "600.200.500"
+MODE_NOT_CONFIGURED_CODE: Final = "600.200.700"
 
 
-class Refused(Exception):
+class RequestRefusedError(Exception):
     """No payment is made. ``code`` answers; ``errors`` name the parameters at fault; ``status`` is HTTP's; ``more``
     is added to the code's text."""
 
@@ -36,60 +41,67 @@ class Refused(Exception):
         self.status = status
 
 
-def refuse_what_begins_nothing(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
-    """Raise Refused (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with, which is not
+def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
+    """Raise RequestRefusedError (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with, which is not
     stored again; ``name``: the parameter it stands in."""
-    offered = FIRST if stored else FIRST | {REGISTER}
+    offered = CHAIN_START_TYPES if stored else CHAIN_START_TYPES | {REGISTRATION_PAYMENT_TYPE}
     if payment_type not in offered:
         message = f"is not offered here; {', '.join(sorted(offered))} are"
-        error = ParameterError(name=name, value=payment_type, code=NOT_SUPPORTED, message=message)
-        raise Refused(NOT_SUPPORTED, [error])
+        error = ParameterError(name=name, value=payment_type, code=TYPE_NOT_OFFERED_CODE, message=message)
+        raise RequestRefusedError(TYPE_NOT_OFFERED_CODE, [error])
 
 
-def brand_of(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
-    """The brand, and whether it was detected from the number (D30). Raises Refused for one that cannot be served."""
+def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
+    """The brand, and whether it was detected from the number (D30). Raises RequestRefusedError for one that cannot be served."""
     brand, detected = parameters.get("paymentBrand"), False
     if brand is None:
-        brand, detected = detected_brand(parameters.secret("card.number")), True
+        brand, detected = detect_brand_of_number(parameters.secret("card.number")), True
     if brand is None:
-        raise Refused(
+        raise RequestRefusedError(
             "200.300.404",
             [ParameterError(name="paymentBrand", message="is required: no card brand is known for this number")],
         )
-    refuse_unknown_brand(brand)
-    for name, kind in SENT:
-        if name in parameters and not _pays_with(parameters, BRANDS[brand], kind):
-            raise Refused(WRONG_MEANS, [_brand_error(brand, f"is not paid with {name}, which was sent", WRONG_MEANS)])
+    check_brand_known(brand)
+    for name, kind in ACCOUNT_PARAMETERS:
+        if name in parameters and not _can_pay_with(parameters, PAYMENT_BRANDS[brand], kind):
+            raise RequestRefusedError(
+                MEANS_MISMATCH_CODE,
+                [_brand_error(brand, f"is not paid with {name}, which was sent", MEANS_MISMATCH_CODE)],
+            )
     if channel.brands and brand not in channel.brands:
         allowed = ", ".join(channel.brands)
-        raise Refused(
-            BRAND_NOT_SET_UP,
-            [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_SET_UP)],
+        raise RequestRefusedError(
+            BRAND_NOT_CONFIGURED_CODE,
+            [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_CONFIGURED_CODE)],
         )
     return brand, detected
 
 
-def refuse_unknown_brand(brand: str, name: str = "paymentBrand") -> None:
-    """Raise Refused for a brand that nobody knows. ``name``: the parameter it stands in."""
-    if brand in BRANDS:
+def check_brand_known(brand: str, name: str = "paymentBrand") -> None:
+    """Raise RequestRefusedError for a brand that nobody knows. ``name``: the parameter it stands in."""
+    if brand in PAYMENT_BRANDS:
         return
-    meant = closest(brand.upper(), BRANDS)
+    meant = find_closest_name(brand.upper(), PAYMENT_BRANDS)
     hint = f" - did you mean {meant}?" if meant else ", which takes VISA, MASTER, DIRECTDEBIT_SEPA and others"
     message = f"is not a brand of this gateway{hint}"
-    raise Refused(UNKNOWN_BRAND, [ParameterError(name=name, value=brand, message=message, code=UNKNOWN_BRAND)])
+    raise RequestRefusedError(
+        UNKNOWN_BRAND_CODE, [ParameterError(name=name, value=brand, message=message, code=UNKNOWN_BRAND_CODE)]
+    )
 
 
-def refuse_type(kind: str, brand: str, name: str = "paymentType") -> None:
-    """Raise Refused when payments of the brand cannot be of this type. What may be stored is said by conditions."""
-    if kind != REGISTER and not takes(brand, kind):
-        message = f"does not go with {brand}, which takes {', '.join(types_of(brand))}"
-        error = ParameterError(name=name, value=kind, message=message, code=TYPE_NOT_WITH_METHOD)
-        raise Refused(TYPE_NOT_WITH_METHOD, [error])
+def check_brand_takes_type(kind: str, brand: str, name: str = "paymentType") -> None:
+    """Raise RequestRefusedError when payments of the brand cannot be of this type. What may be stored is said by conditions."""
+    if kind != REGISTRATION_PAYMENT_TYPE and not is_type_supported(brand, kind):
+        message = f"does not go with {brand}, which takes {', '.join(list_payment_types(brand))}"
+        error = ParameterError(name=name, value=kind, message=message, code=TYPE_NOT_WITH_METHOD_CODE)
+        raise RequestRefusedError(TYPE_NOT_WITH_METHOD_CODE, [error])
 
 
-def _pays_with(parameters: Parameters, brand: Brand, kind: str) -> bool:
+def _can_pay_with(parameters: Parameters, brand: Brand, kind: str) -> bool:
     """Whether a means of ``kind`` pays with ``brand``; with a wallet's brand, only what came out of that wallet."""
-    return fits(brand, kind) and (is_card(brand.code) or kind != Card.kind or brand.means in _wallets(parameters))
+    return is_means_accepted(brand, kind) and (
+        is_card_brand(brand.code) or kind != Card.kind or brand.means in _wallets(parameters)
+    )
 
 
 def _wallets(parameters: Parameters) -> frozenset[str]:
@@ -97,12 +109,15 @@ def _wallets(parameters: Parameters) -> frozenset[str]:
     return frozenset(name.partition(".")[0] for name in parameters.names if name.startswith("wallet"))
 
 
-def refuse_currency(parameters: Parameters, channel: Channel) -> None:
-    """Raise Refused when the channel does not take the currency."""
+def check_currency(parameters: Parameters, channel: Channel) -> None:
+    """Raise RequestRefusedError when the channel does not take the currency."""
     currency = parameters.get("currency")
     if currency is not None and channel.currencies and currency not in channel.currencies:
         message = f"is not set up for this channel, which takes {', '.join(channel.currencies)}"
-        raise Refused(NOT_SET_UP, [ParameterError(name="currency", value=currency, message=message, code=NOT_SET_UP)])
+        raise RequestRefusedError(
+            CHANNEL_NOT_CONFIGURED_CODE,
+            [ParameterError(name="currency", value=currency, message=message, code=CHANNEL_NOT_CONFIGURED_CODE)],
+        )
 
 
 def _brand_error(brand: str, message: str, code: str) -> ParameterError:

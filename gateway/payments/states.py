@@ -9,7 +9,7 @@ from types import MappingProxyType
 from gateway.models import Status
 
 
-class Event(enum.StrEnum):
+class LifecycleEvent(enum.StrEnum):
     """What can happen to a payment."""
 
     BEGIN = "begin"
@@ -22,42 +22,42 @@ class Event(enum.StrEnum):
     REROUTE = "reroute"
 
 
-START = None
+NOT_CREATED = None
 """The state before a payment exists."""
 
-TRANSITIONS: Mapping[tuple[Status | None, Event], Status] = MappingProxyType(
+PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = MappingProxyType(
     {
         # A request that may be tried, or is refused by our own rules before anyone is asked.
-        (START, Event.BEGIN): Status.STARTED,
-        (START, Event.REFUSE): Status.DECLINED,
+        (NOT_CREATED, LifecycleEvent.BEGIN): Status.STARTED,
+        (NOT_CREATED, LifecycleEvent.REFUSE): Status.DECLINED,
         # The acquirer's answer, or its silence.
-        (Status.STARTED, Event.APPROVE): Status.APPROVED,
-        (Status.STARTED, Event.DECLINE): Status.DECLINED,
-        (Status.STARTED, Event.SUSPEND): Status.PENDING,
-        (Status.STARTED, Event.LOSE): Status.IN_DOUBT,
+        (Status.STARTED, LifecycleEvent.APPROVE): Status.APPROVED,
+        (Status.STARTED, LifecycleEvent.DECLINE): Status.DECLINED,
+        (Status.STARTED, LifecycleEvent.SUSPEND): Status.PENDING,
+        (Status.STARTED, LifecycleEvent.LOSE): Status.IN_DOUBT,
         # It certainly did not accept: another acquirer is asked.
-        (Status.STARTED, Event.REROUTE): Status.STARTED,
+        (Status.STARTED, LifecycleEvent.REROUTE): Status.STARTED,
         # The shopper came back, or the bank spoke, or the deadline passed with evidence.
-        (Status.PENDING, Event.APPROVE): Status.APPROVED,
-        (Status.PENDING, Event.DECLINE): Status.DECLINED,
-        (Status.PENDING, Event.LOSE): Status.IN_DOUBT,
+        (Status.PENDING, LifecycleEvent.APPROVE): Status.APPROVED,
+        (Status.PENDING, LifecycleEvent.DECLINE): Status.DECLINED,
+        (Status.PENDING, LifecycleEvent.LOSE): Status.IN_DOUBT,
         # The shopper authenticated: from here on the acquirer may have been asked.
-        (Status.PENDING, Event.RESUME): Status.STARTED,
+        (Status.PENDING, LifecycleEvent.RESUME): Status.STARTED,
         # The connector was asked again and knew.
-        (Status.IN_DOUBT, Event.APPROVE): Status.APPROVED,
-        (Status.IN_DOUBT, Event.DECLINE): Status.DECLINED,
-        (Status.IN_DOUBT, Event.SUSPEND): Status.PENDING,
+        (Status.IN_DOUBT, LifecycleEvent.APPROVE): Status.APPROVED,
+        (Status.IN_DOUBT, LifecycleEvent.DECLINE): Status.DECLINED,
+        (Status.IN_DOUBT, LifecycleEvent.SUSPEND): Status.PENDING,
     }
 )
 
 
-class ImpossibleMove(Exception):
+class PaymentTransitionError(Exception):
     """An event that the state does not allow: a fault of ours, never of a request."""
 
 
-def after(status: Status | None, event: Event) -> Status:
-    """The state that ``event`` leads to from ``status``. Raises ImpossibleMove when there is none."""
+def resolve_next_status(status: Status | None, event: LifecycleEvent) -> Status:
+    """The state that ``event`` leads to from ``status``. Raises PaymentTransitionError when there is none."""
     try:
-        return TRANSITIONS[status, event]
+        return PAYMENT_TRANSITIONS[status, event]
     except KeyError:
-        raise ImpossibleMove(f"{event} does not lead on from {status}") from None
+        raise PaymentTransitionError(f"{event} does not lead on from {status}") from None

@@ -5,64 +5,94 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway import identifiers
-from gateway.connectors.stripe import mapping
-from gateway.connectors.stripe.asking import listed, look
-from gateway.connectors.stripe.looking import VOIDS
-from gateway.connectors.stripe.question import REFUNDS
+from gateway.connectors.card_api import mapping
+from gateway.connectors.card_api.client import fetch_object, list_objects
+from gateway.connectors.card_api.inquiry import VOID_MARK
+from gateway.connectors.card_api.operation import REFUNDS_PATH
+from gateway.core import identifiers
 from gateway.models import Payment, ProcessorEvent, Status
-from gateway.processor_events.ledger import chain_of, intent_of, record, taker, told_before, wake_open
-from gateway.processor_events.verdict import Event, Verdict, done, flagged, ignored
+from gateway.processor_events.event_outcomes import (
+    EventContext,
+    EventOutcome,
+    build_done_outcome,
+    build_flagged_outcome,
+    build_ignored_outcome,
+)
+from gateway.processor_events.recording import (
+    fetch_intent,
+    find_debited_payment,
+    find_event_chain,
+    find_recorded_payment,
+    record_processor_follow_up,
+    wake_open_inquiries,
+)
 
 _FAILED: Final = ("failed", "canceled")
 
 
-def about_refund(event: Event) -> Verdict:
+def handle_refund_event(event: EventContext) -> EventOutcome:
     if not event.row.object_id.startswith("re_"):
         # Older versions of the API send the charge with the event.
-        return about_charge(event)
-    return _placed(event, look(event.account, f"{REFUNDS}/{event.row.object_id}"))
+        return handle_charge_event(event)
+    return _handle_refund(event, fetch_object(event.account, f"{REFUNDS_PATH}/{event.row.object_id}"))
 
 
-def about_charge(event: Event) -> Verdict:
+def handle_charge_event(event: EventContext) -> EventOutcome:
     """Every refund of a charge; what needs a person comes first."""
-    found = [_placed(event, one) for one in listed(event.account, REFUNDS, [("charge", event.row.object_id)])]
+    found = [
+        _handle_refund(event, one)
+        for one in list_objects(event.account, REFUNDS_PATH, [("charge", event.row.object_id)])
+    ]
     if not found:
-        return ignored("the charge has no refunds")
-    return min(found, key=lambda one: _ORDER.index(one.state))
+        return build_ignored_outcome("the charge has no refunds")
+    return min(found, key=lambda one: _STATE_PRIORITY.index(one.state))
 
 
-_ORDER: Final = (
+_STATE_PRIORITY: Final = (
     ProcessorEvent.State.FLAGGED, ProcessorEvent.State.DONE, ProcessorEvent.State.IGNORED, ProcessorEvent.State.NEW,
 )  # fmt: skip
 
 
-def _placed(event: Event, refund: Mapping[str, Any]) -> Verdict:
-    ident, failed = mapping.text_of(refund.get("id")), refund.get("status") in _FAILED
-    if mapping.mark_of(refund, VOIDS):
-        return flagged(f"{ident}, which took a payment back, failed") if failed else done("it took a payment back")
-    ours = identifiers.parse_id(mapping.mark_of(refund, mapping.OURS))
-    chain = chain_of(event, intent_of(event, refund.get("payment_intent")))
+def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutcome:
+    ident, failed = mapping.parse_object_id(refund.get("id")), refund.get("status") in _FAILED
+    if mapping.read_mark(refund, VOID_MARK):
+        return (
+            build_flagged_outcome(f"{ident}, which took a payment back, failed")
+            if failed
+            else build_done_outcome("it took a payment back")
+        )
+    ours = identifiers.parse_id(mapping.read_mark(refund, mapping.PAYMENT_MARK))
+    chain = find_event_chain(event, fetch_intent(event, refund.get("payment_intent")))
     if chain is None:
-        return ignored("not one of ours")
+        return build_ignored_outcome("not one of ours")
     member = chain.find(ours) if ours is not None else None
     if member is not None:
-        return _ours(member, ident, failed=failed) if not wake_open(chain) else done(payment=member.pk)
-    if (before := told_before(event, ident)) is not None:
-        return flagged(f"{ident}, which was recorded, failed", payment=before) if failed else done(made=before)
+        return (
+            _check_own_refund(member, ident, failed=failed)
+            if not wake_open_inquiries(chain)
+            else build_done_outcome(payment=member.pk)
+        )
+    if (before := find_recorded_payment(event, ident)) is not None:
+        return (
+            build_flagged_outcome(f"{ident}, which was recorded, failed", payment=before)
+            if failed
+            else build_done_outcome(made=before)
+        )
     if failed:
-        return done("it failed, and nothing was recorded of it", payment=chain.first.pk)
+        return build_done_outcome("it failed, and nothing was recorded of it", payment=chain.first.pk)
     currency = str(refund.get("currency", "")).upper()
-    money = mapping.money_of(refund.get("amount"), chain.first.currency)
+    money = mapping.money_from_units(refund.get("amount"), chain.first.currency)
     if money is None or currency != chain.first.currency or not ident:
-        return flagged(f"{ident} has another currency than the payment, or no amount", payment=chain.first.pk)
-    target = taker(chain, mapping.text_of(refund.get("charge")), money.amount)
+        return build_flagged_outcome(
+            f"{ident} has another currency than the payment, or no amount", payment=chain.first.pk
+        )
+    target = find_debited_payment(chain, mapping.parse_object_id(refund.get("charge")), money.amount)
     if target is None:
-        return flagged(f"{ident} of {money}: no single payment it could be of", payment=chain.first.pk)
-    return record(event, "RF", target, money, reference=ident, ident=ident)
+        return build_flagged_outcome(f"{ident} of {money}: no single payment it could be of", payment=chain.first.pk)
+    return record_processor_follow_up(event, "RF", target, money, reference=ident, ident=ident)
 
 
-def _ours(member: Payment, ident: str, *, failed: bool) -> Verdict:
+def _check_own_refund(member: Payment, ident: str, *, failed: bool) -> EventOutcome:
     if failed and member.status == Status.APPROVED:
-        return flagged(f"{ident} failed at the processor after it was approved", payment=member.pk)
-    return done(payment=member.pk)
+        return build_flagged_outcome(f"{ident} failed at the processor after it was approved", payment=member.pk)
+    return build_done_outcome(payment=member.pk)

@@ -6,4 +6,4 @@ from django.urls import path
 
 from gateway.processor_events import views
 
-urlpatterns = [path("stripe/<uuid:account>", views.card_api)]
+urlpatterns = [path("stripe/<uuid:account>", views.receive_card_api_event)]

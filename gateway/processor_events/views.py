@@ -10,18 +10,18 @@ import structlog
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from gateway.connectors.stripe.connector import CARD_API
-from gateway.connectors.stripe.signature import HEADER
+from gateway.connectors.card_api.connector import CARD_API
+from gateway.connectors.card_api.webhook_signature import SIGNATURE_HEADER
 from gateway.models import AcquirerAccount
-from gateway.processor_events.intake import MOST_BYTES, Unacceptable, take_in
-from gateway.vault import VaultError
+from gateway.processor_events.intake import MAX_EVENT_BYTES, UnacceptableEventError, receive_event
+from gateway.vault.sealing import VaultError
 
 log = structlog.get_logger(__name__)
-_TOO_LARGE: Final = f"the body is larger than {MOST_BYTES:,} bytes"
+_TOO_LARGE: Final = f"the body is larger than {MAX_EVENT_BYTES:,} bytes"
 
 
 @csrf_exempt
-def card_api(request: HttpRequest, account: UUID) -> JsonResponse:
+def receive_card_api_event(request: HttpRequest, account: UUID) -> JsonResponse:
     """200 for an event that is kept, was kept before, or concerns nothing of ours; 400 for what the processor did not
     sign or nobody can read; 503 while the account's secrets do not open, so that the processor tries again."""
     if request.method != "POST":
@@ -30,18 +30,18 @@ def card_api(request: HttpRequest, account: UUID) -> JsonResponse:
     if row is None:
         return _answer(404, "there is no such account")
     announced = request.META.get("CONTENT_LENGTH") or "0"
-    if announced.isdecimal() and int(announced) > MOST_BYTES:
+    if announced.isdecimal() and int(announced) > MAX_EVENT_BYTES:
         return _answer(413, _TOO_LARGE)
     try:
-        body = request.read(MOST_BYTES + 1)
+        body = request.read(MAX_EVENT_BYTES + 1)
     except Exception:
         # The web server's reader has many ways to say that the other side is gone.
         return _answer(400, "the body could not be read")
-    if len(body) > MOST_BYTES:
+    if len(body) > MAX_EVENT_BYTES:
         return _answer(413, _TOO_LARGE)
     try:
-        take_in(row, request.headers.get(HEADER, ""), body)
-    except Unacceptable as fault:
+        receive_event(row, request.headers.get(SIGNATURE_HEADER, ""), body)
+    except UnacceptableEventError as fault:
         return _answer(400, str(fault))
     except VaultError as fault:
         log.error("account_does_not_open", account=row.id.hex, why=str(fault))

@@ -16,8 +16,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from types import MappingProxyType
 from typing import Final
 
-from gateway import brands
-from gateway.money import Money
+from gateway.core import brands
+from gateway.core.money import Money
 
 _PARAMETER: Final = re.compile(r"risk\.parameters\[([A-Za-z0-9._]{3,64})\]")
 _CUSTOM: Final = "risk.parameters["
@@ -44,7 +44,7 @@ def _phone(value: str) -> str:
     return digits.removeprefix("00")
 
 
-def address_of(value: str) -> IPv4Address | IPv6Address | None:
+def parse_ip_address(value: str) -> IPv4Address | IPv6Address | None:
     """The address that ``value`` is, None for anything else. An IPv4 address in the clothes of IPv6 (::ffff:192.0.2.7),
     as servers hear it that listen for both, is that IPv4 address."""
     try:
@@ -55,11 +55,11 @@ def address_of(value: str) -> IPv4Address | IPv6Address | None:
 
 
 def _ip(value: str) -> str:
-    return str(address_of(value) or value.strip().lower())
+    return str(parse_ip_address(value) or value.strip().lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class RiskField:
     """One thing rules may look at. ``sources``: the parameters it comes from; several give several values, and a rule
     holds when it holds for one of them. ``about``: a line for the docs. ``listed``: how an entry of a list is written,
     '' for the plain value. ``counted``: velocities may count by it."""
@@ -72,68 +72,68 @@ class Field:
     listed: str = ""
 
 
-_ROWS: Final[tuple[Field, ...]] = (
-    Field(name="customer.email", about="the e-mail, in lower case", sources=("customer.email",), normal=_email,
+_ROWS: Final[tuple[RiskField, ...]] = (
+    RiskField(name="customer.email", about="the e-mail, in lower case", sources=("customer.email",), normal=_email,
           counted=True),
-    Field(name="customer.emailDomain", about="what stands behind its @", sources=("customer.email",), normal=_domain,
+    RiskField(name="customer.emailDomain", about="what stands behind its @", sources=("customer.email",), normal=_domain,
           counted=True),
-    Field(name="customer.ip", about="the shopper's address", sources=("customer.ip",), normal=_ip, counted=True,
+    RiskField(name="customer.ip", about="the shopper's address", sources=("customer.ip",), normal=_ip, counted=True,
           listed="an address or a network such as 192.0.2.0/24"),
-    Field(name="customer.phone", about="phone, mobile and workPhone, digits only",
+    RiskField(name="customer.phone", about="phone, mobile and workPhone, digits only",
           sources=("customer.phone", "customer.mobile", "customer.workPhone"), normal=_phone, counted=True,
           listed="a number; everything but its digits is left out"),
-    Field(name="customer.merchantCustomerId", about="the shopper's id in your system",
+    RiskField(name="customer.merchantCustomerId", about="the shopper's id in your system",
           sources=("customer.merchantCustomerId",), counted=True),
-    Field(name="customer.deviceId", about="browser.deviceId and app.deviceId",
+    RiskField(name="customer.deviceId", about="browser.deviceId and app.deviceId",
           sources=("customer.browser.deviceId", "customer.app.deviceId"), counted=True),
-    Field(name="customer.browserFingerprint", about="browserFingerprint.id and .value",
+    RiskField(name="customer.browserFingerprint", about="browserFingerprint.id and .value",
           sources=("customer.browserFingerprint.id", "customer.browserFingerprint.value"), counted=True),
-    Field(name="customer.status", about="NEW or EXISTING", sources=("customer.status",)),
-    Field(name="customer.category", about="INDIVIDUAL or COMPANY", sources=("customer.category",)),
-    Field(name="billing.country", about="ISO 3166-1, two letters", sources=("billing.country",)),
-    Field(name="billing.postcode", about="the postcode", sources=("billing.postcode",)),
-    Field(name="shipping.country", about="ISO 3166-1, two letters", sources=("shipping.country",)),
-    Field(name="shipping.method", about="how it is sent", sources=("shipping.method",)),
-    Field(name="bankAccount.country", about="ISO 3166-1, two letters", sources=("bankAccount.country",)),
-    Field(name="account", about="the card, bank account or other means, by its keyed fingerprint", counted=True,
+    RiskField(name="customer.status", about="NEW or EXISTING", sources=("customer.status",)),
+    RiskField(name="customer.category", about="INDIVIDUAL or COMPANY", sources=("customer.category",)),
+    RiskField(name="billing.country", about="ISO 3166-1, two letters", sources=("billing.country",)),
+    RiskField(name="billing.postcode", about="the postcode", sources=("billing.postcode",)),
+    RiskField(name="shipping.country", about="ISO 3166-1, two letters", sources=("shipping.country",)),
+    RiskField(name="shipping.method", about="how it is sent", sources=("shipping.method",)),
+    RiskField(name="bankAccount.country", about="ISO 3166-1, two letters", sources=("bankAccount.country",)),
+    RiskField(name="account", about="the card, bank account or other means, by its keyed fingerprint", counted=True,
           listed="the id of a payment made with it"),
-    Field(name="card.bin", about="the card's first six digits", counted=True, listed="six digits"),
-    Field(name="card.issuerCountry", about="where the card was issued, if the BIN is known"),
-    Field(name="card.type", about="CREDIT, DEBIT or PREPAID, if the BIN is known"),
-    Field(name="card.level", about="CLASSIC, GOLD …, if the BIN is known"),
-    Field(name="brand", about="risk.brand, else the payment's brand"),
-    Field(name="currency", about="the payment's currency"),
-    Field(name="paymentType", about="PA, DB, RI …"),
-    Field(name="risk.merchantWebsite", about="as sent", sources=("risk.merchantWebsite",)),
-    Field(name="risk.accountToken", about="as sent", sources=("risk.accountToken",), counted=True),
-    Field(name="risk.serviceId", about="as sent", sources=("risk.serviceId",)),
+    RiskField(name="card.bin", about="the card's first six digits", counted=True, listed="six digits"),
+    RiskField(name="card.issuerCountry", about="where the card was issued, if the BIN is known"),
+    RiskField(name="card.type", about="CREDIT, DEBIT or PREPAID, if the BIN is known"),
+    RiskField(name="card.level", about="CLASSIC, GOLD …, if the BIN is known"),
+    RiskField(name="brand", about="risk.brand, else the payment's brand"),
+    RiskField(name="currency", about="the payment's currency"),
+    RiskField(name="paymentType", about="PA, DB, RI …"),
+    RiskField(name="risk.merchantWebsite", about="as sent", sources=("risk.merchantWebsite",)),
+    RiskField(name="risk.accountToken", about="as sent", sources=("risk.accountToken",), counted=True),
+    RiskField(name="risk.serviceId", about="as sent", sources=("risk.serviceId",)),
 )  # fmt: skip
-FIELDS: Final[Mapping[str, Field]] = MappingProxyType({row.name: row for row in _ROWS})
-COUNTED: Final[tuple[str, ...]] = tuple(row.name for row in _ROWS if row.counted)
-COUNTRIES: Final = ("billing.country", "shipping.country", "bankAccount.country", "card.issuerCountry")
-NETWORKS: Final = "customer.ip"
-LEFT_OUT: Final = ("bankAccount.mandate.id", "bankAccount.mandate.dateOfSignature", "transactionDueDate")
+RISK_FIELDS: Final[Mapping[str, RiskField]] = MappingProxyType({row.name: row for row in _ROWS})
+VELOCITY_FIELDS: Final[tuple[str, ...]] = tuple(row.name for row in _ROWS if row.counted)
+COUNTRY_FIELDS: Final = ("billing.country", "shipping.country", "bankAccount.country", "card.issuerCountry")
+IP_FIELD: Final = "customer.ip"
+EXCLUDED_FIELDS: Final = ("bankAccount.mandate.id", "bankAccount.mandate.dateOfSignature", "transactionDueDate")
 """Part A, Bank account: excluded from risk checks."""
 
 
-def parameter_of(name: str) -> str | None:
+def parse_risk_parameter(name: str) -> str | None:
     """``risk.parameters[loyalty]`` → loyalty; None for other names."""
     found = _PARAMETER.fullmatch(name)
     return found[1] if found else None
 
 
-def is_field(name: str) -> bool:
-    return name in FIELDS or parameter_of(name) is not None
+def is_risk_field(name: str) -> bool:
+    return name in RISK_FIELDS or parse_risk_parameter(name) is not None
 
 
-def normal(name: str, value: str) -> str:
+def normalize_value(name: str, value: str) -> str:
     """A value of a field as it is compared."""
-    row = FIELDS.get(name)
+    row = RISK_FIELDS.get(name)
     return (row.normal(value) if row else value)[:MAX_VALUE_CHARS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class RiskSubject:
     """What is screened: the values of the fields that are there, the amount and the time. Holds no card number.
 
     ``money``: risk.amount, else the amount. ``at``: risk.orderTimestamp, else now, in UTC.
@@ -148,7 +148,7 @@ class Subject:
         return self.values.get(name, ())
 
 
-def subject_of(
+def build_risk_subject(
     parameters: Mapping[str, str],
     *,
     money: Money,
@@ -157,20 +157,20 @@ def subject_of(
     now: datetime,
     card_bin: str = "",
     accounts: tuple[str, ...] = (),
-) -> Subject:
+) -> RiskSubject:
     """The subject of a request. ``parameters``: accepted ones by full name. ``accounts``: the means' keyed
     fingerprints as text, the primary key's first. ``card_bin``: the card's first digits, '' without a card."""
     values: dict[str, tuple[str, ...]] = {}
     for row in _ROWS:
-        found = _unique(normal(row.name, parameters[name]) for name in row.sources if parameters.get(name))
+        found = _unique(normalize_value(row.name, parameters[name]) for name in row.sources if parameters.get(name))
         if found:
             values[row.name] = found
     for name, value in parameters.items():
         if name.startswith(_CUSTOM):
             values[name] = (value[:MAX_VALUE_CHARS],)
-    issuer = brands.issuer(card_bin) if card_bin else None
+    issuer = brands.find_issuer(card_bin) if card_bin else None
     ours = {
-        "card.bin": card_bin[: brands.BIN_DIGITS],
+        "card.bin": card_bin[: brands.ISSUER_BIN_DIGITS],
         "card.issuerCountry": issuer.country if issuer else "",
         "card.type": issuer.type if issuer else "",
         "card.level": issuer.level if issuer else "",
@@ -182,16 +182,16 @@ def subject_of(
     if accounts:
         values["account"] = accounts
     risk_amount = parameters.get("risk.amount")
-    return Subject(
+    return RiskSubject(
         money=Money(Decimal(risk_amount), money.currency) if risk_amount else money,
         at=_moment(parameters.get("risk.orderTimestamp")) or now,
         values=MappingProxyType(values),
     )
 
 
-def candidates(name: str, value: str) -> tuple[str, ...]:
+def list_entry_candidates(name: str, value: str) -> tuple[str, ...]:
     """The entries of a list that would name ``value``: itself, and for an address every network around it."""
-    if name != NETWORKS:
+    if name != IP_FIELD:
         return (value,)
     try:
         address = ip_address(value)
@@ -201,15 +201,15 @@ def candidates(name: str, value: str) -> tuple[str, ...]:
     return (value, *(str(network) for network in around))
 
 
-def entry_fault(name: str, value: str) -> str | None:
+def find_entry_fault(name: str, value: str) -> str | None:
     """What is wrong with an entry of a list of this field, or None."""
-    if name == NETWORKS and _network(value) is None:
+    if name == IP_FIELD and _network(value) is None:
         return "must be an address or a network such as 192.0.2.0/24 or 2001:db8::/32"
     if name == "card.bin" and not re.fullmatch("[0-9]{6}", value):
         return "must be the first six digits of a card, never more"
     if name == "account" and not re.fullmatch("[0-9a-f]{32}", value):
         return "must be the id of a payment made with that card or account, 32 digits or letters a to f"
-    if name in COUNTRIES and not re.fullmatch("[A-Z]{2}", value):
+    if name in COUNTRY_FIELDS and not re.fullmatch("[A-Z]{2}", value):
         return "must be a country of ISO 3166-1, two capital letters"
     if name == "customer.email" and "@" not in value[1:]:
         return "must be an e-mail address; for a whole domain make a list of customer.emailDomain"
@@ -218,9 +218,9 @@ def entry_fault(name: str, value: str) -> str | None:
     return None
 
 
-def entry(name: str, value: str) -> str:
+def normalize_entry(name: str, value: str) -> str:
     """An entry as it is kept and looked for."""
-    return (_network(value) or value) if name == NETWORKS else normal(name, value)
+    return (_network(value) or value) if name == IP_FIELD else normalize_value(name, value)
 
 
 def _network(value: str) -> str | None:
@@ -230,7 +230,7 @@ def _network(value: str) -> str | None:
     except ValueError:
         return None
     if network.num_addresses == 1:
-        return str(address_of(str(network.network_address)))
+        return str(parse_ip_address(str(network.network_address)))
     return str(network)
 
 

@@ -1,6 +1,6 @@
 """Cron expressions as Quartz means them: when is the next run? The notation itself is checked by the catalogue.
 
-Days of the week count from 1 = SUN. ``L`` is the last day, ``L-3`` three days before it, ``15W`` the weekday nearest
+MonthDays of the week count from 1 = SUN. ``L`` is the last day, ``L-3`` three days before it, ``15W`` the weekday nearest
 to the 15th within its month, ``LW`` the last weekday, ``6#3`` the third Friday, ``6L`` or ``FRIL`` the last one; ``L``
 as a day of the week is every Saturday. A day that a month does not have is left out in that month.
 
@@ -20,30 +20,30 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from gateway.catalogue.structures.cron import (
-    DAY_OF_MONTH,
-    DAY_OF_WEEK,
-    FIELDS,
-    HOUR,
-    MINUTE,
-    MONTH,
-    SECOND,
-    UNRESTRICTED,
-    YEAR,
+    CRON_DAY_OF_MONTH,
+    CRON_DAY_OF_WEEK,
+    CRON_FIELDS,
+    CRON_HOUR,
+    CRON_MINUTE,
+    CRON_MONTH,
+    CRON_SECOND,
+    CRON_YEAR,
+    UNRESTRICTED_DAY,
     CronField,
-    is_expression,
+    is_cron_expression,
 )
 
-_KNOWN_EXPRESSIONS: Final = 4_096
+_MAX_CACHED_EXPRESSIONS: Final = 4_096
 """Compiled expressions that one process keeps."""
 _SECOND: Final = timedelta(seconds=1)
 _SATURDAY, _SUNDAY = 5, 6
 
-Days = Callable[[int, int], list[int]]
+MonthDays = Callable[[int, int], list[int]]
 """(year, month) → the days of that month, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cron:
+class CronSchedule:
     """One expression, as the values of each field in order; ``days``: which days of a month."""
 
     seconds: tuple[int, ...]
@@ -51,7 +51,7 @@ class Cron:
     hours: tuple[int, ...]
     months: tuple[int, ...]
     years: tuple[int, ...]
-    days: Days
+    days: MonthDays
 
     def next_after(self, moment: datetime, zone: ZoneInfo) -> datetime | None:
         """The first run after ``moment``, in UTC; None when there is none until the end of 2099.
@@ -107,20 +107,20 @@ class Cron:
         return None
 
 
-@lru_cache(maxsize=_KNOWN_EXPRESSIONS)
-def compiled(expression: str) -> Cron:
+@lru_cache(maxsize=_MAX_CACHED_EXPRESSIONS)
+def compile_cron(expression: str) -> CronSchedule:
     """The meaning of a well-formed expression. Raises ValueError for any other."""
-    if not is_expression(expression):
+    if not is_cron_expression(expression):
         raise ValueError(f"{expression!r} is no cron expression")
-    parts = [*expression.upper().split(), "*"][: len(FIELDS)]
+    parts = [*expression.upper().split(), "*"][: len(CRON_FIELDS)]
     second, minute, hour, day_of_month, month, day_of_week, year = parts
-    return Cron(
-        seconds=_values(SECOND, second),
-        minutes=_values(MINUTE, minute),
-        hours=_values(HOUR, hour),
-        months=_values(MONTH, month),
-        years=_values(YEAR, year),
-        days=_days_of_month(day_of_month) if day_of_week in UNRESTRICTED else _days_of_week(day_of_week),
+    return CronSchedule(
+        seconds=_values(CRON_SECOND, second),
+        minutes=_values(CRON_MINUTE, minute),
+        hours=_values(CRON_HOUR, hour),
+        months=_values(CRON_MONTH, month),
+        years=_values(CRON_YEAR, year),
+        days=_days_of_month(day_of_month) if day_of_week in UNRESTRICTED_DAY else _days_of_week(day_of_week),
     )
 
 
@@ -131,7 +131,7 @@ def _values(field: CronField, text: str) -> tuple[int, ...]:
     for part in text.split(","):
         span, slash, step = part.partition("/")
         start, dash, end = span.partition("-")
-        if start in ("", *UNRESTRICTED):
+        if start in ("", *UNRESTRICTED_DAY):
             first, last = field.low, field.high
         else:
             first = _number(field, start)
@@ -149,27 +149,27 @@ def _number(field: CronField, text: str) -> int:
 # --- days ---------------------------------------------------------------------------------------------------------
 
 
-def _days_of_month(text: str) -> Days:
+def _days_of_month(text: str) -> MonthDays:
     weekday = text.endswith("W")
     text = text.removesuffix("W")
     if text.startswith("L"):
         before = int(text[2:] or 0)
-        chosen: Days = lambda year, month: _within(year, month, [_length(year, month) - before])  # noqa: E731
+        chosen: MonthDays = lambda year, month: _within(year, month, [_length(year, month) - before])  # noqa: E731
     else:
-        days = list(_values(DAY_OF_MONTH, text))
+        days = list(_values(CRON_DAY_OF_MONTH, text))
         chosen = lambda year, month: _within(year, month, days)  # noqa: E731
     if not weekday:
         return chosen
     return lambda year, month: [_nearest_weekday(year, month, day) for day in chosen(year, month)]
 
 
-def _days_of_week(text: str) -> Days:
+def _days_of_week(text: str) -> MonthDays:
     day, hash_sign, nth = text.partition("#")
     if hash_sign:
-        return lambda year, month: _of_week(year, month, (_number(DAY_OF_WEEK, day),))[int(nth) - 1 :][:1]
+        return lambda year, month: _of_week(year, month, (_number(CRON_DAY_OF_WEEK, day),))[int(nth) - 1 :][:1]
     if text != "L" and text.endswith("L"):
-        return lambda year, month: _of_week(year, month, (_number(DAY_OF_WEEK, text[:-1]),))[-1:]
-    days = (DAY_OF_WEEK.high,) if text == "L" else _values(DAY_OF_WEEK, text)
+        return lambda year, month: _of_week(year, month, (_number(CRON_DAY_OF_WEEK, text[:-1]),))[-1:]
+    days = (CRON_DAY_OF_WEEK.high,) if text == "L" else _values(CRON_DAY_OF_WEEK, text)
     return lambda year, month: _of_week(year, month, days)
 
 

@@ -12,57 +12,57 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from gateway.results import Family, family
+from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.scheduling.models import Job
 
-PLAN: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
+RETRY_DELAYS: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
 """After the first decline, the second and the third."""
-MOST_DECLINED: Final = len(PLAN) + 1
+MAX_CONSECUTIVE_DECLINES: Final = len(RETRY_DELAYS) + 1
 """Charges declined in a row, over all runs, after which the job waits for the merchant."""
-SOON: Final = timedelta(hours=1)
+SOON_RETRY_DELAY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
+class DunningRetry:
     """Try again, not before ``after`` has passed; None: as the plan says."""
 
     after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class DunningStop:
     """No further try, and no further run until the merchant reschedules."""
 
     reason: Job.Reason
 
 
-Course = Retry | Stop
-_PLAN: Final = Retry()
-_NEVER: Final = Stop(reason=Job.Reason.DO_NOT_RETRY)
-_UPDATE: Final = Stop(reason=Job.Reason.CARD_EXPIRED)
-_CONFIRM: Final = Stop(reason=Job.Reason.AUTHENTICATION_NEEDED)
-_SET_UP: Final = Stop(reason=Job.Reason.NOT_SET_UP)
+DunningDecision = DunningRetry | DunningStop
+_PLAN: Final = DunningRetry()
+_NEVER: Final = DunningStop(reason=Job.Reason.DO_NOT_RETRY)
+_UPDATE: Final = DunningStop(reason=Job.Reason.CARD_EXPIRED)
+_CONFIRM: Final = DunningStop(reason=Job.Reason.AUTHENTICATION_NEEDED)
+_SET_UP: Final = DunningStop(reason=Job.Reason.NOT_SET_UP)
 
-BY_ADVICE: Final[Mapping[str, Course]] = {
+DUNNING_BY_ADVICE_CODE: Final[Mapping[str, DunningDecision]] = {
     "01": _UPDATE,  # new account data may be had
-    "02": Retry(after=timedelta(hours=72)),
+    "02": DunningRetry(after=timedelta(hours=72)),
     "03": _NEVER,
     "21": _NEVER,  # the cardholder cancelled the payments
-    "24": Retry(after=timedelta(hours=1)),
-    "25": Retry(after=timedelta(hours=24)),
-    "26": Retry(after=timedelta(days=2)),
-    "27": Retry(after=timedelta(days=4)),
-    "28": Retry(after=timedelta(days=6)),
-    "29": Retry(after=timedelta(days=8)),
-    "30": Retry(after=timedelta(days=10)),
+    "24": DunningRetry(after=timedelta(hours=1)),
+    "25": DunningRetry(after=timedelta(hours=24)),
+    "26": DunningRetry(after=timedelta(days=2)),
+    "27": DunningRetry(after=timedelta(days=4)),
+    "28": DunningRetry(after=timedelta(days=6)),
+    "29": DunningRetry(after=timedelta(days=8)),
+    "30": DunningRetry(after=timedelta(days=10)),
     "40": _NEVER,  # a prepaid card that cannot be charged again
     "41": _NEVER,  # a virtual card for one use
 }
-BY_CODE: Final[Mapping[str, Course]] = {
+DUNNING_BY_RESULT_CODE: Final[Mapping[str, DunningDecision]] = {
     "100.100.303": _UPDATE,
     "800.100.157": _UPDATE,
     "300.100.100": _CONFIRM,
-    "700.600.002": Retry(after=timedelta(hours=72)),
+    "700.600.002": DunningRetry(after=timedelta(hours=72)),
     "700.601.001": _CONFIRM,
     "700.601.003": _NEVER,
     **dict.fromkeys(
@@ -74,30 +74,30 @@ BY_CODE: Final[Mapping[str, Course]] = {
     ),
     **dict.fromkeys(("800.100.169", "800.100.173", "800.100.175"), _SET_UP),
 }  # fmt: skip
-BY_FAMILY: Final[Mapping[Family, Course]] = {
-    Family.REJECTED_COMMUNICATION: Retry(after=SOON),
-    Family.REJECTED_SYSTEM: Retry(after=SOON),
-    Family.REJECTED_3DS: _CONFIRM,
-    Family.SOFT_DECLINE: _CONFIRM,
-    Family.REJECTED_BLACKLIST: _NEVER,
-    Family.ADVICE_BLOCK: _NEVER,
-    Family.CONFIGURATION: _SET_UP,
-    Family.REGISTRATION: Stop(reason=Job.Reason.REGISTRATION_GONE),
-    Family.REFERENCE: Stop(reason=Job.Reason.AGREEMENT_ENDED),
-    Family.ACCOUNT: _UPDATE,
-    Family.FORMAT: _SET_UP,
-    Family.AMOUNT: _SET_UP,
+DUNNING_BY_FAMILY: Final[Mapping[ResultFamily, DunningDecision]] = {
+    ResultFamily.REJECTED_COMMUNICATION: DunningRetry(after=SOON_RETRY_DELAY),
+    ResultFamily.REJECTED_SYSTEM: DunningRetry(after=SOON_RETRY_DELAY),
+    ResultFamily.REJECTED_3DS: _CONFIRM,
+    ResultFamily.SOFT_DECLINE: _CONFIRM,
+    ResultFamily.REJECTED_BLACKLIST: _NEVER,
+    ResultFamily.ADVICE_BLOCK: _NEVER,
+    ResultFamily.CONFIGURATION: _SET_UP,
+    ResultFamily.REGISTRATION: DunningStop(reason=Job.Reason.REGISTRATION_GONE),
+    ResultFamily.REFERENCE: DunningStop(reason=Job.Reason.AGREEMENT_ENDED),
+    ResultFamily.ACCOUNT: _UPDATE,
+    ResultFamily.FORMAT: _SET_UP,
+    ResultFamily.AMOUNT: _SET_UP,
 }
 
 
-def course_of(code: str, advice: str) -> Course:
+def decide_dunning(code: str, advice: str) -> DunningDecision:
     """What follows a decline with this result code and merchant advice code (empty: the issuer gave none)."""
-    found = BY_ADVICE.get(advice) or BY_CODE.get(code)
-    return found if found is not None else BY_FAMILY.get(family(code), _PLAN)
+    found = DUNNING_BY_ADVICE_CODE.get(advice) or DUNNING_BY_RESULT_CODE.get(code)
+    return found if found is not None else DUNNING_BY_FAMILY.get(find_result_family(code), _PLAN)
 
 
-def wait(course: Retry, attempt: int) -> timedelta | None:
+def get_retry_delay(decision: DunningRetry, attempt: int) -> timedelta | None:
     """How long until the try after number ``attempt``; None when the plan has no further one."""
-    if attempt > len(PLAN):
+    if attempt > len(RETRY_DELAYS):
         return None
-    return course.after if course.after is not None else PLAN[attempt - 1]
+    return decision.after if decision.after is not None else RETRY_DELAYS[attempt - 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models import Channel, Merchant
 
 

@@ -22,18 +22,18 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from gateway import brands, clock, identifiers, languages
-from gateway.catalogue.formats import may_be_opened
-from gateway.models import Authentication, Payment, Step
-from gateway.payments import capability, resume
-from gateway.shopper.views import payment_of, to_the_merchant, trace_of
-from gateway.shopper.words import spoken
+from gateway.catalogue.formats import is_openable_address
+from gateway.core import brands, clock, identifiers, languages
+from gateway.models import Authentication, AuthenticationStep, Payment
+from gateway.payments import shopper_return, shopper_tokens
+from gateway.shopper.page_language import build_language_context
+from gateway.shopper.views import build_shopper_trace, find_shopper_payment, redirect_to_merchant
 from gateway.threeds import acs, authentications, server
-from gateway.threeds.messages import Message
-from gateway.threeds.networks import BY_KEY
-from gateway.threeds.outcome import Outcome
+from gateway.threeds.messages import ThreeDSMessage
+from gateway.threeds.networks import THREEDS_NETWORK_BY_KEY
+from gateway.threeds.outcome import AuthenticationOutcome
 
-MOVES: Final[Mapping[str, Message]] = {
+CREQ_BY_BUTTON: Final[Mapping[str, ThreeDSMessage]] = {
     "resend": {"resendChallenge": "Y"},
     "cancel": {"challengeCancel": "01"},
     "pass": {"simulate": "Y"},
@@ -41,14 +41,14 @@ MOVES: Final[Mapping[str, Message]] = {
     "unavailable": {"simulate": "U"},
 }
 """What a button of the page says to the bank; ``code`` says what was typed."""
-INFOS: Final = ("wrong", "resent", "resends", "empty")
+CHALLENGE_NOTICES: Final = ("wrong", "resent", "resends", "empty")
 MAX_CREQ_BYTES: Final = 8_192
 _SDK_NAMES: Final = frozenset({"challengeDataEntry", "challengeCancel", "resendChallenge", "oobContinue"})
 _SDK_VALUE: Final = re.compile("[ -~]{0,64}").fullmatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class ChallengeVisit:
     """One shopper at one authentication. ``payment``: None for an authentication alone."""
 
     row: Authentication
@@ -59,23 +59,23 @@ class Visit:
 @csrf_exempt
 @xframe_options_exempt
 @require_http_methods(["GET", "POST"])
-def step(request: HttpRequest, target: str) -> HttpResponse:
+def authentication_view(request: HttpRequest, target: str) -> HttpResponse:
     """GET /shopper/{id}: the page of the step the authentication stands at, or the way back to the merchant. POST: a
     move of the shopper, or of an app's SDK (JSON)."""
     visit = _visit(request, target)
     if visit is None:
-        return to_the_merchant(request, payment_of(request, target))
-    if visit.row.step != Step.DONE and clock.now(visit.row.merchant) >= visit.row.deadline:
-        _take_on(request, visit, server.timed_out(visit.row.id))
+        return redirect_to_merchant(request, find_shopper_payment(request, target))
+    if visit.row.step != AuthenticationStep.DONE and clock.merchant_now(visit.row.merchant) >= visit.row.deadline:
+        _continue_payment(request, visit, server.expire_authentication(visit.row.id))
         visit.row.refresh_from_db()
     if request.method == "POST" and request.content_type == "application/json":
         return _sdk(request, visit)
     if request.method == "POST":
-        info = _moved(request, visit)
+        info = _apply_move(request, visit)
         more = {"info": info} if info else {}
         if request.POST.get("embedded"):
             more["embedded"] = "true"
-        if code := languages.known(request.POST.get("locale", "")):
+        if code := languages.resolve_language(request.POST.get("locale", "")):
             more["locale"] = code
         return _no_store(HttpResponse(status=303, headers={"Location": _address(target, visit.token, **more)}))
     return _page(request, visit)
@@ -84,41 +84,43 @@ def step(request: HttpRequest, target: str) -> HttpResponse:
 @csrf_exempt
 @xframe_options_exempt
 @require_http_methods(["GET", "POST"])
-def method(request: HttpRequest) -> HttpResponse:
+def method_page_view(request: HttpRequest) -> HttpResponse:
     """/shopper/method: the simulated issuer's method page, loaded unseen. It learns nothing and says nothing."""
     return _framed(render(request, "shopper/method_page.html"))
 
 
-def _visit(request: HttpRequest, target: str) -> Visit | None:
+def _visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
     """Who is there; None for a payment that was never authenticated. Raises Http404 without the right token."""
     ident = identifiers.parse_id(target)
     token = request.GET.get("token") or request.POST.get("token") or ""
-    if ident is None or not capability.opens(ident, token):
+    if ident is None or not shopper_tokens.is_shopper_token(ident, token):
         raise Http404
-    payment = resume.find(ident, token)
+    payment = shopper_return.find_payment_by_token(ident, token)
     if payment is not None:
-        row = authentications.of_payment(payment.id)
-        return Visit(row=row, payment=payment, token=token) if row is not None else None
-    alone = authentications.alone(ident)
+        row = authentications.find_authentication_of_payment(payment.id)
+        return ChallengeVisit(row=row, payment=payment, token=token) if row is not None else None
+    alone = authentications.find_standalone_authentication(ident)
     if alone is None:
         raise Http404
-    return Visit(row=alone, payment=None, token=token)
+    return ChallengeVisit(row=alone, payment=None, token=token)
 
 
-def _moved(request: HttpRequest, visit: Visit) -> str:
+def _apply_move(request: HttpRequest, visit: ChallengeVisit) -> str:
     """Do what the shopper asked for; what the page has to say about it."""
     move = request.POST.get("move", "")
-    if visit.row.step in (Step.METHOD, Step.ASKING):
-        _take_on(request, visit, server.method_done(visit.row.id, completed=request.POST.get("completed") != "N"))
+    if visit.row.step in (AuthenticationStep.METHOD, AuthenticationStep.ASKING):
+        _continue_payment(
+            request, visit, server.complete_method(visit.row.id, completed=request.POST.get("completed") != "N")
+        )
         return ""
-    creq = MOVES.get(move) or {"challengeDataEntry": request.POST.get("code", "")[:64]}
-    cres, outcome = server.challenged(visit.row.id, creq)
-    _take_on(request, visit, outcome)
+    creq = CREQ_BY_BUTTON.get(move) or {"challengeDataEntry": request.POST.get("code", "")[:64]}
+    cres, outcome = server.continue_challenge(visit.row.id, creq)
+    _continue_payment(request, visit, outcome)
     info = str(cres.get("challengeInfo", ""))
-    return info if info in INFOS else ""
+    return info if info in CHALLENGE_NOTICES else ""
 
 
-def _sdk(request: HttpRequest, visit: Visit) -> HttpResponse:
+def _sdk(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
     """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes; with Erro where it is none (101) or a
     value has no form that a bank takes (203)."""
     try:
@@ -128,8 +130,8 @@ def _sdk(request: HttpRequest, visit: Visit) -> HttpResponse:
         return _error("101")
     if not all(isinstance(value, str) and _SDK_VALUE(value) for value in creq.values()):
         return _error("203")
-    cres, outcome = server.challenged(visit.row.id, creq)
-    _take_on(request, visit, outcome)
+    cres, outcome = server.continue_challenge(visit.row.id, creq)
+    _continue_payment(request, visit, outcome)
     return _no_store(JsonResponse(cres))
 
 
@@ -137,21 +139,21 @@ def _error(code: str) -> HttpResponse:
     return _no_store(JsonResponse({"messageType": "Erro", "errorCode": code}, status=400))
 
 
-def _take_on(request: HttpRequest, visit: Visit, outcome: Outcome) -> None:
+def _continue_payment(request: HttpRequest, visit: ChallengeVisit, outcome: AuthenticationOutcome) -> None:
     if visit.payment is not None:
-        resume.take_on(visit.payment, outcome, trace_of(request, visit.payment))
+        shopper_return.apply_authentication_outcome(visit.payment, outcome, build_shopper_trace(request, visit.payment))
 
 
-def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
+def _page(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
     row = visit.row
-    if row.step == Step.DONE:
-        return _ended(request, visit)
+    if row.step == AuthenticationStep.DONE:
+        return _finish_authentication(request, visit)
     template = {
-        Step.METHOD: "shopper/method.html",
-        Step.ASKING: "shopper/method.html",
-        Step.CHALLENGE: "shopper/challenge.html",
-        Step.DECOUPLED: "shopper/decoupled.html",
-    }[Step(row.step)]
+        AuthenticationStep.METHOD: "shopper/method.html",
+        AuthenticationStep.ASKING: "shopper/method.html",
+        AuthenticationStep.CHALLENGE: "shopper/challenge.html",
+        AuthenticationStep.DECOUPLED: "shopper/decoupled.html",
+    }[AuthenticationStep(row.step)]
     info = request.GET.get("info", "")
     words = _words(request, visit)
     t = words["t"]
@@ -159,13 +161,13 @@ def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
         "row": row,
         "token": visit.token,
         "embedded": request.GET.get("embedded") == "true",
-        "asking": row.step == Step.ASKING,
+        "asking": row.step == AuthenticationStep.ASKING,
         "bank": _bank(row),
-        "network": BY_KEY[row.network].title,
+        "network": THREEDS_NETWORK_BY_KEY[row.network].title,
         "merchant": row.merchant.name,
-        "info": info if info in INFOS else "",
-        "left": t["triesLeft"].format(n=acs.MAX_ATTEMPTS - row.attempts),
-        "no_more": row.resends >= acs.MAX_RESENDS,
+        "info": info if info in CHALLENGE_NOTICES else "",
+        "left": t["triesLeft"].format(n=acs.MAX_CODE_ATTEMPTS - row.attempts),
+        "no_more": row.resends >= acs.MAX_CODE_RESENDS,
         "code": t["codeHint"].format(code=acs.ONE_TIME_CODE),
         "until": t["until"].format(time=f"{row.deadline:%H:%M}"),
         "hints": _hints(row),
@@ -174,36 +176,38 @@ def _page(request: HttpRequest, visit: Visit) -> HttpResponse:
     return _framed(render(request, template, context), _return_url(visit))
 
 
-def _ended(request: HttpRequest, visit: Visit) -> HttpResponse:
+def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
     """It is over. A payment that is still waiting is taken on first: whoever authenticated may have left in between."""
     payment = visit.payment
     if payment is not None:
-        payment = resume.take_on(payment, authentications.outcome_of(visit.row), trace_of(request, payment))
+        payment = shopper_return.apply_authentication_outcome(
+            payment, authentications.outcome_from_authentication(visit.row), build_shopper_trace(request, payment)
+        )
     if request.GET.get("embedded") == "true":
         ident = payment.id if payment is not None else visit.row.id
         return _framed(render(request, "shopper/done.html", {"ident": ident.hex} | _words(request, visit)))
     if payment is not None:
-        return _framed(to_the_merchant(request, payment), _return_url(visit))
+        return _framed(redirect_to_merchant(request, payment), _return_url(visit))
     url = _return_url(visit)
     if not url:
         return _framed(render(request, "shopper/authenticated.html", {"row": visit.row} | _words(request, visit)))
     return _no_store(HttpResponse(status=303, headers={"Location": url}))
 
 
-def _words(request: HttpRequest, visit: Visit) -> dict[str, Any]:
+def _words(request: HttpRequest, visit: ChallengeVisit) -> dict[str, Any]:
     payment = visit.payment
-    return spoken(request, str(payment.request.get("locale", "")) if payment is not None else "")
+    return build_language_context(request, str(payment.request.get("locale", "")) if payment is not None else "")
 
 
-def _return_url(visit: Visit) -> str:
+def _return_url(visit: ChallengeVisit) -> str:
     """shopperResultUrl with id and resourcePath; empty for none, or one that no browser should be sent to."""
     if visit.payment is not None:
-        url = resume.result_url(visit.payment) or ""
+        url = shopper_return.build_result_url(visit.payment) or ""
     elif visit.row.return_url:
-        url = resume.back_to(visit.row.return_url, f"/v1/threeDSecure/{visit.row.id.hex}")
+        url = shopper_return.build_shopper_return_url(visit.row.return_url, f"/v1/threeDSecure/{visit.row.id.hex}")
     else:
         url = ""
-    return url if may_be_opened(url) else ""
+    return url if is_openable_address(url) else ""
 
 
 def _address(target: str, token: str, **more: str) -> str:
@@ -211,7 +215,7 @@ def _address(target: str, token: str, **more: str) -> str:
 
 
 def _bank(row: Authentication) -> str:
-    issuer = brands.issuer(row.card[: brands.BIN_DIGITS])
+    issuer = brands.find_issuer(row.card[: brands.ISSUER_BIN_DIGITS])
     return issuer.bank if issuer is not None else "Test Bank"
 
 
@@ -219,9 +223,16 @@ def _hints(row: Authentication) -> list[tuple[str, str]]:
     """What the merchant told the bank, for the test panel (B11.12)."""
     areq: dict[str, Any] = next((said for said in row.messages if said.get("messageType") == "AReq"), {})
     names = (
-        "messageCategory", "threeDSRequestorAuthenticationInd", "threeRIInd", "threeDSRequestorChallengeInd",
-        "exemptionFlag", "threeDSCompInd", "recurringExpiry", "recurringFrequency", "purchaseInstalData",
-    )  # fmt: skip
+        "messageCategory",
+        "threeDSRequestorAuthenticationInd",
+        "threeRIInd",
+        "threeDSRequestorChallengeInd",
+        "exemptionFlag",
+        "threeDSCompInd",
+        "recurringExpiry",
+        "recurringFrequency",
+        "purchaseInstalData",
+    )
     return [(name, str(areq[name])) for name in names if name in areq]
 
 

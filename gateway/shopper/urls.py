@@ -1,4 +1,4 @@
-"""The shopper's routes, below /shopper/. Each needs the token of its payment (gateway.payments.capability)."""
+"""The shopper's routes, below /shopper/. Each needs the token of its payment (gateway.payments.shopper_tokens)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.urls import path
 from gateway.shopper import threeds, views
 
 urlpatterns = [
-    path("method", threeds.method, name="shopper-method"),
-    path("<str:target>", threeds.step, name="shopper"),
-    path("<str:target>/return", views.comes_back, name="shopper-return"),
+    path("method", threeds.method_page_view, name="shopper-method"),
+    path("<str:target>", threeds.authentication_view, name="shopper"),
+    path("<str:target>/return", views.return_view, name="shopper-return"),
 ]

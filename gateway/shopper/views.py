@@ -9,37 +9,43 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from gateway import clock, identifiers
-from gateway.api.door import client_ip
-from gateway.catalogue.formats import may_be_opened
-from gateway.masking import mask_text
+from gateway.api.base_view import resolve_client_ip
+from gateway.catalogue.formats import is_openable_address
+from gateway.core import clock, identifiers
+from gateway.core.masking import mask_text
 from gateway.models import Payment
-from gateway.payments import resume
-from gateway.payments.request import Trace
-from gateway.shopper.words import spoken
+from gateway.payments import shopper_return
+from gateway.payments.payment_request import RequestTrace
+from gateway.shopper.page_language import build_language_context
 
 
-def payment_of(request: HttpRequest, target: str) -> Payment:
+def find_shopper_payment(request: HttpRequest, target: str) -> Payment:
     """The payment in the address, for whoever shows its token. Raises Http404 for anybody else."""
-    found = resume.find(identifiers.parse_id(target), request.GET.get("token") or request.POST.get("token") or "")
+    found = shopper_return.find_payment_by_token(
+        identifiers.parse_id(target), request.GET.get("token") or request.POST.get("token") or ""
+    )
     if found is None:
         raise Http404
     return found
 
 
-def trace_of(request: HttpRequest, payment: Payment) -> Trace:
+def build_shopper_trace(request: HttpRequest, payment: Payment) -> RequestTrace:
     """A shopper's request as the request log keeps it: without its token."""
-    return Trace(
-        request=identifiers.row_id(), method=request.method or "", path=mask_text(request.path), at=clock.real(),
-        ip=client_ip(request), entity=payment.channel_id,
-    )  # fmt: skip
+    return RequestTrace(
+        request=identifiers.row_id(),
+        method=request.method or "",
+        path=mask_text(request.path),
+        at=clock.real_now(),
+        ip=resolve_client_ip(request),
+        entity=payment.channel_id,
+    )
 
 
-def to_the_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
+def redirect_to_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
     """Send the shopper to shopperResultUrl; without one, say how it went."""
-    url = resume.result_url(payment)
-    if url is None or not may_be_opened(url):
-        words = spoken(request, str(payment.request.get("locale", "")))
+    url = shopper_return.build_result_url(payment)
+    if url is None or not is_openable_address(url):
+        words = build_language_context(request, str(payment.request.get("locale", "")))
         paid = words["t"]["paidText"].format(amount=f"{payment.amount} {payment.currency}")
         return render(request, "shopper/ended.html", {"payment": payment, "paid": paid} | words)
     # Apps have schemes of their own, which Django's redirect refuses.
@@ -47,7 +53,9 @@ def to_the_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
 
 
 @require_GET
-def comes_back(request: HttpRequest, target: str) -> HttpResponse:
+def return_view(request: HttpRequest, target: str) -> HttpResponse:
     """GET /shopper/{payment}/return: from a bank or wallet, once or again."""
-    payment = payment_of(request, target)
-    return to_the_merchant(request, resume.returned(payment, trace_of(request, payment)))
+    payment = find_shopper_payment(request, target)
+    return redirect_to_merchant(
+        request, shopper_return.complete_shopper_return(payment, build_shopper_trace(request, payment))
+    )

@@ -7,5 +7,5 @@ from django.urls import path
 from gateway.simulator import views
 
 urlpatterns = [
-    path("<str:handle>", views.order, name="simulated-order"),
+    path("<str:handle>", views.simulated_order_view, name="simulated-order"),
 ]

@@ -15,27 +15,27 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from gateway import identifiers, languages, results
 from gateway.connectors.simulator import orders
+from gateway.core import identifiers, languages, result_codes
+from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment, SimulatedOrder
-from gateway.money import amount_text
 
-SELF: Final = "'self'"
-LEAVE: Final = "leave"
+CSP_SELF: Final = "'self'"
+LEAVE_OUTCOME: Final = "leave"
 
 
 # No cookie lets anybody in: the secret address does, so there is nothing that another site could borrow.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
-def order(request: HttpRequest, handle: str) -> HttpResponse:
+def simulated_order_view(request: HttpRequest, handle: str) -> HttpResponse:
     """GET or POST /simulator/{handle}: the order's page. POST with ``outcome``: the decision, then back to the shop."""
     found = _find(handle)
     outcome = request.POST.get("outcome", "")
-    if outcome == LEAVE:
+    if outcome == LEAVE_OUTCOME:
         return _page(request, found, "simulator/left.html")
-    if outcome in orders.OUTCOMES:
+    if outcome in orders.ORDER_OUTCOMES:
         # Whoever comes second finds the first decision; both go back, and the shop tells how it went.
-        orders.decide(found, orders.OUTCOMES[outcome])
+        orders.decide_simulated_order(found, orders.ORDER_OUTCOMES[outcome])
         return HttpResponse(status=303, headers={"Location": found.return_url, "Cache-Control": "no-store"})
     if found.state != SimulatedOrder.State.OPEN:
         return _page(request, found, "simulator/decided.html")
@@ -47,33 +47,33 @@ def _find(handle: str) -> SimulatedOrder:
     if settings.IS_LIVE or ident is None:
         raise Http404
     found = SimulatedOrder.objects.filter(handle=ident).first()
-    if found is None or not orders.KINDS[found.kind].has_page:
+    if found is None or not orders.SIMULATED_ORDER_KINDS[found.kind].has_page:
         raise Http404
     return found
 
 
 def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpResponse:
-    kind = orders.KINDS[found.kind]
+    kind = orders.SIMULATED_ORDER_KINDS[found.kind]
     # A real bank has the merchant's name from its contract.
     payment = Payment.objects.select_related("merchant").only("merchant__name", "request").get(pk=found.payment)
     merchant: Merchant = payment.merchant
     context: dict[str, Any] = {
         "order": found,
         "kind": kind,
-        "amount": amount_text(found.amount),
+        "amount": format_amount(found.amount),
         "shop": found.descriptor or merchant.name,
-        "declined": results.result(kind.declined),
-        "cancelled": results.result(orders.CANCELLED),
-        "ran_out": results.result(orders.RAN_OUT),
-        "approved": results.result(kind.code(SimulatedOrder.State.APPROVED)),
+        "declined": result_codes.find_result_code(kind.declined),
+        "cancelled": result_codes.find_result_code(orders.SHOPPER_CANCELLED),
+        "ran_out": result_codes.find_result_code(orders.SHOPPER_TIMED_OUT),
+        "approved": result_codes.find_result_code(kind.code(SimulatedOrder.State.APPROVED)),
     }
     # As the merchant asked, else as the shopper's browser does.
-    code = languages.known(str(payment.request.get("locale", "")))
-    code = code or languages.of_header(request.headers.get("Accept-Language", ""))
-    words, texts = languages.bank_texts(code), languages.page_texts(code)
+    code = languages.resolve_language(str(payment.request.get("locale", "")))
+    code = code or languages.negotiate_language(request.headers.get("Accept-Language", ""))
+    words, texts = languages.load_bank_texts(code), languages.load_page_texts(code)
     context |= {
-        "lang": languages.iso(code),
-        "dir": languages.direction(code),
+        "lang": languages.iso_language_code(code),
+        "dir": languages.text_direction(code),
         "words": words,
         "t": texts,
         "signed_in": words["signedIn"].format(name="jane@mail.example"),
@@ -86,7 +86,7 @@ def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpRes
     response["Referrer-Policy"] = "no-referrer"
     # Browsers hold the whole way of a form against this: our return page, then the merchant's.
     away = _source(str(payment.request.get("shopperResultUrl", "")))
-    response._csp_replace = {"form-action": [SELF, *([away] if away else [])]}  # type: ignore[attr-defined]
+    response._csp_replace = {"form-action": [CSP_SELF, *([away] if away else [])]}  # type: ignore[attr-defined]
     return response
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import template
 
-from gateway.masking import mask_text
+from gateway.core.masking import mask_text
 
 register = template.Library()
 

@@ -14,26 +14,26 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from gateway.connectors.simulator.cards import simulated
-from gateway.secret import Secret
-from gateway.threeds.messages import CHALLENGE_WANTED, DATA_ONLY, REQUESTOR, Message
-from gateway.threeds.networks import VERSION, eci_of
+from gateway.connectors.simulator.cards import find_simulated_card
+from gateway.core.secret import Secret
+from gateway.threeds.messages import CHALLENGE_REQUESTED, DATA_ONLY, REQUESTOR_CHANNEL, ThreeDSMessage
+from gateway.threeds.networks import THREEDS_VERSION, find_network_eci
 
 ONE_TIME_CODE: Final = "123456"
 """The code that passes a challenge. It stands on the page and among the test data: this bank sends no messages."""
-MAX_ATTEMPTS: Final = 3
+MAX_CODE_ATTEMPTS: Final = 3
 """Codes that may be entered; the last wrong one fails the challenge."""
-MAX_RESENDS: Final = 3
+MAX_CODE_RESENDS: Final = 3
 DECOUPLED_AFTER_S: Final = 30
 """Seconds, merchant's clock, until the simulated banking app confirms a decoupled authentication by itself."""
-ENROLLED, FLOW = "customParameters[3DS2_enrolled]", "customParameters[3DS2_flow]"
-REFERENCE: Final = "TOLLHOUSE-SIMULATED-ACS"
+ENROLLED_PARAMETER, FLOW_PARAMETER = "customParameters[3DS2_enrolled]", "customParameters[3DS2_flow]"
+ACS_REFERENCE_NUMBER: Final = "TOLLHOUSE-SIMULATED-ACS"
 
-WINDOWS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+CHALLENGE_WINDOWS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {"01": ("250", "400"), "02": ("390", "400"), "03": ("500", "600"), "04": ("600", "400"), "05": ("full", "full")}
 )
 """Challenge window sizes by code: width and height in CSS pixels."""
-DEFAULT_WINDOW: Final = "05"
+DEFAULT_CHALLENGE_WINDOW: Final = "05"
 
 _CHALLENGES: Final = frozenset({"challenge_pass", "challenge_fail", "method_challenge"})
 _METHODS: Final = frozenset({"method", "method_challenge"})
@@ -47,17 +47,17 @@ class CardRange:
     method: bool
 
 
-def window_of(challenge_window: str) -> str:
+def resolve_challenge_window(challenge_window: str) -> str:
     """The two-digit code of a sent customer.browser.challengeWindow (one digit); full size for none or another."""
     code = challenge_window.zfill(2)
-    return code if code in WINDOWS else DEFAULT_WINDOW
+    return code if code in CHALLENGE_WINDOWS else DEFAULT_CHALLENGE_WINDOW
 
 
-def scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
+def choose_scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
     """How an authentication of this card goes; cards outside the table authenticate without a challenge."""
-    card = simulated(number.reveal() if isinstance(number, Secret) else number)
+    card = find_simulated_card(number.reveal() if isinstance(number, Secret) else number)
     flow = (card.threeds if card is not None else None) or "frictionless"
-    enrolled, wanted = steering.get(ENROLLED), steering.get(FLOW)
+    enrolled, wanted = steering.get(ENROLLED_PARAMETER), steering.get(FLOW_PARAMETER)
     if enrolled == "false" or (flow == "not_enrolled" and enrolled != "true"):
         return "not_enrolled"
     if flow == "not_enrolled":
@@ -69,23 +69,23 @@ def scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
     return str(flow)
 
 
-def card_range(scenario: str) -> CardRange | None:
+def find_card_range(scenario: str) -> CardRange | None:
     """None for a card that is in no issuer's range."""
     if scenario == "not_enrolled":
         return None
-    return CardRange(version=VERSION, method=scenario in _METHODS)
+    return CardRange(version=THREEDS_VERSION, method=scenario in _METHODS)
 
 
-def ares(areq: Message, scenario: str, network: str) -> Message:
+def build_ares(areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
     """The answer to an authentication request."""
     status, reason = _decided(areq, scenario)
-    answer: Message = {
+    answer: ThreeDSMessage = {
         "messageType": "ARes",
         "messageVersion": areq["messageVersion"],
         "threeDSServerTransID": areq["threeDSServerTransID"],
         "dsTransID": str(uuid.uuid4()),
         "acsTransID": str(uuid.uuid4()),
-        "acsReferenceNumber": REFERENCE,
+        "acsReferenceNumber": ACS_REFERENCE_NUMBER,
         "transStatus": status,
         "transStatusReason": reason,
         **_proof(status, network),
@@ -97,7 +97,7 @@ def ares(areq: Message, scenario: str, network: str) -> Message:
     return {name: value for name, value in answer.items() if value}
 
 
-def _decided(areq: Message, scenario: str) -> tuple[str, str]:
+def _decided(areq: ThreeDSMessage, scenario: str) -> tuple[str, str]:
     """transStatus and transStatusReason."""
     if scenario == "unavailable":
         return "U", "22"
@@ -109,21 +109,21 @@ def _decided(areq: Message, scenario: str) -> tuple[str, str]:
         return "A", ""
     if scenario in _CHALLENGES and areq.get("threeDSRequestorDecReqInd") == "Y":
         return "D", ""
-    if areq["deviceChannel"] == REQUESTOR:
+    if areq["deviceChannel"] == REQUESTOR_CHANNEL:
         return ("N", "21") if scenario == "challenge_fail" else ("Y", "")
-    if scenario in _CHALLENGES or areq.get("threeDSRequestorChallengeInd") in CHALLENGE_WANTED:
+    if scenario in _CHALLENGES or areq.get("threeDSRequestorChallengeInd") in CHALLENGE_REQUESTED:
         return "C", ""
     return "Y", ""
 
 
-def _proof(status: str, network: str) -> Message:
+def _proof(status: str, network: str) -> ThreeDSMessage:
     """eci and authenticationValue (a CAVV: 20 bytes, 28 characters of Base64) where there is something to prove."""
     value = base64.b64encode(secrets.token_bytes(20)).decode() if status in ("Y", "A") else ""
-    return {"eci": eci_of(network, status), "authenticationValue": value}
+    return {"eci": find_network_eci(network, status), "authenticationValue": value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class ChallengeState:
     """A challenge as the bank has it: how it will go, how many codes were entered and sent again."""
 
     scenario: str
@@ -133,77 +133,88 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ChallengeStep:
     """What came of one CReq. ``cres`` for the shopper; ``rreq`` the result, once there is one."""
 
-    desk: Desk
-    cres: Message
-    rreq: Message | None = None
+    challenge_state: ChallengeState
+    cres: ThreeDSMessage
+    rreq: ThreeDSMessage | None = None
 
 
-def challenge(desk: Desk, creq: Message) -> Step:
+def answer_challenge(challenge_state: ChallengeState, creq: ThreeDSMessage) -> ChallengeStep:
     """One move of the shopper: a code, another code wanted, cancelled. ``simulate`` is the test panel's: a status."""
     if creq.get("challengeCancel"):
-        return _ended(desk, creq, "N", cancel=creq["challengeCancel"])
+        return _ended(challenge_state, creq, "N", cancel=creq["challengeCancel"])
     if forced := creq.get("simulate"):
-        return _ended(desk, creq, forced, reason={"U": "22", "N": "01"}.get(forced, ""))
+        return _ended(challenge_state, creq, forced, reason={"U": "22", "N": "01"}.get(forced, ""))
     if creq.get("resendChallenge") == "Y":
-        if desk.resends >= MAX_RESENDS:
-            return _asked_again(desk, creq, "resends")
-        return _asked_again(_counted(desk, resends=1), creq, "resent")
+        if challenge_state.resends >= MAX_CODE_RESENDS:
+            return _asked_again(challenge_state, creq, "resends")
+        return _asked_again(_counted(challenge_state, resends=1), creq, "resent")
     entered = str(creq.get("challengeDataEntry", "")).replace(" ", "")
     if not entered:
-        return _asked_again(desk, creq, "empty")
-    desk = _counted(desk, attempts=1)
-    if desk.scenario == "challenge_fail":
-        return _ended(desk, creq, "N", reason="01")
+        return _asked_again(challenge_state, creq, "empty")
+    challenge_state = _counted(challenge_state, attempts=1)
+    if challenge_state.scenario == "challenge_fail":
+        return _ended(challenge_state, creq, "N", reason="01")
     if secrets.compare_digest(entered.encode(), ONE_TIME_CODE.encode()):
-        return _ended(desk, creq, "Y")
-    if desk.attempts >= MAX_ATTEMPTS:
-        return _ended(desk, creq, "N", reason="01")
-    return _asked_again(desk, creq, "wrong")
+        return _ended(challenge_state, creq, "Y")
+    if challenge_state.attempts >= MAX_CODE_ATTEMPTS:
+        return _ended(challenge_state, creq, "N", reason="01")
+    return _asked_again(challenge_state, creq, "wrong")
 
 
-def decoupled_result(desk: Desk) -> Message:
+def build_decoupled_result(challenge_state: ChallengeState) -> ThreeDSMessage:
     """The RReq of a decoupled authentication whose cardholder has answered in the banking app."""
-    status = "N" if desk.scenario == "challenge_fail" else "Y"
-    return _rreq(desk, {}, status, reason="01" if status == "N" else "")
+    status = "N" if challenge_state.scenario == "challenge_fail" else "Y"
+    return _rreq(challenge_state, {}, status, reason="01" if status == "N" else "")
 
 
-def closed(creq: Message, status: str) -> Message:
+def build_closed_cres(creq: ThreeDSMessage, status: str) -> ThreeDSMessage:
     """The CRes of a challenge that has ended before."""
     return _cres(creq) | {"challengeCompletionInd": "Y", "transStatus": status}
 
 
-def _counted(desk: Desk, *, attempts: int = 0, resends: int = 0) -> Desk:
-    return Desk(
-        scenario=desk.scenario, network=desk.network, attempts=desk.attempts + attempts, resends=desk.resends + resends
+def _counted(challenge_state: ChallengeState, *, attempts: int = 0, resends: int = 0) -> ChallengeState:
+    return ChallengeState(
+        scenario=challenge_state.scenario,
+        network=challenge_state.network,
+        attempts=challenge_state.attempts + attempts,
+        resends=challenge_state.resends + resends,
     )
 
 
-def _asked_again(desk: Desk, creq: Message, info: str) -> Step:
+def _asked_again(challenge_state: ChallengeState, creq: ThreeDSMessage, info: str) -> ChallengeStep:
     cres = _cres(creq) | {"challengeCompletionInd": "N", "challengeInfo": info}
-    return Step(desk=desk, cres=cres)
+    return ChallengeStep(challenge_state=challenge_state, cres=cres)
 
 
-def _ended(desk: Desk, creq: Message, status: str, *, reason: str = "", cancel: str = "") -> Step:
-    return Step(desk=desk, cres=closed(creq, status), rreq=_rreq(desk, creq, status, reason=reason, cancel=cancel))
+def _ended(
+    challenge_state: ChallengeState, creq: ThreeDSMessage, status: str, *, reason: str = "", cancel: str = ""
+) -> ChallengeStep:
+    return ChallengeStep(
+        challenge_state=challenge_state,
+        cres=build_closed_cres(creq, status),
+        rreq=_rreq(challenge_state, creq, status, reason=reason, cancel=cancel),
+    )
 
 
-def _cres(creq: Message) -> Message:
+def _cres(creq: ThreeDSMessage) -> ThreeDSMessage:
     kept = ("messageVersion", "threeDSServerTransID", "acsTransID")
     return {"messageType": "CRes", **{name: creq[name] for name in kept if name in creq}}
 
 
-def _rreq(desk: Desk, creq: Message, status: str, *, reason: str = "", cancel: str = "") -> Message:
-    message: Message = {
+def _rreq(
+    challenge_state: ChallengeState, creq: ThreeDSMessage, status: str, *, reason: str = "", cancel: str = ""
+) -> ThreeDSMessage:
+    message: ThreeDSMessage = {
         "messageType": "RReq",
-        "messageVersion": creq.get("messageVersion", VERSION),
+        "messageVersion": creq.get("messageVersion", THREEDS_VERSION),
         "transStatus": status,
         "transStatusReason": reason,
         "challengeCancel": cancel,
         "authenticationType": "02" if creq else "04",
-        "interactionCounter": f"{desk.attempts + desk.resends:02d}",
-        **_proof(status, desk.network),
+        "interactionCounter": f"{challenge_state.attempts + challenge_state.resends:02d}",
+        **_proof(status, challenge_state.network),
     }
     return {name: value for name, value in message.items() if value}

@@ -13,25 +13,30 @@ from uuid import UUID
 
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
 
-from gateway.models import Authentication, Merchant, Payment, Status, Step
-from gateway.secret import Secret
+from gateway.core.secret import Secret
+from gateway.models import Authentication, AuthenticationStep, Merchant, Payment, Status
 from gateway.threeds import messages
-from gateway.threeds.outcome import Outcome, Proceed, Rejected, Waiting
-from gateway.vault import vault
+from gateway.threeds.outcome import (
+    AuthenticationOutcome,
+    AuthenticationPassed,
+    AuthenticationPending,
+    AuthenticationRejected,
+)
+from gateway.vault.sealing import current_vault
 
 
-def alone(ident: UUID) -> Authentication | None:
+def find_standalone_authentication(ident: UUID) -> Authentication | None:
     """An authentication alone, by its id."""
     rows = Authentication.objects.select_related("merchant", "channel")
     return rows.filter(pk=ident, payment__isnull=True).first()
 
 
-def of_payment(payment: UUID) -> Authentication | None:
+def find_authentication_of_payment(payment: UUID) -> Authentication | None:
     """A payment's authentication."""
     return Authentication.objects.select_related("merchant", "channel").filter(payment=payment).first()
 
 
-def due(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
+def list_due_authentications(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
     """Decoupled authentications that the cardholder has answered by now, and those past their deadline that no waiting
     payment looks after.
 
@@ -41,51 +46,51 @@ def due(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Aut
     there = ExpressionWrapper(
         Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
     )
-    answered = Q(step=Step.DECOUPLED, due_at__lte=there, deadline__gt=there)
+    answered = Q(step=AuthenticationStep.DECOUPLED, due_at__lte=there, deadline__gt=there)
     # A worker may have died between keeping the authentication and suspending its payment: recovery ended that one.
     over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
     late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
-    rows = Authentication.objects.exclude(step=Step.DONE).filter(answered | late)
+    rows = Authentication.objects.exclude(step=AuthenticationStep.DONE).filter(answered | late)
     if merchant is not None:
         rows = rows.filter(merchant=merchant)
     return list(rows.select_related("merchant").order_by("deadline")[:limit])
 
 
-def next_due(merchant: Merchant) -> datetime | None:
+def next_authentication_due(merchant: Merchant) -> datetime | None:
     """When the next of this merchant's open authentications is due, by the merchant's clock."""
-    rows = Authentication.objects.exclude(step=Step.DONE).filter(merchant=merchant)
-    answered = Q(step=Step.DECOUPLED, due_at__lt=F("deadline"))
-    found = rows.aggregate(
-        answer=Min("due_at", filter=answered), late=Min("deadline", filter=Q(payment__isnull=True))
-    )  # fmt: skip
+    rows = Authentication.objects.exclude(step=AuthenticationStep.DONE).filter(merchant=merchant)
+    answered = Q(step=AuthenticationStep.DECOUPLED, due_at__lt=F("deadline"))
+    found = rows.aggregate(answer=Min("due_at", filter=answered), late=Min("deadline", filter=Q(payment__isnull=True)))
     return min((moment for moment in found.values() if moment is not None), default=None)
 
 
-def method_data(ident: UUID) -> str:
+def build_method_data(ident: UUID) -> str:
     """threeDSMethodData: what the issuer's method page is posted, base64url."""
     text = json.dumps({"threeDSServerTransID": str(ident)}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def outcome_of(row: Authentication) -> Outcome:
+def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
     """What the authentication has come to."""
-    told = facts_of(row)
+    told = build_authentication_facts(row)
     facts = {"threeDSecure": told} if told else {}
-    if row.step != Step.DONE:
+    if row.step != AuthenticationStep.DONE:
         assert row.deadline is not None
-        shopper = row.device_channel != messages.REQUESTOR
-        return Waiting(authentication=row.id, step=row.step, deadline=row.deadline, shopper=shopper, facts=facts)
+        shopper = row.device_channel != messages.REQUESTOR_CHANNEL
+        return AuthenticationPending(
+            authentication=row.id, step=row.step, deadline=row.deadline, shopper=shopper, facts=facts
+        )
     if row.code:
-        return Rejected(code=row.code, facts=facts)
-    return Proceed(proof=proof_of(row), facts=facts)
+        return AuthenticationRejected(code=row.code, facts=facts)
+    return AuthenticationPassed(proof=build_authentication_proof(row), facts=facts)
 
 
-def proof_of(row: Authentication) -> dict[str, str | Secret]:
+def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
     """The proof as parameters that go onwards; empty where nothing was asked."""
     sealed = row.proof_sealed
     values: dict[str, str | Secret] = {
         "eci": row.eci,
-        "verificationId": vault().open(sealed, row.id) if sealed is not None else "",
+        "verificationId": current_vault().open(sealed, row.id) if sealed is not None else "",
         "dsTransactionId": row.ds_transaction,
         "acsTransactionId": row.acs_transaction,
         "version": row.version if row.ds_transaction else "",
@@ -95,9 +100,13 @@ def proof_of(row: Authentication) -> dict[str, str | Secret]:
     return {f"threeDSecure.{name}": value for name, value in values.items() if value}
 
 
-def facts_of(row: Authentication) -> dict[str, Any]:
+def build_authentication_facts(row: Authentication) -> dict[str, Any]:
     """What an answer tells of the authentication: never the proof's value."""
-    status = row.trans_status if row.step == Step.DONE else {"challenge": "C", "decoupled": "D"}.get(row.step, "")
+    status = (
+        row.trans_status
+        if row.step == AuthenticationStep.DONE
+        else {"challenge": "C", "decoupled": "D"}.get(row.step, "")
+    )
     facts = {
         "flow": row.flow,
         "version": row.version,

@@ -17,16 +17,16 @@ from uuid import UUID
 import iso4217
 import pycountry
 
-from gateway.masking import mask_pan
-from gateway.money import Money, exponent
-from gateway.secret import Secret
-from gateway.threeds.networks import VERSION
+from gateway.core.masking import mask_pan
+from gateway.core.money import Money, currency_exponent
+from gateway.core.secret import Secret
+from gateway.threeds.networks import THREEDS_VERSION
 
-Message = dict[str, Any]
+ThreeDSMessage = dict[str, Any]
 
-APP, BROWSER, REQUESTOR = "01", "02", "03"
+APP_CHANNEL, BROWSER_CHANNEL, REQUESTOR_CHANNEL = "01", "02", "03"
 """Device channels: an app with an SDK, a browser, the merchant alone (3RI)."""
-PAYMENT, NON_PAYMENT = "01", "02"
+PAYMENT_CATEGORY, NON_PAYMENT_CATEGORY = "01", "02"
 """Message categories (PA, NPA)."""
 
 AUTHENTICATION_IND: Final[Mapping[str, str]] = MappingProxyType(
@@ -37,16 +37,18 @@ AUTHENTICATION_IND: Final[Mapping[str, str]] = MappingProxyType(
     }
 )  # fmt: skip
 """threeDSecure.authenticationInd → threeDSRequestorAuthenticationInd."""
-BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType({"RECURRING": "02", "INSTALLMENT": "03"})
+AUTHENTICATION_IND_BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType(
+    {"RECURRING": "02", "INSTALLMENT": "03"}
+)
 """standingInstruction.type → the indicator where authenticationInd is not sent."""
 THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
     {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
 )
 DATA_ONLY: Final = "06"
 """The challengeIndicator that only shares data: nobody is authenticated."""
-CHALLENGE_WANTED: Final = frozenset({"03", "04"})
+CHALLENGE_REQUESTED: Final = frozenset({"03", "04"})
 """challengeIndicators that ask for a challenge: wanted by the merchant, mandated."""
-NOT_COMPLETED, COMPLETED, NO_METHOD = "N", "Y", "U"
+METHOD_NOT_COMPLETED, METHOD_COMPLETED, METHOD_UNAVAILABLE = "N", "Y", "U"
 """threeDSCompInd: the method call did not end in time, ended, or there was none."""
 
 _BROWSER: Final = (
@@ -68,7 +70,7 @@ _DECOUPLED_MINUTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class AuthenticationSubject:
     """Who is to be authenticated, for what. ``parameters``: the merchant's, by full name. ``requestor``: id and name
     that the network gave the merchant, from the channel's configuration. ``expiry``: month (2 digits), year (4)."""
 
@@ -88,53 +90,53 @@ class Ask:
     notification_url: str = ""
 
 
-def money_to_authenticate(parameters: Mapping[str, str], paid: Money) -> Money:
+def resolve_authenticated_amount(parameters: Mapping[str, str], paid: Money) -> Money:
     """risk.amount, else threeDSecure.amount, else the payment's; threeDSecure.currency where it is sent (D33)."""
     text = parameters.get("risk.amount") or parameters.get("threeDSecure.amount")
     currency = parameters.get("threeDSecure.currency") or paid.currency
     return Money(Decimal(text) if text else paid.amount, currency)
 
 
-def device_channel(parameters: Mapping[str, str]) -> str:
+def resolve_device_channel(parameters: Mapping[str, str]) -> str:
     """The channel by what was sent: threeDSecure.channel or threeRIInd mark 3RI, deviceInfo an app."""
     if "threeDSecure.channel" in parameters or "threeDSecure.threeRIInd" in parameters:
-        return REQUESTOR
-    return APP if "threeDSecure.deviceInfo" in parameters else BROWSER
+        return REQUESTOR_CHANNEL
+    return APP_CHANNEL if "threeDSecure.deviceInfo" in parameters else BROWSER_CHANNEL
 
 
-def message_category(parameters: Mapping[str, str]) -> str:
-    return NON_PAYMENT if parameters.get("threeDSecure.npa") == "true" else PAYMENT
+def resolve_message_category(parameters: Mapping[str, str]) -> str:
+    return NON_PAYMENT_CATEGORY if parameters.get("threeDSecure.npa") == "true" else PAYMENT_CATEGORY
 
 
-def areq(ask: Ask, *, method: str = NO_METHOD) -> Message:
+def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) -> ThreeDSMessage:
     """The authentication request. ``method``: threeDSCompInd, browser only."""
     given = ask.parameters
-    channel = device_channel(given)
+    channel = resolve_device_channel(given)
     month, year = ask.expiry
-    message: Message = {
+    message: ThreeDSMessage = {
         "messageType": "AReq",
-        "messageVersion": VERSION,
+        "messageVersion": THREEDS_VERSION,
         "threeDSServerTransID": str(ask.id),
         "deviceChannel": channel,
-        "messageCategory": message_category(given),
+        "messageCategory": resolve_message_category(given),
         "acctNumber": ask.number,
         "cardExpiryDate": year[-2:] + month,
         "cardholderName": ask.holder,
         "purchaseAmount": str(_minor_units(ask.money)),
         "purchaseCurrency": currency_number(ask.money.currency),
-        "purchaseExponent": str(exponent(ask.money.currency)),
+        "purchaseExponent": str(currency_exponent(ask.money.currency)),
         "purchaseDate": f"{ask.at:%Y%m%d%H%M%S}",
-        "notificationURL": ask.notification_url if channel == BROWSER else "",
+        "notificationURL": ask.notification_url if channel == BROWSER_CHANNEL else "",
         **_requestor(ask),
         **_wishes(ask, channel),
         **_merchant(ask),
         **_agreement(given),
         **_customer(given),
     }
-    if channel == BROWSER:
+    if channel == BROWSER_CHANNEL:
         message |= {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
         message |= {"browserIP": given.get("customer.ip", ""), "threeDSCompInd": method}
-    elif channel == APP:
+    elif channel == APP_CHANNEL:
         message["sdkEncData"] = given["threeDSecure.deviceInfo"]
     if scheme := {name: value for name, value in given.items() if name.startswith("threeDSecure.schemeData[")}:
         data = {name.partition("[")[2].rstrip("]"): value for name, value in scheme.items()}
@@ -147,10 +149,10 @@ def currency_number(currency: str) -> str:
     return str(iso4217.Currency(currency).number).zfill(3)
 
 
-def masked(message: Mapping[str, Any]) -> Message:
+def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
     """A message as the timeline keeps it: no card number, no proof, no code, no device data."""
     hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent"}
-    shown: Message = {name: "•••" if name in hidden else value for name, value in message.items()}
+    shown: ThreeDSMessage = {name: "•••" if name in hidden else value for name, value in message.items()}
     if "acctNumber" in shown:
         shown["acctNumber"] = mask_pan(shown["acctNumber"].reveal())
     return shown
@@ -158,10 +160,10 @@ def masked(message: Mapping[str, Any]) -> Message:
 
 def _minor_units(money: Money) -> int:
     """In the smallest unit; a fraction that the currency does not have is cut."""
-    return int(money.amount.scaleb(exponent(money.currency)))
+    return int(money.amount.scaleb(currency_exponent(money.currency)))
 
 
-def _requestor(ask: Ask) -> Message:
+def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
     prefix = f"threeDSecure.v2.{ask.network}."
     return {
         "threeDSRequestorID": ask.parameters.get(prefix + "requestorId") or ask.requestor.get("id", ""),
@@ -170,17 +172,17 @@ def _requestor(ask: Ask) -> Message:
     }
 
 
-def _wishes(ask: Ask, channel: str) -> Message:
+def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     """What the merchant would like: indicators, exemptions, 3RI, decoupled."""
     given = ask.parameters
     sent = given.get("threeDSecure.authenticationInd")
-    default = BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
+    default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
     message = {
         "threeDSRequestorAuthenticationInd": AUTHENTICATION_IND[sent] if sent else default,
         "threeDSRequestorChallengeInd": given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator,
         "exemptionFlag": given.get("threeDSecure.exemptionFlag", ""),
     }
-    if channel == REQUESTOR:
+    if channel == REQUESTOR_CHANNEL:
         message["threeRIInd"] = THREE_RI_IND[given.get("threeDSecure.threeRIInd", "RECURRING")]
         message["threeDSRequestorChannel"] = given.get("threeDSecure.channel", "")
     if given.get("threeDSecure.decoupled") == "true":
@@ -188,7 +190,7 @@ def _wishes(ask: Ask, channel: str) -> Message:
     return message
 
 
-def _merchant(ask: Ask) -> Message:
+def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
     given = ask.parameters
     country = given.get("threeDSecure.merchant.country") or given.get("merchant.country", "")
     return {
@@ -199,7 +201,7 @@ def _merchant(ask: Ask) -> Message:
     }
 
 
-def _agreement(given: Mapping[str, str]) -> Message:
+def _agreement(given: Mapping[str, str]) -> ThreeDSMessage:
     """Recurring payments and instalments (B20.4)."""
     return {
         "recurringExpiry": given.get("standingInstruction.expiry", "").replace("-", ""),
@@ -208,7 +210,7 @@ def _agreement(given: Mapping[str, str]) -> Message:
     }
 
 
-def _customer(given: Mapping[str, str]) -> Message:
+def _customer(given: Mapping[str, str]) -> ThreeDSMessage:
     message = {
         "email": given.get("customer.email", ""),
         "mobilePhone": given.get("customer.mobile", ""),

@@ -12,12 +12,12 @@ from typing import Final
 
 from gateway.catalogue.structures import NETWORK_KEYS
 
-VERSION: Final = "2.2.0"
+THREEDS_VERSION: Final = "2.2.0"
 """The protocol version that this server speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class ThreeDSNetwork:
     """``key`` stands in ``threeDSecure.v2.<net>``. ``eci``: transStatus → indicator; one that is missing has none."""
 
     key: str
@@ -38,20 +38,22 @@ _TABLE: Final = (
 )
 
 # The keys are a setting that keeps this order (D35).
-NETWORKS: Final[tuple[Network, ...]] = tuple(
-    Network(key=key, title=title, brands=brands, eci=eci)
+THREEDS_NETWORKS: Final[tuple[ThreeDSNetwork, ...]] = tuple(
+    ThreeDSNetwork(key=key, title=title, brands=brands, eci=eci)
     for key, (title, brands, eci) in zip(NETWORK_KEYS, _TABLE, strict=True)
 )
-_BY_BRAND: Final = {brand: network for network in NETWORKS for brand in network.brands}
-BY_KEY: Final[Mapping[str, Network]] = MappingProxyType({network.key: network for network in NETWORKS})
+_BY_BRAND: Final = {brand: network for network in THREEDS_NETWORKS for brand in network.brands}
+THREEDS_NETWORK_BY_KEY: Final[Mapping[str, ThreeDSNetwork]] = MappingProxyType(
+    {network.key: network for network in THREEDS_NETWORKS}
+)
 
 
-def network_of(brand: str) -> Network | None:
+def find_threeds_network(brand: str) -> ThreeDSNetwork | None:
     """The network that authenticates cards of ``brand``; None where there is no 3-D Secure."""
     return _BY_BRAND.get(brand)
 
 
-def eci_of(key: str, trans_status: str) -> str:
+def find_network_eci(key: str, trans_status: str) -> str:
     """The indicator a network writes for a transStatus; empty for none."""
-    network = BY_KEY.get(key)
+    network = THREEDS_NETWORK_BY_KEY.get(key)
     return network.eci.get(trans_status, "") if network is not None else ""

@@ -12,29 +12,29 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.secret import Secret
+from gateway.core.secret import Secret
 
-Facts = Mapping[str, Any]
+AuthenticationFacts = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proceed:
+class AuthenticationPassed:
     """The payment goes on: with a proof, or without one where the channel's policy allows it."""
 
     proof: Mapping[str, str | Secret] = field(default_factory=dict)
-    facts: Facts = field(default_factory=dict)
+    facts: AuthenticationFacts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class AuthenticationRejected:
     """The payment ends with ``code``."""
 
     code: str
-    facts: Facts = field(default_factory=dict)
+    facts: AuthenticationFacts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class AuthenticationPending:
     """Somebody has to act until ``deadline`` (merchant's clock). ``shopper``: there is one, who is sent to a
     page (or whose app asks there); none takes part in a requestor-initiated authentication."""
 
@@ -42,7 +42,7 @@ class Waiting:
     step: str
     deadline: datetime
     shopper: bool
-    facts: Facts = field(default_factory=dict)
+    facts: AuthenticationFacts = field(default_factory=dict)
 
 
-Outcome = Proceed | Rejected | Waiting
+AuthenticationOutcome = AuthenticationPassed | AuthenticationRejected | AuthenticationPending

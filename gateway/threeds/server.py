@@ -16,28 +16,40 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway import clock, identifiers, results
-from gateway.catalogue.conditions.situation import merchant_initiated
-from gateway.catalogue.rules import Sent
-from gateway.masking import mask_pan
-from gateway.models import Authentication, Channel, Merchant, Step, ThreeDSecureConfiguration
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.rules import RuleInput
+from gateway.core import clock, identifiers, result_codes
+from gateway.core.masking import mask_pan
+from gateway.core.money import Money
+from gateway.core.secret import Secret
+from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
 from gateway.threeds import acs, messages
-from gateway.threeds.authentications import outcome_of
-from gateway.threeds.directory import Unreachable, directory_of
-from gateway.threeds.messages import Ask, Message
-from gateway.threeds.networks import VERSION, eci_of, network_of
-from gateway.threeds.outcome import Outcome
-from gateway.threeds.verdicts import CANCELLED, TIMED_OUT, Lack, Policy, Then, Verdict, declines, lacking, verdict
-from gateway.vault import vault
+from gateway.threeds.authentications import outcome_from_authentication
+from gateway.threeds.directory_server import DirectoryUnreachableError, get_directory_server
+from gateway.threeds.messages import AuthenticationSubject, ThreeDSMessage
+from gateway.threeds.networks import THREEDS_VERSION, find_network_eci, find_threeds_network
+from gateway.threeds.outcome import AuthenticationOutcome
+from gateway.threeds.trans_status import (
+    AUTHENTICATION_TIMED_OUT,
+    CHALLENGE_CANCELLED,
+    AuthenticationResult,
+    AuthenticationVerdict,
+    MissingAuthentication,
+    UnprovenPolicy,
+    find_missing_verdict,
+    find_verdict,
+    is_declined_by_policy,
+)
+from gateway.vault.sealing import current_vault
 
-DECOUPLED_TIME: Final = timedelta(hours=1)
-_AGAIN: Final = frozenset({Step.METHOD, Step.ASKING, Step.CHALLENGE, Step.DECOUPLED})
+DECOUPLED_TIMEOUT: Final = timedelta(hours=1)
+_AGAIN: Final = frozenset(
+    {AuthenticationStep.METHOD, AuthenticationStep.ASKING, AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
+class AuthenticationRequest:
     """Who wants a card authenticated. ``payment``: None for an authentication alone, which then has the id ``id``,
     keeps ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four)."""
 
@@ -59,113 +71,126 @@ class Begin:
     answer: Mapping[str, Any] = field(default_factory=dict)
 
 
-def configuration_of(channel: Channel) -> ThreeDSecureConfiguration:
+def load_threeds_configuration(channel: Channel) -> ThreeDSecureConfiguration:
     """The channel's configuration, or the defaults."""
     found = ThreeDSecureConfiguration.objects.filter(pk=channel.pk).first()
     return found if found is not None else ThreeDSecureConfiguration(channel=channel)
 
 
-def is_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
+def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
     """Would a channel with 3-D Secure authenticate this card payment: it may be, nothing proves or disables it, and the
     shopper pays, or the merchant asks for a requestor-initiated (3RI) authentication. ``proved``: a cryptogram was
     sent."""
     return (
         operation in ("PA", "DB")
-        and network_of(brand) is not None
+        and find_threeds_network(brand) is not None
         and parameters.get("threeDSecure.disable") != "true"
         and not (proved and "threeDSecure.eci" in parameters)
-        and (not merchant_initiated(Sent(parameters)) or messages.device_channel(parameters) == messages.REQUESTOR)
+        and (
+            not is_merchant_initiated(RuleInput(parameters))
+            or messages.resolve_device_channel(parameters) == messages.REQUESTOR_CHANNEL
+        )
     )
 
 
-def begin(asked: Begin) -> tuple[Authentication, Outcome]:
+def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, AuthenticationOutcome]:
     """Look the card up, ask the directory unless the shopper's browser has to load the issuer's method page first, and
     keep the authentication."""
-    configuration = configuration_of(asked.channel)
+    configuration = load_threeds_configuration(asked.channel)
     row = _new(asked, configuration)
-    network = network_of(asked.brand)
-    directory = directory_of()
+    network = find_threeds_network(asked.brand)
+    directory = get_directory_server()
     if network is None or (configuration.networks and network.key not in configuration.networks):
-        return _kept(row, _ended(row, lacking(Lack.NOT_ENROLLED), configuration, asked.now))
+        return _kept(
+            row, _ended(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now)
+        )
     if directory is None:
-        return _kept(row, _ended(row, lacking(Lack.NOT_SET_UP), configuration, asked.now))
+        return _kept(row, _ended(row, find_missing_verdict(MissingAuthentication.NOT_SET_UP), configuration, asked.now))
     steering = asked.parameters if asked.test_mode == "INTERNAL" else {}
     try:
         row.scenario, found = directory.look_up(asked.number, steering)
-    except Unreachable:
-        return _kept(row, _ended(row, lacking(Lack.UNREACHABLE), configuration, asked.now))
+    except DirectoryUnreachableError:
+        return _kept(
+            row, _ended(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, asked.now)
+        )
     if found is None:
-        return _kept(row, _ended(row, lacking(Lack.NOT_ENROLLED), configuration, asked.now))
+        return _kept(
+            row, _ended(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now)
+        )
     row.version = found.version
     ask = _ask(row, asked, configuration)
-    if found.method and configuration.method and row.device_channel == messages.BROWSER:
-        row.step = Step.METHOD
+    if found.method and configuration.method and row.device_channel == messages.BROWSER_CHANNEL:
+        row.step = AuthenticationStep.METHOD
         row.flow = "method"
-        row.number_sealed = vault().seal(asked.number, row.id)
-        row.ask = {name: value for name, value in messages.areq(ask).items() if name != "acctNumber"}
+        row.number_sealed = current_vault().seal(asked.number, row.id)
+        row.ask = {name: value for name, value in messages.build_areq(ask).items() if name != "acctNumber"}
         row.deadline = asked.now + timedelta(minutes=configuration.challenge_minutes)
         return _kept(row, row)
-    return _kept(row, _asked(row, messages.areq(ask), configuration, asked.now))
+    return _kept(row, _asked(row, messages.build_areq(ask), configuration, asked.now))
 
 
-def method_done(ident: UUID, *, completed: bool) -> Outcome:
+def complete_method(ident: UUID, *, completed: bool) -> AuthenticationOutcome:
     """The method page was loaded, or did not load in time: now the directory is asked. Twice is once."""
-    claimed = Authentication.objects.filter(pk=ident, step=Step.METHOD).update(step=Step.ASKING)
+    claimed = Authentication.objects.filter(pk=ident, step=AuthenticationStep.METHOD).update(
+        step=AuthenticationStep.ASKING
+    )
     row = _read(ident)
     if not claimed:
-        return outcome_of(row)
+        return outcome_from_authentication(row)
     assert row.number_sealed is not None
     areq = row.ask | {
-        "acctNumber": vault().open(row.number_sealed, row.id),
-        "threeDSCompInd": messages.COMPLETED if completed else messages.NOT_COMPLETED,
+        "acctNumber": current_vault().open(row.number_sealed, row.id),
+        "threeDSCompInd": messages.METHOD_COMPLETED if completed else messages.METHOD_NOT_COMPLETED,
     }
-    _asked(row, areq, configuration_of(row.channel), clock.now(row.merchant))
+    _asked(row, areq, load_threeds_configuration(row.channel), clock.merchant_now(row.merchant))
     row.save()
-    return outcome_of(row)
+    return outcome_from_authentication(row)
 
 
-def challenged(ident: UUID, creq: Message) -> tuple[Message, Outcome]:
+def continue_challenge(ident: UUID, creq: ThreeDSMessage) -> tuple[ThreeDSMessage, AuthenticationOutcome]:
     """One move of the shopper in the challenge: the bank's CRes and what it came to. One that has ended stays so."""
     with transaction.atomic():
         row = _locked(ident)
-        if row.step not in (Step.CHALLENGE, Step.DECOUPLED):
-            return acs.closed(_creq(row), row.trans_status), outcome_of(row)
-        desk = acs.Desk(scenario=row.scenario, network=row.network, attempts=row.attempts, resends=row.resends)
-        step = acs.challenge(desk, _creq(row) | creq)
-        row.attempts, row.resends = step.desk.attempts, step.desk.resends
+        if row.step not in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED):
+            return acs.build_closed_cres(_creq(row), row.trans_status), outcome_from_authentication(row)
+        challenge_state = acs.ChallengeState(
+            scenario=row.scenario, network=row.network, attempts=row.attempts, resends=row.resends
+        )
+        step = acs.answer_challenge(challenge_state, _creq(row) | creq)
+        row.attempts, row.resends = step.challenge_state.attempts, step.challenge_state.resends
         _remember(row, _creq(row) | creq, step.cres)
         if step.rreq is not None:
-            _result(row, step.rreq, clock.now(row.merchant))
+            _result(row, step.rreq, clock.merchant_now(row.merchant))
         row.save()
-    return step.cres, outcome_of(row)
+    return step.cres, outcome_from_authentication(row)
 
 
-def decoupled_answered(ident: UUID) -> Outcome:
+def complete_decoupled(ident: UUID) -> AuthenticationOutcome:
     """The cardholder has answered in the banking app (simulated: after a while)."""
     with transaction.atomic():
         row = _locked(ident)
-        if row.step == Step.DECOUPLED:
-            desk = acs.Desk(scenario=row.scenario, network=row.network)
-            _result(row, acs.decoupled_result(desk), clock.now(row.merchant))
+        if row.step == AuthenticationStep.DECOUPLED:
+            challenge_state = acs.ChallengeState(scenario=row.scenario, network=row.network)
+            _result(row, acs.build_decoupled_result(challenge_state), clock.merchant_now(row.merchant))
             row.save()
-    return outcome_of(row)
+    return outcome_from_authentication(row)
 
 
-def timed_out(ident: UUID) -> Outcome:
+def expire_authentication(ident: UUID) -> AuthenticationOutcome:
     """The deadline has passed: an open authentication ends with the code for it."""
     with transaction.atomic():
         row = _locked(ident)
         if row.step in _AGAIN:
-            _close(row, "N", "14", "", clock.now(row.merchant))
-            row.code = TIMED_OUT
+            _close(row, "N", "14", "", clock.merchant_now(row.merchant))
+            row.code = AUTHENTICATION_TIMED_OUT
             row.save()
-    return outcome_of(row)
+    return outcome_from_authentication(row)
 
 
-def _new(asked: Begin, configuration: ThreeDSecureConfiguration) -> Authentication:
+def _new(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration) -> Authentication:
     given = asked.parameters
-    network = network_of(asked.brand)
-    money = messages.money_to_authenticate(given, asked.money)
+    network = find_threeds_network(asked.brand)
+    money = messages.resolve_authenticated_amount(given, asked.money)
     return Authentication(
         id=identifiers.row_id(),
         payment=asked.payment,
@@ -173,12 +198,12 @@ def _new(asked: Begin, configuration: ThreeDSecureConfiguration) -> Authenticati
         channel=asked.channel,
         brand=asked.brand,
         network=network.key if network is not None else "",
-        device_channel=messages.device_channel(given),
-        category=messages.message_category(given),
+        device_channel=messages.resolve_device_channel(given),
+        category=messages.resolve_message_category(given),
         amount=money.amount,
         currency=money.currency,
         card=mask_pan(asked.number.reveal()),
-        window=acs.window_of(given.get("customer.browser.challengeWindow", "")),
+        window=acs.resolve_challenge_window(given.get("customer.browser.challengeWindow", "")),
         request=dict(asked.echo),
         answer=dict(asked.answer),
         return_url=asked.return_url,
@@ -188,8 +213,10 @@ def _new(asked: Begin, configuration: ThreeDSecureConfiguration) -> Authenticati
     )
 
 
-def _ask(row: Authentication, asked: Begin, configuration: ThreeDSecureConfiguration) -> Ask:
-    return Ask(
+def _ask(
+    row: Authentication, asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration
+) -> AuthenticationSubject:
+    return AuthenticationSubject(
         id=row.id,
         brand=asked.brand,
         network=row.network,
@@ -206,9 +233,9 @@ def _ask(row: Authentication, asked: Begin, configuration: ThreeDSecureConfigura
     )
 
 
-def _kept(row: Authentication, _: Authentication) -> tuple[Authentication, Outcome]:
+def _kept(row: Authentication, _: Authentication) -> tuple[Authentication, AuthenticationOutcome]:
     row.save(force_insert=True)
-    return row, outcome_of(row)
+    return row, outcome_from_authentication(row)
 
 
 def _read(ident: UUID) -> Authentication:
@@ -221,100 +248,102 @@ def _locked(ident: UUID) -> Authentication:
 
 
 def _asked(
-    row: Authentication, areq: Message, configuration: ThreeDSecureConfiguration, now: datetime
+    row: Authentication, areq: ThreeDSMessage, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
     """Ask the directory and take its answer in."""
-    directory = directory_of()
+    directory = get_directory_server()
     try:
         if directory is None:
-            raise Unreachable
+            raise DirectoryUnreachableError
         ares = directory.authenticate(areq, row.scenario, row.network)
-    except Unreachable:
-        return _ended(row, lacking(Lack.UNREACHABLE), configuration, now)
+    except DirectoryUnreachableError:
+        return _ended(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, now)
     _remember(row, areq, ares)
     row.ds_transaction = ares.get("dsTransID", "")
     row.acs_transaction = ares.get("acsTransID", "")
     row.number_sealed, row.ask = None, {}
     status, reason = ares["transStatus"], ares.get("transStatusReason", "")
-    found = verdict(status, reason)
-    if found.then in (Then.CHALLENGE, Then.DECOUPLED):
+    found = find_verdict(status, reason)
+    if found.then in (AuthenticationResult.CHALLENGE, AuthenticationResult.DECOUPLED):
         return _waits(row, found.then, configuration, now)
     if row.flow in ("", "method"):
-        row.flow = "3ri" if row.device_channel == messages.REQUESTOR else "frictionless"
+        row.flow = "3ri" if row.device_channel == messages.REQUESTOR_CHANNEL else "frictionless"
     row.trans_status, row.trans_status_reason, row.eci = status, reason, ares.get("eci", "")
     _seal_proof(row, ares)
     return _ended(row, found, configuration, now)
 
 
-def _waits(row: Authentication, then: Then, configuration: ThreeDSecureConfiguration, now: datetime) -> Authentication:
-    if then is Then.DECOUPLED:
-        row.step, row.flow = Step.DECOUPLED, "decoupled"
+def _waits(
+    row: Authentication, then: AuthenticationResult, configuration: ThreeDSecureConfiguration, now: datetime
+) -> Authentication:
+    if then is AuthenticationResult.DECOUPLED:
+        row.step, row.flow = AuthenticationStep.DECOUPLED, "decoupled"
         row.due_at = now + timedelta(seconds=acs.DECOUPLED_AFTER_S)
-        longest = DECOUPLED_TIME
+        longest = DECOUPLED_TIMEOUT
     else:
-        row.step, row.flow = Step.CHALLENGE, "challenge"
+        row.step, row.flow = AuthenticationStep.CHALLENGE, "challenge"
         longest = timedelta(minutes=configuration.challenge_minutes)
     # After a method page the deadline stands already, with the payment.
     row.deadline = row.deadline or now + longest
     return row
 
 
-def _result(row: Authentication, rreq: Message, now: datetime) -> None:
+def _result(row: Authentication, rreq: ThreeDSMessage, now: datetime) -> None:
     """The bank's result of a challenge or a decoupled authentication (RReq)."""
     full = {"threeDSServerTransID": str(row.id), "acsTransID": row.acs_transaction, "dsTransID": row.ds_transaction}
     _remember(row, rreq | full, {"messageType": "RRes", "resultsStatus": "01"} | full)
     status, reason = rreq["transStatus"], rreq.get("transStatusReason", "")
     row.trans_status, row.trans_status_reason, row.eci = status, reason, rreq.get("eci", "")
     _seal_proof(row, rreq)
-    _ended(row, verdict(status, reason), configuration_of(row.channel), now)
+    _ended(row, find_verdict(status, reason), load_threeds_configuration(row.channel), now)
     if rreq.get("challengeCancel"):
-        row.code = CANCELLED
+        row.code = CHALLENGE_CANCELLED
 
 
 def _ended(
-    row: Authentication, found: Verdict, configuration: ThreeDSecureConfiguration, now: datetime
+    row: Authentication, found: AuthenticationVerdict, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
     """Close the authentication with the code its verdict and the channel's policy give."""
-    stops = declines(
+    stops = is_declined_by_policy(
         found.then,
-        on_unavailable=Policy(configuration.on_unavailable),
-        on_attempt=Policy(configuration.on_attempt),
+        on_unavailable=UnprovenPolicy(configuration.on_unavailable),
+        on_attempt=UnprovenPolicy(configuration.on_attempt),
     )
     if row.payment is None:
         challenged = row.flow in ("challenge", "decoupled")
-        passed = found.then in (Then.PROVED, Then.ATTEMPTED) and challenged
-        row.code = results.SUCCESS[row.test_mode] if passed else found.standalone
+        passed = found.then in (AuthenticationResult.PROVED, AuthenticationResult.ATTEMPTED) and challenged
+        row.code = result_codes.SUCCESS_CODES[row.test_mode] if passed else found.standalone
     else:
         row.code = found.payment if stops else ""
     if not row.eci and row.trans_status:
-        row.eci = eci_of(row.network, row.trans_status)
+        row.eci = find_network_eci(row.network, row.trans_status)
     _close(row, row.trans_status, row.trans_status_reason, row.eci, now)
     return row
 
 
 def _close(row: Authentication, status: str, reason: str, eci: str, now: datetime) -> None:
-    row.step = Step.DONE
+    row.step = AuthenticationStep.DONE
     row.trans_status, row.trans_status_reason, row.eci = status, reason, eci
     row.number_sealed, row.ask = None, {}
     row.due_at = None
     row.completed_at = now
 
 
-def _seal_proof(row: Authentication, message: Message) -> None:
+def _seal_proof(row: Authentication, message: ThreeDSMessage) -> None:
     if value := message.get("authenticationValue"):
-        row.proof_sealed = vault().seal(Secret(value), row.id)
+        row.proof_sealed = current_vault().seal(Secret(value), row.id)
 
 
-def _creq(row: Authentication) -> Message:
+def _creq(row: Authentication) -> ThreeDSMessage:
     return {
         "messageType": "CReq",
-        "messageVersion": row.version or VERSION,
+        "messageVersion": row.version or THREEDS_VERSION,
         "threeDSServerTransID": str(row.id),
         "acsTransID": row.acs_transaction,
         "challengeWindowSize": row.window,
     }
 
 
-def _remember(row: Authentication, *said: Message) -> None:
+def _remember(row: Authentication, *said: ThreeDSMessage) -> None:
     """Keep messages for the timeline, masked."""
-    row.messages = [*row.messages, *(messages.masked(message) for message in said)]
+    row.messages = [*row.messages, *(messages.mask_threeds_message(message) for message in said)]

@@ -18,18 +18,18 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
-from gateway.wallets.reading import within
-from gateway.wallets.token import Reason, WalletTokenRefused
+from gateway.wallets.strict_parsing import refuse_parse_errors
+from gateway.wallets.token import TokenRefusalReason, WalletTokenRefusedError
 
 SIGNER_MARKER: Final = x509.ObjectIdentifier("1.2.840.113635.100.6.29")
 INTERMEDIATE_MARKER: Final = x509.ObjectIdentifier("1.2.840.113635.100.6.2.14")
 MAX_CERTIFICATES: Final = 4
 
 
-def verify(signature: bytes, content: bytes, roots: Sequence[x509.Certificate]) -> datetime:
+def verify_cms_signature(signature: bytes, content: bytes, roots: Sequence[x509.Certificate]) -> datetime:
     """Check that somebody whom one of ``roots`` vouches for signed ``content``; return when. Raises
-    WalletTokenRefused."""
-    with within(Reason.MALFORMED, "signature is no CMS SignedData"):
+    WalletTokenRefusedError."""
+    with refuse_parse_errors(TokenRefusalReason.MALFORMED, "signature is no CMS SignedData"):
         outer = cms.ContentInfo.load(signature, strict=True)
         if outer["content_type"].native != "signed_data":
             raise ValueError("not signed")
@@ -41,11 +41,11 @@ def verify(signature: bytes, content: bytes, roots: Sequence[x509.Certificate]) 
             raise ValueError("one signer and a few certificates are expected")
         signer = signers[0]
         chain = [x509.load_der_x509_certificate(one.dump()) for one in certificates]
-    with within(Reason.TAMPERED):
+    with refuse_parse_errors(TokenRefusalReason.TAMPERED):
         certificate = _signers(signer["sid"], chain)
         signed_at = _attributes(signer, content)
         _check(signer, certificate.public_key())
-    with within(Reason.UNTRUSTED):
+    with refuse_parse_errors(TokenRefusalReason.UNTRUSTED):
         _trust(certificate, chain, roots, signed_at)
     return signed_at
 
@@ -63,7 +63,7 @@ def _signers(name: Any, chain: Sequence[x509.Certificate]) -> x509.Certificate:
                 return one
         elif x509.SubjectKeyIdentifier.from_public_key(one.public_key()).digest == name.native:
             return one
-    raise WalletTokenRefused(Reason.TAMPERED)
+    raise WalletTokenRefusedError(TokenRefusalReason.TAMPERED)
 
 
 def _attributes(signer: Any, content: bytes) -> datetime:
@@ -77,7 +77,7 @@ def _attributes(signer: Any, content: bytes) -> datetime:
     if signer["digest_algorithm"]["algorithm"].native != "sha256" or found["content_type"] != "data":
         raise ValueError("another digest")
     if not hmac.compare_digest(found["message_digest"], sha256(content).digest()):
-        raise WalletTokenRefused(Reason.TAMPERED)
+        raise WalletTokenRefusedError(TokenRefusalReason.TAMPERED)
     signed_at = found["signing_time"]
     if not isinstance(signed_at, datetime) or signed_at.tzinfo is None:
         raise ValueError("no signing time")
@@ -96,7 +96,7 @@ def _check(signer: Any, key: object) -> None:
         else:
             raise ValueError("another algorithm")
     except InvalidSignature:
-        raise WalletTokenRefused(Reason.TAMPERED) from None
+        raise WalletTokenRefusedError(TokenRefusalReason.TAMPERED) from None
 
 
 def _trust(
@@ -104,7 +104,7 @@ def _trust(
 ) -> None:
     """The signer's certificate is issued by an intermediate of ``chain``, and that by one of ``roots``."""
     if not _marked(signer, SIGNER_MARKER) or _is_authority(signer) or not _valid(signer, at):
-        raise WalletTokenRefused(Reason.UNTRUSTED, "the signer's certificate")
+        raise WalletTokenRefusedError(TokenRefusalReason.UNTRUSTED, "the signer's certificate")
     for middle in chain:
         if not (_marked(middle, INTERMEDIATE_MARKER) and _is_authority(middle) and _valid(middle, at)):
             continue
@@ -112,7 +112,7 @@ def _trust(
             continue
         if any(_issued(middle, root) and _is_authority(root) and _valid(root, at) for root in roots):
             return
-    raise WalletTokenRefused(Reason.UNTRUSTED)
+    raise WalletTokenRefusedError(TokenRefusalReason.UNTRUSTED)
 
 
 def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:

@@ -26,20 +26,20 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gateway.secret import Secret
+from gateway.core.secret import Secret
 
-WALLETS: Final = ("wallet1", "wallet2", "wallet3")
-PROTOCOLS: Final = ("ECv1", "ECv2")
+WALLET_NAMES: Final = ("wallet1", "wallet2", "wallet3")
+WALLET2_PROTOCOLS: Final = ("ECv1", "ECv2")
 MIN_RSA_BITS: Final = 2048
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
-class UnusableKey(ValueError):
+class UnusableKeyError(ValueError):
     """A key or a fact that cannot be used: the text says which and why, and holds no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
+class RootSigningKey:
     """A root signing key of wallet 2's provider. ``expires``: None never (ECv1 keys have no end)."""
 
     protocol: str
@@ -56,7 +56,7 @@ class WalletKeys:
     public: bytes
     merchant: bytes = b""
     roots: tuple[x509.Certificate, ...] = ()
-    senders: tuple[Sender, ...] = ()
+    senders: tuple[RootSigningKey, ...] = ()
     recipients: tuple[str, ...] = ()
     gateway_merchant: str = ""
     kid: str = ""
@@ -67,11 +67,11 @@ class WalletKeys:
         return b64encode(sha256(self.public).digest()).decode()
 
 
-def keys_of(wallet: str, private: Secret, facts: Mapping[str, Any], *, check: bool = False) -> WalletKeys:
-    """Read a key and its facts, and check that they suffice for ``wallet``. Raises UnusableKey."""
-    key = private_key(private, check=check)
+def parse_wallet_keys(wallet: str, private: Secret, facts: Mapping[str, Any], *, check: bool = False) -> WalletKeys:
+    """Read a key and its facts, and check that they suffice for ``wallet``. Raises UnusableKeyError."""
+    key = parse_private_key(private, check=check)
     if wallet != "wallet1" and isinstance(key, rsa.RSAPrivateKey) != (wallet == "wallet3"):
-        raise UnusableKey(f"{wallet} takes {'an RSA' if wallet == 'wallet3' else 'a P-256'} key.")
+        raise UnusableKeyError(f"{wallet} takes {'an RSA' if wallet == 'wallet3' else 'a P-256'} key.")
     read = WalletKeys(
         private=key,
         public=key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
@@ -89,25 +89,25 @@ def keys_of(wallet: str, private: Secret, facts: Mapping[str, Any], *, check: bo
         ("recipients", wallet == "wallet2", read.recipients),
     ):
         if wanted and not there:
-            raise UnusableKey(f"{wallet} needs {name}.")
+            raise UnusableKeyError(f"{wallet} needs {name}.")
     return read
 
 
-def private_key(pem: Secret, *, check: bool = False) -> PrivateKey:
+def parse_private_key(pem: Secret, *, check: bool = False) -> PrivateKey:
     """A P-256 or RSA key (2,048 bits or more) in PEM, not encrypted. ``check``: whether an RSA key's primes are
-    looked at, which takes long: once, before a key is kept. Raises UnusableKey."""
+    looked at, which takes long: once, before a key is kept. Raises UnusableKeyError."""
     try:
         key = load_pem_private_key(pem.reveal().encode(), None, unsafe_skip_rsa_key_validation=not check)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise UnusableKey("The private key is no unencrypted PEM.") from None
+        raise UnusableKeyError("The private key is no unencrypted PEM.") from None
     if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
         return key
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size >= MIN_RSA_BITS:
         return key
-    raise UnusableKey(f"The private key is neither P-256 nor RSA of {MIN_RSA_BITS} bits or more.")
+    raise UnusableKeyError(f"The private key is neither P-256 nor RSA of {MIN_RSA_BITS} bits or more.")
 
 
-def public_p256(der: bytes) -> ec.EllipticCurvePublicKey:
+def parse_p256_key(der: bytes) -> ec.EllipticCurvePublicKey:
     """A P-256 key out of its SubjectPublicKeyInfo. Raises ValueError or UnsupportedAlgorithm."""
     key = load_der_public_key(der)
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
@@ -127,19 +127,19 @@ def _root(pem: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem.encode())
     except ValueError:
-        raise UnusableKey("A root is no certificate in PEM.") from None
+        raise UnusableKeyError("A root is no certificate in PEM.") from None
 
 
-def _sender(row: Mapping[str, Any]) -> Sender:
+def _sender(row: Mapping[str, Any]) -> RootSigningKey:
     """A root signing key as published: keyValue (base64 DER), protocolVersion, keyExpiration (ms since 1970)."""
     try:
         protocol, ends = str(row["protocolVersion"]), row.get("keyExpiration")
-        key = public_p256(b64decode(str(row["keyValue"]), validate=True))
+        key = parse_p256_key(b64decode(str(row["keyValue"]), validate=True))
         expires = None if ends is None else datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(ends))
     except (KeyError, ValueError, TypeError, OverflowError, UnsupportedAlgorithm):
-        raise UnusableKey("A sender's key is not as its provider publishes them.") from None
-    if protocol not in PROTOCOLS:
-        raise UnusableKey(f"A sender's protocolVersion is not one of {', '.join(PROTOCOLS)}.")
+        raise UnusableKeyError("A sender's key is not as its provider publishes them.") from None
+    if protocol not in WALLET2_PROTOCOLS:
+        raise UnusableKeyError(f"A sender's protocolVersion is not one of {', '.join(WALLET2_PROTOCOLS)}.")
     if protocol != "ECv1" and expires is None:
-        raise UnusableKey("A sender's key of this protocolVersion needs keyExpiration.")
-    return Sender(protocol=protocol, key=key, expires=expires)
+        raise UnusableKeyError("A sender's key of this protocolVersion needs keyExpiration.")
+    return RootSigningKey(protocol=protocol, key=key, expires=expires)

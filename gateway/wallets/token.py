@@ -8,22 +8,22 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final, Literal
 
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 
 MAX_TOKEN_CHARS: Final = 16_384
 """The longest token that is looked at; those in use take about 5,000 characters."""
-SIGNED_WITHIN: Final = timedelta(minutes=15)
+MAX_TOKEN_AGE: Final = timedelta(minutes=15)
 """How old a token may be that says when it was made (wallet 1: its signing time; wallet 3: utc)."""
-CLOCK_SKEW: Final = timedelta(minutes=5)
+MAX_TOKEN_CLOCK_SKEW: Final = timedelta(minutes=5)
 """How far in the future such a time may lie: devices' clocks differ."""
-LAST_YEAR: Final = 9999
+MAX_YEAR: Final = 9999
 """Times beyond the calendar are cut to its last day."""
 
-Kind = Literal["DPAN", "PAN"]
+NumberKind = Literal["DPAN", "PAN"]
 
 
-class Reason(Enum):
+class TokenRefusalReason(Enum):
     """Why a token is refused: the result code that answers, and the words for a merchant.
 
     200.100.601: something is missing in it; 602: it is whole, but must not be taken; 603: it cannot be decrypted;
@@ -49,10 +49,10 @@ class Reason(Enum):
         self.words = words
 
 
-class WalletTokenRefused(Exception):
+class WalletTokenRefusedError(Exception):
     """The token is not taken. The text names the reason and the part at fault, never anything out of the token."""
 
-    def __init__(self, reason: Reason, detail: str = "") -> None:
+    def __init__(self, reason: TokenRefusalReason, detail: str = "") -> None:
         super().__init__(f"{reason.words} ({detail})" if detail else reason.words)
         self.reason = reason
         self.code = reason.code
@@ -68,7 +68,7 @@ class DecryptedToken:
     number: Secret
     expiry_month: str
     expiry_year: str
-    kind: Kind
+    kind: NumberKind
     token_id: str
     until: datetime
     holder: str = ""

@@ -19,26 +19,26 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.concatkdf import ConcatKDFHash
 
 from gateway.wallets import cms
-from gateway.wallets.keys import WalletKeys, public_p256
-from gateway.wallets.reading import (
-    b64,
-    cryptogram_of,
-    eci_of,
-    expiry,
-    fresh,
-    hexadecimal,
-    holder_of,
-    json_object,
-    member,
-    money_of,
-    number_of,
-    optional_text,
-    text,
-    within,
+from gateway.wallets.keys import WalletKeys, parse_p256_key
+from gateway.wallets.strict_parsing import (
+    check_freshness,
+    decode_base64,
+    decode_hexadecimal,
+    money_from_minor_units,
+    parse_expiry,
+    parse_holder,
+    parse_json_object,
+    read_account_number,
+    read_cryptogram,
+    read_eci,
+    read_member,
+    read_optional_text,
+    read_text,
+    refuse_parse_errors,
 )
-from gateway.wallets.token import DecryptedToken, Reason, WalletTokenRefused
+from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
-NONCE: Final = bytes(16)
+WALLET1_NONCE: Final = bytes(16)
 """Fixed by the format: every token has a key of its own."""
 # Fixed by the format, too: algorithm name with its length, and the party that made the token.
 _ALGORITHM: Final = b"\x0did-aes256-GCM"
@@ -52,47 +52,51 @@ _CURRENCY: Final[Mapping[str, str]] = {
 """ISO 4217's three digits → its three letters."""
 
 
-def decrypt(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
-    """Open a token of wallet 1. Raises WalletTokenRefused."""
-    sent = json_object(token, "the token")
+def decrypt_wallet1(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
+    """Open a token of wallet 1. Raises WalletTokenRefusedError."""
+    sent = parse_json_object(token, "the token")
     # The whole payment token may be sent, too: what counts stands in paymentData.
     if "paymentData" in sent and "version" not in sent:
-        sent = member(sent, "paymentData")
-    version = text(sent, "version")
+        sent = read_member(sent, "paymentData")
+    version = read_text(sent, "version")
     if version not in _KEY_FIELD:
-        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, "version is not one of EC_v1, RSA_v1")
-    header = member(sent, "header")
-    data = b64(text(sent, "data"), "data")
-    wrapped = b64(text(header, _KEY_FIELD[version]), _KEY_FIELD[version])
-    transaction = hexadecimal(text(header, "transactionId"), "transactionId")
-    application = optional_text(header, "applicationData")
-    content = wrapped + data + transaction + (hexadecimal(application, "applicationData") if application else b"")
-    mine = _named(keys, text(header, "publicKeyHash"))
-    signed_at = cms.verify(b64(text(sent, "signature"), "signature"), content, mine.roots)
-    until = fresh(signed_at, now)
+        raise WalletTokenRefusedError(TokenRefusalReason.UNKNOWN_FORMAT, "version is not one of EC_v1, RSA_v1")
+    header = read_member(sent, "header")
+    data = decode_base64(read_text(sent, "data"), "data")
+    wrapped = decode_base64(read_text(header, _KEY_FIELD[version]), _KEY_FIELD[version])
+    transaction = decode_hexadecimal(read_text(header, "transactionId"), "transactionId")
+    application = read_optional_text(header, "applicationData")
+    content = (
+        wrapped + data + transaction + (decode_hexadecimal(application, "applicationData") if application else b"")
+    )
+    mine = _named(keys, read_text(header, "publicKeyHash"))
+    signed_at = cms.verify_cms_signature(decode_base64(read_text(sent, "signature"), "signature"), content, mine.roots)
+    until = check_freshness(signed_at, now)
     plain = _plain(data, _data_keys(version, wrapped, mine))
-    return _card(json_object(plain, "the decrypted data", Reason.INCOMPLETE), transaction.hex(), until)
+    return _card(
+        parse_json_object(plain, "the decrypted data", TokenRefusalReason.INCOMPLETE), transaction.hex(), until
+    )
 
 
 def _named(keys: Sequence[WalletKeys], key_hash: str) -> WalletKeys:
     for one in keys:
         if one.key_hash == key_hash:
             return one
-    raise WalletTokenRefused(Reason.WRONG_KEY, "publicKeyHash")
+    raise WalletTokenRefusedError(TokenRefusalReason.WRONG_KEY, "publicKeyHash")
 
 
 def _data_keys(version: str, wrapped: bytes, mine: WalletKeys) -> list[bytes]:
     """The keys the data may be encrypted with."""
     if version == "EC_v1" and isinstance(mine.private, ec.EllipticCurvePrivateKey):
-        with within(Reason.MALFORMED, "ephemeralPublicKey is no P-256 key"):
-            theirs = public_p256(wrapped)
-        return [data_key(mine.private.exchange(ec.ECDH(), theirs), mine.merchant)]
+        with refuse_parse_errors(TokenRefusalReason.MALFORMED, "ephemeralPublicKey is no P-256 key"):
+            theirs = parse_p256_key(wrapped)
+        return [derive_data_key(mine.private.exchange(ec.ECDH(), theirs), mine.merchant)]
     if version == "RSA_v1" and isinstance(mine.private, rsa.RSAPrivateKey):
         return [key for key in _unwrapped(wrapped, mine.private) if len(key) == _RSA_DATA_KEY_BYTES]
-    raise WalletTokenRefused(Reason.WRONG_KEY, f"it is not of the kind that {version} needs")
+    raise WalletTokenRefusedError(TokenRefusalReason.WRONG_KEY, f"it is not of the kind that {version} needs")
 
 
-def data_key(shared: bytes, merchant: bytes) -> bytes:
+def derive_data_key(shared: bytes, merchant: bytes) -> bytes:
     """The AES-256 key out of the agreed secret (NIST SP 800-56A, 5.8.1). ``merchant``: SHA-256 of the identifier."""
     return ConcatKDFHash(hashes.SHA256(), 32, _ALGORITHM + _PARTY_U + merchant).derive(shared)
 
@@ -111,34 +115,36 @@ def _unwrapped(wrapped: bytes, private: rsa.RSAPrivateKey) -> list[bytes]:
 def _plain(data: bytes, keys: Sequence[bytes]) -> bytes:
     for key in keys:
         try:
-            return AESGCM(key).decrypt(NONCE, data, None)
+            return AESGCM(key).decrypt(WALLET1_NONCE, data, None)
         except (InvalidTag, ValueError):
             continue
-    raise WalletTokenRefused(Reason.UNDECIPHERABLE)
+    raise WalletTokenRefusedError(TokenRefusalReason.UNDECIPHERABLE)
 
 
 def _card(found: Mapping[str, Any], transaction: str, until: datetime) -> DecryptedToken:
     if found.get("paymentDataType") != "3DSecure":
-        raise WalletTokenRefused(Reason.INCOMPLETE, "paymentDataType is not 3DSecure")
-    ends = text(found, "applicationExpirationDate", Reason.INCOMPLETE)
+        raise WalletTokenRefusedError(TokenRefusalReason.INCOMPLETE, "paymentDataType is not 3DSecure")
+    ends = read_text(found, "applicationExpirationDate", TokenRefusalReason.INCOMPLETE)
     if len(ends) != 6:
-        raise WalletTokenRefused(Reason.INCOMPLETE, "its expiry")
-    month, year = expiry(ends[2:4], ends[:2])
-    proof = member(found, "paymentData", Reason.INCOMPLETE)
+        raise WalletTokenRefusedError(TokenRefusalReason.INCOMPLETE, "its expiry")
+    month, year = parse_expiry(ends[2:4], ends[:2])
+    proof = read_member(found, "paymentData", TokenRefusalReason.INCOMPLETE)
     return DecryptedToken(
-        number=number_of(found, "applicationPrimaryAccountNumber"),
+        number=read_account_number(found, "applicationPrimaryAccountNumber"),
         expiry_month=month,
         expiry_year=year,
         kind="DPAN",
         token_id=transaction,
         until=until,
-        holder=holder_of(optional_text(found, "cardholderName")),
-        cryptogram=cryptogram_of(proof, "onlinePaymentCryptogram"),
-        eci=eci_of(proof, "eciIndicator"),
-        money=money_of(found.get("transactionAmount"), _CURRENCY.get(str(found.get("currencyCode")).zfill(3))),
+        holder=parse_holder(read_optional_text(found, "cardholderName")),
+        cryptogram=read_cryptogram(proof, "onlinePaymentCryptogram"),
+        eci=read_eci(proof, "eciIndicator"),
+        money=money_from_minor_units(
+            found.get("transactionAmount"), _CURRENCY.get(str(found.get("currencyCode")).zfill(3))
+        ),
     )
 
 
-def key_hash(public: bytes) -> bytes:
+def hash_public_key(public: bytes) -> bytes:
     """How a token names the key it is for: SHA-256 of its SubjectPublicKeyInfo."""
     return sha256(public).digest()

@@ -20,31 +20,31 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from gateway.wallets.keys import PROTOCOLS, WalletKeys, public_p256
-from gateway.wallets.reading import (
-    b64,
-    cryptogram_of,
-    eci_of,
-    expiry,
-    json_object,
-    member,
-    moment,
-    number_of,
-    optional_text,
-    text,
-    within,
+from gateway.wallets.keys import WALLET2_PROTOCOLS, WalletKeys, parse_p256_key
+from gateway.wallets.strict_parsing import (
+    decode_base64,
+    parse_expiry,
+    parse_json_object,
+    parse_moment,
+    read_account_number,
+    read_cryptogram,
+    read_eci,
+    read_member,
+    read_optional_text,
+    read_text,
+    refuse_parse_errors,
 )
-from gateway.wallets.token import DecryptedToken, Reason, WalletTokenRefused
+from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
-SENDER: Final = "Google"
+WALLET2_SENDER: Final = "Google"
 """Fixed by the format: who signs, and what the keys are derived for."""
-MAX_SIGNATURES: Final = 8
-KEY_BYTES: Final = {"ECv1": 16, "ECv2": 32}
+MAX_TOKEN_SIGNATURES: Final = 8
+WALLET2_KEY_BYTES: Final = {"ECv1": 16, "ECv2": 32}
 """Of each of the two keys: AES and HMAC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class SealedToken:
     """A token whose signatures hold, still encrypted. ``recipient``: whom it was made for."""
 
     protocol: str
@@ -53,22 +53,24 @@ class Sealed:
     keys: WalletKeys
 
 
-def decrypt(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
-    """Open a token of wallet 2. Raises WalletTokenRefused."""
-    sealed = verify(token, keys, now=now)
-    plain = open_message(sealed.protocol, sealed.message, keys)
-    return _card(json_object(plain, "the decrypted message", Reason.INCOMPLETE), sealed, now=now)
+def decrypt_wallet2(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
+    """Open a token of wallet 2. Raises WalletTokenRefusedError."""
+    sealed = verify_wallet2(token, keys, now=now)
+    plain = decrypt_signed_message(sealed.protocol, sealed.message, keys)
+    return _card(parse_json_object(plain, "the decrypted message", TokenRefusalReason.INCOMPLETE), sealed, now=now)
 
 
-def verify(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> Sealed:
-    """Check who signed the token, and for whom. Raises WalletTokenRefused."""
-    sent = json_object(token, "the token")
-    protocol = text(sent, "protocolVersion")
-    if protocol not in PROTOCOLS:
-        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, f"protocolVersion is not one of {', '.join(PROTOCOLS)}")
-    message = text(sent, "signedMessage")
-    signature = b64(text(sent, "signature"), "signature")
-    reason = Reason.UNTRUSTED
+def verify_wallet2(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> SealedToken:
+    """Check who signed the token, and for whom. Raises WalletTokenRefusedError."""
+    sent = parse_json_object(token, "the token")
+    protocol = read_text(sent, "protocolVersion")
+    if protocol not in WALLET2_PROTOCOLS:
+        raise WalletTokenRefusedError(
+            TokenRefusalReason.UNKNOWN_FORMAT, f"protocolVersion is not one of {', '.join(WALLET2_PROTOCOLS)}"
+        )
+    message = read_text(sent, "signedMessage")
+    signature = decode_base64(read_text(sent, "signature"), "signature")
+    reason = TokenRefusalReason.UNTRUSTED
     for one in keys:
         roots = [
             sender.key
@@ -82,39 +84,41 @@ def verify(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> Sealed:
         else:
             continue
         for recipient in one.recipients:
-            if _signed(signers, [signature], SENDER, recipient, protocol, message):
-                return Sealed(protocol=protocol, message=message, recipient=recipient, keys=one)
+            if _signed(signers, [signature], WALLET2_SENDER, recipient, protocol, message):
+                return SealedToken(protocol=protocol, message=message, recipient=recipient, keys=one)
         if signers:
-            reason = Reason.TAMPERED
-    raise WalletTokenRefused(reason, "or it was made for another recipient" if reason is Reason.TAMPERED else "")
+            reason = TokenRefusalReason.TAMPERED
+    raise WalletTokenRefusedError(
+        reason, "or it was made for another recipient" if reason is TokenRefusalReason.TAMPERED else ""
+    )
 
 
 def _intermediate(
     sent: Mapping[str, Any], protocol: str, roots: Sequence[ec.EllipticCurvePublicKey], now: datetime
 ) -> ec.EllipticCurvePublicKey | None:
-    """The intermediate key, if one of ``roots`` signed it. Raises WalletTokenRefused when it has expired."""
-    part = member(sent, "intermediateSigningKey")
-    signed_key, found = text(part, "signedKey"), part.get("signatures")
-    if not isinstance(found, list) or not 1 <= len(found) <= MAX_SIGNATURES:
-        raise WalletTokenRefused(Reason.MALFORMED, "signatures is missing or no list")
-    signatures = [b64(one, "signatures") for one in found if isinstance(one, str)]
-    if not _signed(roots, signatures, SENDER, protocol, signed_key):
+    """The intermediate key, if one of ``roots`` signed it. Raises WalletTokenRefusedError when it has expired."""
+    part = read_member(sent, "intermediateSigningKey")
+    signed_key, found = read_text(part, "signedKey"), part.get("signatures")
+    if not isinstance(found, list) or not 1 <= len(found) <= MAX_TOKEN_SIGNATURES:
+        raise WalletTokenRefusedError(TokenRefusalReason.MALFORMED, "signatures is missing or no list")
+    signatures = [decode_base64(one, "signatures") for one in found if isinstance(one, str)]
+    if not _signed(roots, signatures, WALLET2_SENDER, protocol, signed_key):
         return None
-    facts = json_object(signed_key, "signedKey")
-    if moment(facts.get("keyExpiration"), "keyExpiration") <= now:
-        raise WalletTokenRefused(Reason.EXPIRED, "its intermediateSigningKey")
-    with within(Reason.MALFORMED, "keyValue is no P-256 key"):
-        return public_p256(b64(text(facts, "keyValue"), "keyValue"))
+    facts = parse_json_object(signed_key, "signedKey")
+    if parse_moment(facts.get("keyExpiration"), "keyExpiration") <= now:
+        raise WalletTokenRefusedError(TokenRefusalReason.EXPIRED, "its intermediateSigningKey")
+    with refuse_parse_errors(TokenRefusalReason.MALFORMED, "keyValue is no P-256 key"):
+        return parse_p256_key(decode_base64(read_text(facts, "keyValue"), "keyValue"))
     raise AssertionError
 
 
-def signed_bytes(*parts: str) -> bytes:
+def build_signed_bytes(*parts: str) -> bytes:
     """What is signed: every part with its length before it, four bytes, the least one first."""
     return b"".join(len(octets).to_bytes(4, "little") + octets for octets in (part.encode() for part in parts))
 
 
 def _signed(keys: Iterable[ec.EllipticCurvePublicKey], signatures: Sequence[bytes], *parts: str) -> bool:
-    content = signed_bytes(*parts)
+    content = build_signed_bytes(*parts)
     for key in keys:
         for signature in signatures:
             try:
@@ -125,57 +129,59 @@ def _signed(keys: Iterable[ec.EllipticCurvePublicKey], signatures: Sequence[byte
     return False
 
 
-def open_message(protocol: str, message: str, keys: Sequence[WalletKeys]) -> bytes:
-    """Decrypt a signed message with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefused."""
-    parts = json_object(message, "signedMessage")
-    encrypted = b64(text(parts, "encryptedMessage"), "encryptedMessage")
-    ephemeral = b64(text(parts, "ephemeralPublicKey"), "ephemeralPublicKey")
-    tag = b64(text(parts, "tag"), "tag")
-    with within(Reason.MALFORMED, "ephemeralPublicKey is no point of P-256"):
+def decrypt_signed_message(protocol: str, message: str, keys: Sequence[WalletKeys]) -> bytes:
+    """Decrypt a signed message with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefusedError."""
+    parts = parse_json_object(message, "signedMessage")
+    encrypted = decode_base64(read_text(parts, "encryptedMessage"), "encryptedMessage")
+    ephemeral = decode_base64(read_text(parts, "ephemeralPublicKey"), "ephemeralPublicKey")
+    tag = decode_base64(read_text(parts, "tag"), "tag")
+    with refuse_parse_errors(TokenRefusalReason.MALFORMED, "ephemeralPublicKey is no point of P-256"):
         theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), ephemeral)
     for one in keys:
         if not isinstance(one.private, ec.EllipticCurvePrivateKey):
             continue
-        cipher_key, mac_key = message_keys(protocol, one.private.exchange(ec.ECDH(), theirs), ephemeral)
+        cipher_key, mac_key = derive_message_keys(protocol, one.private.exchange(ec.ECDH(), theirs), ephemeral)
         if hmac.compare_digest(hmac.digest(mac_key, encrypted, "sha256"), tag):
-            return counter_mode(cipher_key, encrypted)
-    raise WalletTokenRefused(Reason.WRONG_KEY)
+            return apply_aes_ctr(cipher_key, encrypted)
+    raise WalletTokenRefusedError(TokenRefusalReason.WRONG_KEY)
 
 
-def message_keys(protocol: str, shared: bytes, ephemeral: bytes) -> tuple[bytes, bytes]:
+def derive_message_keys(protocol: str, shared: bytes, ephemeral: bytes) -> tuple[bytes, bytes]:
     """The AES key and the HMAC key out of the agreed secret."""
-    size = KEY_BYTES[protocol]
-    both = HKDF(hashes.SHA256(), 2 * size, None, SENDER.encode()).derive(ephemeral + shared)
+    size = WALLET2_KEY_BYTES[protocol]
+    both = HKDF(hashes.SHA256(), 2 * size, None, WALLET2_SENDER.encode()).derive(ephemeral + shared)
     return both[:size], both[size:]
 
 
-def counter_mode(key: bytes, octets: bytes) -> bytes:
+def apply_aes_ctr(key: bytes, octets: bytes) -> bytes:
     """AES-CTR from zero, which is its own inverse. Every message has a key of its own."""
     worker = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
     return worker.update(octets) + worker.finalize()
 
 
-def _card(found: Mapping[str, Any], sealed: Sealed, *, now: datetime) -> DecryptedToken:
-    until = moment(found.get("messageExpiration"), "messageExpiration", Reason.INCOMPLETE)
+def _card(found: Mapping[str, Any], sealed: SealedToken, *, now: datetime) -> DecryptedToken:
+    until = parse_moment(found.get("messageExpiration"), "messageExpiration", TokenRefusalReason.INCOMPLETE)
     if until <= now:
-        raise WalletTokenRefused(Reason.EXPIRED)
-    wanted, named = sealed.keys.gateway_merchant, optional_text(found, "gatewayMerchantId")
+        raise WalletTokenRefusedError(TokenRefusalReason.EXPIRED)
+    wanted, named = sealed.keys.gateway_merchant, read_optional_text(found, "gatewayMerchantId")
     if wanted and wanted != named:
-        raise WalletTokenRefused(Reason.OTHER_RECIPIENT, "gatewayMerchantId")
-    details = member(found, "paymentMethodDetails", Reason.INCOMPLETE)
+        raise WalletTokenRefusedError(TokenRefusalReason.OTHER_RECIPIENT, "gatewayMerchantId")
+    details = read_member(found, "paymentMethodDetails", TokenRefusalReason.INCOMPLETE)
     # ECv1 told a device's number by its paymentMethod and its method 3DS; ECv2 does by CRYPTOGRAM_3DS.
     method, how = found.get("paymentMethod"), details.get("authMethod")
     proved = how in ("CRYPTOGRAM_3DS", "3DS") or method == "TOKENIZED_CARD"
     if method not in ("CARD", "TOKENIZED_CARD") or not (proved or how == "PAN_ONLY"):
-        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, "authMethod is not one of PAN_ONLY, CRYPTOGRAM_3DS")
-    month, year = expiry(details.get("expirationMonth"), details.get("expirationYear"))
+        raise WalletTokenRefusedError(
+            TokenRefusalReason.UNKNOWN_FORMAT, "authMethod is not one of PAN_ONLY, CRYPTOGRAM_3DS"
+        )
+    month, year = parse_expiry(details.get("expirationMonth"), details.get("expirationYear"))
     return DecryptedToken(
-        number=number_of(details, "pan", "dpan"),
+        number=read_account_number(details, "pan", "dpan"),
         expiry_month=month,
         expiry_year=year,
         kind="DPAN" if proved else "PAN",
-        token_id=optional_text(found, "messageId") or sha256(sealed.message.encode()).hexdigest(),
+        token_id=read_optional_text(found, "messageId") or sha256(sealed.message.encode()).hexdigest(),
         until=until,
-        cryptogram=cryptogram_of(details, "cryptogram", "3dsCryptogram") if proved else None,
-        eci=eci_of(details, "eciIndicator", "3dsEciIndicator") if proved else None,
+        cryptogram=read_cryptogram(details, "cryptogram", "3dsCryptogram") if proved else None,
+        eci=read_eci(details, "eciIndicator", "3dsEciIndicator") if proved else None,
     )

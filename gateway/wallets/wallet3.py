@@ -17,22 +17,22 @@ from jwcrypto import jwe, jwk
 from jwcrypto.common import JWException, base64url_decode, base64url_encode
 
 from gateway.wallets.keys import WalletKeys
-from gateway.wallets.reading import (
-    cryptogram_of,
-    eci_of,
-    expiry,
-    fresh,
-    holder_of,
-    json_object,
-    member,
-    moment,
-    money_of,
-    number_of,
-    optional_text,
-    text,
-    within,
+from gateway.wallets.strict_parsing import (
+    check_freshness,
+    money_from_minor_units,
+    parse_expiry,
+    parse_holder,
+    parse_json_object,
+    parse_moment,
+    read_account_number,
+    read_cryptogram,
+    read_eci,
+    read_member,
+    read_optional_text,
+    read_text,
+    refuse_parse_errors,
 )
-from gateway.wallets.token import DecryptedToken, Reason, WalletTokenRefused
+from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
 KEY_ALGORITHMS: Final = ("RSA1_5", "RSA-OAEP", "RSA-OAEP-256")
 CONTENT_ALGORITHMS: Final = ("A128GCM", "A256GCM")
@@ -40,44 +40,46 @@ _HEADER_NAMES: Final = frozenset({"alg", "enc", "kid", "typ", "cty", "channelSec
 _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){4}")
 
 
-def decrypt(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
-    """Open a token of wallet 3. Raises WalletTokenRefused."""
-    plain = open_compact(compact_of(token), keys)
-    return _card(json_object(plain, "the decrypted data", Reason.INCOMPLETE), now=now)
+def decrypt_wallet3(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
+    """Open a token of wallet 3. Raises WalletTokenRefusedError."""
+    plain = decrypt_compact_jwe(extract_compact_jwe(token), keys)
+    return _card(parse_json_object(plain, "the decrypted data", TokenRefusalReason.INCOMPLETE), now=now)
 
 
-def compact_of(token: str) -> str:
+def extract_compact_jwe(token: str) -> str:
     """The compact JWE: the token itself, or ``data`` of a 3DS object or of what holds one under ``3DS``."""
     found = token.strip()
     if found.startswith("{"):
-        sent = json_object(found, "the token")
-        found = text(member(sent, "3DS") if "3DS" in sent else sent, "data")
+        sent = parse_json_object(found, "the token")
+        found = read_text(read_member(sent, "3DS") if "3DS" in sent else sent, "data")
     if not _COMPACT.fullmatch(found):
-        raise WalletTokenRefused(Reason.MALFORMED, "it is no compact JWE of five parts")
-    with within(Reason.MALFORMED, "a part is no base64url"):
+        raise WalletTokenRefusedError(TokenRefusalReason.MALFORMED, "it is no compact JWE of five parts")
+    with refuse_parse_errors(TokenRefusalReason.MALFORMED, "a part is no base64url"):
         if any(base64url_encode(base64url_decode(part)) != part for part in found.split(".")):
             raise ValueError("another spelling")
     return found
 
 
-def open_compact(compact: str, keys: Sequence[WalletKeys]) -> bytes:
-    """Decrypt with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefused."""
-    with within(Reason.MALFORMED, "a part is no base64url"):
-        header = json_object(base64url_decode(compact.split(".")[0]), "the header")
-    algorithm, content = text(header, "alg"), text(header, "enc")
+def decrypt_compact_jwe(compact: str, keys: Sequence[WalletKeys]) -> bytes:
+    """Decrypt with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefusedError."""
+    with refuse_parse_errors(TokenRefusalReason.MALFORMED, "a part is no base64url"):
+        header = parse_json_object(base64url_decode(compact.split(".")[0]), "the header")
+    algorithm, content = read_text(header, "alg"), read_text(header, "enc")
     if algorithm not in KEY_ALGORITHMS or content not in CONTENT_ALGORITHMS:
         offered = f"{', '.join(KEY_ALGORITHMS)} with {', '.join(CONTENT_ALGORITHMS)} are"
-        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, f"alg and enc: {offered}")
+        raise WalletTokenRefusedError(TokenRefusalReason.UNKNOWN_FORMAT, f"alg and enc: {offered}")
     if unknown := sorted(set(header) - _HEADER_NAMES):
-        raise WalletTokenRefused(Reason.UNKNOWN_FORMAT, f"the header has {len(unknown)} names that are not offered")
-    kid = optional_text(header, "kid")
+        raise WalletTokenRefusedError(
+            TokenRefusalReason.UNKNOWN_FORMAT, f"the header has {len(unknown)} names that are not offered"
+        )
+    kid = read_optional_text(header, "kid")
     mine = [one for one in keys if not kid or kid in (one.kid, one.key_hash)]
     if not mine:
-        raise WalletTokenRefused(Reason.WRONG_KEY, "kid")
+        raise WalletTokenRefusedError(TokenRefusalReason.WRONG_KEY, "kid")
     for one in mine:
         if isinstance(one.private, rsa.RSAPrivateKey) and (plain := _opened(compact, one.private)) is not None:
             return plain
-    raise WalletTokenRefused(Reason.UNDECIPHERABLE)
+    raise WalletTokenRefusedError(TokenRefusalReason.UNDECIPHERABLE)
 
 
 def _opened(compact: str, private: rsa.RSAPrivateKey) -> bytes | None:
@@ -87,7 +89,7 @@ def _opened(compact: str, private: rsa.RSAPrivateKey) -> bytes | None:
     key = jwk.JWK()
     key.import_from_pyca(private)
     try:
-        with within(Reason.UNDECIPHERABLE):
+        with refuse_parse_errors(TokenRefusalReason.UNDECIPHERABLE):
             box.deserialize(compact)
             box.decrypt(key)
     except JWException:
@@ -98,13 +100,13 @@ def _opened(compact: str, private: rsa.RSAPrivateKey) -> bytes | None:
 
 def _card(found: Mapping[str, Any], *, now: datetime) -> DecryptedToken:
     utc = found.get("utc")
-    until = fresh(moment(utc, "utc", Reason.INCOMPLETE), now)
-    ends = text(found, "tokenPanExpiration", Reason.INCOMPLETE)
+    until = check_freshness(parse_moment(utc, "utc", TokenRefusalReason.INCOMPLETE), now)
+    ends = read_text(found, "tokenPanExpiration", TokenRefusalReason.INCOMPLETE)
     if len(ends) != 4:
-        raise WalletTokenRefused(Reason.INCOMPLETE, "its expiry")
-    month, year = expiry(ends[:2], ends[2:])
-    number, cryptogram = number_of(found, "tokenPAN"), cryptogram_of(found, "cryptogram")
-    currency = optional_text(found, "currency_code")
+        raise WalletTokenRefusedError(TokenRefusalReason.INCOMPLETE, "its expiry")
+    month, year = parse_expiry(ends[:2], ends[2:])
+    number, cryptogram = read_account_number(found, "tokenPAN"), read_cryptogram(found, "cryptogram")
+    currency = read_optional_text(found, "currency_code")
     return DecryptedToken(
         number=number,
         expiry_month=month,
@@ -113,8 +115,8 @@ def _card(found: Mapping[str, Any], *, now: datetime) -> DecryptedToken:
         # A cryptogram is made for one payment; the wrapping can be made anew by anybody who knows the contents.
         token_id=sha256(f"{number.reveal()}:{cryptogram.reveal()}:{utc}".encode()).hexdigest(),
         until=until,
-        holder=holder_of(optional_text(found, "cardholder_name")),
+        holder=parse_holder(read_optional_text(found, "cardholder_name")),
         cryptogram=cryptogram,
-        eci=eci_of(found, "eci_indicator"),
-        money=money_of(found.get("amount"), currency or None),
+        eci=read_eci(found, "eci_indicator"),
+        money=money_from_minor_units(found.get("amount"), currency or None),
     )

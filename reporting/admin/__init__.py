@@ -1,5 +1,19 @@
 """The back office's pages of settlement: files, exceptions, payouts, reconciliation files."""
 
-from reporting.admin import exceptions, files, home, home_sending, outgoing, payouts
+from reporting.admin import (
+    exception_queue,
+    home_reconciliation,
+    home_settlements,
+    payouts,
+    reconciliation_files,
+    settlement_files,
+)
 
-__all__ = ["exceptions", "files", "home", "home_sending", "outgoing", "payouts"]
+__all__ = [
+    "exception_queue",
+    "home_reconciliation",
+    "home_settlements",
+    "payouts",
+    "reconciliation_files",
+    "settlement_files",
+]

@@ -3,7 +3,7 @@
 import django.contrib.postgres.fields
 import django.core.validators
 import django.db.models.deletion
-import gateway.identifiers
+import gateway.core.identifiers
 import reporting.models
 from django.db import migrations, models
 

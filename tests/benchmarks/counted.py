@@ -41,15 +41,21 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         say(f"  {name}: {one['trips']:.2f} round trips, {one['commits']:.2f} commits")
     ground.restart()
     return [
-        Figure(target="P4.commits", measured=round(counts["payment"]["commits"], 2),
-               remark=f"with key {counts['keyed']['commits']:.2f}"),
-        Figure(target="P4.trips", measured=round(counts["payment"]["trips"], 2),
-               remark=f"{counts['payment']['key_checks']:.0f} foreign-key checks inside the commits"),
+        Figure(
+            target="P4.commits",
+            measured=round(counts["payment"]["commits"], 2),
+            remark=f"with key {counts['keyed']['commits']:.2f}",
+        ),
+        Figure(
+            target="P4.trips",
+            measured=round(counts["payment"]["trips"], 2),
+            remark=f"{counts['payment']['key_checks']:.0f} foreign-key checks inside the commits",
+        ),
         Figure(target="P4.key", measured=round(counts["keyed"]["trips"], 2)),
         Figure(target="P4.get", measured=round(counts["get"]["trips"], 2)),
         Figure(target="P4.bytes", measured=round(sum(bytes_plain.values()))),
         Figure(target="P4.keybytes", measured=round(sum(bytes_keyed.values()))),
-    ], {"counted": counts, "bytes": {"payment": bytes_plain, "keyed": bytes_keyed}}  # fmt: skip
+    ], {"counted": counts, "bytes": {"payment": bytes_plain, "keyed": bytes_keyed}}
 
 
 def _counted(ground: Ground, port: int, make: traffic.Make, first: int, number: int) -> dict[str, Any]:

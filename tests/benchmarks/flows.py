@@ -47,8 +47,11 @@ class Till:
         """A request with a key of its own. Raises RuntimeError for anything but a success or a pending answer."""
         sent = {"entityId": self.channels[channel], **fields}
         order = sent.get("merchantTransactionId", path)
-        headers = {"Authorization": f"Bearer {self.shop.token}", "Idempotency-Key": f"key-for-{order}",
-                   "Content-Type": "application/x-www-form-urlencoded"}  # fmt: skip
+        headers = {
+            "Authorization": f"Bearer {self.shop.token}",
+            "Idempotency-Key": f"key-for-{order}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
         self.line.request("POST", path, urlencode(sent), headers)
         got = self.line.getresponse()
         told: dict[str, Any] = json.loads(got.read())

@@ -21,14 +21,14 @@ import psycopg
 
 from config.launcher import postgres as launcher
 from config.launcher.postgres import Postgres
-from config.launcher.programs import WEB_THREADS, WEB_TIMEOUT_S, WEB_WORKERS, Program, Web
-from config.launcher.var import ROOT
+from config.launcher.programs import WEB_THREADS, WEB_TIMEOUT_S, WEB_WORKERS, PythonProgram, WebServer
+from config.launcher.var_folder import PROJECT_ROOT
 from tests.benchmarks.traffic import Shop
 from tests.support.ports import free_port
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG")
 READY_TIMEOUT_S: Final = 120.0
-OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault import vault; vault()"
+OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault.sealing import vault; vault()"
 PRODUCT: Final = "config.wsgi:application"
 BASELINE: Final = "tests.benchmarks.baseline.wsgi:application"
 
@@ -41,14 +41,20 @@ class Site:
     """A web server under gunicorn, as `make run` starts it."""
 
     def __init__(
-        self, name: str, application: str, *, var: Path, environment: Mapping[str, str], workers: int = WEB_WORKERS,
+        self,
+        name: str,
+        application: str,
+        *,
+        var: Path,
+        environment: Mapping[str, str],
+        workers: int = WEB_WORKERS,
         threads: int = WEB_THREADS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self.port = free_port()
-        web = Web(host="127.0.0.1", port=self.port, workers=workers, threads=threads, timeout_s=WEB_TIMEOUT_S)
+        web = WebServer(host="127.0.0.1", port=self.port, workers=workers, threads=threads, timeout_s=WEB_TIMEOUT_S)
         command = [application if part == PRODUCT else part for part in web.command()]
-        self._program = Program(name, command, var=var, environment=environment)
+        self._program = PythonProgram(name, command, var=var, environment=environment)
 
     @property
     def pid(self) -> int:
@@ -104,13 +110,13 @@ class Ground:
 
     def _start(self) -> None:
         # The launcher's server takes 100 connections; more in flight than that need more, and so does a user of it.
-        before = launcher.SETTINGS
+        before = launcher.POSTGRES_SETTINGS
         chosen = {**dict(before), "max_connections": str(self.max_connections), **self.settings}
-        launcher.SETTINGS = tuple(chosen.items())  # type: ignore[assignment]
+        launcher.POSTGRES_SETTINGS = tuple(chosen.items())  # type: ignore[assignment]
         try:
             self._postgres.start()
         finally:
-            launcher.SETTINGS = before
+            launcher.POSTGRES_SETTINGS = before
 
     def restart(self, *, max_connections: int = 100, **settings: str) -> None:
         """Start PostgreSQL anew with other settings; the sites are stopped before."""
@@ -152,7 +158,7 @@ class Ground:
 
     def prepare_product(self, database: str) -> Shop:
         """Make the database, migrate it and seed the demo merchant, whose facts come back."""
-        launcher.make_database(self.url(database))
+        launcher.create_database(self.url(database))
         file = self.var / f"{database}.json"
         if not (self.var / "vault.json").exists():
             self.run(database, "-c", OPEN_VAULT, DJANGO_SETTINGS_MODULE="config.settings")
@@ -162,16 +168,20 @@ class Ground:
 
     def prepare_baseline(self, database: str) -> None:
         """Make the database and its one table."""
-        launcher.make_database(self.url(database))
+        launcher.create_database(self.url(database))
         settings = "tests.benchmarks.baseline.settings"
         self.run(database, "-m", "django", "migrate", "--run-syncdb", "-v", "0", "--settings", settings)
 
     def run(self, database: str, *arguments: str, **more: str) -> str:
         """Run Python with ``arguments`` in the environment of ``database``; what it printed."""
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, env=self.environment(database, **more), capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
+            [sys.executable, *arguments],
+            cwd=PROJECT_ROOT,
+            env=self.environment(database, **more),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise NotReady(f"{' '.join(arguments)}:\n{done.stdout[-1_000:]}{done.stderr[-2_000:]}")
         return done.stdout

@@ -51,7 +51,7 @@ def main(count: int, rounds: int) -> dict[str, Any]:
     from django.db import connection
 
     from gateway.models import Channel
-    from gateway.scheduling import tasks
+    from gateway.scheduling import job_timer
     from gateway.scheduling.models import Job
 
     began = time.monotonic()
@@ -65,19 +65,19 @@ def main(count: int, rounds: int) -> dict[str, Any]:
         ticks = []
         for _ in range(IDLE_TICKS):
             before = time.perf_counter()
-            assert tasks.run(None) == 0
+            assert job_timer.run_due_jobs(None) == 0
             ticks.append((time.perf_counter() - before) * 1000)
         found["idle_ms"].append(statistics.median(ticks))
         _make_due(DUE)
         before, claimed = time.perf_counter(), 0
-        while number := len(tasks.claim(Job, tasks.BATCH, _now())):
+        while number := len(job_timer.claim_due_jobs(Job, job_timer.JOB_CLAIM_SIZE, _now())):
             claimed += number
         assert claimed == DUE
         found["claimed"].append(claimed / (time.perf_counter() - before))
         _all_later()
         _make_due(CHARGED)
         before, made = time.perf_counter(), 0
-        while number := tasks.run(None):
+        while number := job_timer.run_due_jobs(None):
             made += number
         assert made == CHARGED
         found["runs"].append(made / (time.perf_counter() - before))
@@ -86,24 +86,32 @@ def main(count: int, rounds: int) -> dict[str, Any]:
 
 
 def _now() -> Any:
-    from gateway import clock
+    from gateway.core import clock
 
-    return clock.real()
+    return clock.real_now()
 
 
 def _registration(channel: Any) -> Any:
-    from gateway import identifiers
+    from gateway.core import identifiers
+    from gateway.core.secret import Secret
     from gateway.models import Registration
-    from gateway.secret import Secret
-    from gateway.vault import vault
+    from gateway.vault.sealing import current_vault
 
     number, ident = "4200000000000000", identifiers.row_id()
     card = {"bin": number[:6], "last4Digits": number[-4:], "expiryMonth": "05", "expiryYear": "2094"}
     return Registration.objects.create(
-        id=ident, merchant=channel.merchant, channel=channel, brand="VISA", method="CC", means="card",
-        means_sealed=vault().seal(Secret(number), ident), details={"card": card}, payment=ident,
-        test_mode="INTERNAL", created_at=_now(),
-    )  # fmt: skip
+        id=ident,
+        merchant=channel.merchant,
+        channel=channel,
+        brand="VISA",
+        method="CC",
+        means="card",
+        means_sealed=current_vault().seal(Secret(number), ident),
+        details={"card": card},
+        payment=ident,
+        test_mode="INTERNAL",
+        created_at=_now(),
+    )
 
 
 def _load(channel: Any, registration: Any, count: int) -> None:
@@ -112,19 +120,37 @@ def _load(channel: Any, registration: Any, count: int) -> None:
 
     from django.db import connection
 
-    from gateway import identifiers
-    from gateway.payments.jobs import new_agreement
+    from gateway.core import identifiers
+    from gateway.payments.job_records import build_job_agreement
 
     now = _now()
-    agreement = new_agreement(
+    agreement = build_job_agreement(
         identifiers.row_id(), channel.merchant_id, channel, registration.id, {}, reference="bench", at=now
-    )  # fmt: skip
+    )
     agreement.save(force_insert=True)
     request = json.dumps({"amount": "9.90", "currency": "EUR", "paymentType": "DB", "job": {"month": "*"}})
     shared = (
-        channel.merchant_id, channel.id, registration.id, "ACTIVE", "", "", "DB", "9.90", "EUR", "INTERNAL", request,
-        "", "0 0 0 1 * ? *", "UTC", now, "", 0, "", 0, "",
-    )  # fmt: skip
+        channel.merchant_id,
+        channel.id,
+        registration.id,
+        "ACTIVE",
+        "",
+        "",
+        "DB",
+        "9.90",
+        "EUR",
+        "INTERNAL",
+        request,
+        "",
+        "0 0 0 1 * ? *",
+        "UTC",
+        now,
+        "",
+        0,
+        "",
+        0,
+        "",
+    )
     connection.ensure_connection()
     names = ", ".join(_COLUMNS)
     for start in range(0, count, CHUNK):

@@ -139,9 +139,15 @@ class Load:
 
 
 def closed(
-    port: int, make: Make, *, seconds: float, first: int, connections: int = 16, processes: int = 1,
+    port: int,
+    make: Make,
+    *,
+    seconds: float,
+    first: int,
+    connections: int = 16,
+    processes: int = 1,
     most: int | None = None,
-) -> Load:  # fmt: skip
+) -> Load:
     """As much as goes through. ``first``: number of the first request; ``most``: requests in all."""
     shares = [connections // processes + (i < connections % processes) for i in range(processes)]
     limit = most // processes if most else None

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import psycopg
 
 from config.launcher.errors import LaunchError
-from config.launcher.postgres_files import find_binaries
+from config.launcher.postgres_files import find_postgres_binaries
 from tests.benchmarks import load, traffic
 from tests.benchmarks.ground import PRODUCT, Ground
 
@@ -47,9 +47,15 @@ class Bench:
     def rate(self, seconds: float, clients: int) -> float:
         """Payments a second."""
         command = [
-            self.program, "--no-vacuum", "--protocol=prepared", f"--client={clients}", "--jobs=1",
-            f"--time={max(1, round(seconds))}", f"--file={self.script}", self.url,
-        ]  # fmt: skip
+            self.program,
+            "--no-vacuum",
+            "--protocol=prepared",
+            f"--client={clients}",
+            "--jobs=1",
+            f"--time={max(1, round(seconds))}",
+            f"--file={self.script}",
+            self.url,
+        ]
         bare = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
         found = _TPS.search(done.stdout)
@@ -60,7 +66,7 @@ class Bench:
 
 def _program() -> str | None:
     try:
-        beside = find_binaries().bin / "pgbench"
+        beside = find_postgres_binaries().bin / "pgbench"
     except LaunchError:
         return shutil.which("pgbench")
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("pgbench")

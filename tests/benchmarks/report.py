@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from config.launcher.var import var_folder
+from config.launcher.var_folder import find_var_folder
 from tests.benchmarks.targets import TARGETS, Figure, Gap
 
 Found = Sequence[Figure | Gap]
@@ -25,10 +25,13 @@ def machine(postgres: str) -> dict[str, Any]:
     )
     memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     return {
-        "cpu": model, "cores": os.cpu_count(), "memory_gb": round(memory / 1024**2),
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 1024**2),
         "python": platform.python_version(),
-        "postgres": postgres, "load_before": [round(value, 2) for value in os.getloadavg()],
-    }  # fmt: skip
+        "postgres": postgres,
+        "load_before": [round(value, 2) for value in os.getloadavg()],
+    }
 
 
 def table(found: Found) -> str:
@@ -58,7 +61,7 @@ def table(found: Found) -> str:
 
 def write(found: Found, rounds: Mapping[str, Any], about: Mapping[str, Any]) -> Path:
     """`var/bench/<time>.json`: the figures, and every round behind them."""
-    folder = var_folder() / "bench"
+    folder = find_var_folder() / "bench"
     folder.mkdir(exist_ok=True)
     file = folder / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.json"
     document = {"about": dict(about), "figures": [asdict(one) for one in found], "rounds": dict(rounds)}

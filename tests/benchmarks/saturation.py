@@ -89,19 +89,27 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
 def _round(ground: Ground, one: Contestant, options: Options, first: int, *, seconds: float) -> Round:
     app, postgres = cpu_seconds(one.site.pid), cpu_seconds(ground.postgres_pid)
     running = load.closed(
-        one.site.port, one.make, seconds=seconds, first=first, connections=options.connections,
+        one.site.port,
+        one.make,
+        seconds=seconds,
+        first=first,
+        connections=options.connections,
         processes=options.processes,
-    )  # fmt: skip
+    )
     result = running.result()
     app, postgres = cpu_seconds(one.site.pid) - app, cpu_seconds(ground.postgres_pid) - postgres
     if result.answered == 0 or result.failed > result.answered / 100:
         raise RuntimeError(f"{one.name}: {result.answered} answers, failed {result.errors}")
     a_request = 1000 / result.answered
     return Round(
-        rate=result.rate, app_ms=app * a_request, postgres_ms=postgres * a_request,
-        client_ms=result.client_s * a_request, p50_ms=result.percentile_ms(0.5), p99_ms=result.percentile_ms(0.99),
+        rate=result.rate,
+        app_ms=app * a_request,
+        postgres_ms=postgres * a_request,
+        client_ms=result.client_s * a_request,
+        p50_ms=result.percentile_ms(0.5),
+        p99_ms=result.percentile_ms(0.99),
         failed=result.failed,
-    )  # fmt: skip
+    )
 
 
 def _figures(by_name: dict[str, list[Round]], direct: list[float], bench: object) -> list[Figure | Gap]:
@@ -135,10 +143,13 @@ def _overhead(
         result = running.result()
         rounds.append(
             {
-                "rate": rate, "p50_ms": result.percentile_ms(0.5), "p99_ms": result.percentile_ms(0.99),
-                "p999_ms": result.percentile_ms(0.999), "failed": float(result.failed),
+                "rate": rate,
+                "p50_ms": result.percentile_ms(0.5),
+                "p99_ms": result.percentile_ms(0.99),
+                "p999_ms": result.percentile_ms(0.999),
+                "failed": float(result.failed),
             }
-        )  # fmt: skip
+        )
     remark = f"at {rate:.0f}/s"
     return [
         figure("P3.p50", [one["p50_ms"] for one in rounds], remark),
@@ -149,9 +160,13 @@ def _overhead(
 def figure(target: str, values: list[float], remark: str = "") -> Figure:
     """Median, minimum and maximum of the rounds."""
     return Figure(
-        target=target, measured=statistics.median(values), low=min(values), high=max(values), remark=remark,
+        target=target,
+        measured=statistics.median(values),
+        low=min(values),
+        high=max(values),
+        remark=remark,
         rounds=[round(value, 4) for value in values],
-    )  # fmt: skip
+    )
 
 
 def _ratios(ours: list[Round], theirs: list[Round]) -> list[float]:

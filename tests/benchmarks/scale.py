@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import psycopg
 
-from gateway.identifiers import short_id
+from gateway.core.identifiers import format_short_id
 from tests.benchmarks import load, meter, traffic
 from tests.benchmarks.ground import PRODUCT, Ground, Site
 from tests.benchmarks.options import Options
@@ -89,9 +89,16 @@ def _fill(ground: Ground, count: int) -> traffic.Shop:
     shop = ground.prepare_product(name_of(count))
     started = time.monotonic()
     ground.run(
-        name_of(count), "manage.py", "load_payments", "--count", str(count), "--share", str(SHARE), "--channel",
+        name_of(count),
+        "manage.py",
+        "load_payments",
+        "--count",
+        str(count),
+        "--share",
+        str(SHARE),
+        "--channel",
         shop.entity,
-    )  # fmt: skip
+    )
     say(f"  {count} payments loaded in {time.monotonic() - started:.1f} s")
     return shop
 
@@ -111,13 +118,18 @@ def _open(ground: Ground, count: int, shop: traffic.Shop) -> Scale:
             (shop.entity, min(1.0, 2 * ASKED / (count * SHARE)), ASKED),
         ).fetchall()
     shapes = traffic.query_shapes(
-        shop, [traffic.Known(id=one.hex, order=order, short_id=short_id(number)) for one, order, number in known],
+        shop,
+        [traffic.Known(id=one.hex, order=order, short_id=format_short_id(number)) for one, order, number in known],
         datetime.now(UTC),
-    )  # fmt: skip
+    )
     return Scale(
-        count=count, site=site, post=traffic.payments(shop), get=traffic.reads(shop, ids),
-        query=traffic.queries(shapes), shapes=shapes,
-    )  # fmt: skip
+        count=count,
+        site=site,
+        post=traffic.payments(shop),
+        get=traffic.reads(shop, ids),
+        query=traffic.queries(shapes),
+        shapes=shapes,
+    )
 
 
 def _closed(
@@ -164,9 +176,10 @@ def _shapes(ground: Ground, one: Scale) -> dict[str, dict[str, float]]:
             say(f"  {one.count}: {name}: finds nothing, {result.errors}")  # answered 400, of which no time is kept
             continue
         found[name] = {
-            "p50": round(result.percentile_ms(0.5), 2), "p99": round(result.percentile_ms(0.99), 2),
+            "p50": round(result.percentile_ms(0.5), 2),
+            "p99": round(result.percentile_ms(0.99), 2),
             "cpu": round(used * 1000 / result.answered, 2),
-        }  # fmt: skip
+        }
         say(f"  {one.count}: {name}: {found[name]}")
     return found
 

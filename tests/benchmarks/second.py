@@ -16,35 +16,36 @@ django.setup()
 from django.conf import settings
 
 from gateway.connectors import routing
-from gateway.connectors.guarded import guarded
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Silence
-from gateway.connectors.stub.connector import Stub, masked_submission, reply_to, submission
-from gateway.connectors.stub.line import Lines, Unanswered
-from gateway.payments import follow_up, recovery, resume
+from gateway.connectors.circuit import guard_connector
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
+from gateway.connectors.stub.connections import StubConnectionPool, StubUnansweredError
+from gateway.connectors.stub.connector import StubConnector, build_submission, mask_submission, reply_from_stub_answer
+from gateway.payments import follow_ups, recovery, shopper_return
 
 
-class Second(Stub):
+class Second(StubConnector):
     name = "second"
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        sent = masked_submission(request)
+        sent = mask_submission(request)
         try:
-            return reply_to(request, lines().ask(submission(request, sent)), sent)
-        except Unanswered as fault:
-            raise Silence(str(fault), sent) from None
+            return reply_from_stub_answer(request, lines().ask(build_submission(request, sent)), sent)
+        except StubUnansweredError as fault:
+            raise OutcomeUnknownError(str(fault), sent) from None
 
 
 @lru_cache(maxsize=1)
-def lines() -> Lines:
+def lines() -> StubConnectionPool:
     """Opened after the fork: gunicorn loads the application in each worker."""
-    return Lines(
-        os.environ["SECOND_ACQUIRER"], most=settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT,
+    return StubConnectionPool(
+        os.environ["SECOND_ACQUIRER"],
+        most=settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT,
         timeout_s=settings.GATEWAY_ACQUIRER_TIMEOUT_S,
-    )  # fmt: skip
+    )
 
 
-connectors = MappingProxyType({**routing.CONNECTORS, Second.name: guarded(Second())})
-for module in (routing, follow_up, recovery, resume):
+connectors = MappingProxyType({**routing.CONNECTORS, Second.name: guard_connector(Second())})
+for module in (routing, follow_ups, recovery, shopper_return):
     module.CONNECTORS = connectors  # type: ignore[misc]
 
 from config.wsgi import application

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from config.launcher.var import ROOT
+from config.launcher.var_folder import PROJECT_ROOT
 from tests.benchmarks import meter
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.options import QUICK, Options
@@ -57,7 +57,7 @@ merchant = SettlementRecord.objects.select_related("merchant__division")[0].merc
 names, now = lines.names_of(merchant), clock.real()
 days.store(Path(sys.argv[1]), reconciliation.csv_blocks(lines.recorded(merchant, now - timedelta(days=1), now, names)))
 """
-"""A day's file of one merchant, as reporting.days writes it."""
+"""A day's file of one merchant, as reporting.reconciliation.daily_files writes it."""
 
 
 def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[str, Any]]:
@@ -71,7 +71,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         path = _write(ground.var / "settlement.csv", database, shop.entity)
     ground.run(DATABASE, "manage.py", "clearing_institute", "--key", "sim", "--connector", "simulator", **settings)
     say(f"  {lines:,} lines, {path.stat().st_size / 1e6:.0f} MB")
-    came = _ran(ground, str(ROOT / "manage.py"), "settlement_file", str(path))
+    came = _ran(ground, str(PROJECT_ROOT / "manage.py"), "settlement_file", str(path))
     if came is None:
         return [Gap(target="P10", why="the command failed")], {}
     took, own, server, memory = came
@@ -82,10 +82,13 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     assert odd == (0,), odd
     remark = f"{lines:,} lines; CPU {own:.0f} s of the reader, {server:.0f} s of PostgreSQL"
     found: list[Figure | Gap] = [
-        Figure(target="P10", measured=round(took * LINES / lines, 1),
-               remark=remark if lines == LINES else f"extrapolated from {remark}"),
+        Figure(
+            target="P10",
+            measured=round(took * LINES / lines, 1),
+            remark=remark if lines == LINES else f"extrapolated from {remark}",
+        ),
         Figure(target="P10.memory", measured=round(memory)),
-    ]  # fmt: skip
+    ]
     written = ground.var / "reconciliation.csv"
     went = _ran(ground, "-c", _WRITE, str(written))
     if went is None or written.read_bytes().count(b"\r\n") != lines + 1:
@@ -95,10 +98,13 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     )
     about += " PostgreSQL"
     found += [
-        Figure(target="P10.out", measured=round(went[0] * LINES / lines, 1),
-               remark=about if lines == LINES else f"extrapolated from {about}"),
+        Figure(
+            target="P10.out",
+            measured=round(went[0] * LINES / lines, 1),
+            remark=about if lines == LINES else f"extrapolated from {about}",
+        ),
         Figure(target="P10.out.memory", measured=round(went[3])),
-    ]  # fmt: skip
+    ]
     raw = {
         "out": went,
         "lines": lines,
@@ -114,7 +120,7 @@ def _ran(ground: Ground, *arguments: str) -> tuple[float, float, float, float] |
     """Run Python with ``arguments``: seconds, CPU seconds of its own and of PostgreSQL, most memory in MB; None when it
     failed."""
     cpu, began = meter.cpu_seconds(ground.postgres_pid), time.perf_counter()
-    environment = ground.environment(DATABASE, PYTHONPATH=str(ROOT), DJANGO_SETTINGS_MODULE="config.settings")
+    environment = ground.environment(DATABASE, PYTHONPATH=str(PROJECT_ROOT), DJANGO_SETTINGS_MODULE="config.settings")
     pid = os.posix_spawn(sys.executable, [sys.executable, *arguments], environment)
     _, status, used = os.wait4(pid, 0)
     took = time.perf_counter() - began

@@ -16,7 +16,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=0.02)
     every = parser.parse_args().every
     django.setup()
-    from gateway.payments.telling import TIMER
+    from gateway.payments.webhook_payloads import TIMER
 
     while True:
         if not TIMER.run(None):

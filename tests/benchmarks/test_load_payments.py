@@ -52,8 +52,10 @@ def test_every_foreign_key_is_right_though_none_was_checked(loaded: Shop) -> Non
     """Loader: rows go in unchecked; checked afterwards, all point at something."""
     connection.check_constraints()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint"
-                       " WHERE contype = 'f' AND conrelid::regclass::text LIKE 'gateway_%'")  # fmt: skip
+        cursor.execute(
+            "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint"
+            " WHERE contype = 'f' AND conrelid::regclass::text LIKE 'gateway_%'"
+        )
         for table, name, definition in cursor.fetchall():
             # Made anew, a constraint is checked against every row.
             cursor.execute(f'ALTER TABLE {table} ADD CONSTRAINT "again_{name[:50]}" {definition}')

@@ -154,9 +154,12 @@ def baseline(path: str, shop: Shop) -> Make:
 def _post(path: str, fields: Sequence[tuple[str, str]], headers: Sequence[str]) -> bytes:
     body = "&".join(f"{name}={quote_plus(value, safe='@')}" for name, value in fields)
     lines = [
-        f"POST {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/x-www-form-urlencoded",
-        f"Content-Length: {len(body)}", *headers,
-    ]  # fmt: skip
+        f"POST {path} HTTP/1.1",
+        "Host: 127.0.0.1",
+        "Content-Type: application/x-www-form-urlencoded",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
 

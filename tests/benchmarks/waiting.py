@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import Any, Final
 
-from gateway import identifiers
+from gateway.core import identifiers
 from tests.benchmarks import load, traffic
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.options import Options
@@ -36,7 +36,7 @@ SITE: Final = "tests.benchmarks.second:application"
 def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[str, Any]]:
     """The figures of P5 and P4.thinks; gaps while there is no slow acquirer to ask."""
     try:
-        from config.launcher.programs import Program
+        from config.launcher.programs import PythonProgram
         from gateway.connectors.stub.control import StubControl
     except ImportError as missing:
         why = f"no stub acquirer yet ({missing.name})"
@@ -49,13 +49,18 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     for name, port in ports.items():
         log = ground.var / f"{name}.jsonl"
         arguments = ["gateway.connectors.stub.acquirer", "--port", str(port), "--log", str(log)]
-        acquirer = Program(name, arguments, var=ground.var, environment=ground.environment("waiting"))
+        acquirer = PythonProgram(name, arguments, var=ground.var, environment=ground.environment("waiting"))
         ground.keep(acquirer)
         acquirer.start()
     site = ground.open_site(
-        "waiting", SITE, "waiting", threads=THREADS, GATEWAY_STUB_ACQUIRER=f"127.0.0.1:{ports['slow']}",
-        GATEWAY_ACQUIRER_MAX_IN_FLIGHT=str(WAITING), SECOND_ACQUIRER=f"127.0.0.1:{ports['second']}",
-    )  # fmt: skip
+        "waiting",
+        SITE,
+        "waiting",
+        threads=THREADS,
+        GATEWAY_STUB_ACQUIRER=f"127.0.0.1:{ports['slow']}",
+        GATEWAY_ACQUIRER_MAX_IN_FLIGHT=str(WAITING),
+        SECOND_ACQUIRER=f"127.0.0.1:{ports['second']}",
+    )
     control = StubControl(f"127.0.0.1:{ports['slow']}")
     fast, slow, second = (traffic.payments(shop, more=more) for more in ((), EXTERNAL, AT_SECOND))
     numbers = Numbers()
@@ -75,8 +80,12 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     rounds: list[dict[str, float]] = []
     for _ in range(max(2, options.rounds // 2)):
         found: dict[str, float] = {}
-        for name, make, thinks_s in (("alone", fast, 0.0), ("beside", fast, THINKS_S),
-                                     ("second_beside", second, THINKS_S), ("second_alone", second, 0.0)):  # fmt: skip
+        for name, make, thinks_s in (
+            ("alone", fast, 0.0),
+            ("beside", fast, THINKS_S),
+            ("second_beside", second, THINKS_S),
+            ("second_alone", second, 0.0),
+        ):
             control.steer(delay_ms=int(thinks_s * 1000))
             crowd = load.opened(
                 site.port, slow, seconds=seconds, first=numbers.take(), rate=rate, connections=THREADS * 2 - 60
@@ -89,9 +98,10 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
                 found["in_flight"] = _in_flight(ground, seconds - THINKS_S)
             result, others = measured.result(), crowd.result()
             found |= {
-                f"{name}_p50_ms": result.percentile_ms(0.5), f"{name}_p99_ms": result.percentile_ms(0.99),
+                f"{name}_p50_ms": result.percentile_ms(0.5),
+                f"{name}_p99_ms": result.percentile_ms(0.99),
                 f"{name}_failed": float(result.failed + others.failed),
-            }  # fmt: skip
+            }
         rounds.append(found)
         say(f"  { {name: round(value, 2) for name, value in found.items()} }")
     alone, beside, second_alone, second_beside = (
@@ -113,14 +123,16 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         Figure(target="P4.thinks", measured=thinks),
         flight,
         figure(
-            "P5.harm", [one["beside_p99_ms"] / one["alone_p99_ms"] for one in rounds],
+            "P5.harm",
+            [one["beside_p99_ms"] / one["alone_p99_ms"] for one in rounds],
             f"median {alone} ms alone, {beside} ms beside them",
         ),
         figure(
-            "P5.acquirer", [one["second_beside_p99_ms"] / one["second_alone_p99_ms"] for one in rounds],
+            "P5.acquirer",
+            [one["second_beside_p99_ms"] / one["second_alone_p99_ms"] for one in rounds],
             f"median {second_alone} ms alone, {second_beside} ms beside them",
         ),
-    ], raw  # fmt: skip
+    ], raw
 
 
 def _open_accounts(ground: Ground, shop: traffic.Shop) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from config.launcher.programs import Program
+from config.launcher.programs import PythonProgram
 from tests.benchmarks import meter
 from tests.benchmarks.ground import Ground
 from tests.benchmarks.options import Options
@@ -54,7 +54,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
         DATABASE, "manage.py", "load_payments", "--count", str(PAYMENTS), "--share", "1", "--channel", shop.entity
     )
     port = free_port()
-    sink = Program(
+    sink = PythonProgram(
         "sink", ["tests.benchmarks.sink", "--port", str(port)], var=ground.var, environment=ground.environment(DATABASE)
     )
     ground.keep(sink)
@@ -113,12 +113,14 @@ class Feed:
 def _telling(ground: Ground) -> Iterator[list[int]]:
     """Workers at work; their process ids."""
     workers = [
-        Program(
-            f"teller{number}", ["tests.benchmarks.teller"], var=ground.var,
+        PythonProgram(
+            f"teller{number}",
+            ["tests.benchmarks.teller"],
+            var=ground.var,
             environment=ground.environment(DATABASE, DJANGO_SETTINGS_MODULE="config.settings"),
         )
         for number in range(WORKERS)
-    ]  # fmt: skip
+    ]
     for worker in workers:
         worker.start()
     try:

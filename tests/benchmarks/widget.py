@@ -116,7 +116,9 @@ def _checkout(port: int, shop: Any) -> str:
     fields = {"entityId": shop.entity, "amount": "92.00", "currency": "EUR", "paymentType": "DB"}
     connection = HTTPConnection("127.0.0.1", port)
     connection.request(
-        "POST", "/v1/checkouts", urlencode(fields),
+        "POST",
+        "/v1/checkouts",
+        urlencode(fields),
         {"Authorization": f"Bearer {shop.token}", "Content-Type": "application/x-www-form-urlencoded"},
-    )  # fmt: skip
+    )
     return str(json.loads(connection.getresponse().read())["id"])

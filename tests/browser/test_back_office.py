@@ -1,7 +1,4 @@
-"""The back office in a real browser: signing in with an app's code, and a token that is issued and used at once.
-
-Source: issue 7 (day-one stories); journeys 4 and 7.
-"""
+"""The back office in a real browser: signing in with an app's code, and a token that is issued and used at once."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from gateway import tokens
+from gateway.access import tokens
 from gateway.models import AccessToken, RiskSet, Role
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
@@ -40,7 +37,6 @@ def sign_in(page: Page, site: str, name: str = "dora") -> None:
 
 
 def test_issue_a_token_and_call_the_api_with_it(site: str, open_page: Opened, committed: Shop, developer: User) -> None:
-    """Journey 7, steps 1 to 3."""
     page = open_page()
     sign_in(page, site)
     follow(page, page.get_by_role("link", name="Access tokens"))
@@ -56,7 +52,7 @@ def test_issue_a_token_and_call_the_api_with_it(site: str, open_page: Opened, co
     token = shown.input_value()
     api = Api(token=token, entity=committed.channel.entity_id)
     assert api.pay().status == 403, "a developer's token waits for a second person"
-    assert tokens.approve(AccessToken.objects.get(name="Web shop"), by=BY)
+    assert tokens.approve_token(AccessToken.objects.get(name="Web shop"), by=BY)
     assert api.pay().status == 200
     page.goto(f"{site}/admin/gateway/accesstoken/")
     expect(page.get_by_text("Web shop").first).to_be_visible()
@@ -64,7 +60,7 @@ def test_issue_a_token_and_call_the_api_with_it(site: str, open_page: Opened, co
 
 
 def test_sign_in_with_an_app(site: str, open_page: Opened, developer: User, settings: object) -> None:
-    """Journey 4, step 1: set up where it is required, then asked for at the next sign-in."""
+    """Set up where it is required, then asked for at the next sign-in."""
     settings.GATEWAY_TOTP = "required"  # type: ignore[attr-defined]
     page = open_page(width=390, height=844)
     sign_in(page, site)
@@ -92,7 +88,7 @@ def test_sign_in_with_an_app(site: str, open_page: Opened, developer: User, sett
 def test_the_first_pages_have_no_serious_fault(
     site: str, open_page: Opened, committed: Shop, developer: User, scheme: str
 ) -> None:
-    """Issue 7: accessible, dark and light."""
+    """Accessible, dark and light."""
     assert committed.api.pay().status == 200
     page = open_page(color_scheme=scheme)
     page.goto(f"{site}/admin/login/")
@@ -110,8 +106,9 @@ def serious(page: Page) -> list[str]:
     answer = Axe().run(page).response
     return [
         f"{page.url} {fault['id']}: {fault['nodes'][0]['target']}"
-        for fault in answer["violations"] if fault["impact"] in ("serious", "critical")
-    ]  # fmt: skip
+        for fault in answer["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
 
 
 def test_a_rule_set_is_put_together_and_goes_as_one_field(
@@ -146,7 +143,7 @@ def test_a_rule_set_is_put_together_and_goes_as_one_field(
 def test_a_manager_makes_a_user_who_chooses_a_password_and_signs_in(
     site: str, open_page: Opened, committed: Shop
 ) -> None:
-    """Issue 7, who: by forms that a browser really sends. A page that sends no referrer sends no origin either, and
+    """By forms that a browser really sends. A page that sends no referrer sends no origin either, and
     was refused as a forgery: nobody could have chosen a first password."""
     manager = person("maja", Role.MANAGER, committed.merchant)
     manager.set_password(PASSWORD)

@@ -1,4 +1,4 @@
-"""Month end and a dispute in a real browser, wide and narrow. Source: design, J5 and J6."""
+"""Month end and a dispute in a real browser, wide and narrow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 
 from chargebacks import ledger
 from gateway.models import Division, Psp
-from reporting import intake
 from reporting.models import SettlementFile
+from reporting.settlement import intake
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
 from tests.browser.test_clerks import fits, serious, sign_in, somebody
@@ -60,7 +60,7 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     follow(page, page.get_by_role("button", name="Read this file"))
     expect(page.locator("progress")).to_be_visible()
     look("progress")
-    assert intake.run(SettlementFile.objects.get().pk)
+    assert intake.process_file(SettlementFile.objects.get().pk)
     expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
     look("file")
     page.goto(f"{site}/admin/reporting/settlementfile/")
@@ -83,7 +83,7 @@ def test_the_books_are_closed_and_a_dispute_is_answered(
     look("target")
     page.goto(f"{site}/admin/chargebacks/chargeback/by-hand/{paid.pk}/")
     look("by-hand")
-    case = ledger.charge_back(paid, Decimal("92.00"), reason="000.100.221", by=BY)
+    case = ledger.record_chargeback(paid, Decimal("92.00"), reason="000.100.221", by=BY)
     page.goto(f"{site}/admin/chargebacks/chargeback/")
     look("disputes")
     page.goto(f"{site}/admin/chargebacks/chargeback/{case.pk}/change/")

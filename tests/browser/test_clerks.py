@@ -1,6 +1,6 @@
 """A clerk's day in a real browser: find and refund, a second pair of eyes, find out why, export and leave.
 
-Source: design, J4; issue "back office", done when.
+Source: issue "back office", done when.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 from playwright.sync_api import Page, expect
 
-from gateway import work
+from gateway.background import queue
 from gateway.models import Division, Payment, Psp
 from tests.browser.conftest import picture
 from tests.browser.patience import follow
@@ -173,7 +173,7 @@ def test_an_export_goes_on_while_the_clerk_does_something_else(
         expect(page.get_by_role("progressbar")).to_be_visible()
         assert serious(page) == []
         page.goto(f"{site}/admin/gateway/payment/")
-        work.run(None)
+        queue.run_background_work(None)
         page.goto(f"{site}/admin/gateway/backgroundwork/")
         with page.expect_download() as download:
             page.get_by_role("link", name="Download", exact=True).click()

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 Open = Callable[..., Page]
 PHONE = (390, 844)
 BACK = "**/result?order=7&id=*"
-BRANDS = [brand for brand, kind in orders.BY_BRAND.items() if kind.has_page]
+BRANDS = [brand for brand, kind in orders.ORDER_KIND_BY_BRAND.items() if kind.has_page]
 BUTTONS = {"approve": 0, "decline": 1, "cancel": 2, "leave": 3}
 
 
@@ -39,9 +39,14 @@ def api(shop: Shop, site: str) -> Api:
 
 
 def buy(api: Api, brand: str, **more: str) -> Answer:
-    fields = {"amount": "1092.00", "currency": "EUR", "paymentBrand": brand, "paymentType": "DB",
-              "merchantTransactionId": "order-2026-000017",
-              "shopperResultUrl": "http://shop.example/result?order=7"}  # fmt: skip
+    fields = {
+        "amount": "1092.00",
+        "currency": "EUR",
+        "paymentBrand": brand,
+        "paymentType": "DB",
+        "merchantTransactionId": "order-2026-000017",
+        "shopperResultUrl": "http://shop.example/result?order=7",
+    }
     return api.post("/v1/payments", fields | more)
 
 
@@ -54,7 +59,7 @@ def click(page: Page, outcome: str) -> None:
 
 
 @pytest.mark.parametrize("brand", BRANDS)
-@pytest.mark.parametrize("outcome", orders.OUTCOMES)
+@pytest.mark.parametrize("outcome", orders.ORDER_OUTCOMES)
 def test_one_click_decides_and_leads_back_to_the_shop(api: Api, open_page: Open, brand: str, outcome: str) -> None:
     """A6.3, A6.4."""
     answer = buy(api, brand)
@@ -65,7 +70,7 @@ def test_one_click_decides_and_leads_back_to_the_shop(api: Api, open_page: Open,
     click(page, outcome)
     page.wait_for_url(BACK)
     assert f"resourcePath=%2Fv1%2Fpayments%2F{answer.id}" in page.url
-    assert api.read(answer.id).code == orders.BY_BRAND[brand].code(orders.OUTCOMES[outcome])
+    assert api.read(answer.id).code == orders.ORDER_KIND_BY_BRAND[brand].code(orders.ORDER_OUTCOMES[outcome])
 
 
 @pytest.mark.parametrize("brand", BRANDS)

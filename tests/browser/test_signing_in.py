@@ -119,9 +119,13 @@ def test_a_passkeys_answer_is_taken_once(site: str, open_page: Opened, dora: Use
     page.wait_for_url(f"{site}/admin/")
     (body, cookies), count = sent[0], SignIn.objects.count()
     again = requests.post(
-        f"{site}/admin/login/passkey/", data=body, cookies=cookies, allow_redirects=False, timeout=20,
+        f"{site}/admin/login/passkey/",
+        data=body,
+        cookies=cookies,
+        allow_redirects=False,
+        timeout=20,
         headers={"Content-Type": "application/x-www-form-urlencoded"},
-    )  # fmt: skip
+    )
     assert (again.status_code, again.headers["Location"]) == (302, "/admin/login/")
     assert SignIn.objects.count() == count
 
@@ -244,11 +248,16 @@ def test_every_page_of_signing_in_fits_and_has_no_serious_fault(
     secret = app_of(dora)
     number = Authenticator.objects.get(type="webauthn").pk
     for name, path in (
-        ("account", "account/"), ("recovery-codes-new", "recovery-codes/new/"), ("app-remove", "code/remove/"),
-        ("passkey-remove", f"passkeys/{number}/remove/"), ("passkey-edit", f"passkeys/{number}/edit/"),
-        ("password", "password_change/"), ("again-passkey", "again/passkey/?next=/admin/"),
-        ("again-password", "again/password/?next=/admin/"), ("again-code", "again/code/?next=/admin/"),
-    ):  # fmt: skip
+        ("account", "account/"),
+        ("recovery-codes-new", "recovery-codes/new/"),
+        ("app-remove", "code/remove/"),
+        ("passkey-remove", f"passkeys/{number}/remove/"),
+        ("passkey-edit", f"passkeys/{number}/edit/"),
+        ("password", "password_change/"),
+        ("again-passkey", "again/passkey/?next=/admin/"),
+        ("again-password", "again/password/?next=/admin/"),
+        ("again-code", "again/code/?next=/admin/"),
+    ):
         look(name, f"/admin/{path}")
     page.context.clear_cookies(name="sessionid")
     page.goto(f"{site}/admin/login/")

@@ -1,7 +1,5 @@
 """Webhooks without a tunnel, in a real browser: inspector, a receiver that stops, replay, rotation, verify; and a
 payment that failed, found out and told again.
-
-Source: design, J3; issue 7, done when (find out why a payment failed and replay its webhook).
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from gateway import work
+from gateway.background import queue
 from gateway.models import Division, Psp, WebhookDelivery, WebhookEndpoint
 from tests.browser.conftest import picture
 from tests.browser.patience import follow, resize
@@ -46,7 +44,7 @@ def make_endpoint(page: Page, site: str, hook: Hook) -> str:
 
 
 def test_a_developer_sees_webhooks_without_a_tunnel(shop: Shop, site: str, open_page: Open) -> None:
-    """J3, steps 1 to 3: the inspector is made, an event appears by itself with its headers, bodies and verdict."""
+    """The inspector is made, an event appears by itself with its headers, bodies and verdict."""
     somebody("dora", "developer", shop)
     page = open_page()
     sign_in(page, site, "dora")
@@ -74,7 +72,7 @@ def test_a_developer_sees_webhooks_without_a_tunnel(shop: Shop, site: str, open_
 
 
 def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, open_page: Open) -> None:
-    """J3, steps 4 to 9; and why a payment failed, with its webhook sent once more."""
+    """And why a payment failed, with its webhook sent once more."""
     somebody("dora", "developer", shop)
     page = open_page()
     with hooked() as hook:
@@ -112,7 +110,7 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         assert serious(page) == []
         follow(page, page.get_by_role("button", name="Replay 3"))
         expect(page.get_by_role("progressbar")).to_be_visible()
-        work.run(None)
+        queue.run_background_work(None)
         deliver(shop)
         expect(page.locator("[data-ended] [data-state]")).to_have_text("Done")
         follow(page, page.get_by_role("link", name="See each of them"))
@@ -125,7 +123,7 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
 
 
 def rotate_and_verify(page: Page, site: str, shop: Shop, hook: Hook, before: str) -> None:
-    """J3, steps 8 and 9: for a day both secrets sign; the tool says right, wrong, or that the body is another."""
+    """For a day both secrets sign; the tool says right, wrong, or that the body is another."""
     row = WebhookEndpoint.objects.get()
     page.goto(f"{site}/admin/gateway/webhookendpoint/{row.pk}/change/")
     follow(page, page.get_by_role("link", name="Rotate the secret…"))

@@ -1,6 +1,6 @@
 """The widget on a merchant's page of another origin, under the spec's policy: pays, is declined, is challenged, stores.
 
-Source: Part A, What the service does, 8 and 10; decisions, section 7; journeys J2, J8.
+Source: Part A, What the service does, 8 and 10; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from gateway.connectors.simulator.cards import answer_for
+from gateway.connectors.simulator.cards import simulate_card_answer
 from gateway.models import Division, Payment, Psp, Registration, Status
 from tests.browser.conftest import picture
 from tests.browser.patience import PATIENCE_MS
@@ -79,7 +79,7 @@ def test_a_script_that_differs_from_its_hash_does_not_run(
 def test_a_declined_card_leaves_the_form_and_the_next_card_pays(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """J8.6: plain words, the number kept, the code not; A8.5: one captured payment only."""
+    """Plain words, the number kept, the code not; A8.5: one captured payment only."""
     checkout_id = checkout(api)
     widget = open_widget(390, 844)
     widget.open(shop_site.widget(site, checkout_id)).fill("4000015500000005")
@@ -112,7 +112,7 @@ def fill_address(page: Page) -> None:
 def test_a_card_is_challenged_inside_the_page(
     authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """A8.6, A8.7, J8.5: the bank's page in a sheet; closed, the form comes back without the code; then passed."""
+    """A8.6, A8.7,.5: the bank's page in a sheet; closed, the form comes back without the code; then passed."""
     checkout_id = checkout(authenticating)
     widget = open_widget(390, 844)
     widget.open(shop_site.widget(site, checkout_id)).fill(PASS)
@@ -139,7 +139,7 @@ def test_a_card_is_challenged_inside_the_page(
 def test_a_failed_authentication_says_that_nothing_was_charged(
     authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """J8.6 for the bank that could not confirm the shopper."""
+    """For the bank that could not confirm the shopper."""
     widget = open_widget(1000, 800)
     widget.open(shop_site.widget(site, checkout(authenticating))).fill(PASS)
     fill_address(widget.page)
@@ -157,8 +157,8 @@ def test_a_failed_authentication_says_that_nothing_was_charged(
 def test_a_decline_after_the_challenge_says_why(
     authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J8.6: the bank let the shopper through, the acquirer declined: its reason is told, not the bank's."""
-    declined = answer_for("4000015500000005")
+    """The bank let the shopper through, the acquirer declined: its reason is told, not the bank's."""
+    declined = simulate_card_answer("4000015500000005")
     monkeypatch.setattr("gateway.connectors.simulator.connector.answer_for", lambda *_, **__: declined)
     widget = open_widget()
     widget.open(shop_site.widget(site, checkout(authenticating))).fill(PASS)
@@ -172,7 +172,7 @@ def test_a_decline_after_the_challenge_says_why(
 
 
 def test_a_double_click_pays_once(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """J8.4: the button turns to a spinner; the second tap does nothing."""
+    """The button turns to a spinner; the second tap does nothing."""
     widget = open_widget()
     widget.open(shop_site.widget(site, checkout(api))).fill()
     widget.heard().pay.dblclick()
@@ -216,7 +216,7 @@ def test_an_unknown_or_expired_checkout_says_so(api: Api, site: str, shop_site: 
 
 
 def test_the_last_two_minutes_are_counted(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """J8.7: a countdown with "continue"; input kept; at the end clear words."""
+    """A countdown with "continue"; input kept; at the end clear words."""
     widget = open_widget(390, 844)
     page = widget.page
     page.clock.install()

@@ -1,6 +1,6 @@
 """Everybody can pay: axe finds no serious fault in any language and state; narrow, zoomed, dark, touched, still.
 
-Source: decisions, section 7; look and feel; journey J8.
+Source: decisions, section 7.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from gateway.languages import LOCALES
+from gateway.core.languages import LANGUAGE_CODES
 from gateway.models import Division, Psp
 from tests.browser.conftest import picture
 from tests.browser.widget import Widget, checkout, held, let_go
@@ -53,7 +53,7 @@ def overflow(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
 
-@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("locale", LANGUAGE_CODES)
 def test_every_language_is_drawn_for_everybody(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open, locale: str
 ) -> None:
@@ -105,7 +105,7 @@ def test_dark_card_form(api: Api, site: str, shop_site: Shopfront, open_widget: 
 
 
 def test_targets_are_large_enough(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """J8.1: 44 px for everything that is tapped."""
+    """44 px for everything that is tapped."""
     widget = open_widget(320, 900).open(shop_site.widget(site, checkout(api), brands=ALL))
     for target in widget.page.locator(".wpwl-button:visible, .wpwl-method:visible, .wpwl-control:visible").all():
         box = target.bounding_box()
@@ -114,7 +114,7 @@ def test_targets_are_large_enough(api: Api, site: str, shop_site: Shopfront, ope
 
 
 def test_four_hundred_per_cent(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """J8.9: a window of 1280 px at 400 % is one of 320 × 256: nothing is cut off, the whole flow works."""
+    """A window of 1280 px at 400 % is one of 320 × 256: nothing is cut off, the whole flow works."""
     widget = open_widget(320, 256).open(shop_site.widget(site, checkout(api), options={"locale": "de"}))
     assert overflow(widget.page) <= 0
     widget.fill()

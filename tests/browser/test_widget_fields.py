@@ -1,6 +1,6 @@
 """Typing into the hosted fields: groups, caret, brands, errors, the keyboard, what a page may want otherwise.
 
-Source: Part A, What the service does, 8; decisions, section 7; journey J8.
+Source: Part A, What the service does, 8; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def form(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> Widget
 
 
 def test_digits_are_grouped_and_the_caret_stays_where_it_was(form: Widget) -> None:
-    """J8.1: typed in the middle, deleted across a gap."""
+    """Typed in the middle, deleted across a gap."""
     form.number.press_sequentially("42424242")
     expect(form.number).to_have_value("4242 4242")
     for _ in range(5):
@@ -55,7 +55,6 @@ def test_pasted_and_foreign_digits_are_understood(form: Widget) -> None:
 
 
 def test_the_brand_shows_after_four_digits_and_amex_has_its_own_groups(form: Widget) -> None:
-    """J8.2."""
     badge = form.page.locator(".wpwl-badge")
     form.number.press_sequentially("377")
     form.heard()
@@ -67,7 +66,7 @@ def test_the_brand_shows_after_four_digits_and_amex_has_its_own_groups(form: Wid
 
 
 def test_a_co_badged_card_offers_a_choice(form: Widget) -> None:
-    """J8.2: a French card of two networks; the first is chosen."""
+    """A French card of two networks; the first is chosen."""
     form.number.fill("4970100000000154")
     choice = form.page.get_by_role("group", name="Your card works with two networks")
     expect(choice.get_by_label("Visa")).to_be_checked()
@@ -77,7 +76,7 @@ def test_a_co_badged_card_offers_a_choice(form: Widget) -> None:
 
 
 def test_errors_are_told_linked_and_focused(form: Widget) -> None:
-    """J8.3: under the field, in words, tied to it, input kept, focus on the first."""
+    """Under the field, in words, tied to it, input kept, focus on the first."""
     form.number.fill("4200000000000001")
     form.expiry.press_sequentially("0120")
     form.press()
@@ -188,7 +187,7 @@ def test_an_expiry_date_can_be_deleted_to_nothing(form: Widget) -> None:
 
 
 def test_the_keyboard_alone_pays(form: Widget) -> None:
-    """J8.9: Tab goes through the frames in the order that is seen; Enter submits."""
+    """Tab goes through the frames in the order that is seen; Enter submits."""
     page = form.page
     holder = page.locator(".wpwl-control-cardHolder")
     form.number.focus()
@@ -206,7 +205,6 @@ def test_the_keyboard_alone_pays(form: Widget) -> None:
 
 
 def test_the_fields_invite_autofill_and_the_numeric_keypad(form: Widget) -> None:
-    """J8.1."""
     expect(form.number).to_have_attribute("autocomplete", "cc-number")
     expect(form.number).to_have_attribute("inputmode", "numeric")
     expect(form.cvv).to_have_attribute("autocomplete", "cc-csc")

@@ -1,6 +1,6 @@
 """Other ways to pay: direct debit, virtual account, a bank's own page in a window, wallets, fast checkout.
 
-Source: Part A, What the service does, 8 and 9; decisions, section 7; journey J9.
+Source: Part A, What the service does, 8 and 9; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.shopfront import Shopfront
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 Open = Callable[..., Widget]
-APPROVE, DECLINE, CANCEL = (tuple(orders.OUTCOMES).index(name) for name in ("approve", "decline", "cancel"))
+APPROVE, DECLINE, CANCEL = (tuple(orders.ORDER_OUTCOMES).index(name) for name in ("approve", "decline", "cancel"))
 ALL = "WALLET2 VISA MASTER DIRECTDEBIT_SEPA VIRTUALACCOUNT ONLINETRANSFER WEBWALLET SHOPWALLET"
 
 
@@ -39,9 +39,11 @@ def answers(widget: Widget, body: dict[str, Any]) -> list[dict[str, Any]]:
     sent: list[dict[str, Any]] = []
 
     def answer(route: Any) -> None:
-        sent.append({name: values[0] for name, values in route.request.post_data_json.items()}
-                    if isinstance(next(iter(route.request.post_data_json.values()), ""), list)
-                    else dict(route.request.post_data_json))  # fmt: skip
+        sent.append(
+            {name: values[0] for name, values in route.request.post_data_json.items()}
+            if isinstance(next(iter(route.request.post_data_json.values()), ""), list)
+            else dict(route.request.post_data_json)
+        )
         route.fulfill(json=body, headers={"Access-Control-Allow-Origin": "*"})
 
     widget.page.route(re.compile("/v1/checkouts/[^/]+/payment$"), answer)
@@ -63,9 +65,14 @@ def test_ways_to_pay_stand_in_the_page_s_order(api: Api, site: str, shop_site: S
     widget = open_widget(390, 900).open(shop_site.widget(site, checkout(api), brands=ALL))
     rows = widget.page.locator(".wpwl-method-words > span:first-child")
     names = [
-        "Mobile wallet 2", "Card", "Direct debit (SEPA)", "Virtual account", "Online transfer", "Web wallet",
+        "Mobile wallet 2",
+        "Card",
+        "Direct debit (SEPA)",
+        "Virtual account",
+        "Online transfer",
+        "Web wallet",
         "Online shop wallet",
-    ]  # fmt: skip
+    ]
     expect(rows).to_have_text(names)
     picture(widget.page, "methods")
 
@@ -162,10 +169,16 @@ def test_buttons_stand_before_there_is_a_checkout(api: Api, site: str, shop_site
     """A29.8, A9.1-5, A9.11, A8.20, A9.1, A9.2, A9.3, A9.4, A9.5:
     createCheckout gets the brand, once; items and total."""
     options = {
-        "wallet2": {"merchantName": "The Corner Bookshop", "currencyCode": "EUR", "prefetchPriceStatus": "FINAL",
-                    "displayItems": [{"label": "A book", "type": "LINE_ITEM", "price": "90.00"},
-                                     {"label": "Shipping", "type": "LINE_ITEM", "price": "2.00"}]},
-    }  # fmt: skip
+        "wallet2": {
+            "merchantName": "The Corner Bookshop",
+            "currencyCode": "EUR",
+            "prefetchPriceStatus": "FINAL",
+            "displayItems": [
+                {"label": "A book", "type": "LINE_ITEM", "price": "90.00"},
+                {"label": "Shipping", "type": "LINE_ITEM", "price": "2.00"},
+            ],
+        },
+    }
     checkout_id = checkout(api)
     widget = open_widget(390, 844)
     page = widget.page
@@ -232,8 +245,13 @@ def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfro
     page.goto(fast(site, shop_site, "WALLET2", CREATE % f"'{checkout_id}'" + SHEET))
     page.get_by_role("button", name="Pay with Mobile wallet 2").click()
     sheet = page.locator(".wpwl-sheet-wallet")
-    for label, value in {"Full name": "Jane", "Street": "Main 1", "City": "Rome", "Postcode": "00100",
-                         "Phone": "123"}.items():  # fmt: skip
+    for label, value in {
+        "Full name": "Jane",
+        "Street": "Main 1",
+        "City": "Rome",
+        "Postcode": "00100",
+        "Phone": "123",
+    }.items():
         sheet.get_by_label(re.compile(label)).fill(value)
     sheet.get_by_label("Country").select_option("IT")
     expect(sheet.locator(".wpwl-total")).to_contain_text("€95.00")
@@ -253,7 +271,7 @@ def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfro
 def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """J9.5: close, choose card instead, pay: one charge only."""
+    """Close, choose card instead, pay: one charge only."""
     widget = open_widget(500, 900).open(shop_site.widget(site, checkout(api), brands="WALLET3 VISA"))
     widget.page.get_by_role("button", name="Pay with Mobile wallet 3").click()
     expect(widget.page.locator(".wpwl-sheet-wallet")).to_be_visible()
@@ -271,9 +289,16 @@ def test_the_online_shop_s_wallet_reads_its_options(
 ) -> None:
     """A9.15: colour and placement on the button; PayAndShip asks where to; then its own window."""
     options = {
-        "shopWallet": {"merchantId": "m", "ledgerCurrency": "EUR", "sandbox": "true", "checkoutLanguage": "en_GB",
-                       "productType": "PayAndShip", "placement": "Cart", "buttonColor": "Gold"},
-    }  # fmt: skip
+        "shopWallet": {
+            "merchantId": "m",
+            "ledgerCurrency": "EUR",
+            "sandbox": "true",
+            "checkoutLanguage": "en_GB",
+            "productType": "PayAndShip",
+            "placement": "Cart",
+            "buttonColor": "Gold",
+        },
+    }
     widget = open_widget(390, 844)
     page = widget.page
     page.goto(fast(site, shop_site, "SHOPWALLET", CREATE % f"'{checkout(api)}'", options))
@@ -317,16 +342,21 @@ def test_the_simulated_wallets_pay_for_real(
 def store(api: Api, **more: str) -> str:
     """The id of a card stored by the merchant's server."""
     fields = {
-        "paymentBrand": "VISA", "card.number": GOOD, "card.expiryMonth": "12", "card.expiryYear": "2034",
-        "card.holder": "Jane Jones", "card.cvv": "123", **more,
-    }  # fmt: skip
+        "paymentBrand": "VISA",
+        "card.number": GOOD,
+        "card.expiryMonth": "12",
+        "card.expiryYear": "2034",
+        "card.holder": "Jane Jones",
+        "card.cvv": "123",
+        **more,
+    }
     answer = api.post("/v1/registrations", fields)
     assert answer.status == 200, answer
     return answer.id
 
 
 def test_saved_cards_stand_first(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
-    """J10: ending and expiry; the code is asked and posted by its own frame; expired is marked and cannot be used."""
+    """Ending and expiry; the code is asked and posted by its own frame; expired is marked and cannot be used."""
     good, old = store(api), store(api, **{"paymentBrand": "MASTER", "card.number": "5454545454545454"})
     expired = Registration.objects.get(pk=old)
     expired.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
@@ -355,7 +385,7 @@ def test_saved_cards_stand_first(api: Api, site: str, shop_site: Shopfront, open
 def test_a_card_is_saved_beside_a_payment_and_offered_in_the_next(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """J10.1, A29.4: nothing is ticked for the shopper; what was kept stands first the next time and pays."""
+    """A29.4: nothing is ticked for the shopper; what was kept stands first the next time and pays."""
     shopper = {"customer.merchantCustomerId": "17"}
     first = checkout(api, **shopper)
     widget = open_widget(390, 900).open(shop_site.widget(site, first)).fill()

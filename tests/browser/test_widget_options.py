@@ -1,6 +1,6 @@
 """What a page may ask of the form, and what the form tells the page; stored cards replaced and taken away.
 
-Source: decisions, section 7; journeys J8, J10; Part A, What the service does, 8.
+Source: decisions, section 7; Part A, What the service does, 8.
 """
 
 from __future__ import annotations
@@ -103,15 +103,21 @@ def test_the_offered_brands_follow_the_risk_score(
     shop: Shop, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
     """A8.12: on the same page two shoppers see two lists; the reason stays with the checkout."""
-    rule = {"name": "trash", "when": {"kind": "list", "field": "customer.email", "values": ["x@trash.example"]},
-            "then": {"score": 40}}  # fmt: skip
+    rule = {
+        "name": "trash",
+        "when": {"kind": "list", "field": "customer.email", "values": ["x@trash.example"]},
+        "then": {"score": 40},
+    }
     RiskSet.objects.create(merchant=shop.merchant, key="SET", document={"key": "SET", "rules": [rule]})
     shop.channel.risk_set = "SET"
     shop.channel.save()
     OfferRule.objects.create(
-        merchant=shop.merchant, name="risky", brands=["DIRECTDEBIT_SEPA"], conditions={"scoreAtLeast": 30},
+        merchant=shop.merchant,
+        name="risky",
+        brands=["DIRECTDEBIT_SEPA"],
+        conditions={"scoreAtLeast": 30},
         reason="Risk score 30 or more",
-    )  # fmt: skip
+    )
     widget = open_widget()
     for email, rows in (("jane@mail.example", 2), ("x@trash.example", 1)):
         checkout_id = checkout(shop.api, **{"customer.email": email})
@@ -134,7 +140,7 @@ DELETE = """
 def test_a_stored_card_is_taken_away_after_one_question(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """J10.5: the shop's server deletes; the form asks once, and without the page's function has no button for it."""
+    """The shop's server deletes; the form asks once, and without the page's function has no button for it."""
     first, second = store(api), store(api, **{"card.number": "4242424242424242"})
     offered = {"registrations[0].id": first, "registrations[1].id": second}
     widget = open_widget(390, 900).open(shop_site.widget(site, checkout(api, **offered)))
@@ -167,7 +173,7 @@ def test_a_stored_card_is_taken_away_after_one_question(
 def test_an_expired_card_leads_to_a_new_one_that_is_kept(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """J10.4: marked, with the way to another in its place."""
+    """Marked, with the way to another in its place."""
     old = Registration.objects.get(pk=store(api))
     old.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
     old.save(update_fields=["details"])

@@ -85,9 +85,7 @@ def test_a_page_may_ask_for_the_billing_address(api: Api, site: str, shop_site: 
     widget.press()
     widget.lands()
     answer = api.get(f"/v1/checkouts/{sent}/payment")
-    assert answer.body["billing"] == {
-        "street1": "Via Appia 1", "city": "Rome", "country": "IT", "postcode": "00100"
-    }  # fmt: skip
+    assert answer.body["billing"] == {"street1": "Via Appia 1", "city": "Rome", "country": "IT", "postcode": "00100"}
 
 
 def test_fields_that_do_not_load_are_told_and_tried_again(
@@ -114,9 +112,12 @@ def test_unknown_options_and_wrong_types_are_warned_about(
 ) -> None:
     """A8.18, A9.10, A9.15: with a suggestion; the form is drawn all the same."""
     options = {
-        "stlye": "card", "style": "crad", "maskCvv": "yes", "wallet2": {"merchantNmae": "Shop", "displayItems": "two"},
+        "stlye": "card",
+        "style": "crad",
+        "maskCvv": "yes",
+        "wallet2": {"merchantNmae": "Shop", "displayItems": "two"},
         "shopWallet": {"sandbox": True},
-    }  # fmt: skip
+    }
     widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
     assert widget.says("widgetOptions.stlye is not an option. Did you mean style?")
     assert widget.says('style "crad" is none of', "Did you mean card?")
@@ -337,7 +338,7 @@ def test_parameters_of_the_page_must_be_the_shopper_s(
 def test_a_page_opened_from_disk_may_try_the_test_environment(
     api: Api, site: str, open_widget: Open, tmp_path: object
 ) -> None:
-    """J2.3: a static HTML file and the script tag are enough."""
+    """A static HTML file and the script tag are enough."""
     file = tmp_path / "pay.html"  # type: ignore[operator]
     file.write_text(
         f'<!doctype html><form action="https://shop.example/" class="paymentWidgets" data-brands="VISA"></form>'

@@ -17,12 +17,12 @@ from django.core.management import call_command
 from django.test import override_settings
 from playwright.sync_api import expect
 
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from gateway.models import Division, Payment, Psp, Status
-from gateway.money import Money
-from gateway.secret import Secret
-from gateway.wallets import testing
-from gateway.wallets.formats import FORMATS
-from gateway.wallets.making import GATEWAY_MERCHANT_ID, Sheet
+from gateway.wallets import sandbox_tokens
+from gateway.wallets.formats import WALLET_FORMATS
+from gateway.wallets.token_factory import SAMPLE_GATEWAY_MERCHANT_ID, PaymentSheet
 from tests.browser.conftest import picture
 from tests.browser.patience import in_no_hurry
 from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, Widget, checkout, result
@@ -48,18 +48,29 @@ def provider(shop: Shop, tmp_path: Path) -> Iterator[Providers]:
         origins = {"WALLET1": [found.url], "WALLET2": [found.url], "WALLET3": ["https://wallet3.example"]}
         document = {
             "wallet1": {
-                "name": "ProviderSession", "script": f"{found.url}/session.js", "merchantId": "merchant.shop.example",
-                "displayName": "The Corner Bookshop", "domains": ["127.0.0.1"], "countryCode": "DE",
-                "networks": ["visa", "masterCard"], "validationHosts": [found.url],
+                "name": "ProviderSession",
+                "script": f"{found.url}/session.js",
+                "merchantId": "merchant.shop.example",
+                "displayName": "The Corner Bookshop",
+                "domains": ["127.0.0.1"],
+                "countryCode": "DE",
+                "networks": ["visa", "masterCard"],
+                "validationHosts": [found.url],
             },
             "wallet2": {
-                "name": "provider.Client", "script": f"{found.url}/client.js", "networks": ["VISA", "MASTERCARD"],
-                "tokenization": {"type": "PAYMENT_GATEWAY", "parameters": {
-                    "gateway": "tollhouse", "gatewayMerchantId": GATEWAY_MERCHANT_ID}},
-                "merchantId": "M-1", "merchantName": "The Corner Bookshop", "countryCode": "DE",
+                "name": "provider.Client",
+                "script": f"{found.url}/client.js",
+                "networks": ["VISA", "MASTERCARD"],
+                "tokenization": {
+                    "type": "PAYMENT_GATEWAY",
+                    "parameters": {"gateway": "tollhouse", "gatewayMerchantId": SAMPLE_GATEWAY_MERCHANT_ID},
+                },
+                "merchantId": "M-1",
+                "merchantName": "The Corner Bookshop",
+                "countryCode": "DE",
             },
             "wallet3": {"method": "https://wallet3.example/pay", "data": {"serviceId": "s"}, "token": "payment.data"},
-        }  # fmt: skip
+        }
         file = tmp_path / "providers.json"
         file.write_text(json.dumps({"walletProviders": document}))
         with override_settings(GATEWAY_WALLET_ORIGINS=origins):
@@ -69,14 +80,14 @@ def provider(shop: Shop, tmp_path: Path) -> Iterator[Providers]:
 
 def token_of(shop: Shop, wallet: str, number: str = GOOD) -> str:
     """A token that the channel's key opens."""
-    form = FORMATS[wallet][0]
-    testing.make_keys(shop.channel, form)
-    return testing.make_token(shop.channel, wallet, form, Sheet(number=Secret(number), money=NINETY_TWO))
+    form = WALLET_FORMATS[wallet][0]
+    sandbox_tokens.generate_channel_keys(shop.channel, form)
+    return sandbox_tokens.build_channel_token(
+        shop.channel, wallet, form, PaymentSheet(number=Secret(number), money=NINETY_TWO)
+    )
 
 
-def page_of(
-    site: str, shop_site: Shopfront, provider: Providers, checkout_id: str, brands: str, **more: Any
-) -> str:  # fmt: skip
+def page_of(site: str, shop_site: Shopfront, provider: Providers, checkout_id: str, brands: str, **more: Any) -> str:
     """A page whose policy names the provider's origin where the spec says so."""
     csp = policy(site)
     for name in ("frame-src", "script-src", "connect-src", "img-src"):
@@ -117,12 +128,16 @@ def test_wallet_2_opens_the_provider_s_sheet_and_its_token_pays(
     assert "tokenizationSpecification" not in asked["ready"]["allowedPaymentMethods"][0]
     method = asked["request"]["allowedPaymentMethods"][0]
     assert method["tokenizationSpecification"] == {
-        "type": "PAYMENT_GATEWAY", "parameters": {"gateway": "tollhouse", "gatewayMerchantId": GATEWAY_MERCHANT_ID},
-    }  # fmt: skip
+        "type": "PAYMENT_GATEWAY",
+        "parameters": {"gateway": "tollhouse", "gatewayMerchantId": SAMPLE_GATEWAY_MERCHANT_ID},
+    }
     assert method["parameters"]["allowedCardNetworks"] == ["VISA", "MASTERCARD"]
     assert asked["request"]["transactionInfo"] == {
-        "totalPriceStatus": "FINAL", "totalPrice": "92.00", "currencyCode": "EUR", "countryCode": "DE",
-    }  # fmt: skip
+        "totalPriceStatus": "FINAL",
+        "totalPrice": "92.00",
+        "currencyCode": "EUR",
+        "countryCode": "DE",
+    }
     assert asked["options"]["environment"] == "TEST"
     assert not widget.faults
 
@@ -191,15 +206,21 @@ def test_wallet_1_is_vouched_for_by_our_server_and_told_how_it_went(
     page.locator(".wpwl-wallet-WALLET1").click()
     expect(page.locator("#provider-sheet")).to_contain_text("The Corner Bookshop 92.00")
     assert page.evaluate("ProviderSession.last.session") == {"merchantSessionIdentifier": "M1"}
-    assert provider.asked == [{
-        "merchantIdentifier": "merchant.shop.example", "displayName": "The Corner Bookshop", "initiative": "web",
-        "initiativeContext": "127.0.0.1",
-    }]  # fmt: skip
+    assert provider.asked == [
+        {
+            "merchantIdentifier": "merchant.shop.example",
+            "displayName": "The Corner Bookshop",
+            "initiative": "web",
+            "initiativeContext": "127.0.0.1",
+        }
+    ]
     assert page.evaluate("ProviderSession.last.request") == {
-        "countryCode": "DE", "currencyCode": "EUR", "supportedNetworks": ["visa", "masterCard"],
+        "countryCode": "DE",
+        "currencyCode": "EUR",
+        "supportedNetworks": ["visa", "masterCard"],
         "merchantCapabilities": ["supports3DS"],
         "total": {"label": "The Corner Bookshop", "amount": "92.00", "type": "final"},
-    }  # fmt: skip
+    }
     if status:
         agree(widget)
         expect(page.locator(".wpwl-note-error")).to_contain_text("Your bank refused the payment.")

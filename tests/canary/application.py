@@ -13,13 +13,13 @@ import django
 django.setup()
 
 from gateway.connectors import routing
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Silence
-from gateway.connectors.simulator.connector import Simulator
-from gateway.payments import follow_up, recovery
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
+from gateway.connectors.simulator.connector import SimulatorConnector
+from gateway.payments import follow_ups, recovery
 from tests.canary.cards import BREAKS_AT, SILENT_AT
 
 
-class Breaking(Simulator):
+class Breaking(SimulatorConnector):
     """Breaks where it has the card in clear, with the card in its message, as careless code would."""
 
     name = "breaking"
@@ -30,13 +30,13 @@ class Breaking(Simulator):
             number, cvv = card.number.reveal(), card.cvv.reveal() if card.cvv else ""
             message = {"card.number": number, "card.cvv": cvv}
             if request.money.text() == SILENT_AT:
-                raise Silence(f"no answer to {message}", {"operation": request.operation})
+                raise OutcomeUnknownError(f"no answer to {message}", {"operation": request.operation})
             raise RuntimeError(f"cannot send {message} nor card={number}&cvv={cvv}", request, card)
         return super().submit(request)
 
 
 connectors = MappingProxyType({**routing.CONNECTORS, Breaking.name: Breaking()})
-for module in (routing, follow_up, recovery):
+for module in (routing, follow_ups, recovery):
     module.CONNECTORS = connectors  # type: ignore[misc]
 
 from config.wsgi import application

@@ -18,9 +18,9 @@ from urllib.parse import urlencode
 import psycopg
 
 from config.launcher.postgres import Postgres
-from config.launcher.postgres_files import find_binaries
-from config.launcher.process import spawn
-from config.launcher.programs import Web
+from config.launcher.postgres_files import find_postgres_binaries
+from config.launcher.process import spawn_process
+from config.launcher.programs import WebServer
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,10 +82,10 @@ class Site:
             "-m", "config.launcher.prepare", "--base-url", f"http://127.0.0.1:{self.port}", "--demo-file", str(file)
         )
         self.facts = json.loads(file.read_text())
-        web = Web(host="127.0.0.1", port=self.port, workers=1, threads=4, timeout_s=60)
+        web = WebServer(host="127.0.0.1", port=self.port, workers=1, threads=4, timeout_s=60)
         arguments = [part.replace("config.wsgi:", "tests.canary.application:") for part in web.command()[1:]]
         command = [sys.executable, "-m", "gunicorn", *arguments]
-        self._web = spawn(command, log=self.web_log, env=self.environment())
+        self._web = spawn_process(command, log=self.web_log, env=self.environment())
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -146,7 +146,7 @@ class Site:
     def dump(self) -> str:
         assert self._postgres is not None
         assert self._postgres.url is not None
-        program = find_binaries().bin / "pg_dump"
+        program = find_postgres_binaries().bin / "pg_dump"
         done = subprocess.run([program, self._postgres.url], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout

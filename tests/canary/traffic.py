@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from gateway.catalogue.endpoints import PAYMENTS
+from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
 from gateway.catalogue.openapi import example_name
 from tests.canary.cards import BREAKS_AT, SCRIPTS, SILENT_AT, WRITINGS, Aviary, Canary, written
 from tests.canary.site import FORM, Site
@@ -219,7 +219,7 @@ def free_text(site: Site, aviary: Aviary) -> None:
     """Somebody else's number, and a code beside its word, in every writing, through every parameter of the catalogue
     that takes the text: those of one table in one request, each with a card of its own."""
     for writing in (*WRITINGS, *SCRIPTS):
-        for table in PAYMENTS.structures:
+        for table in PAYMENT_ENDPOINT.structures:
             right = aviary.card(f"beside {writing} in {table.title}")
             fields = payment(right, paymentBrand="VISA")
             for row in table.rows:
@@ -235,8 +235,10 @@ def free_text(site: Site, aviary: Aviary) -> None:
                 site.post(right.label, "/v1/payments", fields)
                 # Beside a fault: what is refused is logged, and told in the answer.
                 site.post(right.label, "/v1/payments", fields | {"amount": "x"})
-    for name, (first, second) in {"text": ("descriptor", "merchantMemo"), "map": ("customParameters[one]",
-                                  "customParameters[two]")}.items():  # fmt: skip
+    for name, (first, second) in {
+        "text": ("descriptor", "merchantMemo"),
+        "map": ("customParameters[one]", "customParameters[two]"),
+    }.items():
         card = aviary.card(f"cut over two, {name}")
         fields = payment(aviary.card(f"beside a cut one, {name}"))
         site.post(card.label, "/v1/payments", fields | {first: f"half {card.number[:8]}", second: card.number[8:]})

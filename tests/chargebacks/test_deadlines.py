@@ -36,21 +36,21 @@ def test_the_deadline_is_17_oclock_so_many_days_after_the_day_it_was_there(
     zone: str, opened: datetime, due: datetime
 ) -> None:
     with override_settings(GATEWAY_CHARGEBACK_ANSWER_DAYS=10):
-        assert cases.deadline(Merchant(time_zone=zone), opened) == due
+        assert cases.compute_response_deadline(Merchant(time_zone=zone), opened) == due
 
 
 @given(st.sampled_from(ZONES), st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1)), st.integers(1, 60))
 def test_the_deadline_is_so_many_days_of_the_calendar_away(zone: str, opened: datetime, days: int) -> None:
     at, local = opened.replace(tzinfo=UTC), ZoneInfo(zone)
     with override_settings(GATEWAY_CHARGEBACK_ANSWER_DAYS=days):
-        due = cases.deadline(Merchant(time_zone=zone), at).astimezone(local)
+        due = cases.compute_response_deadline(Merchant(time_zone=zone), at).astimezone(local)
     assert due.date() == at.astimezone(local).date() + timedelta(days=days)
     assert (due.hour, due.minute) == (17, 0)
 
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_the_acquirers_own_day_goes_before_ours(zone: str) -> None:
-    due = cases.deadline(Merchant(time_zone=zone), EVENING, date(2026, 6, 1))
+    due = cases.compute_response_deadline(Merchant(time_zone=zone), EVENING, date(2026, 6, 1))
     assert due.astimezone(ZoneInfo(zone)).isoformat()[:19] == "2026-06-01T17:00:00"
 
 
@@ -67,4 +67,4 @@ def test_the_acquirers_own_day_goes_before_ours(zone: str) -> None:
 def test_days_left_change_at_the_merchants_midnight(zone: str, at: datetime, left: int) -> None:
     merchant = Merchant(time_zone=zone)
     due = datetime(2026, 5, 24, 17, tzinfo=ZoneInfo(zone))
-    assert cases.days_left(Chargeback(merchant=merchant, due_at=due), at) == left
+    assert cases.count_days_left(Chargeback(merchant=merchant, due_at=due), at) == left

@@ -1,4 +1,4 @@
-"""The pages of disputes: what is left to do, evidence, one submission, the outcome, entries by hand. Source: J6."""
+"""The pages of disputes: what is left to do, evidence, one submission, the outcome, entries by hand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, override_settings
 
 from chargebacks import ledger
-from chargebacks.admin.disputes import pressing
+from chargebacks.admin.disputes import count_urgent_disputes
 from chargebacks.models import Chargeback, Contact
-from chargebacks.states import State
-from gateway import clock
+from chargebacks.states import DisputeState
+from gateway.core import clock
 from gateway.models import AuditEntry, Payment
 from tests.support.browser import send_file
 from tests.support.clock import pass_time
@@ -44,7 +44,7 @@ def max_(shop: Shop) -> Client:
 
 @pytest.fixture
 def case(shop: Shop) -> Chargeback:
-    return ledger.charge_back(payment_of(shop.api.pay().id), Decimal("92.00"), reason="000.100.221", by=BY)
+    return ledger.record_chargeback(payment_of(shop.api.pay().id), Decimal("92.00"), reason="000.100.221", by=BY)
 
 
 def text(answer: Any) -> str:
@@ -63,7 +63,6 @@ def state(case: Chargeback) -> str:
 
 
 def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, case: Chargeback, shop: Shop) -> None:
-    """J6, steps 1 to 3."""
     shop.merchant.clock_offset = case.due_at - case.opened_at - timedelta(hours=54)
     shop.merchant.save(update_fields=["clock_offset"])
     listed = text(clara.get(LIST))
@@ -87,7 +86,6 @@ def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, cas
 
 
 def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Chargeback) -> None:
-    """J6, steps 4, 6 and 8."""
     assert "Add at least one file first." in text(clara.get(f"{LIST}{case.pk}/change/"))
     refused = do(clara, case, "add", item="delivery", file=SimpleUploadedFile("a.pdf", b"<script>"))
     assert "a.pdf is no PDF, PNG or JPEG by its content" in refused
@@ -100,9 +98,9 @@ def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Charg
     assert fetched["Content-Disposition"].startswith("attachment")
     assert "say that you are sure" in do(clara, case, "submit")
     assert "there is no evidence" not in do(clara, case, "win")
-    assert state(case) == State.OPEN
+    assert state(case) == DisputeState.OPEN
     do(clara, case, "submit", sure="yes")
-    assert state(case) == State.SUBMITTED
+    assert state(case) == DisputeState.SUBMITTED
     again = do(clara, case, "submit", sure="yes")
     assert "is not possible" in again
     do(clara, case, "remove", evidence=file.pk.hex)
@@ -112,11 +110,11 @@ def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Charg
         assert "For the merchant" not in text(clara.get(f"{LIST}{case.pk}/change/"))
     assert "For the merchant" in text(clara.get(f"{LIST}{case.pk}/change/"))
     do(clara, case, "win")
-    assert state(case) == State.WON
+    assert state(case) == DisputeState.WON
     assert Payment.objects.filter(payment_type="CR", referenced=case.pk).count() == 1
     for verb in ("win", "lose", "accept", "nonsense", ""):
         do(clara, case, verb, sure="yes")
-    assert state(case) == State.WON
+    assert state(case) == DisputeState.WON
 
 
 def test_nobody_else_sees_or_moves_it(case: Chargeback, shop: Shop, stranger: Shop) -> None:
@@ -129,7 +127,7 @@ def test_nobody_else_sees_or_moves_it(case: Chargeback, shop: Shop, stranger: Sh
     ada = signed_in(person("ada", "auditor", shop.merchant))
     assert ada.get(f"{LIST}{case.pk}/change/").status_code == 200
     assert ada.post(f"{LIST}{case.pk}/do/", {"verb": "accept", "sure": "yes"}).status_code == 403
-    assert state(case) == State.OPEN
+    assert state(case) == DisputeState.OPEN
 
 
 def test_a_chargeback_is_entered_by_hand_from_its_payment(max_: Client, clara: Client, shop: Shop) -> None:
@@ -139,11 +137,20 @@ def test_a_chargeback_is_entered_by_hand_from_its_payment(max_: Client, clara: C
     assert page in text(max_.get(own))
     assert page not in text(clara.get(own))
     assert clara.get(page).status_code == 403
-    day = f"{clock.real() + timedelta(days=30):%Y-%m-%d}"
+    day = f"{clock.real_now() + timedelta(days=30):%Y-%m-%d}"
     form = {"seen": "0", "amount": "40,00", "reason": "000.100.221", "respond_by": day, "reference": "A-1"}
-    wrong = ({"amount": "0"}, {"amount": "-1"}, {"amount": "1e3"}, {"amount": "٣"}, {"amount": "12.345"},
-             {"amount": "93.00"}, {"reason": "000.100.110"}, {"respond_by": "soon"}, {"seen": "1"},
-             {"amount": ""})  # fmt: skip
+    wrong = (
+        {"amount": "0"},
+        {"amount": "-1"},
+        {"amount": "1e3"},
+        {"amount": "٣"},
+        {"amount": "12.345"},
+        {"amount": "93.00"},
+        {"reason": "000.100.110"},
+        {"respond_by": "soon"},
+        {"seen": "1"},
+        {"amount": ""},
+    )
     for change in wrong:
         assert max_.post(page, {**form, **change}).status_code == 400, change
     assert not Chargeback.objects.exists()
@@ -218,30 +225,29 @@ def _seen(client: Client, page: str) -> str:
 def test_a_red_badge_tells_of_disputes_that_must_be_answered_soon(
     clara: Client, case: Chargeback, shop: Shop, stranger: Shop
 ) -> None:
-    """J6, step 1."""
-    ledger.charge_back(payment_of(stranger.api.pay().id), Decimal("92.00"), by=BY)
+    ledger.record_chargeback(payment_of(stranger.api.pay().id), Decimal("92.00"), by=BY)
     user = User.objects.get(username="clara")
-    assert pressing(user) == 0
+    assert count_urgent_disputes(user) == 0
     badge = r"gavel.{0,900}?Disputes.{0,900}?>\s*1\s*<"
     assert re.search(badge, text(clara.get("/admin/")), re.S) is None
     for moved in (shop.merchant, stranger.merchant):
         moved.clock_offset += timedelta(days=12)
         moved.save(update_fields=["clock_offset"])
-    assert pressing(user) == 1
+    assert count_urgent_disputes(user) == 1
     assert re.search(badge, text(clara.get("/admin/")), re.S)
     assert "2 days left" in text(clara.get(LIST))
-    assert pressing(person("root", "psp", shop.merchant.division.psp)) == 2
+    assert count_urgent_disputes(person("root", "psp", shop.merchant.division.psp)) == 2
 
 
 def test_the_first_page_says_until_when_the_first_dispute_has_to_be_answered(
     clara: Client, case: Chargeback, shop: Shop
 ) -> None:
-    """J6, step 1: in the merchant's own time, and counted in days as the dispute's page counts them."""
+    """In the merchant's own time, and counted in days as the dispute's page counts them."""
     shop.merchant.time_zone = "Asia/Tokyo"
     shop.merchant.save(update_fields=["time_zone"])
     Chargeback.objects.update(due_at=datetime(2031, 5, 14, 8, tzinfo=UTC))
     # 03:00 in Tokyo, fourteen days before the deadline's day: fourteen days, and some hours.
-    shop.merchant.clock_offset = datetime(2031, 4, 29, 18, tzinfo=UTC) - clock.real()
+    shop.merchant.clock_offset = datetime(2031, 4, 29, 18, tzinfo=UTC) - clock.real_now()
     shop.merchant.save(update_fields=["clock_offset"])
     cache.clear()
     page = text(clara.get("/admin/"))
@@ -250,7 +256,7 @@ def test_the_first_page_says_until_when_the_first_dispute_has_to_be_answered(
     assert f"{LIST}{case.pk}/change/" in page
     row = r'<th scope="row">(?:<a[^>]*>)?8–14 days(?:</a>)?</th><td class="th-num">1</td>'
     assert re.search(row, page)
-    sooner = ledger.charge_back(payment_of(shop.api.pay().id), Decimal("10.00"), by=BY)
+    sooner = ledger.record_chargeback(payment_of(shop.api.pay().id), Decimal("10.00"), by=BY)
     Chargeback.objects.filter(pk=sooner.pk).update(due_at=datetime(2031, 5, 13, 8, tzinfo=UTC))
     cache.clear()
     assert "2 disputes, the first to answer by 2031-05-13 17:00 (Asia/Tokyo)" in text(clara.get("/admin/"))
@@ -259,13 +265,20 @@ def test_the_first_page_says_until_when_the_first_dispute_has_to_be_answered(
 def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_german(
     clara: Client, case: Chargeback, shop: Shop
 ) -> None:
-    """J6: what a clerk reads is in the clerk's language, and a bank's letters come with their words."""
+    """What a clerk reads is in the clerk's language, and a bank's letters come with their words."""
     Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
     clara.cookies["django_language"] = "de"
     pass_time(shop.api, days=8)
     page = text(clara.get(f"{LIST}{case.pk}/change/"))
-    for told in ("Ware kam nie an", "Die Rückbuchung kam", "Erinnerung, 7 Tage vorher", "UTC, disputes@shop.example",
-                 "Erinnerung, 3 Tage vorher", "wird gesendet", "M: stimmt"):  # fmt: skip
+    for told in (
+        "Ware kam nie an",
+        "Die Rückbuchung kam",
+        "Erinnerung, 7 Tage vorher",
+        "UTC, disputes@shop.example",
+        "Erinnerung, 3 Tage vorher",
+        "wird gesendet",
+        "M: stimmt",
+    ):
         assert told in page, told
     assert "open →" not in page
     assert "Ware kam nie an" in text(clara.get(LIST))

@@ -41,13 +41,16 @@ def test_a_brand_that_nobody_knows_is_told_when_the_checkout_is_made(api: Api) -
     assert not Checkout.objects.exists()
 
 
-@pytest.mark.parametrize("fields, fault", [
-    ({"paymentType": "SD"}, "paymentType"),
-    ({"paymentType": "3D"}, "paymentType"),
-    ({"paymentType": "CD", "paymentBrand": "ONLINETRANSFER"}, "paymentType"),
-    ({"overridePaymentType[VISA]": "SD"}, "overridePaymentType[VISA]"),
-    ({"overridePaymentType[ONLINETRANSFER]": "CD"}, "overridePaymentType[ONLINETRANSFER]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields, fault",
+    [
+        ({"paymentType": "SD"}, "paymentType"),
+        ({"paymentType": "3D"}, "paymentType"),
+        ({"paymentType": "CD", "paymentBrand": "ONLINETRANSFER"}, "paymentType"),
+        ({"overridePaymentType[VISA]": "SD"}, "overridePaymentType[VISA]"),
+        ({"overridePaymentType[ONLINETRANSFER]": "CD"}, "overridePaymentType[ONLINETRANSFER]"),
+    ],
+)
 def test_a_type_that_nobody_could_pay_by_is_told_when_the_checkout_is_made(
     api: Api, fields: dict[str, str], fault: str
 ) -> None:
@@ -84,10 +87,14 @@ def test_an_override_is_sent_when_a_checkout_is_created_and_not_later(api: Api, 
 def test_a_checkout_takes_what_the_fast_checkout_sends(api: Api) -> None:
     """A9.7, A9.8: amount and currency, cart, customer, shipping and references are optional."""
     answer = create(
-        api, merchantTransactionId="order-4711", merchantInvoiceId="invoice-4711", customer__ip="192.0.2.1",
-        customer__email="jane@mail.example", shipping__city="Munich",
+        api,
+        merchantTransactionId="order-4711",
+        merchantInvoiceId="invoice-4711",
+        customer__ip="192.0.2.1",
+        customer__email="jane@mail.example",
+        shipping__city="Munich",
         **{"cart.items[0].name": "Mug", "cart.items[0].price": "12.00"},
-    )  # fmt: skip
+    )
     assert answer.status == 200, answer
 
 
@@ -207,8 +214,13 @@ def test_after_twenty_declines_a_checkout_takes_no_more(api: Api) -> None:
 def test_the_merchant_may_submit_with_its_token(api: Api) -> None:
     """A27.5; Part A, Endpoints: POST /checkouts/{id}/payment; the answer is the payment object."""
     browser = open_checkout(api)
-    fields = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034", "card.cvv": "123",
-              "customParameters[orderRef]": "7"}  # fmt: skip
+    fields = {
+        "card.number": "4200000000000000",
+        "card.expiryMonth": "05",
+        "card.expiryYear": "2034",
+        "card.cvv": "123",
+        "customParameters[orderRef]": "7",
+    }
     answer = api.post(f"/v1/checkouts/{browser.checkout}/payment", fields)
     assert (answer.status, answer.code) == (200, "000.100.110")
     assert answer.body["paymentBrand"] == "VISA"
@@ -251,14 +263,26 @@ def test_a_paid_checkout_is_not_changed(api: Api) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("amount", "1.00"), ("currency", "USD"), ("paymentType", "PA"), ("testMode", "EXTERNAL"),
-        ("entityId", "8a8294174b7ecb28014b9699220015ca"), ("threeDSecure.disable", "true"),
-        ("threeDSecure.eci", "05"), ("customParameters[orderRef]", "8"), ("customer.email", "eve@mail.example"),
-        ("overridePaymentType[VISA]", "PA"), ("registrations[0].id", "0" * 32), ("registrationId", "0" * 32),
-        ("createRegistration", "true"), ("merchantTransactionId", "another-one"), ("nonsense", "1"),
-        ("standingInstruction.mode", "INITIAL"), ("card.numberType", "DPAN"), ("wallet1.source", "web"),
+        ("amount", "1.00"),
+        ("currency", "USD"),
+        ("paymentType", "PA"),
+        ("testMode", "EXTERNAL"),
+        ("entityId", "8a8294174b7ecb28014b9699220015ca"),
+        ("threeDSecure.disable", "true"),
+        ("threeDSecure.eci", "05"),
+        ("customParameters[orderRef]", "8"),
+        ("customer.email", "eve@mail.example"),
+        ("overridePaymentType[VISA]", "PA"),
+        ("registrations[0].id", "0" * 32),
+        ("registrationId", "0" * 32),
+        ("createRegistration", "true"),
+        ("merchantTransactionId", "another-one"),
+        ("nonsense", "1"),
+        ("standingInstruction.mode", "INITIAL"),
+        ("card.numberType", "DPAN"),
+        ("wallet1.source", "web"),
     ],
-)  # fmt: skip
+)
 def test_what_a_page_may_not_send_is_refused_by_name(api: Api, name: str, value: str) -> None:
     """Decisions, section 7; Part A, Authentication, 5."""
     browser = open_checkout(api)
@@ -300,11 +324,17 @@ def test_an_address_that_is_none_is_refused(api: Api, url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "jar:https://a.example/x!/y", "intent://x#Intent;S.browser_fallback_url=javascript:alert(1);end",
-        "view-source:https://a.example/", "ms-msdt:/id%20PCWDiagnostic", "filesystem:https://a.example/temporary/x",
-        "x-javascript:alert(1)", "shopapp://paid", "com..example://x", ".com://x",
+        "jar:https://a.example/x!/y",
+        "intent://x#Intent;S.browser_fallback_url=javascript:alert(1);end",
+        "view-source:https://a.example/",
+        "ms-msdt:/id%20PCWDiagnostic",
+        "filesystem:https://a.example/temporary/x",
+        "x-javascript:alert(1)",
+        "shopapp://paid",
+        "com..example://x",
+        ".com://x",
     ],
-)  # fmt: skip
+)
 def test_only_web_addresses_and_apps_named_like_domains_are_led_to(api: Api, url: str) -> None:
     """What a browser or a phone would open is on a list of what is allowed."""
     for name in ("shopperResultUrl", "notificationUrl"):

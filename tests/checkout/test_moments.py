@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from checkout import session
 from checkout.models import Checkout
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Merchant
-from gateway.payments.refusal import Refused
+from gateway.payments.refusal import RequestRefusedError
 from tests.support.client import Api
 from tests.support.fixtures import Shop
 
@@ -25,27 +25,32 @@ AHEAD = (timedelta(0), timedelta(hours=5), -timedelta(hours=5))
 
 
 def checkout(offset: timedelta) -> Checkout:
-    return Checkout(merchant=Merchant(clock_offset=offset), created_at=AT, expires_at=AT + session.LIFETIME)
+    return Checkout(merchant=Merchant(clock_offset=offset), created_at=AT, expires_at=AT + session.CHECKOUT_LIFETIME)
 
 
 @pytest.mark.parametrize("offset", AHEAD)
 @pytest.mark.parametrize(
     ("past", "over", "left"),
-    [(-timedelta(seconds=1), False, 1), (-STEP, False, 0), (timedelta(0), True, 0), (timedelta(hours=1), True, 0),
-     (-session.LIFETIME, False, 1800)],
-)  # fmt: skip
+    [
+        (-timedelta(seconds=1), False, 1),
+        (-STEP, False, 0),
+        (timedelta(0), True, 0),
+        (timedelta(hours=1), True, 0),
+        (-session.CHECKOUT_LIFETIME, False, 1800),
+    ],
+)
 def test_a_checkout_ends_at_30_minutes_exactly(
     monkeypatch: pytest.MonkeyPatch, offset: timedelta, past: timedelta, over: bool, left: int
 ) -> None:
-    monkeypatch.setattr(clock, "real", lambda: AT + session.LIFETIME + past - offset)
-    assert (session.is_expired(checkout(offset)), session.seconds_left(checkout(offset))) == (over, left)
+    monkeypatch.setattr(clock, "real_now", lambda: AT + session.CHECKOUT_LIFETIME + past - offset)
+    assert (session.is_checkout_expired(checkout(offset)), session.count_seconds_left(checkout(offset))) == (over, left)
 
 
 @given(st.integers(0, 1800), st.integers(-7200, 7200))
 def test_the_seconds_left_never_fall_below_none(past: int, offset: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clock, "real", lambda: AT + timedelta(seconds=past - offset))
-        assert session.seconds_left(checkout(timedelta(seconds=offset))) == 1800 - past
+        patch.setattr(clock, "real_now", lambda: AT + timedelta(seconds=past - offset))
+        assert session.count_seconds_left(checkout(timedelta(seconds=offset))) == 1800 - past
 
 
 def made(api: Api) -> str:
@@ -58,18 +63,27 @@ def made(api: Api) -> str:
 def test_an_id_is_found_by_its_whole_self_only(shop: Shop, stranger: Shop) -> None:
     """Number and node, in their own letters; of a channel, a merchant, a division and a psp that work."""
     ident = made(shop.api)
-    assert session.find_open(ident).public_id == ident
+    assert session.find_open_checkout(ident).public_id == ident
     number, _, node = ident.partition("-")
     others = made(stranger.api).partition("-")[0]
-    for wrong in (number, f"{number}-", f"{number}-{node}x", f"{number}-x{node[1:]}", ident.lower(), f" {ident}",
-                  f"{ident}\n", f"{number[:-1]}-{node}", f"{others}-{node}x"):  # fmt: skip
-        assert session.find(wrong) is None, wrong
-    assert session.find(ident, merchant=stranger.merchant) is None
+    for wrong in (
+        number,
+        f"{number}-",
+        f"{number}-{node}x",
+        f"{number}-x{node[1:]}",
+        ident.lower(),
+        f" {ident}",
+        f"{ident}\n",
+        f"{number[:-1]}-{node}",
+        f"{others}-{node}x",
+    ):
+        assert session.find_checkout(wrong) is None, wrong
+    assert session.find_checkout(ident, merchant=stranger.merchant) is None
     merchant = shop.merchant
     for one in (shop.channel, merchant, merchant.division, merchant.division.psp):
         type(one)._default_manager.filter(pk=one.pk).update(active=False)
-        with pytest.raises(Refused) as refused:
-            session.find_open(ident)
+        with pytest.raises(RequestRefusedError) as refused:
+            session.find_open_checkout(ident)
         assert refused.value.status == 404
         type(one)._default_manager.filter(pk=one.pk).update(active=True)
-    assert session.find_open(ident).public_id == ident
+    assert session.find_open_checkout(ident).public_id == ident

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
-from checkout import page_facts, page_snapshots, public
+from checkout import page_inventory, page_snapshots, widget_files
 from checkout.models import PageReview, PageSnapshot, PolicyViolation, WalletProvider
-from gateway import clock, widget_hash
+from gateway import widget_hash
+from gateway.core import clock
 from gateway.models import AuditEntry, Channel, Role
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -34,7 +35,7 @@ def wallet_of(channel: Channel, address: str) -> WalletProvider:
 
 
 def violation(page: str, **more: Any) -> None:
-    at = clock.real()
+    at = clock.real_now()
     values = {"directive": "script-src-elem", "blocked": "https://evil.example", "count": 3} | more
     PolicyViolation.objects.create(page=page, first_at=at, last_at=at, **values)
 
@@ -53,33 +54,35 @@ def test_managers_auditors_and_psp_staff_see_the_page(role: Role, shop: Shop) ->
 def test_it_shows_scripts_with_hashes_and_headers_as_they_are_sent(shop: Shop) -> None:
     """6.4.3: an inventory with why; 11.6.1: the headers."""
     text = signed_in(person("ada", Role.AUDITOR, shop.merchant)).get(PAGE).content.decode()
-    assert widget_hash.integrity() in text
+    assert widget_hash.widget_integrity() in text
     frame = Client().get("/v1/widget/frame.html?parent=https://shop.example")
-    policy = page_facts.headers_of(page_facts.FRAME, page_facts.PAGES[page_facts.FRAME])["Content-Security-Policy"]
+    policy = page_inventory.fetch_page_headers(
+        page_inventory.FRAME_PATH, page_inventory.INVENTORIED_PAGES[page_inventory.FRAME_PATH]
+    )["Content-Security-Policy"]
     assert sorted(policy.split("; ")) == sorted(frame["Content-Security-Policy"].split("; "))
     assert "frame-ancestors https://shop.example" in policy
-    assert page_facts.installation()[f"script {page_facts.FRAME}"] in policy
+    assert page_inventory.inventory_installation()[f"script {page_inventory.FRAME_PATH}"] in policy
     assert "never sees a card number" in text
 
 
 def test_facts_are_the_same_whenever_they_are_asked(shop: Shop) -> None:
     """Else each look would find a change."""
-    assert page_facts.installation() == page_facts.installation()
-    assert page_snapshots.keep() == 1
-    assert page_snapshots.keep() == 0
+    assert page_inventory.inventory_installation() == page_inventory.inventory_installation()
+    assert page_snapshots.store_changed_snapshots() == 1
+    assert page_snapshots.store_changed_snapshots() == 0
 
 
 def test_a_changed_script_is_noticed_and_marked_as_seen(shop: Shop, settings: Any, tmp_path: Path) -> None:
     """11.6.1: what changed, before and after; then who looked at it and when, in the trail too."""
     client = signed_in(person("ada", Role.AUDITOR, shop.merchant))
-    before = widget_hash.integrity()
+    before = widget_hash.widget_integrity()
     client.get(PAGE)
     (tmp_path / "paymentWidgets.js").write_text("skim()")
     settings.GATEWAY_WIDGET_DIST = str(tmp_path)
     text = client.get(PAGE).content.decode()
     changed = PageSnapshot.objects.latest("id")
     assert changed.changes == [
-        {"name": "script /v1/paymentWidgets.js", "before": before, "after": widget_hash.integrity()}
+        {"name": "script /v1/paymentWidgets.js", "before": before, "after": widget_hash.widget_integrity()}
     ]
     assert before in text
     assert "Mark 2 changes as seen" in text
@@ -93,10 +96,10 @@ def test_a_changed_script_is_noticed_and_marked_as_seen(shop: Shop, settings: An
 
 def test_what_came_after_the_page_was_shown_is_not_marked(shop: Shop) -> None:
     client = signed_in(person("max", Role.MANAGER, shop.merchant))
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     last = PageSnapshot.objects.latest("id").pk
     wallet_of(shop.channel, "https://wallet.example/a.js")
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     client.post(f"{PAGE}seen/", {"last": last})
     assert PageReview.objects.count() == 1
     for wrong in ("", "x", "-1", "9" * 30, "٣", "\0"):
@@ -137,24 +140,25 @@ def test_a_user_of_one_channel_looks_and_marks_nothing(shop: Shop) -> None:
 
 def test_a_channel_whose_wallet_changes_or_goes_is_told(shop: Shop) -> None:
     row = wallet_of(shop.channel, "https://wallet.example/a.js")
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     wallet_of(shop.channel, "https://wallet.example/b.js")
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     row.delete()
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     told = [snapshot.changes for snapshot in PageSnapshot.objects.filter(channel=shop.channel).order_by("id")]
     name, first, second = "wallet2 script", "https://wallet.example/a.js", "https://wallet.example/b.js"
     assert told == [
-        [{"name": name, "before": None, "after": first}], [{"name": name, "before": first, "after": second}],
+        [{"name": name, "before": None, "after": first}],
+        [{"name": name, "before": first, "after": second}],
         [{"name": name, "before": second, "after": None}],
-    ]  # fmt: skip
+    ]
 
 
 def test_the_export_is_one_table_and_runs_no_formula(shop: Shop) -> None:
     """For the assessor: each script, header, change and violation is a row; it is in the trail."""
     client = signed_in(person("ada", Role.AUDITOR, shop.merchant))
     wallet_of(shop.channel, "https://wallet.example/a.js")
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     violation("http://testserver/demo/", blocked="=1+1")
     answer = client.get(f"{PAGE}export/")
     rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
@@ -168,13 +172,13 @@ def test_the_export_is_one_table_and_runs_no_formula(shop: Shop) -> None:
 
 def test_old_snapshots_go_but_never_the_last(shop: Shop) -> None:
     wallet_of(shop.channel, "https://wallet.example/a.js")
-    page_snapshots.keep()
+    page_snapshots.store_changed_snapshots()
     wallet_of(shop.channel, "https://wallet.example/b.js")
-    page_snapshots.keep()
-    PageSnapshot.objects.update(at=clock.real() - timedelta(days=401))
-    assert page_snapshots.forget() == 1
+    page_snapshots.store_changed_snapshots()
+    PageSnapshot.objects.update(at=clock.real_now() - timedelta(days=401))
+    assert page_snapshots.purge_page_snapshots() == 1
     assert PageSnapshot.objects.count() == 2
-    assert page_snapshots.keep() == 0
+    assert page_snapshots.store_changed_snapshots() == 0
 
 
 def test_the_page_speaks_german(shop: Shop) -> None:
@@ -188,15 +192,15 @@ def test_the_page_speaks_german(shop: Shop) -> None:
 
 def test_widget_and_fields_keep_nothing_in_the_browser() -> None:
     """ASVS 8.2: no storage and no cookies."""
-    for part in (widget_hash.current().script.decode(), public.frame_document()):
+    for part in (widget_hash.current_widget_build().script.decode(), widget_files.load_frame_document()):
         assert part
         assert not re.search(r"localStorage|sessionStorage|indexedDB|document\.cookie", part)
 
 
-@pytest.mark.parametrize("path", sorted(page_facts.PAGES))
+@pytest.mark.parametrize("path", sorted(page_inventory.INVENTORIED_PAGES))
 def test_in_live_the_headers_are_those_of_an_answer_over_tls(path: str) -> None:
     """Asked within the process, the chain of middleware takes the request for one that came by https."""
     with override_settings(IS_LIVE=True, GATEWAY_ENVIRONMENT="live", GATEWAY_BASE_URL="https://testserver"):
-        found = page_facts.headers_of(path, page_facts.PAGES[path])
+        found = page_inventory.fetch_page_headers(path, page_inventory.INVENTORIED_PAGES[path])
     assert found["Strict-Transport-Security"].startswith("max-age=")
     assert found["X-Content-Type-Options"] == "nosniff"

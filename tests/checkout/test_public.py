@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from checkout import csp
-from gateway import languages
+from gateway.core import languages
 from tests.support.fixtures import Shop
 from tests.support.shopper import Browser
 
@@ -67,7 +67,7 @@ def test_every_build_there_was_is_served_by_its_hash(dist: Path) -> None:
         assert client.get(f"/v1/paymentWidgets/{wrong}.js").status_code == 404
 
 
-@pytest.mark.parametrize("code", languages.LOCALES)
+@pytest.mark.parametrize("code", languages.LANGUAGE_CODES)
 def test_texts_come_without_a_checkout(code: str) -> None:
     answer = Client().get(f"/v1/widget/texts/{code}.json")
     assert answer.status_code == 200
@@ -107,7 +107,7 @@ def test_a_page_that_is_no_origin_frames_nothing(parent: str) -> None:
 
 def test_the_policy_of_a_page_names_hosts_and_providers() -> None:
     """A8.23, A8.24, A8.25, A8.26, A8.27, A8.28."""
-    found = csp.policy("https://pay.example", ["VISA", "WALLET2"], {"WALLET2": ["https://wallet.example"]})
+    found = csp.build_widget_csp("https://pay.example", ["VISA", "WALLET2"], {"WALLET2": ["https://wallet.example"]})
     assert found["style-src"] == ["'self'", "https://pay.example", "'unsafe-inline'"]
     for name in ("frame-src", "script-src", "connect-src", "img-src"):
         assert found[name][-1] == "https://wallet.example"
@@ -118,7 +118,6 @@ def test_the_policy_of_a_page_names_hosts_and_providers() -> None:
 
 
 def test_the_docs_page_makes_the_policy() -> None:
-    """J2.8."""
     with override_settings(GATEWAY_WALLET_ORIGINS={"WALLET1": ["https://wallet.example"]}):
         page = Client().get("/docs/widget?brand=VISA&brand=WALLET1").content.decode()
     assert "https://wallet.example" in page
@@ -143,7 +142,7 @@ def demo(shop: Shop, tmp_path: Path) -> Any:
 
 @pytest.mark.django_db
 def test_the_demo_shop_makes_a_checkout_and_reads_its_result(demo: Shop) -> None:
-    """J2; the panel shows each request without the token."""
+    """The panel shows each request without the token."""
     client = Client()
     page = client.get("/demo/")
     assert page.status_code == 200
@@ -163,17 +162,25 @@ def test_the_demo_shop_makes_a_checkout_and_reads_its_result(demo: Shop) -> None
 
 @pytest.mark.django_db
 def test_the_demo_shop_s_shopper_takes_a_card_away(demo: Shop) -> None:
-    """J10.5: the shop's server deletes it, only for the shopper it belongs to, on whichever channel it was stored."""
+    """The shop's server deletes it, only for the shopper it belongs to, on whichever channel it was stored."""
     for secure in ("0", "1"):
         client = Client()
         made = client.post("/demo/checkout", {"mug": "1", "returning": "1", "secure": secure}).json()
         channel = "3ds" if secure == "1" else "plain"
         api = demo.api.as_entity(json.loads(Path(settings.GATEWAY_DEMO_FILE).read_text())["channels"][channel])
-        address = {"billing__street1": "Main 1", "billing__city": "Bonn", "billing__postcode": "53111",
-                   "billing__country": "DE"}  # fmt: skip
-        browser = {"customer__browser__language": "en", "customer__browser__screenHeight": "900",
-                   "customer__browser__screenWidth": "1440", "customer__browser__timezone": "-60",
-                   "customer__browser__javaEnabled": "false"}  # fmt: skip
+        address = {
+            "billing__street1": "Main 1",
+            "billing__city": "Bonn",
+            "billing__postcode": "53111",
+            "billing__country": "DE",
+        }
+        browser = {
+            "customer__browser__language": "en",
+            "customer__browser__screenHeight": "900",
+            "customer__browser__screenWidth": "1440",
+            "customer__browser__timezone": "-60",
+            "customer__browser__javaEnabled": "false",
+        }
         Browser(made["id"]).pay(card__number="4200000000000091", createRegistration="true", **address, **browser)
         path = f"/v1/checkouts/{made['id']}/payment"
         client.get("/demo/result", {"id": made["id"], "resourcePath": path, "channel": channel})

@@ -49,7 +49,6 @@ def test_the_other_path_says_which_is_right(api: Api) -> None:
 
 
 def test_a_shopper_may_keep_the_card_and_pays_with_it_next_time(api: Api) -> None:
-    """J10."""
     first = open_checkout(api, **KNOWN)
     assert first.pay(createRegistration="true").status == 200
     registration = result_of(api, first).body["registrationId"]
@@ -104,7 +103,6 @@ def test_a_card_that_is_not_offered_is_refused_and_another_merchants_is_not_show
 
 
 def test_an_expired_card_is_shown_as_such(shop: Shop) -> None:
-    """J10.4."""
     registration = stored_card(shop.api)
     shop.api.post("/v1/test/clock", {"advance": str(9 * 366 * 86_400)})
     browser = open_checkout(shop.api, **{"registrations[0].id": registration})

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from checkout.public import own_hash
 from checkout.widget import build
-from gateway.languages import LOCALES
+from checkout.widget_files import compute_inline_hash
+from gateway.core.languages import LANGUAGE_CODES
 
-FOLDER = build.HERE / "locales"
+FOLDER = build.WIDGET_DIR / "locales"
 PLACEHOLDER = re.compile(r"\{\w+\}")
 # Words that are the same in English: by locale, the keys.
 SAME_WORDS = {
-    "iban": set(LOCALES),
+    "iban": set(LANGUAGE_CODES),
     "total": {"es", "fr", "pt", "ro"},
     "card": {"ro"},
     "postcode": {"nl"},
@@ -39,7 +39,7 @@ def texts(locale: str) -> dict[str, str]:
 def test_the_committed_files_were_built_from_the_sources_as_they_stand() -> None:
     """Without Node.js: the record names the sources, the brands, esbuild's version and both built files."""
     recorded = json.loads(build.RECORD.read_text(encoding="utf-8"))
-    now = build.record_of(build.SCRIPT.read_bytes(), build.FRAME.read_bytes())
+    now = build.record_of(build.WIDGET_SCRIPT_FILE.read_bytes(), build.WIDGET_FRAME_FILE.read_bytes())
     assert recorded == now, "run manage.py widget_build and commit what it writes"
 
 
@@ -47,8 +47,8 @@ def test_the_committed_files_were_built_from_the_sources_as_they_stand() -> None
 def test_the_committed_files_are_what_the_sources_give() -> None:
     """Same sources, same bytes: a page's integrity attribute holds. The source map changes nothing of the script."""
     call_command("widget_build", "--check")
-    built = build.build()
-    assert built == build.build()
+    built = build.build_widget()
+    assert built == build.build_widget()
     assert b"sourceMappingURL" not in built.script
     assert "src/main.js" in json.loads(built.source_map)["sources"]
 
@@ -64,23 +64,23 @@ def test_a_source_that_esbuild_refuses_is_named(monkeypatch: pytest.MonkeyPatch,
     """What esbuild says stands in the command's own error; nothing is written."""
     if missing := build.missing_tools():
         pytest.skip(missing)
-    sources = shutil.copytree(build.SOURCES, tmp_path / "src")
+    sources = shutil.copytree(build.WIDGET_SOURCES_DIR, tmp_path / "src")
     (sources / "texts.js").write_text("export const isolated = ;")
-    monkeypatch.setattr(build, "HERE", tmp_path)
-    before = build.SCRIPT.read_bytes()
+    monkeypatch.setattr(build, "WIDGET_DIR", tmp_path)
+    before = build.WIDGET_SCRIPT_FILE.read_bytes()
     with pytest.raises(CommandError, match=r"(?s)src/main\.js: .*src/texts\.js:1:24"):
         call_command("widget_build")
-    assert build.SCRIPT.read_bytes() == before
+    assert build.WIDGET_SCRIPT_FILE.read_bytes() == before
 
 
 def test_the_lock_of_the_build_s_packages_has_hashes_and_no_address() -> None:
     """Every package is checked against its hash; where packages come from is for each machine to say."""
-    text = (build.HERE / "package-lock.json").read_text(encoding="utf-8")
+    text = (build.WIDGET_DIR / "package-lock.json").read_text(encoding="utf-8")
     packages = {name: one for name, one in json.loads(text)["packages"].items() if name}
     assert packages["node_modules/esbuild"]["version"]
     assert [name for name, one in packages.items() if not one.get("integrity", "").startswith("sha512-")] == []
     assert not re.search(r"https?:|\"resolved\"", text), "run npm run lock in checkout/widget"
-    wanted = json.loads((build.HERE / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    wanted = json.loads((build.WIDGET_DIR / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     assert {name: packages[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
@@ -88,7 +88,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     """docs/decisions/0055-widget-build.md: a module is ready before those that use it are read."""
     graph = {
         path.name: set(re.findall(r'from "\./(\w+\.js)"', path.read_text(encoding="utf-8")))
-        for path in build.SOURCES.glob("*.js")
+        for path in build.WIDGET_SOURCES_DIR.glob("*.js")
     }
     assert list(TopologicalSorter(graph).static_order())[-1] == "main.js"
     assert len(graph) > 15
@@ -96,32 +96,32 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_releases_are_named_by_their_hash() -> None:
     """A page's hash leads to the very bytes it is of."""
-    for path in build.BUILDS.glob("*.js"):
+    for path in build.WIDGET_BUILDS_DIR.glob("*.js"):
         assert hashlib.sha384(path.read_bytes()).hexdigest() == path.stem
 
 
 def test_the_frame_s_policy_lets_its_own_script_and_style_run() -> None:
     """Two inline blocks, two hashes; nothing else is in the document."""
-    document = build.FRAME.read_text(encoding="utf-8")
-    assert own_hash(document, "script") != own_hash(document, "style")
+    document = build.WIDGET_FRAME_FILE.read_text(encoding="utf-8")
+    assert compute_inline_hash(document, "script") != compute_inline_hash(document, "style")
     assert document.count("<script") == document.count("<style") == 1
     assert not re.search(r"\s(on\w+|style|src|href)=", document.partition("<script>")[0])
 
 
 def test_the_script_asks_nobody_else() -> None:
     """A8.11, P12: no third party: no address but the one of SVG's names stands in it."""
-    script = build.SCRIPT.read_text(encoding="utf-8")
+    script = build.WIDGET_SCRIPT_FILE.read_text(encoding="utf-8")
     assert set(re.findall(r"https?://[a-z0-9.]+", script)) == {"http://www.w3.org"}
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script)
 
 
 def test_there_are_25_languages() -> None:
     """A8.8, and no file beside them."""
-    assert sorted(path.stem for path in FOLDER.glob("*.json")) == sorted(LOCALES)
-    assert len(LOCALES) == 25
+    assert sorted(path.stem for path in FOLDER.glob("*.json")) == sorted(LANGUAGE_CODES)
+    assert len(LANGUAGE_CODES) == 25
 
 
-@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("locale", LANGUAGE_CODES)
 def test_every_language_is_complete(locale: str) -> None:
     """A8.8: every key, in order, no English left, the same placeholders, no stray space."""
     english, own = texts("en"), texts(locale)
@@ -136,7 +136,7 @@ def test_every_language_is_complete(locale: str) -> None:
 
 def test_every_text_that_the_script_asks_for_exists() -> None:
     """A key that nobody wrote would show as itself."""
-    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(build.SOURCES.glob("*.js")))
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(build.WIDGET_SOURCES_DIR.glob("*.js")))
     asked = set(re.findall(r"""\bt\("([A-Za-z.]+)"[,)]""", source))
     asked |= set(
         re.findall(r'"((?:declined|card|expiry|iban|account|field)\w*(?:Error|Missing|Brand|Past|Bank))"', source)
@@ -152,9 +152,9 @@ VENDORS = re.compile(
 
 def test_the_script_names_wallets_by_number_and_nobody_s_product() -> None:
     """A0.1: widgetOptions is the options' name, wpwlOptions its alias (decisions, section 7)."""
-    script = build.SCRIPT.read_text(encoding="utf-8")
+    script = build.WIDGET_SCRIPT_FILE.read_text(encoding="utf-8")
     words = set(re.findall(r"\w+", script))
     assert {"widgetOptions", "wpwlOptions"} <= words
     assert {"wallet1", "wallet2", "wallet3"} <= {word.lower() for word in words}
-    shown = script + "".join((FOLDER / f"{locale}.json").read_text(encoding="utf-8") for locale in LOCALES)
+    shown = script + "".join((FOLDER / f"{locale}.json").read_text(encoding="utf-8") for locale in LANGUAGE_CODES)
     assert VENDORS.search(shown) is None

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from django.test import override_settings
 
-from gateway.connectors.port import Account
-from gateway.connectors.stripe.connector import CARD_API
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.connectors.card_api.connector import CARD_API
+from gateway.connectors.port import ConnectorAccount
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from tests.connectors.rig import Processor, Rig
 from tests.connectors.stub import card
 from tests.support.card_api import KEY, CardApi, card_api
@@ -22,7 +22,7 @@ from tests.support.card_api import KEY, CardApi, card_api
 class _Running:
     def __init__(self, api: CardApi) -> None:
         self._api = api
-        self.account = Account(merchant="acct_1", settings={"url": api.url}, secrets={"api_key": Secret(KEY)})
+        self.account = ConnectorAccount(merchant="acct_1", settings={"url": api.url}, secrets={"api_key": Secret(KEY)})
 
     def misbehave(self, fault: str) -> None:
         self._api.fault(fault)

@@ -11,11 +11,12 @@ from uuid import UUID
 
 from django.db.models import F
 
-from gateway import clock, identifiers
 from gateway.connectors import accounts
-from gateway.connectors.iso8583 import batches, link, sending
+from gateway.connectors.iso8583 import batch_planning, batch_run, link_registry
 from gateway.connectors.iso8583.connector import ISO8583
-from gateway.connectors.port import Account, AcquirerRequest
+from gateway.connectors.port import AcquirerRequest, ConnectorAccount
+from gateway.core import clock, identifiers
+from gateway.core.money import Money
 from gateway.models import (
     AcquirerAccount,
     BatchedCapture,
@@ -26,7 +27,6 @@ from gateway.models import (
     Psp,
     Status,
 )
-from gateway.money import Money
 from tests.connectors.rig import Processor, Rig
 from tests.connectors.stub import card
 from tests.support.iso_host import IsoHost, settings_for
@@ -42,7 +42,7 @@ class _Host:
         self._host = host
         # Many hosts answer a request they know as they did before; ours also can say 94, which is tried elsewhere.
         host.duplicate = ""
-        self.account = Account(merchant="MERCHANT1", settings=settings_for(host, **more))
+        self.account = ConnectorAccount(merchant="MERCHANT1", settings=settings_for(host, **more))
 
     def misbehave(self, fault: str) -> None:
         how, arrives = _FAULTS[fault]
@@ -68,7 +68,7 @@ def _running() -> Iterator[Processor]:
     host = IsoHost()
     host.declines = {5100: "51"}
     yield _Host(host)
-    link.close_all()
+    link_registry.close_all_links()
     host.stop()
 
 
@@ -86,26 +86,36 @@ ISO8583_RIG: Final = Rig(
 def _begun(request: AcquirerRequest) -> None:
     """The payment that asks: captures wait in books that say whose they are."""
     Payment.objects.create(
-        id=request.payment, merchant=Merchant.objects.get(), channel=Channel.objects.get(), chain=request.payment,
-        payment_type=request.operation, brand=request.brand, method="CC", status=Status.STARTED,
-        amount=request.money.amount, currency=request.money.currency, connector="iso8583", account="MERCHANT1",
-        request_id=identifiers.row_id(), created_at=clock.real(),
-    )  # fmt: skip
+        id=request.payment,
+        merchant=Merchant.objects.get(),
+        channel=Channel.objects.get(),
+        chain=request.payment,
+        payment_type=request.operation,
+        brand=request.brand,
+        method="CC",
+        status=Status.STARTED,
+        amount=request.money.amount,
+        currency=request.money.currency,
+        connector="iso8583",
+        account="MERCHANT1",
+        request_id=identifiers.row_id(),
+        created_at=clock.real_now(),
+    )
 
 
 def _presented(request: AcquirerRequest) -> None:
     """Its answer is written, and its evening has come."""
     Payment.objects.filter(pk=request.payment).update(status=Status.PENDING, result_code="800.400.500")
     BatchedCapture.objects.filter(pk=request.payment).update(present_at=F("created_at"))
-    assert batches.decide_due() == 1
-    assert sending.send_due(ISO8583) == 1
+    assert batch_planning.plan_due_batches() == 1
+    assert batch_run.send_due_batches(ISO8583) == 1
 
 
 @contextmanager
 def _by_batch() -> Iterator[Processor]:
     division = Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP"))
     channel = Channel.objects.create(name="main", merchant=Merchant.objects.create(name="Shop", division=division))
-    accounts.forget()
+    accounts.clear_account_cache()
     host = IsoHost()
     host.declines = {5100: "51"}
     processor = _Host(host, capture="batch")
@@ -113,9 +123,9 @@ def _by_batch() -> Iterator[Processor]:
         channel=channel, connector="iso8583", acquirer_merchant_id="MERCHANT1", settings=processor.account.settings
     )
     yield processor
-    link.close_all()
+    link_registry.close_all_links()
     host.stop()
-    accounts.forget()
+    accounts.clear_account_cache()
 
 
 ISO8583_BATCH_RIG: Final = replace(ISO8583_RIG, variant="batch", start=_by_batch, begins=_begun, presents=_presented)

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from gateway.connectors.means import Means
-from gateway.connectors.port import Account, AcquirerRequest, Connector
-from gateway.money import Money
+from gateway.connectors.port import AcquirerRequest, Connector, ConnectorAccount
+from gateway.core.money import Money
 
 FAULTS: Final = ("silent_before", "silent_after", "hangs_up_before", "hangs_up_after", "garbled")
 """silent_*: no answer, and the question never reached the books, or did. hangs_up_*: the same with the connection
@@ -25,7 +25,7 @@ closed. garbled: the answer is none."""
 class Processor(Protocol):
     """What stands behind the connector, in a process or thread of its own, with books of its own."""
 
-    account: Account
+    account: ConnectorAccount
 
     def misbehave(self, fault: str) -> None:
         """The next question meets ``fault`` (one of FAULTS); the one after it does not."""

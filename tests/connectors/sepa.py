@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from gateway import clock, identifiers
 from gateway.connectors.means import BankAccount
-from gateway.connectors.port import Account, AcquirerRequest
+from gateway.connectors.port import AcquirerRequest, ConnectorAccount
 from gateway.connectors.routing import CONNECTORS
+from gateway.core import clock, identifiers
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from gateway.models import BankOrder, Channel, Division, Merchant, Payment, Psp, Status
-from gateway.money import Money
-from gateway.secret import Secret
 from tests.connectors.rig import Processor, Rig
 from tests.support import sepa
 
@@ -24,7 +24,7 @@ _STANDING: Final = (BankOrder.State.WAITING, BankOrder.State.FILED, BankOrder.St
 class _Books:
     """The books, with a merchant whose payments are asked about."""
 
-    account = Account(merchant="shop-bank", settings=sepa.SETTINGS)
+    account = ConnectorAccount(merchant="shop-bank", settings=sepa.SETTINGS)
 
     def misbehave(self, fault: str) -> None:
         raise AssertionError(f"{fault}: there is no line between us and our own books")
@@ -43,11 +43,21 @@ class _Books:
 def _begun(request: AcquirerRequest) -> None:
     """The payment that is asked for: orders of one merchant are filed together, so the books look whose it is."""
     Payment.objects.create(
-        id=request.payment, merchant=Merchant.objects.get(), channel=Channel.objects.get(), chain=request.payment,
-        payment_type=request.operation, brand=request.brand, method="DD", status=Status.STARTED,
-        amount=request.money.amount, currency=request.money.currency, connector="sepa", account="shop-bank",
-        request_id=identifiers.row_id(), created_at=clock.real(),
-    )  # fmt: skip
+        id=request.payment,
+        merchant=Merchant.objects.get(),
+        channel=Channel.objects.get(),
+        chain=request.payment,
+        payment_type=request.operation,
+        brand=request.brand,
+        method="DD",
+        status=Status.STARTED,
+        amount=request.money.amount,
+        currency=request.money.currency,
+        connector="sepa",
+        account="shop-bank",
+        request_id=identifiers.row_id(),
+        created_at=clock.real_now(),
+    )
 
 
 @contextmanager
@@ -62,8 +72,13 @@ SEPA_RIG: Final = Rig(
     start=_running,
     brand="DIRECTDEBIT_SEPA",
     means=BankAccount(
-        account=Secret(sepa.DEBTOR), is_iban=True, holder="Jane Jones", bic="COBADEFFXXX", country="DE",
-        mandate_id="MANDATE-A", mandate_signed="2026-01-15",
+        account=Secret(sepa.DEBTOR),
+        is_iban=True,
+        holder="Jane Jones",
+        bic="COBADEFFXXX",
+        country="DE",
+        mandate_id="MANDATE-A",
+        mandate_signed="2026-01-15",
     ),
     money=Money.parse("10.00", "EUR"),
     declined=(Money.parse("10.00", "USD"), "800.100.173"),
@@ -71,4 +86,4 @@ SEPA_RIG: Final = Rig(
     faults=(),
     waits=True,
     begins=_begun,
-)  # fmt: skip
+)

@@ -13,10 +13,10 @@ from uuid import UUID
 from django.test import override_settings
 
 from gateway.connectors.means import Card
-from gateway.connectors.port import Account
+from gateway.connectors.port import ConnectorAccount
 from gateway.connectors.stub.connector import STUB
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from tests.connectors.rig import Processor, Rig
 from tests.support.stub import StubProcess
 
@@ -27,7 +27,7 @@ _NAMES: Final = {
 
 
 class _Stub:
-    account = Account(merchant="M-1")
+    account = ConnectorAccount(merchant="M-1")
 
     def __init__(self, process: StubProcess) -> None:
         self._process = process

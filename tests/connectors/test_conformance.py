@@ -18,15 +18,15 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from gateway import results
 from gateway.connectors import means as kinds
-from gateway.connectors.guarded import Guarded
-from gateway.connectors.message import scheme_reference, success_code
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
+from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference
+from gateway.connectors.circuit import GuardedConnector
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
-from gateway.money import Money
-from gateway.payments.operations import FOLLOW_UPS, OPERATIONS
+from gateway.core import result_codes
+from gateway.core.money import Money
+from gateway.payments.operations import CHAIN_FOLLOW_UP_TYPES, OPERATIONS
 from tests.connectors.rig import FAULTS, Processor, Rig
 from tests.support.database import leaves
 from tests.support.threads import at_once
@@ -42,10 +42,16 @@ LONGEST_ID: Final = 64
 def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -> AcquirerRequest:
     """A question of the rig's, new each time."""
     request = AcquirerRequest(
-        payment=uuid4(), operation=operation or first_operation(rig), money=rig.money, brand=rig.brand,
-        at=datetime.now(UTC).replace(microsecond=0), means=rig.means, account=processor.account,
-        parameters=dict(rig.parameters), return_url="https://shop.example/back",
-    )  # fmt: skip
+        payment=uuid4(),
+        operation=operation or first_operation(rig),
+        money=rig.money,
+        brand=rig.brand,
+        at=datetime.now(UTC).replace(microsecond=0),
+        means=rig.means,
+        account=processor.account,
+        parameters=dict(rig.parameters),
+        return_url="https://shop.example/back",
+    )
     request = replace(request, **changes)
     _MADE.append(request.payment)
     if rig.begins is not None:
@@ -84,24 +90,24 @@ def first_operation(rig: Rig) -> str:
 def grants(rig: Rig, reply: AcquirerReply) -> None:
     """A reply that granted the whole amount, or will when the bank has booked it."""
     if rig.waits:
-        assert results.is_pending(reply.code), reply
+        assert result_codes.is_pending(reply.code), reply
         assert reply.approved is None
     else:
-        assert reply.code == success_code(), reply
+        assert reply.code == external_success_code(), reply
         assert reply.approved == rig.money
 
 
 def sound(rig: Rig, request: AcquirerRequest, reply: AcquirerReply) -> None:
     """What holds for every reply there is."""
-    assert reply.code in results.RESULT_CODES
+    assert reply.code in result_codes.RESULT_CODES
     if reply.approved is None:
-        assert not results.is_approved(reply.code)
+        assert not result_codes.is_approved(reply.code)
     else:
-        assert results.is_approved(reply.code)
+        assert result_codes.is_approved(reply.code)
         assert (reply.approved.currency, reply.approved <= request.money) == (request.money.currency, True)
-        assert not reply.elsewhere
+        assert not reply.retryable_elsewhere
     assert len(reply.connector_tx_id) <= LONGEST_ID
-    assert reply.network_reference == scheme_reference(reply.network_reference)
+    assert reply.network_reference == parse_scheme_reference(reply.network_reference)
     assert all(isinstance(value, str) and value for value in reply.details.values())
     assert reply.avs in ("", *AVS_MEANING)
     assert reply.cvv in ("", *CVV_MEANING)
@@ -122,12 +128,12 @@ def processor_secrets(request: AcquirerRequest) -> tuple[str, ...]:
     return tuple(secret.reveal() for secret in request.account.secrets.values())
 
 
-def lost(rig: Rig, request: AcquirerRequest, fault: str) -> Silence:
-    """Submit what gets no answer: in bounded time it is Silence, whose message can be kept. Who hangs up is heard at
+def lost(rig: Rig, request: AcquirerRequest, fault: str) -> OutcomeUnknownError:
+    """Submit what gets no answer: in bounded time it is OutcomeUnknownError, whose message can be kept. Who hangs up is heard at
     once; else the time that an acquirer may take is waited for."""
     within = settings.GATEWAY_ACQUIRER_TIMEOUT_S if fault.startswith("hangs_up") else SILENCE_S
     began = time.monotonic()
-    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=within), pytest.raises(Silence) as caught:
+    with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=within), pytest.raises(OutcomeUnknownError) as caught:
         rig.connector.submit(request)
     assert time.monotonic() - began < within + MARGIN_S
     kept_safely(rig, processor_secrets(request), caught.value.sent)
@@ -141,17 +147,17 @@ def until(ask: Callable[[], Any]) -> Any:
     while True:
         try:
             return ask()
-        except Silence:
+        except OutcomeUnknownError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
 def test_it_says_what_it_is(rig: Rig) -> None:
-    """Issue 9, port: names, capability sets, parameters and settings that exist."""
+    """Names, capability sets, parameters and settings that exist."""
     connector = rig.connector
     registered = CONNECTORS[connector.name]
-    assert connector in (registered, registered.inner if isinstance(registered, Guarded) else None)
+    assert connector in (registered, registered.inner if isinstance(registered, GuardedConnector) else None)
     assert re.fullmatch(r"[a-z][a-z0-9_]{1,31}", connector.name)
     assert connector.operations <= set(OPERATIONS) | {"RG"}
     assert connector.operations & {"PA", "DB", "CD"}
@@ -183,21 +189,21 @@ def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -
     request = asked(rig, processor, **changes)
     reply = rig.connector.submit(request)
     sound(rig, request, reply)
-    assert (reply.code, reply.approved, reply.elsewhere) == (code, None, False)
+    assert (reply.code, reply.approved, reply.retryable_elsewhere) == (code, None, False)
     assert processor.stands(request.payment) == Decimal(0)
 
 
 @books_agree
 def test_a_follow_up_that_it_cannot_do_is_declined(rig: Rig, processor: Processor) -> None:
     """Follow-ups go where the money is, whatever is done there: routing passes nobody over for them."""
-    others = sorted(FOLLOW_UPS - rig.connector.operations)
+    others = sorted(CHAIN_FOLLOW_UP_TYPES - rig.connector.operations)
     if not others:
         pytest.skip(f"{rig.connector.name} does them all")
     for operation in others:
         request = asked(rig, processor, operation, reference="1", means=without_cvv(rig))
         reply = rig.connector.submit(request)
         sound(rig, request, reply)
-        assert (reply.approved, results.is_pending(reply.code)) == (None, False)
+        assert (reply.approved, result_codes.is_pending(reply.code)) == (None, False)
         assert processor.stands(request.payment) == Decimal(0)
 
 
@@ -212,7 +218,7 @@ def test_an_authorisation_is_captured_and_refunded(rig: Rig, processor: Processo
     captured = rig.connector.submit(capture)
     sound(rig, capture, captured)
     if rig.presents is not None:
-        assert (results.is_pending(captured.code), captured.approved) == (True, None)
+        assert (result_codes.is_pending(captured.code), captured.approved) == (True, None)
         rig.presents(capture)
         captured = rig.connector.inquire(capture)
         assert isinstance(captured, AcquirerReply)
@@ -234,7 +240,7 @@ def test_an_authorisation_is_reversed(rig: Rig, processor: Processor) -> None:
     reversal = asked(rig, processor, "RV", reference=granted.connector_tx_id, means=without_cvv(rig))
     reply = rig.connector.submit(reversal)
     sound(rig, reversal, reply)
-    assert reply.code == success_code()
+    assert reply.code == external_success_code()
     assert first.payment != reversal.payment
 
 
@@ -243,7 +249,7 @@ def test_the_same_question_twice_is_booked_once(rig: Rig, processor: Processor) 
     request = asked(rig, processor)
     grants(rig, rig.connector.submit(request))
     again = rig.connector.submit(request)
-    assert again.code in results.RESULT_CODES
+    assert again.code in result_codes.RESULT_CODES
     assert processor.stands(request.payment) == rig.money.amount
 
 
@@ -260,14 +266,14 @@ def test_many_at_once_are_not_mixed_up(rig: Rig, processor: Processor) -> None:
 
 
 def test_nobody_there_is_a_decline_that_may_go_elsewhere(rig: Rig, processor: Processor) -> None:
-    """Never Silence: nothing was sent, so nobody can have accepted it."""
+    """Never OutcomeUnknownError: nothing was sent, so nobody can have accepted it."""
     if rig.waits:
         pytest.skip(f"{rig.connector.name} files what it is asked for and sends it later")
     processor.vanish()
     request = asked(rig, processor)
     reply = rig.connector.submit(request)
     sound(rig, request, reply)
-    assert (reply.approved, reply.elsewhere) == (None, True)
+    assert (reply.approved, reply.retryable_elsewhere) == (None, True)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -281,13 +287,13 @@ def test_an_answer_that_was_lost_is_silence_and_found_out_afterwards(
     request = asked(rig, processor)
     processor.misbehave(fault)
     silence = lost(rig, request, fault)
-    later = replace(request, learnt=silence.connector_tx_id)
+    later = replace(request, known_transaction_id=silence.connector_tx_id)
     if not rig.connector.asks_with_means:
         later = replace(later, means=None, parameters={})
     else:
         later = replace(later, means=without_cvv(rig))
     found = until(lambda: rig.connector.inquire(later))
-    if isinstance(found, NeverArrived):
+    if isinstance(found, NotFoundAtAcquirer):
         kept_safely(rig, processor_secrets(request), found.sent, found.received)
         word = until(lambda: rig.connector.void(later))
         kept_safely(rig, processor_secrets(request), word.sent, word.received)
@@ -305,13 +311,17 @@ def test_what_was_taken_back_does_not_stand_however_often_it_is_said(
     if fault and fault not in rig.faults:
         pytest.skip(f"{fault} cannot happen between us and {rig.connector.name}")
     request = asked(rig, processor)
-    learnt = ""
+    known_transaction_id = ""
     if fault:
         processor.misbehave(fault)
-        learnt = lost(rig, request, fault).connector_tx_id
+        known_transaction_id = lost(rig, request, fault).connector_tx_id
     else:
-        learnt = rig.connector.submit(request).connector_tx_id
-    later = replace(request, learnt=learnt, means=without_cvv(rig) if rig.connector.asks_with_means else None)
+        known_transaction_id = rig.connector.submit(request).connector_tx_id
+    later = replace(
+        request,
+        known_transaction_id=known_transaction_id,
+        means=without_cvv(rig) if rig.connector.asks_with_means else None,
+    )
     for _ in range(2):
         word = until(lambda: rig.connector.void(later))
         assert word.approved is None
@@ -327,14 +337,14 @@ def test_a_forked_process_has_links_of_its_own(rig: Rig, processor: Processor) -
     if child == 0:
         try:
             reply = rig.connector.submit(asked(rig, processor)) if not rig.waits else None
-            os.write(writing, (reply.code if reply is not None else success_code()).encode())
+            os.write(writing, (reply.code if reply is not None else external_success_code()).encode())
         finally:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
         told = pipe.read()
     os.waitpid(child, 0)
-    assert told == success_code()
+    assert told == external_success_code()
     grants(rig, rig.connector.submit(asked(rig, processor)))
 
 

@@ -1,5 +1,5 @@
 """docs/adding-a-connector.md, followed to the letter: its files are written, its changes made, and the connector that
-comes of it passes every test of the kit, and its own. Source: issue 9, Done when."""
+comes of it passes every test of the kit, and its own."""
 
 from __future__ import annotations
 

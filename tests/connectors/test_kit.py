@@ -17,10 +17,10 @@ from uuid import UUID, uuid4
 import pytest
 from django.test import override_settings
 
-from gateway.connectors.message import success_code
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Silence
-from gateway.connectors.stub.connector import REVERSED, Stub
-from gateway.money import Money
+from gateway.connectors.acquirer_message import external_success_code
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, OutcomeUnknownError
+from gateway.connectors.stub.connector import REVERSED, StubConnector
+from gateway.core.money import Money
 from tests.connectors import test_conformance as kit
 from tests.connectors.conftest import PATIENCE_S
 from tests.connectors.rig import Processor, Rig
@@ -29,7 +29,7 @@ from tests.connectors.stub import STUB_RIG
 Failed: Final = pytest.fail.Exception
 
 
-class GrantsMore(Stub):
+class GrantsMore(StubConnector):
     """Says that more was granted than was asked for."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
@@ -38,7 +38,7 @@ class GrantsMore(Stub):
         return replace(reply, approved=Money(reply.approved.amount + 1, reply.approved.currency))
 
 
-class GrantsAnotherCurrency(Stub):
+class GrantsAnotherCurrency(StubConnector):
     """Reads the amount and forgets the currency."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
@@ -47,21 +47,21 @@ class GrantsAnotherCurrency(Stub):
         return replace(reply, approved=Money(reply.approved.amount, "USD"))
 
 
-class GrantsDeclines(Stub):
+class GrantsDeclines(StubConnector):
     """Takes a decline for an approval."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        return replace(super().submit(request), code=success_code(), approved=request.money)
+        return replace(super().submit(request), code=external_success_code(), approved=request.money)
 
 
-class MakesCodesUp(Stub):
+class MakesCodesUp(StubConnector):
     """Hands the processor's own code on."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         return replace(super().submit(request), code="51")
 
 
-class KeepsTheCard(Stub):
+class KeepsTheCard(StubConnector):
     """Keeps the message as it was sent."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
@@ -70,63 +70,65 @@ class KeepsTheCard(Stub):
         return replace(reply, sent={"raw": f"02004{request.card.number.reveal()}=34051"})
 
 
-class KeepsTheCardInSilence(Stub):
+class KeepsTheCardInSilence(StubConnector):
     """The same, where it gets no answer."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         assert request.card is not None
         try:
             return super().submit(request)
-        except Silence as silence:
-            raise Silence(str(silence), {"number": request.card.number.reveal()}) from None
+        except OutcomeUnknownError as silence:
+            raise OutcomeUnknownError(str(silence), {"number": request.card.number.reveal()}) from None
 
 
-class SilentWhenUnreachable(Stub):
+class SilentWhenUnreachable(StubConnector):
     """Cannot tell "not sent" from "not answered"."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         reply = super().submit(request)
-        if reply.elsewhere:
-            raise Silence("nobody there", reply.sent)
+        if reply.retryable_elsewhere:
+            raise OutcomeUnknownError("nobody there", reply.sent)
         return reply
 
 
-class StaysWhenUnreachable(Stub):
+class StaysWhenUnreachable(StubConnector):
     """Declines, and does not say that another acquirer may be asked."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        return replace(super().submit(request), elsewhere=False)
+        return replace(super().submit(request), retryable_elsewhere=False)
 
 
-class GoesElsewhereAfterDeclines(Stub):
+class GoesElsewhereAfterDeclines(StubConnector):
     """Lets every refusal go to the next acquirer."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         reply = super().submit(request)
-        return replace(reply, elsewhere=reply.approved is None)
+        return replace(reply, retryable_elsewhere=reply.approved is None)
 
 
-class ApprovesWhatItCannotRead(Stub):
+class ApprovesWhatItCannotRead(StubConnector):
     """An answer is an answer."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         try:
             return super().submit(request)
-        except Silence as silence:
-            return AcquirerReply(code=success_code(), approved=request.money, connector_tx_id="?", sent=silence.sent)
+        except OutcomeUnknownError as silence:
+            return AcquirerReply(
+                code=external_success_code(), approved=request.money, connector_tx_id="?", sent=silence.sent
+            )
 
 
-class DeclinesWhatItCannotRead(Stub):
+class DeclinesWhatItCannotRead(StubConnector):
     """No answer in time is a no."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         try:
             return super().submit(request)
-        except Silence as silence:
+        except OutcomeUnknownError as silence:
             return AcquirerReply(code="900.100.300", sent=silence.sent)
 
 
-class MixesUp(Stub):
+class MixesUp(StubConnector):
     """Hands out the answer that came before, as one does that reads a shared line without looking whose it is."""
 
     def __init__(self) -> None:
@@ -140,14 +142,14 @@ class MixesUp(Stub):
         return before or reply
 
 
-class SendsIdsOfItsOwn(Stub):
+class SendsIdsOfItsOwn(StubConnector):
     """Sends an id that is new each time, so that nobody can ask by ours."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         return super().submit(replace(request, payment=uuid4()))
 
 
-class BooksBesides(Stub):
+class BooksBesides(StubConnector):
     """Asks once more under an id of its own, as one does that tries again with a new number."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
@@ -156,18 +158,18 @@ class BooksBesides(Stub):
         return reply
 
 
-class TriesAgainInSilence(Stub):
+class TriesAgainInSilence(StubConnector):
     """The same, where it gets no answer."""
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         try:
             return super().submit(request)
-        except Silence:
+        except OutcomeUnknownError:
             super().submit(replace(request, payment=uuid4()))
             raise
 
 
-class CancelsRepetitions(Stub):
+class CancelsRepetitions(StubConnector):
     """Takes a question that it knows already for a mistake, and cancels it."""
 
     def __init__(self) -> None:
@@ -180,16 +182,16 @@ class CancelsRepetitions(Stub):
         return super().submit(request)
 
 
-class DoesAnything(Stub):
+class DoesAnything(StubConnector):
     """Takes what it has no word for as something that it knows."""
 
-    operations = Stub.operations - {"CB"}
+    operations = StubConnector.operations - {"CB"}
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         return super().submit(replace(request, operation="DB", reference=""))
 
 
-class DoesNotTakeBack(Stub):
+class DoesNotTakeBack(StubConnector):
     """Says that it did."""
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
@@ -199,26 +201,26 @@ class DoesNotTakeBack(Stub):
 class AsksNobody(DoesNotTakeBack):
     """Neither asks nor takes back."""
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
-        return NeverArrived()
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+        return NotFoundAtAcquirer()
 
 
-class FindsWhatNeverCame(Stub):
+class FindsWhatNeverCame(StubConnector):
     """Asked about a payment that never arrived, it says yes."""
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         found = super().inquire(request)
-        if isinstance(found, NeverArrived):
-            return AcquirerReply(code=success_code(), approved=request.money, connector_tx_id="?")
+        if isinstance(found, NotFoundAtAcquirer):
+            return AcquirerReply(code=external_success_code(), approved=request.money, connector_tx_id="?")
         return found
 
 
-class DeniesWhatCame(Stub):
+class DeniesWhatCame(StubConnector):
     """Asked about a payment that was accepted, it says no; the money stands."""
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         found = super().inquire(request)
-        return found if isinstance(found, NeverArrived) else AcquirerReply(code="800.100.152", sent=found.sent)
+        return found if isinstance(found, NotFoundAtAcquirer) else AcquirerReply(code="800.100.152", sent=found.sent)
 
 
 def _lost(rig: Rig, processor: Processor, fault: str) -> None:
@@ -244,7 +246,7 @@ def taken_back(rig: Rig, processor: Processor) -> None:
 Check = Callable[[Rig, Processor], None]
 BESIDES: Final = "assert total(processor) - before == ours"
 BOOKS: Final = "assert processor.stands(request.payment) =="
-BROKEN: Final[tuple[tuple[type[Stub], Check, type[BaseException], str], ...]] = (
+BROKEN: Final[tuple[tuple[type[StubConnector], Check, type[BaseException], str], ...]] = (
     (GrantsMore, kit.test_a_processor_grants_what_it_booked, AssertionError, "assert reply.approved == rig.money"),
     (GrantsMore, kit.test_many_at_once_are_not_mixed_up, AssertionError, "reply.approved <= request.money"),
     (GrantsAnotherCurrency, kit.test_a_processor_grants_what_it_booked, AssertionError, "reply.approved == rig.money"),
@@ -252,7 +254,12 @@ BROKEN: Final[tuple[tuple[type[Stub], Check, type[BaseException], str], ...]] = 
     (MakesCodesUp, kit.test_a_decline_grants_nothing_and_says_why, AssertionError, "in results.RESULT_CODES"),
     (KeepsTheCard, kit.test_a_processor_grants_what_it_booked, AssertionError, "assert not hidden"),
     (KeepsTheCardInSilence, silent_before, AssertionError, "assert not hidden"),
-    (SilentWhenUnreachable, kit.test_nobody_there_is_a_decline_that_may_go_elsewhere, Silence, "submit(request)"),
+    (
+        SilentWhenUnreachable,
+        kit.test_nobody_there_is_a_decline_that_may_go_elsewhere,
+        OutcomeUnknownError,
+        "submit(request)",
+    ),
     (StaysWhenUnreachable, kit.test_nobody_there_is_a_decline_that_may_go_elsewhere, AssertionError, "(None, True)"),
     (GoesElsewhereAfterDeclines, kit.test_a_decline_grants_nothing_and_says_why, AssertionError, "(code, None, False)"),
     (ApprovesWhatItCannotRead, garbled, Failed, "pytest.raises(Silence)"),
@@ -295,7 +302,7 @@ def stub(request: pytest.FixtureRequest) -> Iterator[Processor]:
     ("broken", "check", "how", "line"), BROKEN, ids=[f"{row[0].__name__}-{row[1].__name__}" for row in BROKEN]
 )
 def test_a_broken_connector_is_found_out(
-    broken: type[Stub], check: Check, how: type[BaseException], line: str, stub: Processor, db: None
+    broken: type[StubConnector], check: Check, how: type[BaseException], line: str, stub: Processor, db: None
 ) -> None:
     with pytest.raises(how) as caught:
         check(replace(STUB_RIG, connector=broken()), stub)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from config.launcher.process import spawn
+from config.launcher.process import spawn_process
 
 PEERS: Final = os.environ.get("TOLLHOUSE_PEERS", "")
 """The folder of the peers' programs; '' where they are not installed."""
@@ -38,7 +38,7 @@ class Peer:
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        self._child = spawn(self._command, log=self.log, env={**os.environ, **self._environ})
+        self._child = spawn_process(self._command, log=self.log, env={**os.environ, **self._environ})
         deadline = time.monotonic() + PATIENCE_S
         while True:
             assert self._child.poll() is None, self.log.read_text()[-2_000:]

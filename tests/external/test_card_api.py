@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client, override_settings
 
-from gateway import clock
 from gateway.connectors.routing import CONNECTORS
+from gateway.core import clock
 from gateway.models import AcquirerAccount, AcquirerExchange, Payment, ProcessorEvent, Status
 from gateway.payments import recovery
 from tests.external.peers import Peer, program, running
@@ -100,11 +100,19 @@ def agree(peer: Peer) -> None:
     for first in firsts:
         members = list(Payment.objects.filter(chain=first.pk))
         assert not [one for one in members if one.status not in (Status.APPROVED, Status.DECLINED)]
-        approved = {kind: sum((one.approved or Decimal(0)) for one in members
-                              if one.payment_type == kind and one.status == Status.APPROVED)
-                    for kind in ("PA", "DB", "CP", "RF", "RV")}  # fmt: skip
-        taken = approved["CP"] or approved["PA"] - approved["RV"] if first.payment_type == "PA" else (
-            approved["DB"] - approved["RV"])  # fmt: skip
+        approved = {
+            kind: sum(
+                (one.approved or Decimal(0))
+                for one in members
+                if one.payment_type == kind and one.status == Status.APPROVED
+            )
+            for kind in ("PA", "DB", "CP", "RF", "RV")
+        }
+        taken = (
+            approved["CP"] or approved["PA"] - approved["RV"]
+            if first.payment_type == "PA"
+            else (approved["DB"] - approved["RV"])
+        )
         intent = theirs.get(first.pk.hex)
         assert (stands(peer, intent) if intent else Decimal(0)) == taken - approved["RF"], first
         if first.status == Status.APPROVED:
@@ -119,10 +127,12 @@ def pay(shop: Shop, kind: str = "DB", number: str = CARD, amount: str = "92.00")
 def recovered(answer: Answer) -> Payment:
     """What ticks of recovery do, until the payment has its answer."""
     for _ in range(5):
-        for payment in recovery.claim(10, clock.real() + timedelta(seconds=600)):
-            recovery.doubt(payment)
+        for payment in recovery.claim_due_inquiries(10, clock.real_now() + timedelta(seconds=600)):
+            recovery.mark_outcome_unknown(payment)
             connector = CONNECTORS[payment.connector]
-            recovery.settle(payment, recovery.ask(connector, recovery.inquiry(payment, connector), payment))
+            recovery.record_outcome(
+                payment, recovery.resolve_outcome(connector, recovery.build_inquiry(payment, connector), payment)
+            )
         payment = Payment.objects.get(pk=answer.id)
         if payment.status != Status.IN_DOUBT:
             break
@@ -172,8 +182,14 @@ def test_declines_grant_nothing(card_shop: Shop, peer: Peer, kind: str) -> None:
 
 
 def test_a_card_is_verified_without_money(card_shop: Shop, peer: Peer) -> None:
-    fields = {"card.number": CARD, "card.expiryMonth": "05", "card.expiryYear": "2034", "card.cvv": "123",
-              "card.holder": "Jane Jones", "testMode": "EXTERNAL"}  # fmt: skip
+    fields = {
+        "card.number": CARD,
+        "card.expiryMonth": "05",
+        "card.expiryYear": "2034",
+        "card.cvv": "123",
+        "card.holder": "Jane Jones",
+        "testMode": "EXTERNAL",
+    }
     stored = card_shop.api.post("/v1/registrations", fields)
     assert stored.code == SUCCESS
     refused = card_shop.api.post("/v1/registrations", {**fields, "card.number": CARD_DECLINED})
@@ -230,7 +246,7 @@ def test_an_approval_is_taken_back_once_however_often_it_is_asked_for(card_shop:
         answer = pay(card_shop, kind)
         payment = Payment.objects.select_related("merchant").get(pk=answer.id)
         for _ in range(2):
-            assert connector.void(recovery.inquiry(payment, connector)).code == "900.100.301"
+            assert connector.void(recovery.build_inquiry(payment, connector)).code == "900.100.301"
         assert stands(peer, books(peer)[answer.id]) == 0
 
 
@@ -249,16 +265,21 @@ def test_its_webhooks_are_signed_as_ours_are_checked(card_shop: Shop, peer: Peer
         hook = {"url": receiver.url, "secret": SIGNING}
         ask(peer, "/_config/webhooks/ours", **hook)
         pay(card_shop)
-        deadline = clock.real() + timedelta(seconds=20)
+        deadline = clock.real_now() + timedelta(seconds=20)
         while not receiver.requests:
-            assert clock.real() < deadline, "no webhook came"
+            assert clock.real_now() < deadline, "no webhook came"
     head, _, body = receiver.requests[0].partition(b"\r\n\r\n")
-    header = next(line.partition(b":")[2].strip().decode() for line in head.split(b"\r\n")
-                  if line.lower().startswith(b"stripe-signature"))  # fmt: skip
+    header = next(
+        line.partition(b":")[2].strip().decode()
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"stripe-signature")
+    )
     for sent, status in ((body, 200), (body + b" ", 400)):
         answer: Any = Client().post(
-            f"/connectors/stripe/{account.pk}", sent, content_type="application/json",
+            f"/connectors/stripe/{account.pk}",
+            sent,
+            content_type="application/json",
             headers={"Stripe-Signature": header},
-        )  # fmt: skip
+        )
         assert answer.status_code == status
     assert ProcessorEvent.objects.get().kind.startswith("payment_intent.")

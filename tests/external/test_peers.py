@@ -9,7 +9,6 @@ from tests.support.ports import free_port
 
 
 def test_an_independent_host_listens_and_stops(tmp_path: Path) -> None:
-    """Issue 9, Done when."""
     port = free_port()
     with running([program("iso8583sim"), "serve", "--port", str(port)], port=port, folder=tmp_path) as peer:
         assert peer.port == port

@@ -2,7 +2,7 @@
 
 The bank is started on a free port of the loopback interface, with a clock that we move; ours is moved beside it. It
 takes pain.008.001.08 and pain.001.001.09 over HTTP and through a folder, and answers with pain.002, camt.054, camt.053
-and pacs.004. At the end its own books are compared with ours. Source: issue 9, docs/connectors/sepa.md.
+and pacs.004. At the end its own books are compared with ours.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from gateway import clock, due
 from gateway.connectors import accounts
+from gateway.core import clock
 from gateway.models import BankFile, BankOrder, Merchant, Payment
+from gateway.timers import registry
 from tests.external.peers import program, running
 from tests.support import sepa
 from tests.support.clock import pass_time
@@ -75,24 +76,36 @@ class Bank:
 @pytest.fixture
 def bank(tmp_path: Path, shop: Shop) -> Iterator[Bank]:
     """mock-bank on a Monday at 07:00 UTC, and the merchant's clock at the same moment."""
-    today = clock.real().date() + DAY
+    today = clock.real_now().date() + DAY
     while today.weekday():
         today += DAY
-    began = datetime.combine(today, daytime(7), clock.real().tzinfo)
-    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=began - clock.real())
+    began = datetime.combine(today, daytime(7), clock.real_now().tzinfo)
+    Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=began - clock.real_now())
     port = free_port()
     command = [
-        program("mock-bank"), "--port", str(port), "--clock", f"{began:%Y-%m-%dT%H:%M}", "--auth", f"{USER}:{WORD}",
-        "--drop-dir", str(tmp_path / "drop"), "--pickup-dir", str(tmp_path / "pickup"), "--drop-settle-ms", "0",
-        "--drop-interval-ms", "3600000",
-    ]  # fmt: skip
-    accounts.forget()
+        program("mock-bank"),
+        "--port",
+        str(port),
+        "--clock",
+        f"{began:%Y-%m-%dT%H:%M}",
+        "--auth",
+        f"{USER}:{WORD}",
+        "--drop-dir",
+        str(tmp_path / "drop"),
+        "--pickup-dir",
+        str(tmp_path / "pickup"),
+        "--drop-settle-ms",
+        "0",
+        "--drop-interval-ms",
+        "3600000",
+    ]
+    accounts.clear_account_cache()
     with (
         running(command, port=port, folder=tmp_path),
         override_settings(GATEWAY_SEPA_OUTBOX=str(tmp_path / "out"), GATEWAY_SEPA_INBOX=""),
     ):
         yield Bank(port, today)
-    accounts.forget()
+    accounts.clear_account_cache()
 
 
 def open_account(shop: Shop, bank: Bank, **more: str) -> None:
@@ -100,20 +113,20 @@ def open_account(shop: Shop, bank: Bank, **more: str) -> None:
     row = sepa.account_at_bank(
         shop.channel, creditorIban=ACME, creditorBic="", delivery="http", uploadUrl=bank.url(), uploadUser=USER, **more
     )
-    row.secrets_sealed = accounts.sealed_secrets({"uploadPassword": WORD}, row.id)
+    row.secrets_sealed = accounts.seal_connector_secrets({"uploadPassword": WORD}, row.id)
     row.save()
 
 
 def debit(shop: Shop, iban: str, amount: str = "92.00") -> str:
     return sepa.debit(
         shop.api, amount, bankAccount__iban=iban, bankAccount__bic="MOCKNL2A", bankAccount__country="NL"
-    ).id  # fmt: skip
+    ).id
 
 
 def hear(bank: Bank, *kinds: str) -> int:
     """Take in what the bank has sent; how many orders it moved."""
     moved = sum(sepa.take(xml).told for xml in bank.answers(*kinds))
-    due.run_all()
+    registry.run_all_timers()
     return moved
 
 
@@ -141,8 +154,11 @@ def test_collections_are_paid_or_refused_as_the_bank_decides(shop: Shop, bank: B
     bank.ask("POST", f"/_mock/collections/{refused}/refuse", {"reason": "MD01"})
     assert hear(bank) == 3
     assert [code(shop, one) for one in (fine, poor, closed, refused)] == [
-        OUTSTANDING, "800.100.203", "800.100.202", "800.100.205",
-    ]  # fmt: skip
+        OUTSTANDING,
+        "800.100.203",
+        "800.100.202",
+        "800.100.205",
+    ]
     bank.advance_to(bank.today + 2 * DAY)
     assert hear(bank) == 1
     assert code(shop, fine) == SUCCESS
@@ -179,7 +195,7 @@ def test_a_refund_is_a_transfer_that_the_bank_books(shop: Shop, bank: Bank) -> N
     refund = shop.api.follow(paid, "RF", "30.00").id
     assert code(shop, refund) == "800.400.502"
     pass_time(shop.api, days=2)
-    due.run_all()
+    registry.run_all_timers()
     sent = BankFile.objects.latest("id")
     assert (sent.kind, sent.state, sent.failure) == ("PAY", "DELIVERED", "")
     bank.advance_to(bank.today + 4 * DAY)
@@ -207,8 +223,8 @@ def test_a_file_that_was_sent_again_after_silence_is_refused_by_the_bank_and_col
     open_account(shop, bank)
     paid = debit(shop, ELSEWHERE)
     file = file_now(shop)
-    BankFile.objects.filter(pk=file.pk).update(state="DECIDED", due_at=clock.real(), lease_until=None)
-    due.run_now("bank files")
+    BankFile.objects.filter(pk=file.pk).update(state="DECIDED", due_at=clock.real_now(), lease_until=None)
+    registry.run_timer_now("bank files")
     file.refresh_from_db()
     assert (file.state, file.tries) == ("DELIVERED", 2)
     hear(bank)
@@ -244,6 +260,6 @@ def test_files_travel_through_folders_too(shop: Shop, bank: Bank, tmp_path: Path
         bank.advance_to(bank.today + 2 * DAY)
         for path in (tmp_path / "pickup").glob("*.xml"):
             os.utime(path, (0, 0))  # it has lain long enough
-        due.run_all()
+        registry.run_all_timers()
     assert (code(shop, paid), code(shop, closed)) == (SUCCESS, "800.100.202")
     assert not list((tmp_path / "pickup").glob("*.xml"))

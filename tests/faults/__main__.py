@@ -56,10 +56,12 @@ def main(arguments: list[str]) -> int:
     faults = [fault for fault in FAULTS if fault.group in groups and _fits(fault, options.broker, options.broker_pid)]
     # The load's declines all come from one test card: the guard would rightly stop them before the acquirer.
     stack = Stack(
-        broker=options.broker, broker_pid=options.broker_pid,
-        GATEWAY_ACQUIRER_TIMEOUT_S=str(ACQUIRER_TIMEOUT_S), GATEWAY_CARD_TESTING_GUARD="false",
+        broker=options.broker,
+        broker_pid=options.broker_pid,
+        GATEWAY_ACQUIRER_TIMEOUT_S=str(ACQUIRER_TIMEOUT_S),
+        GATEWAY_CARD_TESTING_GUARD="false",
         GATEWAY_SHOPPER_DEADLINE_S=str(shoppers.SHOPPER_DEADLINE_S),
-    )  # fmt: skip
+    )
     code = 1
     try:
         code = run(stack, faults, seconds=0.0 if options.quick else options.seconds, seed=seed)
@@ -111,13 +113,24 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     journal = books.journal([*load.journals, *peers.journals, stack.folder / JOURNAL])
     replays = replay(shop, peers, stack.folder, journal)
     return judge(
-        stack, faults, strikes, hurt, raced, journal, replays, owing, seed=seed, began=began, took_s=took_s,
+        stack,
+        faults,
+        strikes,
+        hurt,
+        raced,
+        journal,
+        replays,
+        owing,
+        seed=seed,
+        began=began,
+        took_s=took_s,
         waited_s=waited_s,
         broken=[
-            *load.broken, *(text for duty in owing for text in duty.broken),
+            *load.broken,
+            *(text for duty in owing for text in duty.broken),
             *([] if all(ended) else ["a client did not end"]),
         ],
-    )  # fmt: skip
+    )
 
 
 def shop_of(stack: Stack) -> races.Shop:
@@ -126,9 +139,13 @@ def shop_of(stack: Stack) -> races.Shop:
     other = demo["other"]["entity_id"]
     stack.configure(other, {"threeDSecure": {"enabled": True}})
     return races.Shop(
-        port=stack.port, entity=demo["entity_id"], token=demo["access_token"],
-        authenticating=demo["channels"]["3ds"], other_entity=other, other_token=demo["other"]["access_token"],
-    )  # fmt: skip
+        port=stack.port,
+        entity=demo["entity_id"],
+        token=demo["access_token"],
+        authenticating=demo["channels"]["3ds"],
+        other_entity=other,
+        other_token=demo["other"]["access_token"],
+    )
 
 
 def strike(stage: Stage, faults: Sequence[Fault], load: Load, seconds: float) -> tuple[list[Strike], dict[str, int]]:
@@ -203,10 +220,21 @@ def windows(
 
 
 def judge(
-    stack: Stack, faults: Sequence[Fault], strikes: Sequence[Strike], hurt: Mapping[str, int],
-    raced: Sequence[races.RaceResult], journal: Sequence[Mapping[str, Any]], replays: Sequence[Mapping[str, Any]],
-    owing: Sequence[duties.Duty], *, seed: int, began: float, took_s: float, waited_s: float, broken: Sequence[str],
-) -> int:  # fmt: skip
+    stack: Stack,
+    faults: Sequence[Fault],
+    strikes: Sequence[Strike],
+    hurt: Mapping[str, int],
+    raced: Sequence[races.RaceResult],
+    journal: Sequence[Mapping[str, Any]],
+    replays: Sequence[Mapping[str, Any]],
+    owing: Sequence[duties.Duty],
+    *,
+    seed: int,
+    began: float,
+    took_s: float,
+    waited_s: float,
+    broken: Sequence[str],
+) -> int:
     """Compare, print and write down."""
     with stack.connect() as connection:
         payments, keys, aside = books.ours(connection), books.keys(connection), books.aside(connection)
@@ -237,16 +265,26 @@ def judge(
         "requests in killed web workers": phases.told(killed),
         **{duty.name: duty.told() for duty in owing},
     }
-    say("\n" + report.table(
-        faults, strikes, hurt, acquirer.faults, visits, raced, findings, first, settled, counts
-    ) + "\n")  # fmt: skip
+    say(
+        "\n"
+        + report.table(faults, strikes, hurt, acquirer.faults, visits, raced, findings, first, settled, counts)
+        + "\n"
+    )
     odd = [line for race in raced for line in race.odd]
     for text in [*(f"{one.kind}: {one.what} {one.payment}" for one in findings), *odd, *broken, *first.worst][:40]:
         say(f"  ! {text}")
     path = report.write(
-        seed=seed, strikes=strikes, hurt=hurt, shoppers=visits, races=raced, findings=findings,
-        first_inquiry=first, settled=settled, counts=counts, broken=broken,
-    )  # fmt: skip
+        seed=seed,
+        strikes=strikes,
+        hurt=hurt,
+        shoppers=visits,
+        races=raced,
+        findings=findings,
+        first_inquiry=first,
+        settled=settled,
+        counts=counts,
+        broken=broken,
+    )
     say(f"The raw facts are in {path}")
     late = first.over + settled.over + sum(one.back is None for one in strikes)
     if findings or odd or broken or late or any(race.over for race in raced):

@@ -21,9 +21,13 @@ Lines = Sequence[Mapping[str, Any]]
 
 
 def find_all(
-    books: Books, acquirer: Acquirer, journal: Lines, keys: Iterable[tuple[str, str]], replays: Lines,
+    books: Books,
+    acquirer: Acquirer,
+    journal: Lines,
+    keys: Iterable[tuple[str, str]],
+    replays: Lines,
     aside: Aside | None = None,
-) -> list[Finding]:  # fmt: skip
+) -> list[Finding]:
     """Every finding of every check."""
     keys, aside = list(keys), aside or Aside()
     return [
@@ -85,8 +89,9 @@ def doubles(books: Books, acquirer: Acquirer, keys: Iterable[tuple[str, str]]) -
     """One key, one payment; one intent of a client, one payment; one payment, one booking at the acquirer."""
     found = [Finding(kind=DOUBLED, what="booked twice by the acquirer", payment=key) for key in acquirer.twice]
     for what, pairs in (
-        ("key", keys), ("order", ((payment.order, payment.id) for payment in books.values() if payment.order)),
-    ):  # fmt: skip
+        ("key", keys),
+        ("order", ((payment.order, payment.id) for payment in books.values() if payment.order)),
+    ):
         payments: dict[str, set[str]] = defaultdict(set)
         for name, payment in pairs:
             payments[name].add(payment)

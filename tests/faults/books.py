@@ -176,14 +176,28 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
     )
     return {
         row[0].hex: Payment(
-            id=row[0].hex, order=row[1], chain=row[2].hex, referenced=row[3].hex if row[3] else "", kind=row[4],
-            status=row[5], amount=row[6], approved=row[7], connector=row[8], code=row[9], created=row[10].timestamp(),
-            completed=row[11].timestamp() if row[11] else None, is_due=row[12], brand=row[13], keeps_number=row[14],
-            clock_moved=row[15], entity=row[16].hex if row[16] else "",
-            moves=tuple(moves.get(row[0].hex, ())), exchanges=tuple(exchanges.get(row[0].hex, ())),
+            id=row[0].hex,
+            order=row[1],
+            chain=row[2].hex,
+            referenced=row[3].hex if row[3] else "",
+            kind=row[4],
+            status=row[5],
+            amount=row[6],
+            approved=row[7],
+            connector=row[8],
+            code=row[9],
+            created=row[10].timestamp(),
+            completed=row[11].timestamp() if row[11] else None,
+            is_due=row[12],
+            brand=row[13],
+            keeps_number=row[14],
+            clock_moved=row[15],
+            entity=row[16].hex if row[16] else "",
+            moves=tuple(moves.get(row[0].hex, ())),
+            exchanges=tuple(exchanges.get(row[0].hex, ())),
         )
         for row in rows
-    }  # fmt: skip
+    }
 
 
 def aside(connection: psycopg.Connection[Any]) -> Aside:

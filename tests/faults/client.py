@@ -147,9 +147,11 @@ class Client:
         told = json.loads(got.read())
         after = got.headers.get("Retry-After", "")
         return Answer(
-            status=got.status, body=told, replayed=got.headers.get("Idempotent-Replayed") == "true",
+            status=got.status,
+            body=told,
+            replayed=got.headers.get("Idempotent-Replayed") == "true",
             retry_after_s=float(after) if after.isdecimal() else None,
-        )  # fmt: skip
+        )
 
     def _note(self, method: str, key: str, started: float, *, answer: Answer | None = None, fault: str = "") -> None:
         if self.journal is None:
@@ -159,18 +161,30 @@ class Client:
             self.journal.write(**line, fault=fault)
             return
         self.journal.write(
-            **line, status=answer.status, code=answer.code, id=answer.id, amount=answer.amount,
+            **line,
+            status=answer.status,
+            code=answer.code,
+            id=answer.id,
+            amount=answer.amount,
             replayed=answer.replayed,
-        )  # fmt: skip
+        )
 
 
 def payment(kind: str, amount: str, *, mode: str, order: str, card: str = "4200000000000000") -> dict[str, str]:
     """The fields of an ordinary card payment."""
     return {
-        "amount": amount, "currency": "EUR", "paymentBrand": "VISA", "paymentType": kind, "testMode": mode,
-        "merchantTransactionId": order, "card.number": card, "card.holder": "Jane Jones", "card.expiryMonth": "05",
-        "card.expiryYear": "2034", "card.cvv": "123",
-    }  # fmt: skip
+        "amount": amount,
+        "currency": "EUR",
+        "paymentBrand": "VISA",
+        "paymentType": kind,
+        "testMode": mode,
+        "merchantTransactionId": order,
+        "card.number": card,
+        "card.holder": "Jane Jones",
+        "card.expiryMonth": "05",
+        "card.expiryYear": "2034",
+        "card.cvv": "123",
+    }
 
 
 def follow_up(kind: str, amount: str | None, *, order: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import psycopg
 
-from config.launcher.programs import beat_command
+from config.launcher.programs import build_beat_command
 from tests.faults.client import Answer, payment
 from tests.faults.processes import Process, eventually, is_alive
 from tests.faults.races import Shop
@@ -253,7 +253,7 @@ def _forget(stage: Stage) -> Seen:
 
 def _second_beat(stage: Stage) -> Seen:
     """Two beats tick for a while; then the second dies by kill -9."""
-    beat = stage.stack.run_beside("second-beat.log", beat_command())
+    beat = stage.stack.run_beside("second-beat.log", build_beat_command())
     began = eventually(lambda: stage.stack.log_has("second-beat.log", "maxinterval"), BACK_WITHIN_S, 0.2)
     time.sleep(TWO_BEATS_S)
     lived = beat.poll() is None

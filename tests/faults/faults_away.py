@@ -88,8 +88,15 @@ def _challenged(stage: Stage, client: Client) -> Answer | None:
 
 def _at_bank(client: Client) -> Answer | None:
     order = f"away-{secrets.token_hex(6)}"
-    fields = {"amount": "13.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": "ONLINETRANSFER",
-              "testMode": "INTERNAL", "merchantTransactionId": order, "shopperResultUrl": RESULT_URL}  # fmt: skip
+    fields = {
+        "amount": "13.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "paymentBrand": "ONLINETRANSFER",
+        "testMode": "INTERNAL",
+        "merchantTransactionId": order,
+        "shopperResultUrl": RESULT_URL,
+    }
     return _redirected(client.pay(order, fields))
 
 

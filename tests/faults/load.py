@@ -83,10 +83,15 @@ class Load:
                 count += 1
                 shoppers.act(
                     shoppers.Visit(
-                        client=client, late=late, entity=self._shop.authenticating, dice=dice, later=later,
-                        browser=self._browsers[number - CLIENTS], order=f"shopper-{self.run}-{number}-{count}",
+                        client=client,
+                        late=late,
+                        entity=self._shop.authenticating,
+                        dice=dice,
+                        later=later,
+                        browser=self._browsers[number - CLIENTS],
+                        order=f"shopper-{self.run}-{number}-{count}",
                     )
-                )  # fmt: skip
+                )
                 for due in [one for one in later if one[0] <= time.monotonic()]:
                     later.remove(due)
                     due[1]()

@@ -15,9 +15,12 @@ WITHIN_S: Final = 1.0
 
 
 def of_kills(
-    strikes: Sequence[Strike], journal: Iterable[Mapping[str, Any]], books: Mapping[str, Payment], acquirer: Acquirer,
+    strikes: Sequence[Strike],
+    journal: Iterable[Mapping[str, Any]],
+    books: Mapping[str, Payment],
+    acquirer: Acquirer,
     keys: Iterable[tuple[str, str]],
-) -> dict[str, int]:  # fmt: skip
+) -> dict[str, int]:
     """Phase → how many requests lost their answer in it. Looked at: tries under way when a web process was killed."""
     kills = [one.at for one in strikes if one.fault.startswith("web") and one.fired]
     payment_of = dict(keys)

@@ -56,9 +56,7 @@ class Shop:
 
     def late_client(self, journal: Journal | None = None) -> Client:
         """Of the other merchant, whose clock is moved on."""
-        return Client(
-            port=self.port, entity=self.other_entity, token=self.other_token, name="other", journal=journal
-        )  # fmt: skip
+        return Client(port=self.port, entity=self.other_entity, token=self.other_token, name="other", journal=journal)
 
 
 def together(shop: Shop, asks: Sequence[Ask]) -> list[Answer | None]:
@@ -101,9 +99,13 @@ def _following(target: str, kind: str, amount: str | None) -> Ask:
 
 
 def race_follow_ups(
-    shop: Shop, result: RaceResult, first: str, mode: str, asked: Sequence[tuple[str, str | None]],
+    shop: Shop,
+    result: RaceResult,
+    first: str,
+    mode: str,
+    asked: Sequence[tuple[str, str | None]],
     losing: Mapping[str, frozenset[str]],
-) -> None:  # fmt: skip
+) -> None:
     """One round: all of ``asked`` (type, amount) at once on a fresh payment of 100.00. ``losing``: type → the codes
     a loser may get."""
     target = _open(shop, first, mode)
@@ -193,12 +195,14 @@ def run(shop: Shop, rounds: int, modes: Sequence[str] = ("INTERNAL", "EXTERNAL")
     table: tuple[tuple[str, Callable[[RaceResult, str], None]], ...] = (
         ("refund / refund", lambda result, mode: race_follow_ups(shop, result, "DB", mode, refunds, REFUND)),
         ("capture / capture", lambda result, mode: race_follow_ups(shop, result, "PA", mode, captures, CAPTURE)),
-        ("capture / reversal",
-         lambda result, mode: race_follow_ups(shop, result, "PA", mode, mixed, CAPTURE_OR_REVERSE)),
+        (
+            "capture / reversal",
+            lambda result, mode: race_follow_ups(shop, result, "PA", mode, mixed, CAPTURE_OR_REVERSE),
+        ),
         ("refund / reversal", lambda result, mode: race_follow_ups(shop, result, "DB", mode, back, REFUND_OR_REVERSE)),
         ("one key, one body", lambda result, mode: race_key(shop, result, mode)),
         ("one key, other bodies", lambda result, mode: race_bodies(shop, result, mode)),
-    )  # fmt: skip
+    )
     results = []
     for name, race in table:
         result = RaceResult(name=name)

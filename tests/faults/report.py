@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from config.launcher.var import ROOT
+from config.launcher.var_folder import PROJECT_ROOT
 from tests.faults.faults import Fault, Strike
 from tests.faults.finding import KINDS, Finding
 from tests.faults.races import RaceResult
@@ -25,10 +25,17 @@ def say(text: str) -> None:
 
 
 def table(
-    faults: Sequence[Fault], strikes: Sequence[Strike], hurt: Mapping[str, int], seen: Mapping[str, int],
-    shoppers: Mapping[str, int], races: Sequence[RaceResult], findings: Sequence[Finding], first: Spread,
-    settled: Spread, counts: Mapping[str, Any],
-) -> str:  # fmt: skip
+    faults: Sequence[Fault],
+    strikes: Sequence[Strike],
+    hurt: Mapping[str, int],
+    seen: Mapping[str, int],
+    shoppers: Mapping[str, int],
+    races: Sequence[RaceResult],
+    findings: Sequence[Finding],
+    first: Spread,
+    settled: Spread,
+    counts: Mapping[str, Any],
+) -> str:
     """Faults, what shoppers did, races, what must be nought, R3. ``hurt``: fault → requests without an answer, or 5xx,
     meanwhile; ``seen``: what each misbehaviour of the acquirer did, counted in its log over the whole run."""
     rows = [f"{'fault':<38}{'fired':>8}{'seen':>7}{'requests hurt':>15}{'back after, most':>18}"]
@@ -65,7 +72,7 @@ def table(
 
 def write(**facts: Any) -> Path:
     """The raw facts as JSON; the file's path."""
-    folder = ROOT / "var" / "faults"
+    folder = PROJECT_ROOT / "var" / "faults"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_text(json.dumps(facts, indent=1, default=_plain) + "\n")

@@ -132,10 +132,13 @@ class ResultCalls:
 
     def _checkout(self, client: Client, browser: Browser, dice: random.Random, order: str) -> None:
         fields = {
-            "amount": "92.00", "currency": "EUR", "paymentType": "DB", "testMode": "INTERNAL",
+            "amount": "92.00",
+            "currency": "EUR",
+            "paymentType": "DB",
+            "testMode": "INTERNAL",
             "merchantTransactionId": order,
             "shopperResultUrl": f"http://127.0.0.1:{self._page.server_address[1]}/result?order={order}",
-        }  # fmt: skip
+        }
         made = client.pay(order, fields, path="/v1/checkouts")
         if made is None or not made.id:
             return
@@ -162,9 +165,10 @@ class ResultCalls:
             line = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
             try:
                 line.request(
-                    "GET", f"/v1/checkouts/{checkout}/payment?entityId={client.entity}",
+                    "GET",
+                    f"/v1/checkouts/{checkout}/payment?entityId={client.entity}",
                     headers={"Authorization": f"Bearer {client.token}"},
-                )  # fmt: skip
+                )
                 got = line.getresponse()
                 body: dict[str, Any] = json.loads(got.read())
                 if got.status == 200 and "id" in body:

@@ -60,10 +60,14 @@ class Visit:
     def bank(self) -> Answer | None:
         """Begin a payment that the shopper decides about at a bank or wallet."""
         fields = {
-            "amount": f"{self.dice.randint(10, 300)}.00", "currency": "EUR", "paymentType": "DB",
-            "testMode": "INTERNAL", "paymentBrand": self.dice.choice(BANKS),
-            "merchantTransactionId": self.order, "shopperResultUrl": RESULT_URL,
-        }  # fmt: skip
+            "amount": f"{self.dice.randint(10, 300)}.00",
+            "currency": "EUR",
+            "paymentType": "DB",
+            "testMode": "INTERNAL",
+            "paymentBrand": self.dice.choice(BANKS),
+            "merchantTransactionId": self.order,
+            "shopperResultUrl": RESULT_URL,
+        }
         return self._sent_away(self.client.pay(self.order, fields))
 
     def _sent_away(self, told: Answer | None) -> Answer | None:
@@ -197,8 +201,13 @@ def _registers(visit: Visit, what: str) -> None:
     if made.is_approved:
         for turn in range(2):
             order = f"{visit.order}-click{turn}"
-            click = {"amount": f"{visit.dice.randint(10, 99)}.00", "currency": "EUR", "paymentType": "DB",
-                     "testMode": "EXTERNAL", "merchantTransactionId": order}  # fmt: skip
+            click = {
+                "amount": f"{visit.dice.randint(10, 99)}.00",
+                "currency": "EUR",
+                "paymentType": "DB",
+                "testMode": "EXTERNAL",
+                "merchantTransactionId": order,
+            }
             visit.client.pay(order, click, path=f"/v1/registrations/{made.id}/payments")
     assert visit.client.journal is not None
     visit.client.journal.write(kind="shopper", what=what, id=made.id, landed=True, at=time.time())

@@ -20,9 +20,9 @@ from typing import Any, Final, Self
 import psycopg
 import redis
 
-from config.launcher.process import spawn
-from config.launcher.var import ROOT
-from gateway.connectors.stub.control import StubControl, log_entries
+from config.launcher.process import spawn_process
+from config.launcher.var_folder import PROJECT_ROOT
+from gateway.connectors.stub.control import StubControl, read_log_entries
 from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
 from tests.support.ports import free_port
 
@@ -79,8 +79,12 @@ class Stack:
         with (self.folder / "launcher.log").open("ab") as output:
             self._launcher = subprocess.Popen(
                 [sys.executable, "-m", "config.launcher", "--with-parent"],
-                cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            )  # fmt: skip
+                cwd=PROJECT_ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
         if not eventually(lambda: self._is_up() or self._launcher_ended(), UP_WITHIN_S, 0.1) or self._launcher_ended():
             self.stop()
             raise NotUp((self.folder / "launcher.log").read_text(errors="replace")[-3_000:])
@@ -201,9 +205,14 @@ class Stack:
         """What a command of the product's writes, given ``text``. Raises NotUp when it fails."""
         environment = self.environment | self.facts("run.json")["environment"]
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, input=text, capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
+            [sys.executable, "manage.py", *arguments],
+            cwd=PROJECT_ROOT,
+            env=environment,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise NotUp(done.stderr[-1_000:])
         return done.stdout
@@ -211,7 +220,9 @@ class Stack:
     def run_beside(self, log: str, module: Sequence[str]) -> subprocess.Popen[bytes]:
         """One more program of the product, in the environment of the run; it dies with us, or earlier."""
         environment = self.environment | self.facts("run.json")["environment"]
-        return spawn([sys.executable, "-m", *module], log=self.folder / log, env=environment, directory=ROOT)
+        return spawn_process(
+            [sys.executable, "-m", *module], log=self.folder / log, env=environment, directory=PROJECT_ROOT
+        )
 
     def log_has(self, log: str, words: str) -> bool:
         with contextlib.suppress(OSError):
@@ -230,7 +241,7 @@ class Stack:
         return StubControl(self.facts("run.json")["environment"]["GATEWAY_STUB_ACQUIRER"])
 
     def acquirer_log(self) -> list[dict[str, Any]]:
-        return log_entries(self.var / "acquirer" / "acquirer.jsonl")
+        return read_log_entries(self.var / "acquirer" / "acquirer.jsonl")
 
 
 def stopped(family: list[Process]) -> bool:

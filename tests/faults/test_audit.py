@@ -31,11 +31,22 @@ def booked(key: str, amount: str = "10.00", outcome: str = "approved", **more: A
 
 def ours(ident: str, status: str = "APPROVED", **changes: Any) -> Payment:
     values: dict[str, Any] = {
-        "id": ident, "order": f"order-{ident[0]}", "chain": ident, "referenced": "", "kind": "DB", "status": status,
-        "amount": Decimal(10), "approved": Decimal(10) if status == "APPROVED" else None, "connector": "stub",
-        "code": APPROVED if status == "APPROVED" else DECLINED, "created": 0.0, "completed": 1.0, "is_due": False,
-        "exchanges": (asked("submit", {"outcome": status.lower()}),), "moves": (move(status),),
-    }  # fmt: skip
+        "id": ident,
+        "order": f"order-{ident[0]}",
+        "chain": ident,
+        "referenced": "",
+        "kind": "DB",
+        "status": status,
+        "amount": Decimal(10),
+        "approved": Decimal(10) if status == "APPROVED" else None,
+        "connector": "stub",
+        "code": APPROVED if status == "APPROVED" else DECLINED,
+        "created": 0.0,
+        "completed": 1.0,
+        "is_due": False,
+        "exchanges": (asked("submit", {"outcome": status.lower()}),),
+        "moves": (move(status),),
+    }
     return Payment(**values | changes)
 
 

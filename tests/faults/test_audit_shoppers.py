@@ -22,14 +22,18 @@ TEN = Decimal(10)
 def bank(status: str = "APPROVED", **changes: Any) -> Payment:
     """A payment that its shopper decided about at the simulated bank."""
     told = {"order": "approved" if status == "APPROVED" else "declined"}
-    return replace(ours(A, status), connector="simulator", brand="ONLINETRANSFER",
-                   exchanges=(asked("inquire", told),), **changes)  # fmt: skip
+    return replace(
+        ours(A, status), connector="simulator", brand="ONLINETRANSFER", exchanges=(asked("inquire", told),), **changes
+    )
 
 
 def kinds(
-    payment: Payment, log: list[dict[str, Any]], journal: list[dict[str, Any]] | None = None,
-    keys: list[tuple[str, str]] | None = None, **beside: Any,
-) -> set[str]:  # fmt: skip
+    payment: Payment,
+    log: list[dict[str, Any]],
+    journal: list[dict[str, Any]] | None = None,
+    keys: list[tuple[str, str]] | None = None,
+    **beside: Any,
+) -> set[str]:
     found = audit.find_all({A: payment}, books.acquirer(log), journal or [], keys or [], [], Aside(**beside))
     return {one.kind for one in found} - {"never answered"}
 

@@ -17,14 +17,32 @@ from tests.faults.peers.card_books import CardBooks
 FIRST, SECOND = "1" * 32, "2" * 32
 
 
-def payment(ident: str = FIRST, *, kind: str = "DB", status: str = "APPROVED", amount: str = "20.00",
-            code: str = "000.100.112", of: str = "") -> Payment:  # fmt: skip
+def payment(
+    ident: str = FIRST,
+    *,
+    kind: str = "DB",
+    status: str = "APPROVED",
+    amount: str = "20.00",
+    code: str = "000.100.112",
+    of: str = "",
+) -> Payment:
     event = {"APPROVED": "approve", "DECLINED": "decline"}.get(status, "lose")
     return Payment(
-        id=ident, order=ident, chain=of or ident, referenced=of, kind=kind, status=status, amount=Decimal(amount),
-        approved=Decimal(amount) if status == "APPROVED" else None, connector="iso8583", code=code, created=0.0,
-        completed=1.0, is_due=False, moves=(Move(event=event, status=status, at=1.0),),
-    )  # fmt: skip
+        id=ident,
+        order=ident,
+        chain=of or ident,
+        referenced=of,
+        kind=kind,
+        status=status,
+        amount=Decimal(amount),
+        approved=Decimal(amount) if status == "APPROVED" else None,
+        connector="iso8583",
+        code=code,
+        created=0.0,
+        completed=1.0,
+        is_due=False,
+        moves=(Move(event=event, status=status, at=1.0),),
+    )
 
 
 def by_id(*payments: Payment) -> dict[str, Payment]:
@@ -37,20 +55,29 @@ def line(what: str, t: str, ident: str = FIRST, *, units: int = 2_000, stan: str
 
 GRANTED = [line("handed", "0200"), line("answered", "0210", **{"39": "00"})]
 REFUSED = [line("handed", "0200"), line("answered", "0210", **{"39": "05"})]
-UNDONE = [line("handed", "0200"), line("answer lost", "0210", **{"39": "00"}), line("handed", "0420", stan="000009"),
-          line("answered", "0430", stan="000009", **{"39": "00"})]  # fmt: skip
+UNDONE = [
+    line("handed", "0200"),
+    line("answer lost", "0210", **{"39": "00"}),
+    line("handed", "0420", stan="000009"),
+    line("answered", "0430", stan="000009", **{"39": "00"}),
+]
 DECLINED = payment(status="DECLINED", code="800.100.152")
 
 
 @pytest.mark.parametrize(
     "ours, lines",
     [
-        (payment(), GRANTED), (DECLINED, REFUSED), (DECLINED, UNDONE), (DECLINED, []),
+        (payment(), GRANTED),
+        (DECLINED, REFUSED),
+        (DECLINED, UNDONE),
+        (DECLINED, []),
         (payment(), [line("withheld", "0200", ident=FIRST), *GRANTED]),
-        (payment(kind="CP"),
-         [line("handed", "0220"), line("handed", "0221"), line("answered", "0230", **{"39": "00"})]),
+        (
+            payment(kind="CP"),
+            [line("handed", "0220"), line("handed", "0221"), line("answered", "0230", **{"39": "00"})],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_host_that_says_the_same_is_no_finding(ours: Payment, lines: Sequence[Mapping[str, Any]]) -> None:
     told = iso_books.stories(lines)
     found = [one for one in iso_books.compare(by_id(ours), told) if "does not have" not in one.what]
@@ -60,12 +87,17 @@ def test_a_host_that_says_the_same_is_no_finding(ours: Payment, lines: Sequence[
 @pytest.mark.parametrize(
     "ours, lines, kind",
     [
-        (payment(), [], LOST), (payment(), UNDONE, LOST), (payment(), REFUSED, LOST), (DECLINED, GRANTED, LOST),
-        (payment(amount="19.00"), GRANTED, LOST), (payment(SECOND), GRANTED, LOST),
-        (DECLINED, [line("handed", "0200")], NO_EVIDENCE), (payment(), [*GRANTED, *GRANTED], TWICE),
+        (payment(), [], LOST),
+        (payment(), UNDONE, LOST),
+        (payment(), REFUSED, LOST),
+        (DECLINED, GRANTED, LOST),
+        (payment(amount="19.00"), GRANTED, LOST),
+        (payment(SECOND), GRANTED, LOST),
+        (DECLINED, [line("handed", "0200")], NO_EVIDENCE),
+        (payment(), [*GRANTED, *GRANTED], TWICE),
         (payment(), [*GRANTED, line("handed", "0420", stan="000009")], LOST),
     ],
-)  # fmt: skip
+)
 def test_a_host_that_says_otherwise_is_one(ours: Payment, lines: Sequence[Mapping[str, Any]], kind: str) -> None:
     assert kind in [one.kind for one in iso_books.compare(by_id(ours), iso_books.stories(lines))]
 
@@ -74,20 +106,33 @@ def test_a_host_that_says_otherwise_is_one(ours: Payment, lines: Sequence[Mappin
 def test_captures_of_more_than_the_host_held_are_found(units: int, kinds: list[str]) -> None:
     held = [line("handed", "0100"), line("answered", "0110", **{"39": "00"})]
     original = "0100" + "000001" + "0" * 32
-    taken = [line("handed", "0220", SECOND, units=units, stan="000002", **{"90": original}),
-             line("answered", "0230", SECOND, stan="000002", **{"39": "00"})]  # fmt: skip
+    taken = [
+        line("handed", "0220", SECOND, units=units, stan="000002", **{"90": original}),
+        line("answered", "0230", SECOND, stan="000002", **{"39": "00"}),
+    ]
     ours = by_id(payment(kind="PA"), payment(SECOND, kind="CP", amount=str(Decimal(units) / 100), of=FIRST))
     assert [one.kind for one in iso_books.compare(ours, iso_books.stories([*held, *taken]))] == kinds
 
 
 def intent(ident: str = FIRST, *, status: str = "succeeded", units: int = 2_000, **more: Any) -> dict[str, Any]:
-    return {"id": f"pi_{ident}", "status": status, "amount": units, "metadata": {"tollhouse_payment": ident},
-            "latest_charge": {"id": f"ch_{ident}", "amount": units}, **more}  # fmt: skip
+    return {
+        "id": f"pi_{ident}",
+        "status": status,
+        "amount": units,
+        "metadata": {"tollhouse_payment": ident},
+        "latest_charge": {"id": f"ch_{ident}", "amount": units},
+        **more,
+    }
 
 
 def refund(of: str = FIRST, *, units: int = 500, **metadata: str) -> dict[str, Any]:
-    return {"status": "succeeded", "charge": f"ch_{of}", "payment_intent": f"pi_{of}", "amount": units,
-            "metadata": metadata}  # fmt: skip
+    return {
+        "status": "succeeded",
+        "charge": f"ch_{of}",
+        "payment_intent": f"pi_{of}",
+        "amount": units,
+        "metadata": metadata,
+    }
 
 
 BACK = payment(SECOND, kind="RF", amount="5.00", of=FIRST)
@@ -101,13 +146,16 @@ FAILED = intent(status="requires_payment_method", last_payment_error={"code": "c
         ([payment()], [intent()], []),
         ([payment(), BACK], [intent()], [OURS]),
         ([payment(kind="PA")], [intent(status="requires_capture", amount_capturable=2_000, amount_received=0)], []),
-        ([payment(kind="PA"), payment(SECOND, kind="CP", amount="5.00", of=FIRST)],
-         [intent(amount_capturable=0, amount_received=500)], []),
+        (
+            [payment(kind="PA"), payment(SECOND, kind="CP", amount="5.00", of=FIRST)],
+            [intent(amount_capturable=0, amount_received=500)],
+            [],
+        ),
         ([DECLINED], [FAILED], []),
         ([payment(status="DECLINED", code="900.100.301")], [], []),
         ([payment(status="DECLINED", code="900.100.301")], [intent()], [refund(units=2_000, tollhouse_void=FIRST)]),
     ],
-)  # fmt: skip
+)
 def test_a_card_api_that_says_the_same_is_no_finding(
     ours: list[Payment], intents: list[dict[str, Any]], refunds: list[dict[str, Any]]
 ) -> None:
@@ -117,14 +165,17 @@ def test_a_card_api_that_says_the_same_is_no_finding(
 @pytest.mark.parametrize(
     "ours, intents, refunds, kind",
     [
-        ([payment()], [], [], LOST), ([payment()], [intent(units=1_999)], [], LOST),
-        ([payment()], [intent(), intent()], [], DOUBLED), ([], [intent()], [], LOST),
+        ([payment()], [], [], LOST),
+        ([payment()], [intent(units=1_999)], [], LOST),
+        ([payment()], [intent(), intent()], [], DOUBLED),
+        ([], [intent()], [], LOST),
         ([payment(status="DECLINED", code="900.100.301")], [intent()], [], LOST),
         ([DECLINED], [], [], NO_EVIDENCE),
-        ([payment(), BACK], [intent()], [], LOST), ([payment(), BACK], [intent()], [OURS, OURS], DOUBLED),
+        ([payment(), BACK], [intent()], [], LOST),
+        ([payment(), BACK], [intent()], [OURS, OURS], DOUBLED),
         ([payment(), payment(SECOND, kind="RF", status="DECLINED", of=FIRST)], [intent()], [OURS], LOST),
     ],
-)  # fmt: skip
+)
 def test_a_card_api_that_says_otherwise_is_one(
     ours: list[Payment], intents: list[dict[str, Any]], refunds: list[dict[str, Any]], kind: str
 ) -> None:
@@ -143,10 +194,12 @@ UNPAID = payment(status="DECLINED", code="800.100.203")
 @pytest.mark.parametrize(
     "ours, order, rows, moved",
     [
-        (payment(), "BOOKED", [row()], 2_000), (UNPAID, "REJECTED", [REJECTED], 0), (UNPAID, "WITHDRAWN", [], 0),
+        (payment(), "BOOKED", [row()], 2_000),
+        (UNPAID, "REJECTED", [REJECTED], 0),
+        (UNPAID, "WITHDRAWN", [], 0),
         (payment(), "BOOKED", [row(), row(booked="", status="rejected", reason="DUPL")], 2_000),
     ],
-)  # fmt: skip
+)
 def test_a_bank_that_says_the_same_is_no_finding(
     ours: Payment, order: str, rows: list[dict[str, Any]], moved: int
 ) -> None:
@@ -157,12 +210,16 @@ def test_a_bank_that_says_the_same_is_no_finding(
 @pytest.mark.parametrize(
     "ours, order, rows, moved, kind",
     [
-        (payment(), "BOOKED", [], 0, LOST), (payment(), "BOOKED", [row(units=1_999)], 1_999, LOST),
-        (payment(), "BOOKED", [row(), row()], 4_000, DOUBLED), (payment(), "BOOKED", [row()], 4_000, LOST),
-        (UNPAID, "REJECTED", [row()], 2_000, LOST), (UNPAID, "WITHDRAWN", [REJECTED], 0, LOST),
-        (UNPAID, "REJECTED", [], 0, NO_EVIDENCE), (payment(SECOND), "BOOKED", [row()], 2_000, LOST),
+        (payment(), "BOOKED", [], 0, LOST),
+        (payment(), "BOOKED", [row(units=1_999)], 1_999, LOST),
+        (payment(), "BOOKED", [row(), row()], 4_000, DOUBLED),
+        (payment(), "BOOKED", [row()], 4_000, LOST),
+        (UNPAID, "REJECTED", [row()], 2_000, LOST),
+        (UNPAID, "WITHDRAWN", [REJECTED], 0, LOST),
+        (UNPAID, "REJECTED", [], 0, NO_EVIDENCE),
+        (payment(SECOND), "BOOKED", [row()], 2_000, LOST),
     ],
-)  # fmt: skip
+)
 def test_a_bank_that_says_otherwise_is_one(
     ours: Payment, order: str, rows: list[dict[str, Any]], moved: int, kind: str
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.connectors.iso8583.wire import Wire
+from gateway.connectors.iso8583.codec import MessageCodec
 from tests.faults.peers import http_tap, iso_tap
 from tests.faults.peers.http_tap import HttpTap
 from tests.faults.peers.iso_tap import IsoTap
@@ -21,8 +21,18 @@ from tests.support.receivers import answering, read_request, receiving
 
 PATIENCE_S = 60.0
 LATE_S = 0.2
-QUESTION = {"t": "0200", "3": "000000", "4": "000000002000", "7": "1122010203", "11": "000042", "37": "632600000042",
-            "41": "TERM0001", "42": "MERCHANT1      ", "49": "978", "63": "a" * 32}  # fmt: skip
+QUESTION = {
+    "t": "0200",
+    "3": "000000",
+    "4": "000000002000",
+    "7": "1122010203",
+    "11": "000042",
+    "37": "632600000042",
+    "41": "TERM0001",
+    "42": "MERCHANT1      ",
+    "49": "978",
+    "63": "a" * 32,
+}
 
 
 @contextlib.contextmanager
@@ -80,14 +90,21 @@ def test_a_shut_door_refuses_and_an_open_one_is_on_the_same_port(tmp_path: Path)
 
 
 # Way → how often the host got the question, how many answers came, and whether the line was hung up before any.
-FRAMES = {"": (1, 1), "silent_before": (0, 0), "silent_after": (1, 0), "late": (1, 1), "disconnect_before": (0, 0),
-          "disconnect_after": (1, 0), "twice": (1, 2)}  # fmt: skip
+FRAMES = {
+    "": (1, 1),
+    "silent_before": (0, 0),
+    "silent_after": (1, 0),
+    "late": (1, 1),
+    "disconnect_before": (0, 0),
+    "disconnect_after": (1, 0),
+    "twice": (1, 2),
+}
 
 
 @pytest.mark.parametrize("way", FRAMES)
 def test_a_frame_meets_what_was_told(way: str, tmp_path: Path) -> None:
     assert set(FRAMES) == {"", *iso_tap.WAYS}
-    misdeeds, wire, host = Misdeeds(iso_tap.WAYS, late_s=LATE_S, seed=1), Wire(), IsoHost()
+    misdeeds, wire, host = Misdeeds(iso_tap.WAYS, late_s=LATE_S, seed=1), MessageCodec(), IsoHost()
     misdeeds.steer({way: 1.0})
     tap = IsoTap(port=free_port(), to=host.port, misdeeds=misdeeds, journal=tmp_path / "tap.jsonl")
     try:

@@ -76,6 +76,10 @@ def spread(waits: list[tuple[float, str]], limit_s: float, exempt: int) -> Sprea
         return Spread(count=0, exempt=exempt, median_s=0.0, most_s=0.0, over=0)
     over = [f"{payment} {wait:.1f} s" for wait, payment in reversed(waits) if wait > limit_s]
     return Spread(
-        count=len(waits), exempt=exempt, median_s=waits[len(waits) // 2][0], most_s=waits[-1][0], over=len(over),
+        count=len(waits),
+        exempt=exempt,
+        median_s=waits[len(waits) // 2][0],
+        most_s=waits[-1][0],
+        over=len(over),
         worst=tuple(over[:20]),
-    )  # fmt: skip
+    )

@@ -57,13 +57,20 @@ def _arguments() -> argparse.Namespace:
 
 def _environment(var: Path, address: str) -> dict[str, str]:
     return {
-        "DATABASE_URL": address, "CELERY_BROKER_URL": "memory://", "GATEWAY_ENVIRONMENT": "test",
-        "DJANGO_SECRET_KEY": "only-for-the-fuzz-" + "0123456789" * 4, "DJANGO_SETTINGS_MODULE": "config.settings",
-        "GATEWAY_BASE_URL": "http://testserver", "GATEWAY_VAULT_KEYSET_FILE": str(var / "vault.json"),
-        "DJANGO_ALLOWED_HOSTS": "testserver", "GATEWAY_WORK_DIR": str(var / "work"), "TMPDIR": str(var),
-        "GATEWAY_OUTBOX": str(var / "outbox"), "GATEWAY_SEPA_OUTBOX": str(var / "sepa"),
+        "DATABASE_URL": address,
+        "CELERY_BROKER_URL": "memory://",
+        "GATEWAY_ENVIRONMENT": "test",
+        "DJANGO_SECRET_KEY": "only-for-the-fuzz-" + "0123456789" * 4,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "GATEWAY_BASE_URL": "http://testserver",
+        "GATEWAY_VAULT_KEYSET_FILE": str(var / "vault.json"),
+        "DJANGO_ALLOWED_HOSTS": "testserver",
+        "GATEWAY_WORK_DIR": str(var / "work"),
+        "TMPDIR": str(var),
+        "GATEWAY_OUTBOX": str(var / "outbox"),
+        "GATEWAY_SEPA_OUTBOX": str(var / "sepa"),
         "GATEWAY_LOG_LEVEL": "CRITICAL",
-    }  # fmt: skip
+    }
 
 
 def _migrate() -> None:
@@ -73,9 +80,9 @@ def _migrate() -> None:
 
     django.setup()
     call_command("migrate", verbosity=0)
-    from gateway.vault import vault
+    from gateway.vault.sealing import current_vault
 
-    vault()
+    current_vault()
     connections.close_all()
 
 

@@ -52,13 +52,24 @@ class Request:
         from gunicorn.util import unquote_to_wsgi_str
 
         found: dict[str, Any] = {
-            "REQUEST_METHOD": self.method, "SCRIPT_NAME": "", "PATH_INFO": unquote_to_wsgi_str(self.path),
-            "QUERY_STRING": self.query, "SERVER_NAME": "testserver", "SERVER_PORT": "80", "HTTP_HOST": "testserver",
-            "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "203.0.113.7",
-            "wsgi.version": (1, 0), "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(self.body), "wsgi.errors": io.StringIO(), "wsgi.multithread": True,
-            "wsgi.multiprocess": True, "wsgi.run_once": False, "wsgi.input_terminated": True,
-        }  # fmt: skip
+            "REQUEST_METHOD": self.method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": unquote_to_wsgi_str(self.path),
+            "QUERY_STRING": self.query,
+            "SERVER_NAME": "testserver",
+            "SERVER_PORT": "80",
+            "HTTP_HOST": "testserver",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "203.0.113.7",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(self.body),
+            "wsgi.errors": io.StringIO(),
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+            "wsgi.input_terminated": True,
+        }
         if self.length is None:
             found["HTTP_TRANSFER_ENCODING"] = "chunked"
         elif self.body or self.length:
@@ -85,9 +96,14 @@ def made(chance: random.Random, route: Route, known: Mapping[str, Sequence[str]]
     framing = chance.random()
     length = None if framing < 0.25 else len(body) + (chance.choice((1, 500)) if framing > 0.97 else 0)
     return Request(
-        method=method, path=route.path(chance, known), query=_query(chance), headers=headers, body=body, length=length,
+        method=method,
+        path=route.path(chance, known),
+        query=_query(chance),
+        headers=headers,
+        body=body,
+        length=length,
         about=f"{about}, {'chunked' if length is None else 'announced'}",
-    )  # fmt: skip
+    )
 
 
 def _query(chance: random.Random) -> str:

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.core.wsgi import get_wsgi_application
 from django.test import Client
 
-from gateway.api.middleware import is_api
+from gateway.api.middleware import is_api_path
 from gateway.models import Division, Psp
 from tests.fuzz.hostile import Request, made
 from tests.fuzz.meter import Cost, measured
@@ -117,8 +117,13 @@ class Fuzz:
         texts = [paid, checkout, self._shop.channel.entity_id, str(asked.get("id") or paid), "en", "payment", "gateway"]
         ids = [paid, self._shop.merchant.pk.hex, self._shop.channel.pk.hex]
         uuids = [f"{one[:8]}-{one[8:12]}-{one[12:16]}-{one[16:20]}-{one[20:]}" for one in ids]
-        return {"str": texts, "uuid": uuids, "int": ["1", str(self._user.pk)], "slug": ["payment", "guide"],
-                "path": [*uuids, str(self._user.pk), "1"]}  # fmt: skip
+        return {
+            "str": texts,
+            "uuid": uuids,
+            "int": ["1", str(self._user.pk)],
+            "slug": ["payment", "guide"],
+            "path": [*uuids, str(self._user.pk), "1"],
+        }
 
     def go(self, *, number: int, seconds: float) -> Found:
         """``number`` requests, or fewer when the time is over."""
@@ -132,12 +137,12 @@ class Fuzz:
 
     def _requests(self) -> Iterator[Request]:
         while True:
-            order = [route for route in self._routes for _ in range(API_ROUNDS if is_api(route.text) else 1)]
+            order = [route for route in self._routes for _ in range(API_ROUNDS if is_api_path(route.text) else 1)]
             self._chance.shuffle(order)
             for route in order:
                 request = self._request(route)
                 self.found.touched[route.text] += 1
-                insider = "token" if is_api(route.text) else "clerk"
+                insider = "token" if is_api_path(route.text) else "clerk"
                 yield self._as(request, "stranger" if self._chance.random() < STRANGERS else insider)
 
     def _request(self, route: Route) -> Request:
@@ -185,9 +190,10 @@ class Fuzz:
         for _ in range(CHECKED_AGAIN):
             costs.append(measured(lambda: self._answered(request), exactly=exactly)[1])
         return Cost(
-            cpu_s=min(one.cpu_s for one in costs), memory=min(one.memory for one in costs),
+            cpu_s=min(one.cpu_s for one in costs),
+            memory=min(one.memory for one in costs),
             files=next((one.files for one in costs if one.files), ()),
-        )  # fmt: skip
+        )
 
     def _keep(self, request: Request, status: int, cost: Cost, bound: Bound, exactly: bool) -> None:
         found, name = self.found, f"{request.who}: {'turned away' if bound is REFUSED else 'answered'}"

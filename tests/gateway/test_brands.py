@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from gateway import brands
-from gateway.brands import BRANDS, CARD_BRANDS, METHODS, detect, detect_brand, fits, issuer, luhn_ok
-from gateway.card_number import CardNumber
-from gateway.luhn import check_digit
-from gateway.secret import Secret
+from gateway.core import brands
+from gateway.core.brands import (
+    CARD_BRANDS,
+    PAYMENT_BRANDS,
+    PAYMENT_METHODS,
+    detect_brand,
+    detect_brands,
+    find_issuer,
+    fits_brand,
+    is_luhn_valid,
+)
+from gateway.core.card_number import CardNumber
+from gateway.core.luhn import compute_check_digit, is_luhn_valid
+from gateway.core.secret import Secret
 
 PREFIXES = [
     ("4", "VISA"), ("420000", "VISA"), ("424242", "VISA"), ("411111", "VISA"), ("499999", "VISA"),
@@ -51,27 +60,27 @@ def test_a_prefix_names_its_brand(prefix: str, code: str | None) -> None:
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
 def test_a_whole_number_names_its_brand_and_fits_it(number: str, code: str) -> None:
     """Part A, paymentBrand: card brand detection."""
-    assert luhn_ok(number)
+    assert is_luhn_valid(number)
     assert detect_brand(number) == code
-    assert fits(code, number)
+    assert fits_brand(code, number)
     assert CardNumber.of(Secret(number)).has_right_check_digit(code)
 
 
 @pytest.mark.parametrize("number", ["420000000000000", "42000000000000000", "37777777777777", "555555555555555"])
 def test_a_number_of_a_wrong_length_has_no_brand(number: str) -> None:
     """A brand is a prefix and a length."""
-    assert detect(number) == ()
-    assert not fits("VISA", number)
+    assert detect_brands(number) == ()
+    assert not fits_brand("VISA", number)
 
 
 def test_a_brand_that_shares_a_schemes_numbers_comes_after_the_scheme() -> None:
     """Best first."""
-    assert detect("4571000000000001") == ("VISA", "DANKORT")
-    assert detect("4970100000000154") == ("VISA", "CARTEBANCAIRE")
-    assert detect("4026000000000002") == ("VISA", "VISAELECTRON")
-    assert detect("6703444444444449") == ("BCMC", "MAESTRO")
-    assert detect("622126") == ("UNIONPAY", "DISCOVER")
-    assert detect("4200000000000000") == ("VISA",)
+    assert detect_brands("4571000000000001") == ("VISA", "DANKORT")
+    assert detect_brands("4970100000000154") == ("VISA", "CARTEBANCAIRE")
+    assert detect_brands("4026000000000002") == ("VISA", "VISAELECTRON")
+    assert detect_brands("6703444444444449") == ("BCMC", "MAESTRO")
+    assert detect_brands("622126") == ("UNIONPAY", "DISCOVER")
+    assert detect_brands("4200000000000000") == ("VISA",)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +97,7 @@ def test_a_brand_that_shares_a_schemes_numbers_comes_after_the_scheme() -> None:
 )
 def test_a_number_fits_the_brands_that_may_carry_it(code: str, number: str, expected: bool) -> None:
     """Result code 100.100.700 answers a number that does not fit."""
-    assert fits(code, number) is expected
+    assert fits_brand(code, number) is expected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +105,7 @@ def test_a_number_fits_the_brands_that_may_carry_it(code: str, number: str, expe
 )
 def test_a_number_without_a_right_check_digit_fails(number: str) -> None:
     """ISO/IEC 7812-1, annex B."""
-    assert not luhn_ok(number)
+    assert not is_luhn_valid(number)
 
 
 def test_one_wrong_digit_is_always_found() -> None:
@@ -104,32 +113,39 @@ def test_one_wrong_digit_is_always_found() -> None:
     number = "4242424242424242"
     for place in range(len(number)):
         for digit in set("0123456789") - {number[place]}:
-            assert not luhn_ok(number[:place] + digit + number[place + 1 :])
-    assert check_digit(number[:-1]) == number[-1]
+            assert not is_luhn_valid(number[:place] + digit + number[place + 1 :])
+    assert compute_check_digit(number[:-1]) == number[-1]
 
 
-@pytest.mark.parametrize(("code", "cvv", "expected"), [
-    ("VISA", "123", True), ("VISA", "1234", False), ("AMEX", "1234", True), ("AMEX", "123", False),
-    ("NOSUCHBRAND", "123", True), ("NOSUCHBRAND", "12", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "cvv", "expected"),
+    [
+        ("VISA", "123", True),
+        ("VISA", "1234", False),
+        ("AMEX", "1234", True),
+        ("AMEX", "123", False),
+        ("NOSUCHBRAND", "123", True),
+        ("NOSUCHBRAND", "12", False),
+    ],
+)
 def test_a_security_code_is_as_long_as_the_brand_says(code: str, cvv: str, expected: bool) -> None:
     """Result code 100.100.601."""
-    assert brands.cvv_ok(code, len(cvv)) is expected
+    assert brands.is_valid_cvv_length(code, len(cvv)) is expected
 
 
 def test_maestro_cards_may_have_no_security_code() -> None:
     """Result code 100.100.600 is for brands that need one."""
-    assert brands.cvv_required("VISA")
-    assert not brands.cvv_required("MAESTRO")
+    assert brands.is_cvv_required("VISA")
+    assert not brands.is_cvv_required("MAESTRO")
 
 
 def test_every_brand_code_has_the_form_of_payment_brand() -> None:
     """Part A, paymentBrand: 1-32 letters, digits, underscore; Part B, brandResult: A up to 16."""
-    for code, brand in BRANDS.items():
+    for code, brand in PAYMENT_BRANDS.items():
         assert re.fullmatch(r"[A-Z0-9_]{1,32}", code)
         assert brand.code == code
         assert brand.label
-        assert brand.method in METHODS
+        assert brand.method in PAYMENT_METHODS
     for code, card in CARD_BRANDS.items():
         assert re.fullmatch(r"[A-Z]{1,16}", code)
         assert card.means == "card"
@@ -137,7 +153,7 @@ def test_every_brand_code_has_the_form_of_payment_brand() -> None:
         assert max(card.lengths) <= 19
         assert set(card.beside) <= set(CARD_BRANDS)
         assert all(low <= high and (low + high).isdecimal() for low, high in card.ranges + card.detected)
-        assert all(fits(code, low.ljust(max(card.lengths), "0")) for low, _ in card.detected)
+        assert all(fits_brand(code, low.ljust(max(card.lengths), "0")) for low, _ in card.detected)
 
 
 @pytest.mark.parametrize(
@@ -157,20 +173,20 @@ def test_every_brand_code_has_the_form_of_payment_brand() -> None:
 )
 def test_a_brand_names_its_payment_method(code: str, method: str, means: str | None, redirect: bool) -> None:
     """Part B, Query: paymentMethods."""
-    brand = brands.brand(code)
+    brand = brands.find_brand(code)
     assert brand is not None
     assert (brand.method, brand.means, brand.redirect) == (method, means, redirect)
-    assert brands.is_card(code) is (means == "card")
+    assert brands.is_card_brand(code) is (means == "card")
 
 
 def test_an_unknown_brand_is_no_brand() -> None:
     """Result code 600.200.200 is the caller's."""
-    assert brands.brand("NOSUCHBRAND") is None
+    assert brands.find_brand("NOSUCHBRAND") is None
 
 
 def test_the_methods_are_those_of_the_query() -> None:
     """Part B, Query: paymentMethods."""
-    assert set(METHODS) == {
+    assert set(PAYMENT_METHODS) == {
         "DD",
         "CT",
         "CC",
@@ -190,7 +206,7 @@ def test_the_methods_are_those_of_the_query() -> None:
 
 def test_issuers_are_facts_of_a_bin_and_none_where_unknown() -> None:
     """Part B, Response parameters: card.issuer, card.type, card.level, card.regulatedFlag."""
-    found = issuer("420000")
+    found = find_issuer("420000")
     assert found is not None
     assert (found.bank, found.type, found.level, found.regulated) == (
         "Tollhouse Test Bank",
@@ -198,9 +214,9 @@ def test_issuers_are_facts_of_a_bin_and_none_where_unknown() -> None:
         "CLASSIC",
         False,
     )
-    assert issuer("4200000000000000") == found
-    assert issuer("499999") is None
-    assert issuer("42") is None
+    assert find_issuer("4200000000000000") == found
+    assert find_issuer("499999") is None
+    assert find_issuer("42") is None
 
 
 def test_issuers_of_the_file_are_plainly_invented() -> None:
@@ -208,7 +224,7 @@ def test_issuers_of_the_file_are_plainly_invented() -> None:
     lines = (Path(brands.__file__).parent / "data" / "issuers.tsv").read_text(encoding="utf-8").splitlines()[1:]
     assert len({line.split("\t")[0] for line in lines}) == len(lines)
     for line in lines:
-        found = issuer(line.split("\t")[0])
+        found = find_issuer(line.split("\t")[0])
         assert found is not None
         assert "Test" in found.bank
         assert re.fullmatch(r"https://([a-z-]+\.)+example", found.website)
@@ -221,4 +237,4 @@ def test_the_table_is_the_file_the_widget_reads() -> None:
     """One table, two readers."""
     table = json.loads((Path(brands.__file__).parent / "data" / "brands.json").read_text(encoding="utf-8"))
     assert [row["code"] for row in table["cards"]] == list(CARD_BRANDS)
-    assert {row["code"] for row in table["cards"] + table["others"]} == set(BRANDS)
+    assert {row["code"] for row in table["cards"] + table["others"]} == set(PAYMENT_BRANDS)

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway import card_data
-from gateway.luhn import check_digit
-from gateway.masking import mask_text
+from gateway.core import card_data
+from gateway.core.luhn import compute_check_digit
+from gateway.core.masking import mask_text
 
 NUMBER = "4929123456789014"[:15]
-NUMBER += check_digit(NUMBER)
+NUMBER += compute_check_digit(NUMBER)
 AMEX = "37828224631000"
-AMEX += check_digit(AMEX)
+AMEX += compute_check_digit(AMEX)
 BLANKS = {"blank": " ", "no-break": "\u00a0", "thin": "\u2009", "narrow": "\u202f", "ideographic": "\u3000",
           "tab": "\t", "zero-width": "\u200b", "newline": "\n", "two blanks": "  ", "entity": "&nbsp;",
           "escaped": "\\u00a0", "url": "%20", "plus": "+", "utf-8 in a url": "%C2%A0"}  # fmt: skip
@@ -23,8 +23,15 @@ MARKS = {"dot": ".", "hyphen": "-", "soft hyphen": "\u00ad", "non-breaking hyphe
          "em dash": "\u2014", "minus": "\u2212", "full-width hyphen": "\uff0d", "slash": "/", "division": "\u2215",
          "underscore": "_", "colon": ":", "full-width colon": "\uff1a", "middle dot": "\u00b7", "bullet": "\u2022",
          "full-width dot": "\uff0e", "blank hyphen blank": " - "}  # fmt: skip
-ZEROS = {"arabic": 0x660, "persian": 0x6F0, "devanagari": 0x966, "bengali": 0x9E6, "thai": 0xE50, "full-width": 0xFF10,
-         "mathematical": 0x1D7CE}  # fmt: skip
+ZEROS = {
+    "arabic": 0x660,
+    "persian": 0x6F0,
+    "devanagari": 0x966,
+    "bengali": 0x9E6,
+    "thai": 0xE50,
+    "full-width": 0xFF10,
+    "mathematical": 0x1D7CE,
+}
 
 
 def grouped(number: str, size: int, between: str) -> str:
@@ -33,7 +40,7 @@ def grouped(number: str, size: int, between: str) -> str:
 
 def shows(text: str, number: str) -> bool:
     """Whether more of the number than its first six and last four digits is left, however it is written."""
-    return number[6:-4] in card_data.folded(text)
+    return number[6:-4] in card_data.fold_digits(text)
 
 
 @pytest.mark.parametrize("between", [*BLANKS.values(), *MARKS.values()], ids=[*BLANKS, *MARKS])
@@ -54,9 +61,18 @@ def test_signs_of_lists_count_between_the_groups_of_a_card(between: str) -> None
 
 @pytest.mark.parametrize(
     "written",
-    ["({})({})({})({})", "({}) {} {} {}", "{} ({}) {} ({})", "[{}] [{}] [{}] [{}]", "{{{}}}{{{}}}{{{}}}{{{}}}",
-     "<{}><{}><{}><{}>", "({}-{})-{}-{}", "({} {}) ({} {})", "[{}, {}, {}, {}]"],
-)  # fmt: skip
+    [
+        "({})({})({})({})",
+        "({}) {} {} {}",
+        "{} ({}) {} ({})",
+        "[{}] [{}] [{}] [{}]",
+        "{{{}}}{{{}}}{{{}}}{{{}}}",
+        "<{}><{}><{}><{}>",
+        "({}-{})-{}-{}",
+        "({} {}) ({} {})",
+        "[{}, {}, {}, {}]",
+    ],
+)
 def test_a_number_is_found_with_its_groups_in_brackets(written: str) -> None:
     """docs/decisions/0052."""
     text = written.format(*(NUMBER[at : at + 4] for at in range(0, 16, 4)))
@@ -67,14 +83,23 @@ def test_a_number_is_found_with_its_groups_in_brackets(written: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "492912******9014", "492912***9014", "4929 12** **** 9014", "4929 **** **** 9014", "(4929) ****-9014",
-        "492 * 912 = 345 * 6789 014", "(49291) 23456 (789014)", "[492, 912, 345, 678, 901, 4]", "#4929 #123 #4567",
-        "C:\\4929\\123\\45678", "+49 (30) 4929 1234 56", "x = 4929 * 12 = 59148",
+        "492912******9014",
+        "492912***9014",
+        "4929 12** **** 9014",
+        "4929 **** **** 9014",
+        "(4929) ****-9014",
+        "492 * 912 = 345 * 6789 014",
+        "(49291) 23456 (789014)",
+        "[492, 912, 345, 678, 901, 4]",
+        "#4929 #123 #4567",
+        "C:\\4929\\123\\45678",
+        "+49 (30) 4929 1234 56",
+        "x = 4929 * 12 = 59148",
     ],
-)  # fmt: skip
+)
 def test_masks_sums_and_lists_are_left_alone(text: str) -> None:
     """docs/decisions/0052: signs of lists and brackets count around the groups of a card alone."""
-    assert card_data.hidden(text) is text
+    assert card_data.mask_card_data(text) is text
 
 
 @pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS)
@@ -87,11 +112,11 @@ def test_a_number_is_found_in_the_digits_of_every_script(zero: int) -> None:
 
 @pytest.mark.parametrize("text", ["4929 123456 789014", "492912 3456789014", "4929-1234 5678.9014", "4 9 2 9"])
 def test_groups_may_be_unequal(text: str) -> None:
-    digits = card_data.folded(text)
+    digits = card_data.fold_digits(text)
     if len(digits) < 12:
         text = grouped(NUMBER, 1, " ")
         digits = NUMBER
-    number = digits[:-1] + check_digit(digits[:-1])
+    number = digits[:-1] + compute_check_digit(digits[:-1])
     text = text[:-1] + number[-1]
     assert not shows(mask_text(text), number)
 
@@ -129,17 +154,30 @@ def test_groups_may_be_unequal(text: str) -> None:
 def test_a_security_code_is_found_beside_a_word_for_it(text: str, shown: str) -> None:
     """PCI DSS 4.0.1, 3.3.1.2."""
     assert mask_text(text) == shown
-    assert card_data.hidden(text) == shown
+    assert card_data.mask_card_data(text) == shown
 
 
 @pytest.mark.parametrize(
     "text",
-    ["cvvResponse=M", "cvv: none", "no cvv, order 47110815", "the cvv of order 2026", "cid=4711", "acid 1234",
-     "CID4711", "CIDER 1234", "postcard code 1234", "card code: 12345", "without cvv\n2026-05-01",
-     "paid without a security code\n1234 Main Street", "CVV:\n2026-05-01", "order 4711\ncvv checked"],
-)  # fmt: skip
+    [
+        "cvvResponse=M",
+        "cvv: none",
+        "no cvv, order 47110815",
+        "the cvv of order 2026",
+        "cid=4711",
+        "acid 1234",
+        "CID4711",
+        "CIDER 1234",
+        "postcard code 1234",
+        "card code: 12345",
+        "without cvv\n2026-05-01",
+        "paid without a security code\n1234 Main Street",
+        "CVV:\n2026-05-01",
+        "order 4711\ncvv checked",
+    ],
+)
 def test_a_word_for_a_code_alone_is_none(text: str) -> None:
-    assert card_data.hidden(text) is text
+    assert card_data.mask_card_data(text) is text
 
 
 def test_what_follows_a_number_on_a_magnetic_stripe_goes_too() -> None:
@@ -187,7 +225,7 @@ def ordinary() -> dict[str, list[str]]:
 @pytest.mark.parametrize("kind", ordinary())
 def test_ordinary_ids_and_numbers_are_left_alone(kind: str) -> None:
     """docs/decisions/0052: what false alarms cost is bounded."""
-    assert [text for text in ordinary()[kind] if card_data.hidden(text) is not text] == []
+    assert [text for text in ordinary()[kind] if card_data.mask_card_data(text) is not text] == []
 
 
 @pytest.mark.parametrize(("length", "percent"), [(13, 2.5), (14, 1.5), (15, 1.5), (16, 5.0), (17, 3.0), (19, 4.0)])
@@ -195,11 +233,11 @@ def test_of_random_digits_few_pass_for_a_card(length: int, percent: float) -> No
     """One in ten passes the check digit alone; the ranges and the lengths of the brands leave fewer."""
     chance = random.Random(length)
     texts = ["".join(chance.choices("0123456789", k=length)) for _ in range(4_000)]
-    found = sum(card_data.hidden(text) is not text for text in texts)
+    found = sum(card_data.mask_card_data(text) is not text for text in texts)
     assert found * 100 / len(texts) < percent
 
 
 def test_a_chain_breaks_where_no_card_goes_on() -> None:
     """More than nineteen digits in a row are no card's, and do not tie their neighbours together."""
-    assert card_data.hidden("1" * 40 + " " + NUMBER).endswith(f"{NUMBER[:6]}******{NUMBER[-4:]}")
-    assert card_data.hidden(NUMBER * 2) == NUMBER * 2
+    assert card_data.mask_card_data("1" * 40 + " " + NUMBER).endswith(f"{NUMBER[:6]}******{NUMBER[-4:]}")
+    assert card_data.mask_card_data(NUMBER * 2) == NUMBER * 2

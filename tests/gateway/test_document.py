@@ -8,28 +8,32 @@ from typing import Any
 
 import pytest
 
-from gateway import document as d
+from gateway.core import document as d
 
-SHAPE = d.record(
-    name=d.need(d.text(1, 5)),
-    kind=d.may(d.one_of("red", "green"), "red"),
-    sizes=d.may(d.list_of(d.whole(1, 9), most=3), ()),
-    within=d.may(d.duration(timedelta(days=1))),
-    in_=d.may(d.flag),
+SHAPE = d.object_shape(
+    name=d.required_member(d.text_shape(1, 5)),
+    kind=d.optional_member(d.choice_shape("red", "green"), "red"),
+    sizes=d.optional_member(d.list_shape(d.integer_shape(1, 9), most=3), ()),
+    within=d.optional_member(d.duration_shape(timedelta(days=1))),
+    in_=d.optional_member(d.boolean_shape),
 )
 
 
 def faults(document: Any) -> dict[str, str]:
-    return {fault.path: fault.message for fault in d.read(SHAPE, document)[1]}
+    return {fault.path: fault.message for fault in d.parse_document(SHAPE, document)[1]}
 
 
 def test_a_document_that_is_right_is_read_with_what_it_leaves_out() -> None:
     """Defaults stand for what is missing."""
-    value, found = d.read(SHAPE, {"name": "a", "sizes": [1, 9], "within": "90s", "in": True})
+    value, found = d.parse_document(SHAPE, {"name": "a", "sizes": [1, 9], "within": "90s", "in": True})
     assert not found
     assert value == {
-        "name": "a", "kind": "red", "sizes": (1, 9), "within": timedelta(seconds=90), "in": True,
-    }  # fmt: skip
+        "name": "a",
+        "kind": "red",
+        "sizes": (1, 9),
+        "within": timedelta(seconds=90),
+        "in": True,
+    }
 
 
 def test_every_fault_is_told_at_once_with_its_path() -> None:
@@ -59,15 +63,15 @@ def test_a_span_is_a_number_and_a_unit_within_its_limit(span: Any) -> None:
 )
 def test_an_amount_is_text_as_the_wire_writes_it(text: Any, amount: Decimal | None) -> None:
     """Money is never a float."""
-    value, found = d.read(d.amount, text, "over")
+    value, found = d.parse_document(d.amount_shape, text, "over")
     assert bool(found) == (amount is None)
     assert amount is None or value == amount
 
 
 def test_faults_end_somewhere() -> None:
     """A limit on everything."""
-    _, found = d.read(d.list_of(d.flag, most=1000), ["x"] * 1000, "flags")
-    assert len(found) == d.MAX_FAULTS
+    _, found = d.parse_document(d.list_shape(d.boolean_shape, most=1000), ["x"] * 1000, "flags")
+    assert len(found) == d.MAX_DOCUMENT_FAULTS
 
 
 def test_odd_names_are_shown_in_brackets_and_long_values_cut() -> None:

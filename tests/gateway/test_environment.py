@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from gateway import environment
+from gateway.db import environment
 from gateway.models import Payment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,13 +26,13 @@ def address() -> str:
 
 
 def test_a_database_is_of_the_environment_that_it_was_made_in() -> None:
-    assert environment.of_database() == "test"
-    environment.refuse_another()
+    assert environment.read_database_environment() == "test"
+    environment.require_own_environment()
 
 
 def test_the_other_environment_is_refused_and_does_nothing(live: None) -> None:
     with pytest.raises(ImproperlyConfigured, match="belongs to the test environment"):
-        environment.refuse_another()
+        environment.require_own_environment()
     with pytest.raises(CommandError, match="give DATABASE_URL the other one's"):
         call_command("tick", stdout=StringIO())
     assert not Payment.objects.exists()
@@ -45,11 +45,20 @@ def test_the_other_environment_is_refused_and_does_nothing(live: None) -> None:
 )
 def test_a_process_of_live_does_not_come_up_on_a_database_of_test(start: str) -> None:
     """What a wrong DATABASE_URL comes to, in a process of its own."""
-    variables = {**os.environ, "DATABASE_URL": address(), "DJANGO_SECRET_KEY": "x" * 50,
-                 "DJANGO_SETTINGS_MODULE": "config.settings", "GATEWAY_ENVIRONMENT": "live"}  # fmt: skip
+    variables = {
+        **os.environ,
+        "DATABASE_URL": address(),
+        "DJANGO_SECRET_KEY": "x" * 50,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "GATEWAY_ENVIRONMENT": "live",
+    }
     ended = subprocess.run(
-        [sys.executable, "-c", f"import django; django.setup(); {start}"], env=variables, capture_output=True,
-        text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", f"import django; django.setup(); {start}"],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ended.returncode != 0
     assert "The database belongs to the test environment" in ended.stderr

@@ -12,29 +12,29 @@ ROOT = Path(__file__).parents[2]
 # From the bottom up; a module belongs to the longest prefix that fits, and may import its own layer and those below.
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
-        "gateway.catalogue", "gateway.results", "gateway.money", "gateway.secret", "gateway.clock",
-        "gateway.identifiers", "gateway.masking", "gateway.luhn", "gateway.advice", "gateway.brands", "gateway.logs",
-        "gateway.card_data", "gateway.card_number", "gateway.document", "gateway.languages",
-        "gateway.direct", "gateway.xml_stream",
+        "gateway.catalogue", "gateway.core.result_codes", "gateway.core.money", "gateway.core.secret", "gateway.core.clock",
+        "gateway.core.identifiers", "gateway.core.masking", "gateway.core.luhn", "gateway.core.advice", "gateway.core.brands", "gateway.logs",
+        "gateway.core.card_data", "gateway.core.card_number", "gateway.core.document", "gateway.core.languages",
+        "gateway.db.libpq", "gateway.core.xml",
     ),
     ("gateway.models", "gateway.migrations"),
     (
-        "gateway.vault", "gateway.vault_keys", "gateway.vault_rows", "gateway.rows", "gateway.audit", "gateway.tokens",
-        "gateway.rights", "gateway.signin", "gateway.sessions", "gateway.unused_accounts", "gateway.passwords",
-        "gateway.outbound", "gateway.due", "gateway.wake", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
-        "gateway.clock_moves", "gateway.environment",
-        "gateway.work", "gateway.work_files",
+        "gateway.vault.sealing", "gateway.vault.keysets", "gateway.vault.rewrap", "gateway.db.statement", "gateway.access.audit_log", "gateway.access.tokens",
+        "gateway.access.permissions", "gateway.access.signin", "gateway.access.sessions", "gateway.access.unused_accounts", "gateway.access.passwords",
+        "gateway.outbound", "gateway.timers.registry", "gateway.timers.wakeup", "gateway.metrics", "gateway.apps", "gateway.widget_hash",
+        "gateway.timers.time_travel", "gateway.db.environment",
+        "gateway.background.queue", "gateway.background.files",
     ),
     (
         "gateway.connectors", "gateway.risk", "gateway.threeds", "gateway.wallets", "gateway.notifications",
         "gateway.scheduling",
     ),
     ("gateway.payments", "gateway.configuration"),
-    ("gateway.desk",),
+    ("gateway.backoffice",),
     (
-        "gateway.api", "gateway.admin", "gateway.pages", "gateway.shopper", "gateway.simulator", "gateway.tasks",
-        "gateway.templatetags", "gateway.timers",
-        "gateway.management", "gateway.scheduling.tasks",
+        "gateway.api", "gateway.admin", "gateway.portal", "gateway.shopper", "gateway.simulator", "gateway.tasks",
+        "gateway.templatetags", "gateway.timer_table",
+        "gateway.management", "gateway.scheduling.job_timer",
         "gateway.processor_events",
     ),
     ("chargebacks",),
@@ -65,7 +65,7 @@ def imports_of(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            # `from gateway import clock` imports gateway.clock.
+            # `from gateway import clock` imports gateway.core.clock.
             found |= (
                 {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "gateway" else {node.module}
             )

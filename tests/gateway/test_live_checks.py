@@ -50,11 +50,17 @@ def test_a_random_key_is_taken() -> None:
         ({"SECRET_KEY": "x" * 39}, "tollhouse.E012"),
         ({"SECRET_KEY": "abcdefghijklmnopqrst" * 2}, "tollhouse.E012"),
         ({"SECRET_KEY": "django-insecure-" + secrets.token_urlsafe(48)}, "tollhouse.E012"),
-        ({"GATEWAY_OIDC_ISSUER": "http://id.example", "GATEWAY_OIDC_CLIENT_ID": "x", "GATEWAY_OIDC_CLIENT_SECRET": "y"},
-         "tollhouse.E025"),
+        (
+            {
+                "GATEWAY_OIDC_ISSUER": "http://id.example",
+                "GATEWAY_OIDC_CLIENT_ID": "x",
+                "GATEWAY_OIDC_CLIENT_SECRET": "y",
+            },
+            "tollhouse.E025",
+        ),
         ({"GATEWAY_OIDC_ISSUER": "https://id.example"}, "tollhouse.E026"),
     ],
-)  # fmt: skip
+)
 def test_what_is_less_safe_is_refused(changed: dict[str, Any], fault: str) -> None:
     assert found(**changed) == [fault]
 
@@ -79,5 +85,13 @@ def test_live_is_safe_by_default(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, env=live, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
-        "required", "15", "10", "0:30:00", "300", "90", "__Host-sessionid", "__Host-csrftoken", "__Host-language",
-    ]  # fmt: skip
+        "required",
+        "15",
+        "10",
+        "0:30:00",
+        "300",
+        "90",
+        "__Host-sessionid",
+        "__Host-csrftoken",
+        "__Host-language",
+    ]

@@ -4,14 +4,14 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.money import (
-    CURRENCIES,
-    CurrencyMismatch,
+from gateway.core.money import (
+    CURRENCY_CODES,
+    CurrencyMismatchError,
     Money,
-    amount_text,
-    exponent,
+    currency_exponent,
     fits_currency,
-    is_known,
+    format_amount,
+    is_known_currency,
     parse_amount,
 )
 
@@ -64,7 +64,7 @@ def test_anything_else_is_no_amount(text: str) -> None:
 )
 def test_the_exponent_is_that_of_iso_4217(currency: str, decimals: int) -> None:
     """D26."""
-    assert exponent(currency) == decimals
+    assert currency_exponent(currency) == decimals
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,18 @@ def test_the_exponent_is_that_of_iso_4217(currency: str, decimals: int) -> None:
 )
 def test_a_unit_nobody_pays_in_is_not_known(currency: str) -> None:
     """D26; no funds codes, no metals, no test codes."""
-    assert not is_known(currency)
+    assert not is_known_currency(currency)
     with pytest.raises(ValueError):
         Money(Decimal(1), currency)
     with pytest.raises(KeyError):
-        exponent(currency)
+        currency_exponent(currency)
 
 
 def test_circulating_currencies_are_known() -> None:
     """D26."""
     for currency in ("EUR", "USD", "GBP", "CHF", "JPY", "XAF", "XCD", "XOF", "XPF", "ZAR", "BRL"):
-        assert is_known(currency)
-    assert 140 < len(CURRENCIES) < 170
+        assert is_known_currency(currency)
+    assert 140 < len(CURRENCY_CODES) < 170
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_money_adds_subtracts_and_compares_within_one_currency() -> None:
 @pytest.mark.parametrize("operation", ["__add__", "__sub__", "__lt__", "__le__", "__gt__", "__ge__"])
 def test_two_currencies_never_meet(operation: str) -> None:
     """House: money never loses its currency."""
-    with pytest.raises(CurrencyMismatch):
+    with pytest.raises(CurrencyMismatchError):
         getattr(Money.parse("1", "EUR"), operation)(Money.parse("1", "USD"))
     assert Money.parse("1", "EUR") != Money.parse("1", "USD")
 
@@ -151,6 +151,6 @@ def test_money_is_no_float() -> None:
     """Style: Decimal in, Decimal out."""
     with pytest.raises(TypeError):
         Money(92.0, "EUR")  # type: ignore[arg-type]
-    assert amount_text(Decimal("1E+2")) == "100.00"
+    assert format_amount(Decimal("1E+2")) == "100.00"
     with pytest.raises(ValueError):
-        amount_text(Decimal("1.005"))
+        format_amount(Decimal("1.005"))

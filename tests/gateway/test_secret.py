@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from gateway.secret import Secret, SecretBytes
+from gateway.core.secret import Secret, SecretBytes
 
 HIDDEN = [Secret("4200000000000000"), SecretBytes(b"4200000000000000")]
 

@@ -66,7 +66,7 @@ def test_every_row_names_what_shows_it_or_says_that_nothing_does(table: str) -> 
 @pytest.mark.parametrize(
     ("table", "numbers"),
     [("ASVS", [f"V{n}." for n in range(1, 15)]), ("PCI", ["3.", "4.", "6.", "7.", "8.", "10.", "11.6"])],
-)  # fmt: skip
+)
 def test_every_chapter_is_there(table: str, numbers: list[str]) -> None:
     firsts = [row[0] for row in tables()[table]]
     for number in numbers:

@@ -23,13 +23,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection, models
 from django.test import override_settings
 
-from gateway import vault_keys, vault_rows
-from gateway.identifiers import row_id
+from gateway.core.identifiers import row_id
+from gateway.core.secret import Secret
 from gateway.models import AuditEntry, Payment, Status
-from gateway.secret import Secret
-from gateway.vault import Vault, VaultError, key_of, load, place, vault
-from gateway.vault_keys import Place
-from gateway.wallets import channels, testing
+from gateway.vault import keysets, rewrap
+from gateway.vault.keysets import KeysetLocation
+from gateway.vault.sealing import Vault, VaultError, configured_keyset, current_vault, load_vault, parse_key_id
+from gateway.wallets import channel_tokens, sandbox_tokens
 from tests.support.client import payment
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
@@ -52,11 +52,11 @@ def command(*options: str) -> str:
 
 
 def primary() -> int:
-    return next(key.id for key in vault_keys.keys_of(place().read()) if key.primary)
+    return next(key.id for key in keysets.list_key_pairs(configured_keyset().read()) if key.primary)
 
 
 def ids() -> list[int]:
-    return [key.id for key in vault_keys.keys_of(place().read())]
+    return [key.id for key in keysets.list_key_pairs(configured_keyset().read())]
 
 
 def in_own_thread(work: Callable[[], None]) -> threading.Thread:
@@ -77,7 +77,7 @@ def in_own_thread(work: Callable[[], None]) -> threading.Thread:
 @pytest.mark.django_db(transaction=True)
 def test_no_payment_fails_while_keys_are_rotated_resealed_and_retired(committed: Shop) -> None:
     """Goals R9: payments and rebills, which open the sealed card, go on through two rotations."""
-    vault()
+    current_vault()
     first, over = ids()[0], threading.Event()
     answers: Counter[tuple[str, int, str]] = Counter()
     faults: list[object] = []
@@ -115,11 +115,11 @@ def test_no_payment_fails_while_keys_are_rotated_resealed_and_retired(committed:
     assert not Payment.objects.exclude(status=Status.APPROVED).exists()
     assert first not in ids()
     assert len(ids()) == 1
-    assert set(vault_rows.held()) == {primary()}
+    assert set(rewrap.count_sealed_by_key()) == {primary()}
     for row in Payment.objects.filter(means_sealed__isnull=False):
         assert row.means_fingerprint is not None
-        assert vault().open(row.means_sealed, row.id).reveal() == "4200000000000000"
-        assert vault().matches("4200000000000000", row.means_fingerprint)
+        assert current_vault().open(row.means_sealed, row.id).reveal() == "4200000000000000"
+        assert current_vault().matches("4200000000000000", row.means_fingerprint)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -142,20 +142,20 @@ def test_an_idempotency_key_is_replayed_after_a_rotation(committed: Shop) -> Non
 def test_a_running_process_opens_at_once_what_another_sealed_with_a_new_key() -> None:
     """Goals R9: two web workers, one of which has not looked at the file yet."""
     row = _row()
-    one = vault()
+    one = current_vault()
     command("--rotate")
-    other = load(place())
+    other = load_vault(configured_keyset())
     assert other.primary != one.primary
     assert one.open(other.seal(Secret("4200000000000000"), row), row).reveal() == "4200000000000000"
     assert one.matches("body", other.fingerprint("body"))
     assert other.matches("body", one.fingerprint("body"))
-    assert vault().primary == other.primary
+    assert current_vault().primary == other.primary
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_rotations_at_once_lose_no_key() -> None:
     """Goals R9."""
-    vault()
+    current_vault()
     at_once(*times(4, lambda: command("--rotate")))
     assert len(ids()) == len(set(ids())) == 5
 
@@ -163,18 +163,18 @@ def test_two_rotations_at_once_lose_no_key() -> None:
 def test_a_keyset_that_cannot_be_read_takes_no_keys_away(keyset: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Goals R9: a slip of the operator stops no payment; it is told once."""
     row = _row()
-    running = vault()
+    running = current_vault()
     sealed = running.seal(Secret("4200000000000000"), row)
     kept = keyset.read_text()
     keyset.write_text("{")
     stray = load_of(kept_text=kept).seal(Secret("4200000000000000"), _row())
     for _ in range(2):
         with pytest.raises(VaultError):
-            vault().open(stray[:-1], row)
-    assert vault().open(sealed, row).reveal() == "4200000000000000"
+            current_vault().open(stray[:-1], row)
+    assert current_vault().open(sealed, row).reveal() == "4200000000000000"
     assert caplog.text.count("vault_keyset_unreadable") == 1
     keyset.write_text(kept)
-    assert vault().open(sealed, row).reveal() == "4200000000000000"
+    assert current_vault().open(sealed, row).reveal() == "4200000000000000"
 
 
 # --- making, showing, retiring ----------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ def test_what_is_shown_tells_ids_and_numbers_and_no_key(shop: Shop, keyset: Path
     assert shown == command()
     assert any(str(old) in line and "older" in line and "1 value (payments 1)" in line for line in shown.splitlines())
     assert any(str(primary()) in line and "primary" in line and "0 values" in line for line in shown.splitlines())
-    document = place().read()
-    for part in vault_keys.PARTS:
+    document = configured_keyset().read()
+    for part in keysets.KEYSET_PARTS:
         for key in document[part]["key"]:
             assert key["keyData"]["value"][:12] not in shown
 
@@ -230,7 +230,7 @@ def test_what_is_shown_tells_ids_and_numbers_and_no_key(shop: Shop, keyset: Path
 @pytest.mark.django_db
 def test_every_change_of_keys_stands_in_the_audit_trail(shop: Shop) -> None:
     """Source: Part B, Back office (audit trail). Keys are named by their ids, and nothing of them is told."""
-    vault()
+    current_vault()
     first = primary()
     command("--rotate")
     second = primary()
@@ -240,8 +240,11 @@ def test_every_change_of_keys_stands_in_the_audit_trail(shop: Shop) -> None:
     command("--retire", str(first), "--force")
     entries = list(AuditEntry.objects.filter(subject="vaultkey").order_by("id"))
     assert [(entry.action, entry.subject_id) for entry in entries] == [
-        ("rotate", str(second)), ("add", str(third)), ("promote", str(third)), ("retire", str(first)),
-    ]  # fmt: skip
+        ("rotate", str(second)),
+        ("add", str(third)),
+        ("promote", str(third)),
+        ("retire", str(first)),
+    ]
     assert entries[0].before == {"primary": first, "keys": [first]}
     assert entries[0].after == {"primary": second, "keys": sorted([first, second])}
     assert entries[3].after == {"primary": third, "keys": sorted([second, third]), "forced": True, "lost": 0}
@@ -300,12 +303,12 @@ def test_an_interrupted_reseal_goes_on_where_it_was(shop: Shop) -> None:
         shop.api.pay()
     old = primary()
     command("--rotate")
-    run = vault_rows.reseal(load(place()), batch=2)
+    run = rewrap.rewrap_sealed_values(load_vault(configured_keyset()), batch=2)
     assert next(run).resealed == 2
     run.close()
-    assert vault_rows.held() == {old: 3, primary(): 2}
+    assert rewrap.count_sealed_by_key() == {old: 3, primary(): 2}
     assert "3 values sealed anew" in command("--reseal")
-    assert vault_rows.held() == {primary(): 5}
+    assert rewrap.count_sealed_by_key() == {primary(): 5}
     assert "0 values sealed anew" in command("--reseal")
 
 
@@ -316,11 +319,11 @@ def test_several_nodes_get_a_key_before_it_is_used(shop: Shop) -> None:
     added = int(command("--add").split()[1])
     assert ids() == [old, added]
     assert primary() == old
-    assert load(place()).primary == old
+    assert load_vault(configured_keyset()).primary == old
     command("--promote", str(added))
     assert primary() == added
     paid = shop.api.pay()
-    assert key_of(Payment.objects.get(pk=paid.id).means_sealed or b"") in ids()
+    assert parse_key_id(Payment.objects.get(pk=paid.id).means_sealed or b"") in ids()
 
 
 def test_every_sealed_column_is_resealed() -> None:
@@ -331,13 +334,13 @@ def test_every_sealed_column_is_resealed() -> None:
         for field in model._meta.get_fields()
         if isinstance(field, models.BinaryField) and field.name.endswith("sealed")
     }
-    assert columns == {(column.model, column.sealed) for column in vault_rows.SEALED}
+    assert columns == {(column.model, column.sealed) for column in rewrap.SEALED_COLUMNS}
 
 
 # --- keys that live elsewhere -----------------------------------------------------------------------------------------
 
 
-EMPTY = json.dumps({part: {"key": []} for part in vault_keys.PARTS})
+EMPTY = json.dumps({part: {"key": []} for part in keysets.KEYSET_PARTS})
 
 
 def unwrap(stored: bytes) -> bytes:
@@ -351,10 +354,13 @@ def broken(stored: bytes) -> bytes:
 
 def test_keys_come_from_the_environment(keyset: Path) -> None:
     """Goals R9: the JSON itself goes before the file."""
-    text = json.dumps(vault_keys.new_document())
+    text = json.dumps(keysets.build_keyset())
     with override_settings(GATEWAY_VAULT_KEYSET=text):
         row = _row()
-        assert vault().open(vault().seal(Secret("4200000000000000"), row), row).reveal() == "4200000000000000"
+        assert (
+            current_vault().open(current_vault().seal(Secret("4200000000000000"), row), row).reveal()
+            == "4200000000000000"
+        )
         assert not keyset.exists()
         for option in (["--create"], ["--rotate"], ["--add"], ["--promote", "1"]):
             with pytest.raises(CommandError, match="GATEWAY_VAULT_KEYSET: it is changed where it lives"):
@@ -364,13 +370,16 @@ def test_keys_come_from_the_environment(keyset: Path) -> None:
 @pytest.mark.parametrize("stored_in", ["file", "environment"])
 def test_a_kms_makes_the_stored_keyset_plain(keyset: Path, stored_in: str) -> None:
     """Goals R9: the stored bytes go to an add-on, its answer is the keyset."""
-    wrapped = base64.b64encode(json.dumps(vault_keys.new_document()).encode())
+    wrapped = base64.b64encode(json.dumps(keysets.build_keyset()).encode())
     text = wrapped.decode() if stored_in == "environment" else ""
     if not text:
         keyset.write_bytes(wrapped)
     with override_settings(GATEWAY_VAULT_KEYSET=text, GATEWAY_VAULT_KMS=f"{__name__}:unwrap"):
         row = _row()
-        assert vault().open(vault().seal(Secret("4200000000000000"), row), row).reveal() == "4200000000000000"
+        assert (
+            current_vault().open(current_vault().seal(Secret("4200000000000000"), row), row).reveal()
+            == "4200000000000000"
+        )
         with pytest.raises(CommandError, match="it is changed where it lives"):
             command("--rotate")
 
@@ -380,7 +389,7 @@ def test_a_kms_that_fails_is_named_and_what_it_said_is_not(keyset: Path, name: s
     """Goals R8: its message could hold the keyset."""
     keyset.write_text("wrapped")
     with override_settings(GATEWAY_VAULT_KMS=f"{__name__}:{name}"), pytest.raises(VaultError) as fault:
-        vault()
+        current_vault()
     assert f"{__name__}:{name}" in str(fault.value)
     assert "wrapped" not in str(fault.value)
     assert fault.value.__suppress_context__
@@ -390,25 +399,25 @@ def test_a_kms_that_fails_is_named_and_what_it_said_is_not(keyset: Path, name: s
 def test_what_is_no_keyset_is_refused(keyset: Path, text: str) -> None:
     keyset.write_text(text)
     with pytest.raises(VaultError, match="cannot be read"):
-        place().read()
+        configured_keyset().read()
 
 
 def test_a_missing_keyset_is_an_error_in_live(live: None, keyset: Path) -> None:
     """Goals R9: a new one would hide that the old one is lost."""
     with pytest.raises(VaultError, match="is missing"):
-        vault()
+        current_vault()
     assert not keyset.exists()
 
 
 def test_a_keyset_of_the_first_kind_gets_one_id_for_its_two_keys() -> None:
     """Keysets whose two parts were made apart."""
-    document: dict[str, Any] = vault_keys.new_document()
+    document: dict[str, Any] = keysets.build_keyset()
     document["fingerprint"]["primaryKeyId"] = document["fingerprint"]["key"][0]["keyId"] = 7
     del document["since"]
-    where = Place(path=Path("/nowhere"), text=json.dumps(document))
+    where = KeysetLocation(path=Path("/nowhere"), text=json.dumps(document))
     paired = where.read()
     assert paired["fingerprint"]["primaryKeyId"] == paired["seal"]["primaryKeyId"]
-    assert load(where).matches("x", load(where).fingerprint("x"))
+    assert load_vault(where).matches("x", load_vault(where).fingerprint("x"))
 
 
 def _fields() -> dict[str, str]:
@@ -422,25 +431,25 @@ def _row() -> UUID:
 def _open(ident: str) -> Secret:
     row = Payment.objects.get(pk=ident)
     assert row.means_sealed is not None
-    return vault().open(row.means_sealed, row.id)
+    return current_vault().open(row.means_sealed, row.id)
 
 
 def primary_of_new_vault() -> int:
-    vault()
+    current_vault()
     return primary()
 
 
 def load_of(*, kept_text: str) -> Vault:
-    return load(Place(path=Path("/nowhere"), text=kept_text))
+    return load_vault(KeysetLocation(path=Path("/nowhere"), text=kept_text))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_wallets_key_is_resealed_and_goes_on_opening_tokens(committed: Shop) -> None:
     """Goals R9: a channel's keys for wallets lie in the vault too."""
-    testing.make_keys(committed.channel, "ecv2")
+    sandbox_tokens.generate_channel_keys(committed.channel, "ecv2")
     old = primary()
     command("--rotate")
     command("--reseal")
-    assert set(vault_rows.held()) == {primary()}
+    assert set(rewrap.count_sealed_by_key()) == {primary()}
     command("--retire", str(old))
-    assert len(channels.usable_keys(committed.channel, "wallet2")) == 1
+    assert len(channel_tokens.load_usable_keys(committed.channel, "wallet2")) == 1

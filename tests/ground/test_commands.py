@@ -62,7 +62,7 @@ def test_the_first_payment_that_make_run_prints_is_the_one_of_the_readme(stack: 
 def test_one_set_of_names_stands_for_address_token_and_entity() -> None:
     """README, docs, pages, samples: $BASE, $TOKEN and $ENTITY_ID."""
     others = re.compile(r"\$(?:BASE_URL|URL|ENTITY|ACCESS|ACCESS_TOKEN|ID|PAYMENT)\b")
-    pages = [README, *ROOT.glob("docs/**/*.md"), *ROOT.glob("templates/**/*.html"), *ROOT.glob("gateway/pages/*.py")]
+    pages = [README, *ROOT.glob("docs/**/*.md"), *ROOT.glob("templates/**/*.html"), *ROOT.glob("gateway/portal/*.py")]
     found = {path.name: others.findall(path.read_text(encoding="utf-8")) for path in pages}
     assert {name: names for name, names in found.items() if names} == {}
 
@@ -96,8 +96,11 @@ def test_a_command_in_a_python_without_django_says_so() -> None:
     script = "import sys; sys.modules['django'] = None; sys.argv = ['manage.py', 'migrate']; import manage; "
     done = subprocess.run(
         [sys.executable, "-c", script + "sys.exit(manage.main(sys.argv))"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert 'make manage ARGS="migrate"' in done.stderr
     assert "Traceback" not in done.stderr

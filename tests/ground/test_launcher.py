@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from config.launcher.build_number import build_number
+from config.launcher.build_number import compute_build_number
 from config.launcher.errors import LaunchError
-from config.launcher.programs import Program, Web
-from config.launcher.supervise import MOST_QUICK_FAILURES, Watched, look_after
-from config.launcher.var import take_lock
+from config.launcher.programs import PythonProgram, WebServer
+from config.launcher.supervise import MAX_QUICK_FAILURES, SupervisedService, restart_if_ended
+from config.launcher.var_folder import acquire_file_lock
 from tests.ground.conftest import ROOT, Launch, alive, descendants, eventually
 
 PARENT = """
@@ -24,12 +24,12 @@ import sys, time
 from pathlib import Path
 from config.launcher.broker import Broker
 from config.launcher.postgres import Postgres
-from config.launcher.programs import Program
+from config.launcher.programs import PythonProgram
 import os
 var = Path(sys.argv[1])
 postgres, broker = Postgres(var, durable=False), Broker(var)
 postgres.start(), broker.start()
-program = Program("web", ["tests.ground.forks"], var=var, environment=os.environ)
+program = PythonProgram("web", ["tests.ground.forks"], var=var, environment=os.environ)
 program.start()
 print(postgres.pid, broker.pid, program.pid, flush=True)
 time.sleep(600)
@@ -63,7 +63,7 @@ def test_a_port_that_is_none_says_so_in_one_line(launch: Launch, port: str) -> N
 
 def test_a_second_run_on_the_same_folder_says_so_in_one_line(launch: Launch, var: Path) -> None:
     """One run at a time on a var/."""
-    lock = take_lock(var / "run.lock")
+    lock = acquire_file_lock(var / "run.lock")
     assert lock is not None
     try:
         assert "already runs on" in one_line(launch())
@@ -97,7 +97,7 @@ def test_kill_9_of_the_parent_leaves_no_child_and_no_grandchild(var: Path, envir
 
 def test_kill_9_of_a_program_takes_what_it_forked_with_it(var: Path) -> None:
     """A killed web server leaves no worker that nobody watches."""
-    program = Program("web", ["tests.ground.forks"], var=var, environment=os.environ)
+    program = PythonProgram("web", ["tests.ground.forks"], var=var, environment=os.environ)
     program.start()
     try:
         assert eventually(lambda: "forked" in (var / "log" / "web.log").read_text())
@@ -114,47 +114,47 @@ def test_a_child_that_ends_is_started_again_later_each_time_until_it_is_given_up
     var: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Restart with back-off, said in one line each; several quick failures end the run."""
-    program = Program("web", ["tests.ground.no_such_module"], var=var, environment=os.environ)
-    watched = Watched(name="The web server", service=program, started_at=0.0)
+    program = PythonProgram("web", ["tests.ground.no_such_module"], var=var, environment=os.environ)
+    watched = SupervisedService(name="The web server", service=program, started_at=0.0)
     clock = [0.0]
     pauses = []
 
     def fail_once_more() -> None:
         assert eventually(lambda: program.exit_code() is not None)
-        look_after(watched, now=lambda: clock[0])
+        restart_if_ended(watched, now=lambda: clock[0])
         assert watched.due_at is not None
         pauses.append(watched.due_at - clock[0])
         clock[0] = watched.due_at
-        look_after(watched, now=lambda: clock[0])
+        restart_if_ended(watched, now=lambda: clock[0])
         assert watched.due_at is None
 
     program.start()
-    for _ in range(MOST_QUICK_FAILURES):
+    for _ in range(MAX_QUICK_FAILURES):
         fail_once_more()
     with pytest.raises(LaunchError, match="giving up") as fault:
         fail_once_more()
-    assert len(pauses) == MOST_QUICK_FAILURES
+    assert len(pauses) == MAX_QUICK_FAILURES
     assert pauses == sorted(set(pauses))
     assert "no_such_module" in str(fault.value)
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == MOST_QUICK_FAILURES
+    assert len(said) == MAX_QUICK_FAILURES
     assert all("The web server stopped (exit code 1); starting it again in" in line for line in said)
 
 
 def test_a_child_that_ends_after_a_long_time_starts_a_new_count(var: Path) -> None:
     """Only failures soon after a start count together."""
-    program = Program("web", ["tests.ground.no_such_module"], var=var, environment=os.environ)
-    watched = Watched(name="The web server", service=program, started_at=0.0, quick_failures=5)
+    program = PythonProgram("web", ["tests.ground.no_such_module"], var=var, environment=os.environ)
+    watched = SupervisedService(name="The web server", service=program, started_at=0.0, quick_failures=5)
     program.start()
     assert eventually(lambda: program.exit_code() is not None)
-    look_after(watched, now=lambda: 3600.0)
+    restart_if_ended(watched, now=lambda: 3600.0)
     assert watched.quick_failures == 1
 
 
 def test_the_build_number_is_forty_hex_digits_and_a_time() -> None:
     """`<40 hex>@yyyy-MM-dd HH:mm:ss +0000`."""
     form = r"[0-9a-f]{40}@[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2} \+0000"
-    assert re.fullmatch(form, build_number(ROOT))
+    assert re.fullmatch(form, compute_build_number(ROOT))
 
 
 def test_without_a_repository_the_build_number_follows_the_sources(tmp_path: Path) -> None:
@@ -162,10 +162,10 @@ def test_without_a_repository_the_build_number_follows_the_sources(tmp_path: Pat
     (tmp_path / "config").mkdir()
     source = tmp_path / "config" / "a.py"
     source.write_text("one")
-    first = build_number(tmp_path)
-    assert build_number(tmp_path) == first
+    first = compute_build_number(tmp_path)
+    assert compute_build_number(tmp_path) == first
     source.write_text("two")
-    assert build_number(tmp_path) != first
+    assert compute_build_number(tmp_path) != first
 
 
 @pytest.mark.parametrize(
@@ -183,5 +183,5 @@ def test_the_address_to_open_is_one_that_can_be_opened(
     """HOST is honoured; a wildcard is no address to open."""
     monkeypatch.setenv("HOST", host)
     monkeypatch.delenv("PORT", raising=False)
-    web = Web.from_environment()
+    web = WebServer.from_environment()
     assert (web.address, web.url) == (address, url)

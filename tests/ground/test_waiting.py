@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from config.launcher.errors import LaunchError, telling_line
-from config.launcher.process import Lines, work_of
-from config.launcher.waiting import MAX_STANDSTILL_S, REPORT_EVERY_S, Waiting
+from config.launcher.errors import LaunchError, find_fault_line
+from config.launcher.process import OutputLines, measure_process_work
+from config.launcher.start_wait import MAX_STANDSTILL_S, REPORT_INTERVAL_S, StartWait
 from tests.ground.conftest import eventually
 
 HOUR_S = 3600.0
@@ -35,8 +35,8 @@ class FakePart:
     def pause(self, seconds: float) -> None:
         self.now += seconds
 
-    def waiting(self) -> Waiting:
-        return Waiting(
+    def waiting(self) -> StartWait:
+        return StartWait(
             "Web server",
             {"The web server": self},
             lambda: self.works(self.now),
@@ -75,7 +75,7 @@ def test_every_ten_seconds_a_line_says_what_is_waited_for_and_since_when(part: F
         f"Web server 30 no answer so far; nothing moved for 10 s {still}",
         f"Web server 40 no answer so far; nothing moved for 20 s {still}",
     ]
-    assert REPORT_EVERY_S == 10
+    assert REPORT_INTERVAL_S == 10
 
 
 def test_a_part_that_hangs_ends_the_wait_after_two_minutes_and_its_log_tells_why(part: FakePart) -> None:
@@ -118,7 +118,7 @@ def test_work_that_cannot_be_seen_is_waited_for_without_an_end(part: FakePart) -
     """A database of another machine may build an index for an hour; every ten seconds a line says so."""
     part.works = lambda now: None
     part.waiting().until(lambda: part.now >= HOUR_S, poll_s=1)
-    assert len(part.said) == pytest.approx(HOUR_S / REPORT_EVERY_S, abs=2)
+    assert len(part.said) == pytest.approx(HOUR_S / REPORT_INTERVAL_S, abs=2)
     assert not any("nothing moved" in line for line in part.said)
 
 
@@ -133,9 +133,9 @@ def test_the_work_of_a_process_and_of_all_below_it_grows_as_they_compute(source:
         try:
             assert child.stdout is not None
             child.stdout.readline()
-            before = work_of(child.pid)
+            before = measure_process_work(child.pid)
             assert before is not None
-            assert eventually(lambda: (work_of(child.pid) or 0) >= before + 1)
+            assert eventually(lambda: (measure_process_work(child.pid) or 0) >= before + 1)
         finally:
             os.killpg(child.pid, 9)
 
@@ -145,7 +145,7 @@ def test_the_work_of_a_process_that_sleeps_stays_as_it_is() -> None:
         try:
             assert child.stdout is not None
             child.stdout.readline()
-            readings = [work_of(child.pid) for _ in range(5)]
+            readings = [measure_process_work(child.pid) for _ in range(5)]
             known = [reading for reading in readings if reading is not None]
             assert len(known) == len(readings)
             assert max(known) - min(known) < 0.1
@@ -157,7 +157,7 @@ def test_lines_are_read_whole_and_without_waiting_for_the_next() -> None:
     """A step that is half written is not shown; what was written last is not lost."""
     source = "import sys; print('one\\ntw', end='', flush=True); sys.stdin.readline(); print('o\\nthree')"
     with subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        lines = Lines(child)
+        lines = OutputLines(child)
         seen: list[str] = []
 
         def has_read() -> bool:
@@ -193,4 +193,4 @@ def test_lines_are_read_whole_and_without_waiting_for_the_next() -> None:
     ],
 )
 def test_the_line_that_is_told_is_the_first_that_names_the_fault(said: str, told: str) -> None:
-    assert telling_line([line for line in said.splitlines() if line.strip()]) == told
+    assert find_fault_line([line for line in said.splitlines() if line.strip()]) == told

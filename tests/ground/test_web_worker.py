@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 
 from config import web_worker
-from config.launcher.programs import Web
-from config.web_worker import Sender
+from config.launcher.programs import WebServer
+from config.web_worker import TimedSocket
 from tests.ground.conftest import ROOT
 from tests.support.ports import free_port
 
@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The web server as the launcher starts it; what it is asked here needs no database."""
     port = free_port()
     log = tmp_path_factory.mktemp("web") / "web.log"
-    command = Web(host="127.0.0.1", port=port, workers=1, threads=2, timeout_s=60).command()
+    command = WebServer(host="127.0.0.1", port=port, workers=1, threads=2, timeout_s=60).command()
     nowhere = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none", "DJANGO_SECRET_KEY": "only for this test"}
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -120,8 +120,13 @@ def test_a_client_that_sends_its_whole_body_first_reads_why_it_was_refused(serve
     that is closed with bytes unread is a broken pipe to it, and the answer is lost."""
     client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     piece = b"7" * 65_536
-    client.request("POST", "/v1/nothing", body=iter([piece] * 128), encode_chunked=chunked,
-                   headers={} if chunked else {"Content-Length": str(128 * len(piece))})  # fmt: skip
+    client.request(
+        "POST",
+        "/v1/nothing",
+        body=iter([piece] * 128),
+        encode_chunked=chunked,
+        headers={} if chunked else {"Content-Length": str(128 * len(piece))},
+    )
     answer = client.getresponse()
     assert (answer.status, answer.headers["Connection"]) == (404, "close")
     assert json.loads(answer.read())["result"]["code"] == "200.300.404"
@@ -133,7 +138,7 @@ def test_a_worker_that_reads_its_sources_for_long_is_not_taken_for_one_that_hang
     (tmp_path / "slow_application.py").write_text(SLOW)
     port = free_port()
     log = tmp_path / "web.log"
-    command = Web(host="127.0.0.1", port=port, workers=1, threads=1, timeout_s=1).command()
+    command = WebServer(host="127.0.0.1", port=port, workers=1, threads=1, timeout_s=1).command()
     command = [word.replace("config.wsgi:", "slow_application:") for word in command]
     path = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
     with log.open("wb") as file:
@@ -193,7 +198,7 @@ def test_two_requests_and_a_body_in_pieces_are_read(server: Server) -> None:
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, socket.socket]]:
     """A client's end, and the server's."""
-    monkeypatch.setattr(web_worker, "REQUEST_S", 0.2)
+    monkeypatch.setattr(web_worker, "MAX_REQUEST_READ_S", 0.2)
     ends = socket.socketpair()
     yield ends
     for end in ends:
@@ -205,7 +210,7 @@ def test_a_request_that_does_not_come_is_given_up(line: tuple[socket.socket, soc
     """Found in use: sixteen connections that sent half a request kept all threads for ever."""
     client, server = line
     client.sendall(b"POST /v1/pay")
-    sender = Sender(server)
+    sender = TimedSocket(server)
     assert sender.recv(8192) == b"POST /v1/pay"
     with pytest.raises(ConnectionResetError, match="did not come within"):
         sender.recv(8192)
@@ -224,7 +229,7 @@ def test_a_request_that_comes_byte_by_byte_is_given_up(line: tuple[socket.socket
                 time.sleep(0.01)
 
     sending = threading.Thread(target=drip, daemon=True)
-    sender = Sender(server)
+    sender = TimedSocket(server)
     sending.start()
     with pytest.raises(ConnectionResetError):
         deque(iter(lambda: sender.recv(8192), b""), maxlen=0)

@@ -16,7 +16,7 @@ from celery import current_app
 from kombu import Connection
 
 from config.launcher.broker import Broker
-from config.worker import Hearing
+from config.worker import WorkerLiveness
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
@@ -36,8 +36,12 @@ def worker(url: str, log: Path, **environment: str) -> Iterator[subprocess.Popen
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", *command, "--without-gossip", "--loglevel", "INFO"],
-            cwd=ROOT, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=env,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             yield process
         finally:
@@ -85,13 +89,13 @@ def test_a_worker_that_takes_no_more_tasks_ends(broker: Broker, tmp_path: Path) 
 
 def test_who_is_busy_or_has_nothing_to_take_is_not_deaf() -> None:
     """Neither long tasks nor a quiet night end a worker."""
-    hearing = Hearing(15, 0)
-    assert not any(hearing.is_deaf(at, taken=3, waiting=9, is_free=False) for at in range(0, 900, 3))
-    assert not any(hearing.is_deaf(at, taken=3, waiting=0, is_free=True) for at in range(900, 1800, 3))
-    assert not any(hearing.is_deaf(at, taken=at, waiting=9, is_free=True) for at in range(1800, 2700, 3))
+    hearing = WorkerLiveness(15, 0)
+    assert not any(hearing.is_stalled(at, taken=3, waiting=9, is_free=False) for at in range(0, 900, 3))
+    assert not any(hearing.is_stalled(at, taken=3, waiting=0, is_free=True) for at in range(900, 1800, 3))
+    assert not any(hearing.is_stalled(at, taken=at, waiting=9, is_free=True) for at in range(1800, 2700, 3))
 
 
 def test_one_look_at_which_it_was_busy_starts_the_patience_anew() -> None:
-    hearing = Hearing(15, 0)
-    told = [hearing.is_deaf(at, taken=0, waiting=1, is_free=at != 9) for at in (3, 6, 9, 12, 15, 18, 21, 24)]
+    hearing = WorkerLiveness(15, 0)
+    told = [hearing.is_stalled(at, taken=0, waiting=1, is_free=at != 9) for at in (3, 6, 9, 12, 15, 18, 21, 24)]
     assert told == [False] * 7 + [True]

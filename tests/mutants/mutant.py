@@ -114,7 +114,5 @@ def _make(
                 continue
         except SyntaxError:
             continue
-        return Mutant(
-            module=module, part=part, line=line, operator=operator.__name__, before=before, after=after
-        )  # fmt: skip
+        return Mutant(module=module, part=part, line=line, operator=operator.__name__, before=before, after=after)
     return None

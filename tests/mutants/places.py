@@ -7,14 +7,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 HEART: Mapping[str, tuple[str, ...]] = {
-    "payments": ("gateway/payments/*.py", "gateway/money.py", "gateway/results.py"),
+    "payments": ("gateway/payments/*.py", "gateway/core/money.py", "gateway/core/result_codes.py"),
     "api": ("gateway/api/*.py",),
-    "access": ("gateway/api/admission.py", "gateway/tokens.py", "gateway/rights.py", "gateway/signin.py"),
-    "vault": ("gateway/vault*.py", "gateway/secret.py", "gateway/masking.py"),
+    "access": (
+        "gateway/api/authentication.py",
+        "gateway/access/tokens.py",
+        "gateway/access/permissions.py",
+        "gateway/access/signin.py",
+    ),
+    "vault": ("gateway/vault*.py", "gateway/core/secret.py", "gateway/core/masking.py"),
     "risk": ("gateway/risk/*.py",),
     "cron": ("gateway/scheduling/*.py",),
-    "matching": ("reporting/matching.py", "reporting/booking.py"),
-    "signing": ("gateway/notifications/signing.py", "gateway/notifications/verify.py"),
+    "matching": ("reporting/settlement/matching.py", "reporting/settlement/chargeback_booking.py"),
+    "signing": ("gateway/notifications/signing.py", "gateway/notifications/message_verification.py"),
 }
 """A module of two parts belongs to the more particular one: the later."""
 
@@ -28,7 +33,7 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
             f"{_API}/test_idempotency.py", f"{_API}/test_strangers.py", "tests/model", "tests/scenarios",
         ),
     ),
-    (r"gateway/risk/.*", ("tests/gateway/desk/test_risk_trials.py", "tests/scenarios/test_risk.py")),
+    (r"gateway/risk/.*", ("tests/gateway/backoffice/test_rule_trials.py", "tests/scenarios/test_risk.py")),
     (
         r"gateway/scheduling/.*",
         ("tests/scenarios/test_subscription.py", "tests/scenarios/test_a_year_of_a_subscription.py")),

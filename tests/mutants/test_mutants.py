@@ -17,7 +17,7 @@ from tests.mutants.places import BEYOND, HEART, modules, stages
 from tests.mutants.trial import Outcome, Trials
 
 ROOT = Path(__file__).parents[2]
-LUHN = "gateway/luhn.py"
+LUHN = "gateway/core/luhn.py"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: p
     monkeypatch.setattr("tests.mutants.trial.stages", lambda *_: iter([["tests/gateway/test_brands.py"]]))
     wrong, same = made("% 9"), made("%  10")
     out = io.StringIO()
-    server, imports = os.environ["DATABASE_URL"], ["gateway.luhn", "tests.gateway.test_brands"]
+    server, imports = os.environ["DATABASE_URL"], ["gateway.core.luhn", "tests.gateway.test_brands"]
     with Trials(ROOT, url=server, imports=imports) as trials:
         outcomes = {mutant: trials.try_mutant(mutant) for mutant in (wrong, same)}
         folder = trials.copy

@@ -99,9 +99,11 @@ class Trials:
                 break
         killer = KILLER.search(self.output.read_text(errors="replace"))
         return Outcome(
-            died=code not in (OK, NO_TESTS, None), killer=killer[1] if killer else "",
-            seconds=time.monotonic() - started, finished=code is not None,
-        )  # fmt: skip
+            died=code not in (OK, NO_TESTS, None),
+            killer=killer[1] if killer else "",
+            seconds=time.monotonic() - started,
+            finished=code is not None,
+        )
 
     def failing_without(self, tests: Sequence[str]) -> set[str]:
         """Those of ``tests`` that fail although nothing is changed: they killed no mutant."""
@@ -132,9 +134,13 @@ class Trials:
         command = ["bash", "-c", limited, "pytest", sys.executable, "-m", "pytest", *OPTIONS, *arguments]
         with self.output.open("w") as output:
             child = subprocess.Popen(
-                command, cwd=self.copy, env=self._environment(fresh), stdout=output, stderr=output,
+                command,
+                cwd=self.copy,
+                env=self._environment(fresh),
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
-            )  # fmt: skip
+            )
             try:
                 return child.wait(LIMIT_S)
             except subprocess.TimeoutExpired:
@@ -152,9 +158,12 @@ class Trials:
 
     def _copy_sources(self) -> None:
         listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=self.root,
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         for name in filter(None, listed.stdout.split("\0")):
             if (self.root / name).is_file():
                 (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -163,9 +172,13 @@ class Trials:
     def _warm_up(self) -> None:
         self._warm = subprocess.Popen(
             [sys.executable, "-m", "tests.mutants.warm", *self._imports],
-            cwd=self.copy, env=self._environment(), text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=self.copy,
+            env=self._environment(),
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         assert self._warm.stdout is not None
         if self._warm.stdout.readline() != '"ready"\n':
             raise RuntimeError("The project cannot be imported as it is.")

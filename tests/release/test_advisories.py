@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from config.release.advisories import AdvisoryError, advisories, is_affected, main
+from config.release.advisories import AdvisoryError, is_version_affected, load_advisories, main
 
 DJANGO = "django==5.2.3 \\\n    --hash=sha256:" + "a" * 64 + "\n"
 
@@ -49,16 +49,20 @@ def test_an_affected_package_is_named_with_its_mended_version(
 @pytest.mark.parametrize(
     ("events", "affected"),
     [
-        ([{"introduced": "0"}], True), ([{"introduced": "0"}, {"fixed": "5.2.3"}], False),
+        ([{"introduced": "0"}], True),
+        ([{"introduced": "0"}, {"fixed": "5.2.3"}], False),
         ([{"introduced": "0"}, {"last_affected": "5.2.3"}], True),
-        ([{"introduced": "0"}, {"last_affected": "5.2.2"}], False), ([{"introduced": "5.2.4"}], False),
+        ([{"introduced": "0"}, {"last_affected": "5.2.2"}], False),
+        ([{"introduced": "5.2.4"}], False),
         ([{"introduced": "0"}, {"fixed": "4.2"}, {"introduced": "5.0"}, {"fixed": "6"}], True),
-        ([{"fixed": "6"}, {"introduced": "5.0"}], True), ([{"introduced": "one"}], True), ([], False),
+        ([{"fixed": "6"}, {"introduced": "5.0"}], True),
+        ([{"introduced": "one"}], True),
+        ([], False),
     ],
-)  # fmt: skip
+)
 def test_ranges_are_read_as_osv_says(events: list[dict[str, str]], affected: bool) -> None:
     """A range that cannot be read counts: a person has to look."""
-    assert is_affected(Version("5.2.3"), advisory(*events)["affected"][0]) is affected
+    assert is_version_affected(Version("5.2.3"), advisory(*events)["affected"][0]) is affected
 
 
 def test_single_versions_other_ecosystems_and_withdrawn_ones(tmp_path: Path, lock: Path) -> None:
@@ -98,7 +102,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, lock: Path) -> None:
     assert main([""]) == 2
     assert main([str(tmp_path / "none.json"), str(lock)]) == 2
     with pytest.raises(AdvisoryError):
-        advisories(tmp_path / "none.json")
+        load_advisories(tmp_path / "none.json")
     file = tmp_path / "osv.json"
     file.write_text(json.dumps(advisory({"introduced": "0"})))
     lock.write_text("django>=5\n")

@@ -9,19 +9,19 @@ from pathlib import Path
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from config.release.__main__ import release
-from config.release.lock import read
-from config.release.sbom import sbom
+from config.release.__main__ import write_release
+from config.release.lock import read_lock
+from config.release.sbom import build_sbom
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_locked_package_is_in_it_and_the_schema_holds() -> None:
     """Names, versions, hashes and licences; no host of a registry."""
-    text = sbom(ROOT)
+    text = build_sbom(ROOT)
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     found = {(one["name"], one["version"]): one for one in json.loads(text)["components"]}
-    locked = read(ROOT / "requirements.lock")
+    locked = read_lock(ROOT / "requirements.lock")
     assert set(found) == {(one.name, str(one.version)) for one in locked}
     django = found[next(key for key in found if key[0] == "django")]
     assert django["purl"] == f"pkg:pypi/django@{django['version']}"
@@ -31,8 +31,8 @@ def test_every_locked_package_is_in_it_and_the_schema_holds() -> None:
 
 
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
-    files = release(ROOT, tmp_path / "one")
-    again = release(ROOT, tmp_path / "two")
+    files = write_release(ROOT, tmp_path / "one")
+    again = write_release(ROOT, tmp_path / "two")
     assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
     sums = (tmp_path / "one" / "SHA256SUMS").read_text().splitlines()
     assert len(sums) == 2

@@ -9,9 +9,9 @@ import pytest
 
 from chargebacks.models import Chargeback
 from gateway.models import Payment
-from reporting import files, intake
-from reporting.formats.port import NotReadable
 from reporting.models import Match, SettlementFile, SettlementRecord
+from reporting.settlement import files, intake
+from reporting.settlement.formats.port import UnreadableFileError
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, institute, payment_of, take_in
 
@@ -63,23 +63,28 @@ def test_a_batch_of_collections_a_return_and_a_charge_are_lines_of_their_own(sho
         entry("92.00", details(one.id.hex, more=returned), flow="DBIT"),
         entry("3.50", flow="DBIT", code="CHRG"),
         entry("1.00", details("pending"), status="<Cd>PDNG</Cd>"),
-        count=4, account=shop.channel.id.hex,
-    )  # fmt: skip
+        count=4,
+        account=shop.channel.id.hex,
+    )
     file = take_in(content, institute(), "statement.xml")
     rows = list(SettlementRecord.objects.order_by("line"))
     told = [(row.record_type, row.transaction_type, row.cashflow, row.state) for row in rows]
     assert told == [
-        ("SETTLED", "DEBIT", "POS", "MATCHED"), ("SETTLED", "DEBIT", "POS", "MATCHED"),
-        ("CHARGEBACK", "DEBIT", "NEG", "MATCHED"), ("FEE", "MONTHLY", "NEG", ""),
-    ]  # fmt: skip
+        ("SETTLED", "DEBIT", "POS", "MATCHED"),
+        ("SETTLED", "DEBIT", "POS", "MATCHED"),
+        ("CHARGEBACK", "DEBIT", "NEG", "MATCHED"),
+        ("FEE", "MONTHLY", "NEG", ""),
+    ]
     assert [match.payment for match in Match.objects.order_by("record__line")] == [one.id, two.id, one.id]
     assert (rows[0].settlement.reference, rows[0].last4, rows[0].account_holder) == ("STMT-1", "3000", "Jane Jones")
     assert (rows[1].merchant_transaction_id, rows[2].reason_code) == ("order-2", "000.100.202")
     assert (file.format, file.totals["said"], file.totals["pending"]) == ("CAMT.053", 4, 1)
     case = Chargeback.objects.get()
     assert (case.disputed, case.reason_code, Payment.objects.filter(payment_type="CB").count()) == (
-        one.id, "000.100.202", 1,
-    )  # fmt: skip
+        one.id,
+        "000.100.202",
+        1,
+    )
 
 
 def test_another_currency_and_charges_are_told_apart(shop: Shop) -> None:
@@ -92,8 +97,11 @@ def test_another_currency_and_charges_are_told_apart(shop: Shop) -> None:
     take_in(content, institute(), "fx.xml")
     row = SettlementRecord.objects.get()
     assert (row.amount, row.currency, row.settlement_amount, row.settlement_currency) == (
-        Decimal("100.00"), "USD", Decimal("92.00"), "EUR",
-    )  # fmt: skip
+        Decimal("100.00"),
+        "USD",
+        Decimal("92.00"),
+        "EUR",
+    )
     assert (row.settlement_fee, row.fx_rate) == (Decimal("0.5"), Decimal("0.92"))
 
 
@@ -109,15 +117,15 @@ def test_another_currency_and_charges_are_told_apart(shop: Shop) -> None:
     ],
 )
 def test_hostile_and_broken_xml_is_refused_before_anything_is_kept(db: None, content: bytes, why: str) -> None:
-    with pytest.raises(NotReadable, match=why):
-        files.receive(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
+    with pytest.raises(UnreadableFileError, match=why):
+        files.receive_file(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
     assert not SettlementFile.objects.exists()
 
 
 def test_reading_a_statement_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "BATCH_LINES", 3)
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 3)
     content = statement(*(entry("1.00", details(f"order-{number:04d}", "1.00")) for number in range(10)))
-    file = files.receive(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
+    file = files.receive_file(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
     write, left = intake._write, [2]
 
     class Killed(Exception):
@@ -130,11 +138,11 @@ def test_reading_a_statement_goes_on_behind_the_last_batch(shop: Shop, monkeypat
         write(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(intake, "_write", dies)
-    assert intake.run(file.pk) is False
+    assert intake.process_file(file.pk) is False
     assert SettlementRecord.objects.count() == 6
     SettlementFile.objects.update(lease_until=None)
     monkeypatch.setattr(intake, "_write", write)
-    assert intake.run(file.pk)
+    assert intake.process_file(file.pk)
     kept = SettlementRecord.objects.order_by("line").values_list("merchant_transaction_id", flat=True)
     assert list(kept) == [f"order-{number:04d}" for number in range(10)]
 
@@ -148,8 +156,10 @@ def test_a_line_of_a_statement_without_an_amount_is_faulty_and_the_others_are_re
 def test_numbers_that_nobody_can_reckon_with_are_errors_of_their_line(shop: Shop) -> None:
     payment = payment_of(shop.api.pay().id)
     more = '<AmtDtls><InstdAmt><Amt Ccy="USD">1E-999999</Amt></InstdAmt></AmtDtls>'
-    file = take_in(statement(entry("1.00", details("NOTPROVIDED", "1E999999", more)),
-                             entry("92.00", details(payment.id.hex))), institute())  # fmt: skip
+    file = take_in(
+        statement(entry("1.00", details("NOTPROVIDED", "1E999999", more)), entry("92.00", details(payment.id.hex))),
+        institute(),
+    )
     assert (file.state, file.records, file.faults) == ("DONE", 1, 1)
 
 

@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from gateway import clock, rights, vault_rows
+from gateway.access import permissions
+from gateway.core import clock
+from gateway.core.secret import Secret
 from gateway.models import AuditEntry, Merchant
-from gateway.outbound import guard
-from gateway.secret import Secret
-from reporting import days, deliveries
-from reporting.admin import home_sending
-from reporting.outgoing import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
+from gateway.outbound import address_guard
+from gateway.vault import rewrap
+from reporting.admin import home_reconciliation
+from reporting.reconciliation import daily_files, deliveries
+from reporting.reconciliation.models import Delivery, DeliveryAttempt, ReconciliationFile, SftpTarget
 from tests.support import books, sshd
 from tests.support.database import places_of
 from tests.support.fixtures import BY, Shop
@@ -50,17 +52,23 @@ def outbox(settings: Any, tmp_path: Path) -> None:
 
 def point(shop: Shop, server: sshd.Server, **changes: Any) -> SftpTarget:
     usual = {
-        "host": "127.0.0.1", "port": server.port, "username": server.user, "kind": "key",
-        "secret": Secret(server.private_key), "host_key": server.host_key, "folder": str(server.inbox), "by": BY,
-    }  # fmt: skip
-    return deliveries.point_to(books.merchant_of(shop), **{**usual, **changes})
+        "host": "127.0.0.1",
+        "port": server.port,
+        "username": server.user,
+        "kind": "key",
+        "secret": Secret(server.private_key),
+        "host_key": server.host_key,
+        "folder": str(server.inbox),
+        "by": BY,
+    }
+    return deliveries.set_sftp_target(books.merchant_of(shop), **{**usual, **changes})
 
 
 def written(shop: Shop) -> ReconciliationFile:
     """A file that is written, when its day is over."""
     institute = books.institute()
     books.record(books.settlement(shop, institute), books.file_of(institute))
-    assert days.run(books.overnight(shop)) == 1
+    assert daily_files.write_due_daily_files(books.overnight(shop)) == 1
     return ReconciliationFile.objects.select_related("merchant").get(merchant=shop.merchant)
 
 
@@ -82,20 +90,20 @@ def test_a_written_file_is_sent_whole_under_its_name(shop: Shop, server: sshd.Se
     point(shop, server)
     file = written(shop)
     merchant = books.merchant_of(shop)
-    assert deliveries.next_at(merchant) is not None
-    assert deliveries.run(None) == 1
+    assert deliveries.next_delivery_at(merchant) is not None
+    assert deliveries.send_due_deliveries(None) == 1
     assert [path.name for path in server.inbox.iterdir()] == [file.name]
-    assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+    assert (server.inbox / file.name).read_bytes() == daily_files.build_outbox_path(file).read_bytes()
     assert (file.delivery.state, file.delivery.attempts, attempts(file)) == (Delivery.State.DONE, 1, [""])
-    assert deliveries.run(None) == 0
-    assert deliveries.next_at(merchant) is None
+    assert deliveries.send_due_deliveries(None) == 0
+    assert deliveries.next_delivery_at(merchant) is None
 
 
 def test_a_host_with_another_key_gets_nothing(shop: Shop, server: sshd.Server) -> None:
     """Issue: host key checked."""
     point(shop, server, host_key=sshd.new_key()[1])
     file = written(shop)
-    assert deliveries.run(None) == 1
+    assert deliveries.send_due_deliveries(None) == 1
     assert "another key" in attempts(file)[0]
     assert list(server.inbox.iterdir()) == []
 
@@ -106,29 +114,29 @@ def test_what_went_wrong_is_kept_and_tried_again(shop: Shop, server: sshd.Server
         closed.bind(("127.0.0.1", 0))
         point(shop, server, port=closed.getsockname()[1])
     file = written(shop)
-    assert deliveries.run(None) == 1
-    assert deliveries.run(None) == 0
+    assert deliveries.send_due_deliveries(None) == 1
+    assert deliveries.send_due_deliveries(None) == 0
     point(shop, server, secret=Secret(sshd.new_key()[0]))
     forward(shop, minutes=1, seconds=1)
-    assert deliveries.run(None) == 1
+    assert deliveries.send_due_deliveries(None) == 1
     point(shop, server, folder=str(server.inbox / "missing"))
     forward(shop, minutes=2, seconds=1)
-    assert deliveries.run(None) == 1
+    assert deliveries.send_due_deliveries(None) == 1
     point(shop, server)
-    days.path_of(file).unlink()
+    daily_files.build_outbox_path(file).unlink()
     forward(shop, minutes=5, seconds=1)
-    assert deliveries.run(books.merchant_of(shop)) == 1
+    assert deliveries.send_due_deliveries(books.merchant_of(shop)) == 1
     refused, stranger, missing, sent = attempts(file)
     assert "connecting failed" in refused
     assert stranger == "logging in was refused"
     assert "sending failed" in missing
     assert sent == ""
-    assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+    assert (server.inbox / file.name).read_bytes() == daily_files.build_outbox_path(file).read_bytes()
 
 
 def told(shop: Shop, server: sshd.Server, **changes: Any) -> str:
-    with pytest.raises(deliveries.Unreachable) as fault:
-        deliveries.try_out(point(shop, server, **changes))
+    with pytest.raises(deliveries.SftpUnreachableError) as fault:
+        deliveries.probe_sftp_target(point(shop, server, **changes))
     return str(fault.value)
 
 
@@ -152,25 +160,25 @@ def test_trying_a_target_tells_nothing_of_our_network(shop: Shop, server: sshd.S
 
 def test_a_network_of_ones_own_is_named_in_the_settings(settings: Any) -> None:
     """A bank's server behind a private line is called where the operator says so, and on ports for files alone."""
-    with pytest.raises(guard.Forbidden, match="private"):
-        guard.reach("10.1.2.3", 22, 1.0)
+    with pytest.raises(address_guard.ForbiddenAddressError, match="private"):
+        address_guard.resolve_sftp_address("10.1.2.3", 22, 1.0)
     settings.GATEWAY_SFTP_NETWORKS = ["10.1.2.0/24"]
-    assert guard.reach("10.1.2.3", 22, 1.0)[0][1][:2] == ("10.1.2.3", 22)
+    assert address_guard.resolve_sftp_address("10.1.2.3", 22, 1.0)[0][1][:2] == ("10.1.2.3", 22)
     for host, port in (("10.1.3.3", 22), ("10.1.2.3", 25)):
-        with pytest.raises(guard.Forbidden):
-            guard.reach(host, port, 1.0)
+        with pytest.raises(address_guard.ForbiddenAddressError):
+            address_guard.resolve_sftp_address(host, port, 1.0)
 
 
 def test_it_is_given_up_at_last(shop: Shop, server: sshd.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "MOST_ATTEMPTS", 2)
+    monkeypatch.setattr(deliveries, "MAX_DELIVERY_ATTEMPTS", 2)
     point(shop, server, host_key=sshd.new_key()[1])
     file = written(shop)
     for _ in range(3):
-        deliveries.run(None)
+        deliveries.send_due_deliveries(None)
         forward(shop, hours=2)
     file.delivery.refresh_from_db()
     assert (file.delivery.state, file.delivery.attempts) == (Delivery.State.FAILED, 2)
-    told = home_sending.drawn(rights.Scope(everything=True))
+    told = home_reconciliation.build_delivery_panel(permissions.AccessScope(everything=True))
     assert told is not None, "the first page tells of it"
     assert [(one.value, one.tone) for one in told.figures] == [("0", ""), ("1", "bad")]
     page = f"/admin/reporting/reconciliationfile/{file.pk}/change/"
@@ -178,16 +186,16 @@ def test_it_is_given_up_at_last(shop: Shop, server: sshd.Server, monkeypatch: py
 
 
 def test_who_named_no_server_is_told_nothing_of_sending(shop: Shop) -> None:
-    assert home_sending.drawn(rights.Scope(everything=True)) is None
+    assert home_reconciliation.build_delivery_panel(permissions.AccessScope(everything=True)) is None
 
 
 def test_a_file_is_sent_by_one_at_a_time_and_a_dead_ones_lease_runs_out(shop: Shop, server: sshd.Server) -> None:
     point(shop, server)
     file = written(shop)
-    Delivery.objects.update(lease_until=clock.real() + timedelta(minutes=1))
-    assert deliveries.run(None) == 0
-    Delivery.objects.update(lease_until=clock.real() - timedelta(seconds=1))
-    assert deliveries.run(None) == 1
+    Delivery.objects.update(lease_until=clock.real_now() + timedelta(minutes=1))
+    assert deliveries.send_due_deliveries(None) == 0
+    Delivery.objects.update(lease_until=clock.real_now() - timedelta(seconds=1))
+    assert deliveries.send_due_deliveries(None) == 1
     assert attempts(file) == [""]
 
 
@@ -197,24 +205,25 @@ def test_a_file_takes_the_place_of_an_older_one(shop: Shop, server: sshd.Server)
     file = written(shop)
     (server.inbox / file.name).write_text("older")
     (server.inbox / f".{file.name}.part").write_text("left behind by one that died" * 10_000)
-    assert deliveries.run(None) == 1
+    assert deliveries.send_due_deliveries(None) == 1
     assert [path.name for path in server.inbox.iterdir()] == [file.name]
-    assert (server.inbox / file.name).read_bytes() == days.path_of(file).read_bytes()
+    assert (server.inbox / file.name).read_bytes() == daily_files.build_outbox_path(file).read_bytes()
 
 
 def test_the_secret_is_sealed_and_the_change_is_in_the_audit_trail(shop: Shop) -> None:
     private, public = sshd.new_key()
     values = {"host": "sftp.example", "port": 22, "username": "shop", "folder": "in", "by": BY, "host_key": public}
-    target = deliveries.point_to(books.merchant_of(shop), kind="key", secret=Secret(private), **values)
+    target = deliveries.set_sftp_target(books.merchant_of(shop), kind="key", secret=Secret(private), **values)
     assert places_of(private.splitlines()[2]) == set()
     entry = AuditEntry.objects.get(action="point")
     assert (entry.subject_id, entry.after) == (
-        str(target.pk), {"merchant": shop.merchant.name, "target": "sftp://shop@sftp.example:22/in"},
-    )  # fmt: skip
-    assert any(column.model is SftpTarget for column in vault_rows.SEALED)
+        str(target.pk),
+        {"merchant": shop.merchant.name, "target": "sftp://shop@sftp.example:22/in"},
+    )
+    assert any(column.model is SftpTarget for column in rewrap.SEALED_COLUMNS)
     for wrong in ({"host_key": "AAAA"}, {"secret": Secret("not a key")}):
         with pytest.raises(ValueError, match="key"):
-            deliveries.point_to(
+            deliveries.set_sftp_target(
                 books.merchant_of(shop), **{"kind": "key", "secret": Secret(private), **values, **wrong}
             )
 
@@ -224,9 +233,13 @@ def test_the_command_sets_a_target_up_and_tries_it(shop: Shop, server: sshd.Serv
     key.write_text(server.private_key)
     own = {"merchant": shop.merchant.entity_id}
     told = {
-        "host": "127.0.0.1", "port": server.port, "user": server.user, "key_file": str(key),
-        "host_key": server.host_key, "folder": str(server.inbox),
-    }  # fmt: skip
+        "host": "127.0.0.1",
+        "port": server.port,
+        "user": server.user,
+        "key_file": str(key),
+        "host_key": server.host_key,
+        "folder": str(server.inbox),
+    }
     out = io.StringIO()
     call_command("reconciliation_target", **own, **told, stdout=out)
     call_command("reconciliation_target", **own, stdout=out)

@@ -82,9 +82,13 @@ def test_days_that_do_not_fit(shop: Shop, zone: str) -> None:
         return found
 
     cases: list[Case] = [
-        ("that day", on(0, 0), set()), ("the day before", on(-1), {"DATE"}), ("a day on", on(3, 1), set()),
-        ("two days on", on(3, 2), {"DATE"}), ("a day back", on(3, -1), set()), ("two days back", on(3, -2), {"DATE"}),
-    ]  # fmt: skip
+        ("that day", on(0, 0), set()),
+        ("the day before", on(-1), {"DATE"}),
+        ("a day on", on(3, 1), set()),
+        ("two days on", on(3, 2), {"DATE"}),
+        ("a day back", on(3, -1), set()),
+        ("two days back", on(3, -2), {"DATE"}),
+    ]
     assert told(list(zip(payments, cases, strict=True)), time_zone=zone) == {name: kinds for name, _, kinds in cases}
 
 
@@ -93,9 +97,13 @@ def test_a_fee_that_was_not_agreed_on(shop: Shop) -> None:
     cases: list[Case] = [
         (fee, {"SettlementFee": fee, "SettlementAmount": f"{Decimal(92) - Decimal(fee):.2f}"}, kinds)
         for fee, kinds in (
-            ("1.4800", set()), ("1.4899", set()), ("1.4701", set()), ("1.4900", {"FEE"}), ("1.4700", {"FEE"}),
+            ("1.4800", set()),
+            ("1.4899", set()),
+            ("1.4701", set()),
+            ("1.4900", {"FEE"}),
+            ("1.4700", {"FEE"}),
         )
-    ]  # fmt: skip
+    ]
     about = [(payment_of(shop.api.pay().id), case) for case in cases]
     found = told(about, fee_percent=Decimal("1.5"), fee_fixed=Decimal("0.10"))
     assert found == {name: kinds for name, _, kinds in cases}

@@ -1,4 +1,4 @@
-"""Settlement files are read, whatever is in them and whoever dies. Source: docs/settlement-files.md; B19; issue 8."""
+"""Settlement files are read, whatever is in them and whoever dies. Source: docs/settlement-files.md; B19."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import override_settings
 
-from gateway import clock
-from reporting import files, folders, intake, layout
-from reporting.formats.port import NotReadable
+from gateway.core import clock
 from reporting.models import ClearingInstitute, FilePiece, LineError, Settlement, SettlementFile, SettlementRecord
+from reporting.settlement import files, intake, layout, watched_folder
+from reporting.settlement.formats.port import UnreadableFileError
 from tests.support.database import every_cell, places_of
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -34,27 +34,70 @@ CAMT = (
 
 
 def receive(content: bytes, of: ClearingInstitute, name: str = "a.csv") -> SettlementFile:
-    return files.receive(io.BytesIO(content), name=name, institute=of, by=BY, source=SettlementFile.Source.UPLOAD)
+    return files.receive_file(io.BytesIO(content), name=name, institute=of, by=BY, source=SettlementFile.Source.UPLOAD)
 
 
 def test_every_column_of_a_line_is_kept(shop: Shop) -> None:
     of = institute(time_zone="Asia/Tokyo")
     payment = payment_of(shop.api.pay().id)
     said = line(
-        payment, Cashflow="POS", SettlementReference="P-1", SettlementTxId="S-1", UniqueID=payment.id.hex,
-        ConnectorTxId2="two", ConnectorTxId3="three", TransactionId="order-0001", InvoiceId="invoice-0001",
-        Brand="VISA", TxRequestTime="2030-01-01 08:30:00", SettlementAmount="98.63", SettlementCurrency="USD",
-        SettlementFee="1.1000", SettlementFxRate="1.084", SettlementDate="2030-01-02", Descriptor="SHOP*ORDER",
-        AccountNumberLast4="0000", BankCode="12345678", AccountHolder="Jane Jones", Currency="EUR",
-    )  # fmt: skip
+        payment,
+        Cashflow="POS",
+        SettlementReference="P-1",
+        SettlementTxId="S-1",
+        UniqueID=payment.id.hex,
+        ConnectorTxId2="two",
+        ConnectorTxId3="three",
+        TransactionId="order-0001",
+        InvoiceId="invoice-0001",
+        Brand="VISA",
+        TxRequestTime="2030-01-01 08:30:00",
+        SettlementAmount="98.63",
+        SettlementCurrency="USD",
+        SettlementFee="1.1000",
+        SettlementFxRate="1.084",
+        SettlementDate="2030-01-02",
+        Descriptor="SHOP*ORDER",
+        AccountNumberLast4="0000",
+        BankCode="12345678",
+        AccountHolder="Jane Jones",
+        Currency="EUR",
+    )
     take_in(csv([said]), of)
     record = SettlementRecord.objects.get()
     assert f"{record.presented_at:%Y-%m-%d %H:%M:%S}" == "2029-12-31 23:30:00"
-    kept = (record.settlement_tx_id, record.tx_id2, record.tx_id3, record.merchant_transaction_id, record.brand,
-            record.settlement_currency, str(record.settlement_fee), str(record.fx_rate), str(record.settlement_date),
-            record.descriptor, record.last4, record.bank_code, record.account_holder, record.our_id)  # fmt: skip
-    assert kept == ("S-1", "two", "three", "order-0001", "VISA", "USD", "1.1000", "1.0840000000", "2030-01-02",
-                    "SHOP*ORDER", "0000", "12345678", "Jane Jones", payment.id)  # fmt: skip
+    kept = (
+        record.settlement_tx_id,
+        record.tx_id2,
+        record.tx_id3,
+        record.merchant_transaction_id,
+        record.brand,
+        record.settlement_currency,
+        str(record.settlement_fee),
+        str(record.fx_rate),
+        str(record.settlement_date),
+        record.descriptor,
+        record.last4,
+        record.bank_code,
+        record.account_holder,
+        record.our_id,
+    )
+    assert kept == (
+        "S-1",
+        "two",
+        "three",
+        "order-0001",
+        "VISA",
+        "USD",
+        "1.1000",
+        "1.0840000000",
+        "2030-01-02",
+        "SHOP*ORDER",
+        "0000",
+        "12345678",
+        "Jane Jones",
+        payment.id,
+    )
     settlement = Settlement.objects.get()
     assert (settlement.reference, settlement.merchant_id, settlement.currency) == ("P-1", shop.merchant.id, "USD")
     assert record.findings.count() == 1  # the settlement date lies far after the payment: only the time does not fit
@@ -70,16 +113,36 @@ def test_a_time_that_is_not_said_is_that_of_the_file(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "column, value",
     [
-        ("ReconciliationType", "SETTLE"), ("PaymentType", "SALE"), ("PaymentType", "MONTHLY"), ("Cashflow", "+"),
-        ("ClearingInstituteMerchantId", "1234"), ("UniqueID", "ABC"), ("Amount", "-1.00"), ("Amount", "1e3"),
-        ("Amount", "1.005"), ("Amount", "١"), ("Amount", ""), ("Currency", "EURO"), ("Currency", "XXX"),
-        ("TxRequestTime", "2030-02-30 00:00:00"), ("TxRequestTime", "01.02.2030"), ("SettlementDate", "2030-13-01"),
+        ("ReconciliationType", "SETTLE"),
+        ("PaymentType", "SALE"),
+        ("PaymentType", "MONTHLY"),
+        ("Cashflow", "+"),
+        ("ClearingInstituteMerchantId", "1234"),
+        ("UniqueID", "ABC"),
+        ("Amount", "-1.00"),
+        ("Amount", "1e3"),
+        ("Amount", "1.005"),
+        ("Amount", "١"),
+        ("Amount", ""),
+        ("Currency", "EURO"),
+        ("Currency", "XXX"),
+        ("TxRequestTime", "2030-02-30 00:00:00"),
+        ("TxRequestTime", "01.02.2030"),
+        ("SettlementDate", "2030-13-01"),
         ("TxRequestTime", "2026-11-21 10:00:00+23:00"),
-        ("SettlementDate", ""), ("SettlementFee", "1,20"), ("SettlementFxRate", "0"), ("SettlementFxRate", "NaN"),
-        ("SettlementStatus", "OK"), ("AccountNumberLast4", "4200000000000000"), ("ReasonCode", "000.100.206"),
-        ("RespondBy", "2030-01-01"), ("Descriptor", "a\x07b"), ("SettlementCurrency", "USD"), ("Brand", "VI SA"),
+        ("SettlementDate", ""),
+        ("SettlementFee", "1,20"),
+        ("SettlementFxRate", "0"),
+        ("SettlementFxRate", "NaN"),
+        ("SettlementStatus", "OK"),
+        ("AccountNumberLast4", "4200000000000000"),
+        ("ReasonCode", "000.100.206"),
+        ("RespondBy", "2030-01-01"),
+        ("Descriptor", "a\x07b"),
+        ("SettlementCurrency", "USD"),
+        ("Brand", "VI SA"),
     ],
-)  # fmt: skip
+)
 def test_a_faulty_line_is_kept_and_shown_and_does_not_stop_the_others(shop: Shop, column: str, value: str) -> None:
     good = line(payment_of(shop.api.pay().id))
     file = take_in(csv([good, {**good, column: value}, {**good, "SettlementTxId": "after"}]), institute())
@@ -134,7 +197,7 @@ def test_a_line_that_the_database_does_not_take_spoils_only_itself(shop: Shop, m
     ],
 )
 def test_what_is_no_settlement_file_is_refused_and_nothing_of_it_is_kept(db: None, content: bytes, why: str) -> None:
-    with pytest.raises(NotReadable, match=why):
+    with pytest.raises(UnreadableFileError, match=why):
         receive(content, institute())
     assert not SettlementFile.objects.exists()
     assert not FilePiece.objects.exists()
@@ -144,7 +207,7 @@ def test_the_same_bytes_are_seen_and_refused_under_any_name(shop: Shop) -> None:
     of = institute()
     content = csv([line(payment_of(shop.api.pay().id))])
     first = receive(content, of, "monday.csv")
-    with pytest.raises(files.SeenBefore) as seen:
+    with pytest.raises(files.DuplicateFileError) as seen:
         receive(content, of, "tuesday.csv")
     assert seen.value.file == first
     assert "monday.csv" in str(seen.value)
@@ -164,7 +227,7 @@ def test_a_preview_shows_twenty_lines_and_counts_all_errors(shop: Shop) -> None:
     good = line(payment_of(shop.api.pay().id))
     rows = [{**good, "Amount": "x" if number >= 25 else "1.00", "SettlementAmount": "1.00"} for number in range(40)]
     content = csv(rows, (*HEADER, "Mystery"), end="#END;41\r\n")
-    found = files.preview(io.BytesIO(content), institute())
+    found = files.preview_file(io.BytesIO(content), institute())
     assert (len(found.first), found.lines, found.faults, found.format) == (20, 40, 15, "CSV")
     assert (found.unused, found.totals) == (["Mystery"], {"said": 41, "read": 40})
     assert found.first_faults[0].number == 26
@@ -179,7 +242,7 @@ def test_card_numbers_in_a_file_are_nowhere_in_the_database(shop: Shop) -> None:
     bad = {**row, "AccountNumberLast4": number, "Amount": number}
     file = receive(csv([row, bad]), of, f"{number}.csv")
     assert places_of(number) == set()
-    assert intake.run(file.pk)
+    assert intake.process_file(file.pk)
     assert places_of(number) == set()
     assert not FilePiece.objects.exists()
 
@@ -196,33 +259,35 @@ def test_text_that_means_something_to_copy_is_kept_as_it_is(shop: Shop) -> None:
 
 def test_a_file_is_left_to_whoever_has_its_lease(shop: Shop) -> None:
     file = receive(csv([line(payment_of(shop.api.pay().id))]), institute())
-    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real() + timedelta(minutes=1))
-    assert (intake.run(file.pk), intake.run_due()) == (False, 0)
-    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real() - timedelta(minutes=1))
-    assert (intake.run_due(), intake.run_due()) == (1, 0)
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real_now() + timedelta(minutes=1))
+    assert (intake.process_file(file.pk), intake.process_due_files()) == (False, 0)
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real_now() - timedelta(minutes=1))
+    assert (intake.process_due_files(), intake.process_due_files()) == (1, 0)
     assert SettlementRecord.objects.count() == 1
 
 
 def test_a_worker_whose_lease_ran_out_writes_nothing_more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "BATCH_LINES", 2)
-    monkeypatch.setattr(files, "forget_content", lambda file: None)
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 2)
+    monkeypatch.setattr(files, "delete_content", lambda file: None)
     payment = payment_of(shop.api.pay().id)
     file = receive(csv([line(payment, SettlementTxId=f"L{number}") for number in range(10)]), institute())
-    held = intake._leased(file.pk)
+    held = intake._lease_file(file.pk)
     assert held is not None
-    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real() - timedelta(seconds=1))
-    assert intake.run(file.pk)
-    with pytest.raises(intake.Overtaken):
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real_now() - timedelta(seconds=1))
+    assert intake.process_file(file.pk)
+    with pytest.raises(intake.IntakeLeaseLostError):
         intake._read(held)
     assert SettlementRecord.objects.count() == 10
 
 
 def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every place where a worker can die between two batches; a quarter of the lines is faulty."""
-    monkeypatch.setattr(intake, "BATCH_LINES", 3)
+    monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 3)
     payment = payment_of(shop.api.pay().id)
-    rows = [line(payment, SettlementTxId=f"L{number}", Amount="x" if number % 4 == 3 else "92.00", SettlementAmount="1")
-            for number in range(20)]  # fmt: skip
+    rows = [
+        line(payment, SettlementTxId=f"L{number}", Amount="x" if number % 4 == 3 else "92.00", SettlementAmount="1")
+        for number in range(20)
+    ]
     file = receive(csv(rows), institute())
     write, batches = intake._write, []
 
@@ -236,10 +301,10 @@ def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.M
 
     monkeypatch.setattr(intake, "_write", dies_after_one)
     for _ in range(7):
-        assert intake.run(file.pk) is False
+        assert intake.process_file(file.pk) is False
         SettlementFile.objects.filter(pk=file.pk).update(lease_until=None, totals={})
     monkeypatch.setattr(intake, "_write", write)
-    assert intake.run(file.pk)
+    assert intake.process_file(file.pk)
     file.refresh_from_db()
     assert (file.state, file.lines, file.records, file.faults, len(batches)) == ("DONE", 20, 15, 5, 7)
     assert list(SettlementRecord.objects.order_by("line").values_list("settlement_tx_id", flat=True)) == [
@@ -254,8 +319,8 @@ def test_a_file_that_fails_again_and_again_is_left_alone(shop: Shop, monkeypatch
         raise RuntimeError("of ours")
 
     monkeypatch.setattr(intake, "_write", fails)
-    for _ in range(intake.MOST_TRIES):
-        intake.run(file.pk)
+    for _ in range(intake.MAX_INTAKE_TRIES):
+        intake.process_file(file.pk)
         SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
     file.refresh_from_db()
     assert (file.state, file.why) == ("FAILED", "an internal error; the log has it")
@@ -287,7 +352,7 @@ def test_a_file_that_failed_is_read_on_and_nobody_sees_it_before_it_is_whole(sho
     of, content = institute(), csv([line(paid, **paid_on), line(payment_of(shop.api.pay().id), **paid_on)])
     file = receive(content, of)
     if read:
-        assert intake.run(file.pk)
+        assert intake.process_file(file.pk)
     SettlementFile.objects.filter(pk=file.pk).update(state="FAILED", why="an internal error; the log has it")
     day = {"date.from": "2030-01-02", "date.to": "2030-01-02"}
     assert shop.api.get("/v1/reports/reconciliations", day).body["aggregations"] == []
@@ -298,8 +363,8 @@ def test_a_file_that_failed_is_read_on_and_nobody_sees_it_before_it_is_whole(sho
         client.post(f"{page}again/")
     else:
         assert receive(content, of).pk == file.pk
-    assert intake.run(file.pk)
-    with pytest.raises(files.SeenBefore):
+    assert intake.process_file(file.pk)
+    with pytest.raises(files.DuplicateFileError):
         receive(content, of)
     [told] = shop.api.get("/v1/reports/reconciliations", day).body["aggregations"]
     assert (told["count"], SettlementRecord.objects.count()) == (2, 2)
@@ -323,7 +388,7 @@ def test_no_file_and_no_leftovers_keep_the_other_files_of_a_folder_waiting(
 ) -> None:
     institute(key="another", name="Another")
     institute()
-    monkeypatch.setattr(folders, "AT_ONCE", 3)
+    monkeypatch.setattr(watched_folder, "MAX_FOLDER_FILES_PER_RUN", 3)
     good = csv([line(payment_of(shop.api.pay().id))])
     for key in ("another", "simulated"):
         (tmp_path / key).mkdir()
@@ -335,7 +400,7 @@ def test_no_file_and_no_leftovers_keep_the_other_files_of_a_folder_waiting(
         for path in (tmp_path / key).iterdir():
             os.utime(path, (time.time() - 60, time.time() - 60))
     with override_settings(GATEWAY_SETTLEMENT_FOLDER=str(tmp_path)):
-        assert folders.look() == 6
+        assert watched_folder.take_in_folder_files() == 6
     for key in ("another", "simulated"):
         assert [path.name for path in (tmp_path / key / "done").iterdir()] == ["2.csv"]
         assert "quote" in (tmp_path / key / "failed" / "0.csv.txt").read_text()
@@ -347,33 +412,51 @@ def test_files_of_the_watched_folder_are_taken_in_and_moved_away(shop: Shop, tmp
     inbox = tmp_path / of.key
     inbox.mkdir()
     old = time.time() - 60
-    for name, octets in (("a.csv", content), ("b.csv", content), ("c.csv", b"nonsense"), ("d.csv.part", content),
-                         (".e.csv", content)):  # fmt: skip
+    for name, octets in (
+        ("a.csv", content),
+        ("b.csv", content),
+        ("c.csv", b"nonsense"),
+        ("d.csv.part", content),
+        (".e.csv", content),
+    ):
         (inbox / name).write_bytes(octets)
         os.utime(inbox / name, (old, old))
     (inbox / "growing.csv").write_bytes(content)
     (tmp_path / "outside.csv").write_bytes(content + b"\r\n")
     (inbox / "link.csv").symlink_to(tmp_path / "outside.csv")
     with override_settings(GATEWAY_SETTLEMENT_FOLDER=str(tmp_path)):
-        assert (folders.look(), folders.look()) == (3, 0)
+        assert (watched_folder.take_in_folder_files(), watched_folder.take_in_folder_files()) == (3, 0)
     assert sorted(path.name for path in (inbox / "done").iterdir()) == ["a.csv"]
     assert sorted(path.name for path in (inbox / "failed").iterdir()) == [
-        "b.csv", "b.csv.txt", "c.csv", "c.csv.txt",
-    ]  # fmt: skip
+        "b.csv",
+        "b.csv.txt",
+        "c.csv",
+        "c.csv.txt",
+    ]
     assert "same content" in (inbox / "failed" / "b.csv.txt").read_text()
     left = {path.name for path in inbox.iterdir() if not path.is_dir()}
     assert left == {"d.csv.part", ".e.csv", "growing.csv", "link.csv"}
-    assert intake.run_due() == 1
+    assert intake.process_due_files() == 1
 
 
 def test_the_layout_has_the_names_of_the_reconciliation_file() -> None:
     header = (Path(__file__).parents[1] / "spec" / "reconciliation_header.txt").read_text().strip().split(";")
     own = {"SettlementReference", "RespondBy", "TransactionId", "InvoiceId"}
-    assert set(layout.NAMES) - own <= set(header)
-    told_by_us = {"MerchantAccountId", "MerchantAccountName", "PspId", "DivisionId", "MerchantId", "ShortId",
-                  "SettlementFileFormat", "ClearingInsitituteName", "MatchingStatus", "MatchedTransactions",
-                  "ChargebackId"}  # fmt: skip
-    assert set(header) - set(layout.NAMES) == told_by_us
+    assert set(layout.COLUMN_NAMES) - own <= set(header)
+    told_by_us = {
+        "MerchantAccountId",
+        "MerchantAccountName",
+        "PspId",
+        "DivisionId",
+        "MerchantId",
+        "ShortId",
+        "SettlementFileFormat",
+        "ClearingInsitituteName",
+        "MatchingStatus",
+        "MatchedTransactions",
+        "ChargebackId",
+    }
+    assert set(header) - set(layout.COLUMN_NAMES) == told_by_us
 
 
 def test_no_cell_of_the_database_holds_a_piece_in_clear(shop: Shop) -> None:
@@ -409,9 +492,9 @@ def test_a_process_that_is_killed_loses_and_doubles_no_line(committed: Shop) -> 
     assert done.returncode == -9, done.stderr.decode()
     file.refresh_from_db()
     assert (file.state, file.lines, SettlementRecord.objects.count()) == ("READING", 100, 100)
-    assert intake.run(file.pk) is False
-    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real())
-    assert intake.run(file.pk)
+    assert intake.process_file(file.pk) is False
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real_now())
+    assert intake.process_file(file.pk)
     file.refresh_from_db()
     assert (file.state, file.lines, file.records) == ("DONE", 180, 180)
     lines = sorted(SettlementRecord.objects.values_list("line", flat=True))

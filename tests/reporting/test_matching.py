@@ -11,10 +11,10 @@ from django.test import override_settings
 
 from chargebacks import ledger
 from chargebacks.models import Chargeback
-from gateway import clock, identifiers
+from gateway.core import clock, identifiers
 from gateway.models import AuditEntry, Payment
-from reporting import booking, exceptions, matching, missing
-from reporting.models import Finding, Match, Matching, SettlementRecord
+from reporting.models import Finding, Match, MatchState, SettlementRecord
+from reporting.settlement import chargeback_booking, exception_queue, matching, missing_settlements
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
 from tests.support.threads import at_once
@@ -31,7 +31,7 @@ def kinds() -> list[str]:
 
 
 def to_do() -> list[str]:
-    return [finding.kind for finding in exceptions.open_findings()]
+    return [finding.kind for finding in exception_queue.list_open_findings()]
 
 
 @pytest.mark.parametrize("name", ["ConnectorTxId1", "ConnectorTxId2", "ConnectorTxId3"])
@@ -41,7 +41,7 @@ def test_a_line_that_names_an_id_of_the_institute_is_matched_to_its_payment(shop
     file = take_in(csv([line(payment, **ids)]), institute())
     record = SettlementRecord.objects.get()
     match = Match.objects.get(record=record)
-    assert (record.state, match.payment, match.chosen) == (Matching.MATCHED, payment.id, True)
+    assert (record.state, match.payment, match.chosen) == (MatchState.MATCHED, payment.id, True)
     assert (record.merchant_id, record.account) == (shop.merchant.id, shop.channel.id)
     assert (file.state, file.records, file.matched, file.faults) == ("DONE", 1, 1, 0)
     assert kinds() == []
@@ -82,7 +82,9 @@ def test_without_an_id_amount_currency_day_and_account_decide(shop: Shop, how_ma
     shop.api.pay(amount="11.00")
     payments = {payment_of(shop.api.pay(amount="92.00").id).id for _ in range(how_many)}
     shop.api_of(shop.open_channel()).pay(amount="92.00")
-    row = line(ClearingInstituteMerchantId=shop.channel.id.hex, SettlementDate=f"{clock.now(shop.merchant):%Y-%m-%d}")
+    row = line(
+        ClearingInstituteMerchantId=shop.channel.id.hex, SettlementDate=f"{clock.merchant_now(shop.merchant):%Y-%m-%d}"
+    )
     file = take_in(csv([row]), institute())
     assert states() == [state]
     assert set(Match.objects.values_list("payment", flat=True)) == payments
@@ -114,7 +116,7 @@ def test_an_id_that_nobody_knows_is_not_made_up_for_by_the_amount(shop: Shop) ->
     payment = payment_of(shop.api.pay().id)
     take_in(csv([line(payment, ConnectorTxId1="SOMEBODY-ELSES")]), institute())
     assert states() == ["NOT_MATCHED"]
-    best = exceptions.candidates(SettlementRecord.objects.get())
+    best = exception_queue.list_candidate_payments(SettlementRecord.objects.get())
     assert [one.payment.id for one in best] == [payment.id]
     assert {"amount", "currency", "account"} <= set(best[0].same)
 
@@ -125,14 +127,14 @@ def test_a_line_never_meets_another_merchants_payment(shop: Shop, stranger: Shop
     take_in(csv([row]), institute())
     record = SettlementRecord.objects.get()
     assert (record.state, record.merchant_id, Match.objects.count()) == ("NOT_MATCHED", shop.merchant.id, 0)
-    assert exceptions.candidates(record) == []
-    with pytest.raises(exceptions.NotPossible, match="another merchant"):
-        exceptions.link(record, theirs, BY)
+    assert exception_queue.list_candidate_payments(record) == []
+    with pytest.raises(exception_queue.ExceptionActionError, match="another merchant"):
+        exception_queue.link_payment(record, theirs, BY)
 
 
 def test_payments_older_than_the_first_pass_looks_are_found_by_id(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     payment = payment_of(shop.api.pay().id)
-    monkeypatch.setattr(matching, "RECENT", timedelta(0))
+    monkeypatch.setattr(matching, "RECENT_PAYMENTS_WINDOW", timedelta(0))
     file = take_in(csv([line(payment)]), institute())
     assert (states(), file.matched, file.unmatched) == (["MATCHED"], 1, 0)
 
@@ -143,13 +145,13 @@ def test_payments_of_other_connectors_are_not_this_institutes(shop: Shop) -> Non
 
 
 def test_what_was_reversed_before_settlement_is_not_expected_to_be_settled(shop: Shop) -> None:
-    of, today = institute(), clock.now(shop.merchant).date()
+    of, today = institute(), clock.merchant_now(shop.merchant).date()
     part, whole = shop.api.pay(), shop.api.pay()
     assert shop.api.follow(part.id, "RV", "30.00").status == 200
     assert shop.api.follow(whole.id, "RV").status == 200
     take_in(csv([line(payment_of(part.id), Amount="62.00", SettlementAmount="62.00")]), of)
     assert kinds() == []
-    assert missing.payments(of, today, today) == []
+    assert missing_settlements.list_unsettled_payments(of, today, today) == []
 
 
 def test_fees_have_no_payment_and_no_matching_status(shop: Shop) -> None:
@@ -162,9 +164,11 @@ def test_fees_have_no_payment_and_no_matching_status(shop: Shop) -> None:
 
 def test_days_without_an_expected_file_are_missed(db: None) -> None:
     of = institute(expects_files_on=[1, 2, 3, 4, 5])
-    assert missing.files(of, date(2030, 1, 4), date(2030, 1, 8)) == [
-        date(2030, 1, 4), date(2030, 1, 7), date(2030, 1, 8),
-    ]  # fmt: skip
+    assert missing_settlements.list_days_without_file(of, date(2030, 1, 4), date(2030, 1, 8)) == [
+        date(2030, 1, 4),
+        date(2030, 1, 7),
+        date(2030, 1, 8),
+    ]
 
 
 def test_a_clerk_links_marks_closes_and_undoes(shop: Shop) -> None:
@@ -172,24 +176,28 @@ def test_a_clerk_links_marks_closes_and_undoes(shop: Shop) -> None:
     take_in(csv([line(payment, ConnectorTxId1="UNKNOWN", Amount="90.00", SettlementAmount="90.00")]), of)
     record = SettlementRecord.objects.select_related("file").get()
     stale = SettlementRecord.objects.get()
-    exceptions.link(record, payment, BY, "told by phone")
+    exception_queue.link_payment(record, payment, BY, "told by phone")
     assert (states(), kinds()) == (["MATCHED"], ["AMOUNT"])
-    assert not exceptions.unmatched().exists()
-    with pytest.raises(exceptions.NotPossible, match="somebody else"):
-        exceptions.mark(stale, BY, "a try")
-    exceptions.undo(record, BY)
-    assert (states(), exceptions.unmatched().count(), exceptions.open_findings().count()) == (["NOT_MATCHED"], 1, 0)
-    exceptions.mark(record, BY, "of another system")
-    assert not exceptions.unmatched().exists()
-    exceptions.undo(record, BY)
-    assert exceptions.unmatched().count() == 1
-    with pytest.raises(exceptions.NotPossible, match="nothing"):
-        exceptions.undo(record, BY)
-    with pytest.raises(exceptions.NotPossible, match="note"):
-        exceptions.mark(record, BY, " ")
-    exceptions.link(record, payment, BY)
-    exceptions.close(Finding.objects.get(closed_at=None), BY, "agreed")
-    assert not exceptions.open_findings().exists()
+    assert not exception_queue.list_unmatched_records().exists()
+    with pytest.raises(exception_queue.ExceptionActionError, match="somebody else"):
+        exception_queue.mark_without_payment(stale, BY, "a try")
+    exception_queue.undo_resolution(record, BY)
+    assert (
+        states(),
+        exception_queue.list_unmatched_records().count(),
+        exception_queue.list_open_findings().count(),
+    ) == (["NOT_MATCHED"], 1, 0)
+    exception_queue.mark_without_payment(record, BY, "of another system")
+    assert not exception_queue.list_unmatched_records().exists()
+    exception_queue.undo_resolution(record, BY)
+    assert exception_queue.list_unmatched_records().count() == 1
+    with pytest.raises(exception_queue.ExceptionActionError, match="nothing"):
+        exception_queue.undo_resolution(record, BY)
+    with pytest.raises(exception_queue.ExceptionActionError, match="note"):
+        exception_queue.mark_without_payment(record, BY, " ")
+    exception_queue.link_payment(record, payment, BY)
+    exception_queue.close_finding(Finding.objects.get(closed_at=None), BY, "agreed")
+    assert not exception_queue.list_open_findings().exists()
     closed = Match.objects.exclude(undone_at=None).get()
     assert (closed.by, closed.undone_by) == (BY.name, BY.name)
     actions = AuditEntry.objects.filter(actor=BY.name, subject="settlementrecord").values_list("action", flat=True)
@@ -201,12 +209,12 @@ def test_a_chargeback_that_a_clerk_links_is_in_the_ledger_and_stays_there(shop: 
     row = line(payment, ReconciliationType="CHARGEBACK", ConnectorTxId1="UNKNOWN", ReasonCode="000.100.222")
     take_in(csv([row]), of)
     record = SettlementRecord.objects.select_related("file").get()
-    exceptions.link(record, payment, BY)
+    exception_queue.link_payment(record, payment, BY)
     record.refresh_from_db()
     case = Chargeback.objects.get()
     assert (record.chargeback, case.reason_code) == (case.id, "000.100.222")
-    with pytest.raises(exceptions.NotPossible, match="ledger"):
-        exceptions.undo(record, BY)
+    with pytest.raises(exception_queue.ExceptionActionError, match="ledger"):
+        exception_queue.undo_resolution(record, BY)
 
 
 def test_a_chargeback_line_read_again_enters_nothing_twice(shop: Shop) -> None:
@@ -215,7 +223,7 @@ def test_a_chargeback_line_read_again_enters_nothing_twice(shop: Shop) -> None:
     take_in(csv([row]), institute())
     record = SettlementRecord.objects.get()
     SettlementRecord.objects.update(chargeback=None)
-    assert booking.enter(record, BY) == Chargeback.objects.get().id
+    assert chargeback_booking.book_record(record, BY) == Chargeback.objects.get().id
     assert Payment.objects.filter(payment_type="CB").count() == 1
     assert f"{Chargeback.objects.get().due_at:%Y-%m-%d %H:%M}" == "2035-05-14 17:00"
 
@@ -242,8 +250,8 @@ def test_two_who_enter_the_same_line_at_once_enter_it_once(committed: Shop) -> N
 
     def enter() -> str:
         try:
-            return ledger.charge_back(payment, Decimal("40.00"), by=BY, line=line_id).id.hex
-        except ledger.ToldBefore as told:
+            return ledger.record_chargeback(payment, Decimal("40.00"), by=BY, line=line_id).id.hex
+        except ledger.AlreadyRecordedError as told:
             return told.payment.hex
 
     made = at_once(enter, enter, enter)
@@ -257,13 +265,13 @@ def test_a_line_that_is_linked_to_a_payment_which_another_line_has_settled_is_fo
     take_in(csv([line(payment, ConnectorTxId1="UNKNOWN")]), of)
     take_in(csv([line(payment)]), of, "later.csv")
     first, second = SettlementRecord.objects.select_related("file").order_by("id")
-    [best] = exceptions.candidates(first)
+    [best] = exception_queue.list_candidate_payments(first)
     assert (best.payment.id, best.settled) == (payment.id, True)
-    exceptions.link(first, payment, BY)
+    exception_queue.link_payment(first, payment, BY)
     assert to_do() == ["TWICE"]
-    exceptions.undo(second, BY)
+    exception_queue.undo_resolution(second, BY)
     assert (to_do(), states()) == ([], ["MATCHED", "NOT_MATCHED"])
-    exceptions.link(second, payment, BY)
+    exception_queue.link_payment(second, payment, BY)
     assert to_do() == ["TWICE"]
 
 
@@ -272,19 +280,21 @@ def test_two_clerks_who_link_a_line_each_to_one_payment_at_once_are_told(committ
     payment = payment_of(committed.api.pay().id)
     take_in(csv([line(payment, ConnectorTxId1="ONE"), line(payment, ConnectorTxId1="TWO")]), institute())
     one, two = SettlementRecord.objects.select_related("file").order_by("id")
-    at_once(lambda: exceptions.link(one, payment, BY), lambda: exceptions.link(two, payment, BY))
+    at_once(
+        lambda: exception_queue.link_payment(one, payment, BY), lambda: exception_queue.link_payment(two, payment, BY)
+    )
     assert to_do() == ["TWICE"]
 
 
 def test_notes_keep_no_card_number_and_nothing_that_the_database_refuses(shop: Shop) -> None:
     take_in(csv([line(ClearingInstituteMerchantId=shop.channel.id.hex, ConnectorTxId1="UNKNOWN")]), institute())
     record = SettlementRecord.objects.select_related("file").get()
-    exceptions.mark(record, BY, "paid with 4200000000000000\x00 in cash")
+    exception_queue.mark_without_payment(record, BY, "paid with 4200000000000000\x00 in cash")
     told = AuditEntry.objects.get(action="mark").after["note"]
     assert "4200000000000000" not in told
     assert told.startswith("paid with 420000")
-    exceptions.undo(record, BY)
-    exceptions.link(record, payment_of(shop.api.pay().id), BY, "card 4200000000000000")
+    exception_queue.undo_resolution(record, BY)
+    exception_queue.link_payment(record, payment_of(shop.api.pay().id), BY, "card 4200000000000000")
     assert "4200000000000000" not in Match.objects.get().note
 
 
@@ -292,8 +302,13 @@ def test_notes_keep_no_card_number_and_nothing_that_the_database_refuses(shop: S
 def test_a_fee_that_a_later_file_tells_of_again_is_found(shop: Shop, ident: str) -> None:
     """Fees are no payment's, and count in every sum."""
     of = institute()
-    fee = line(ReconciliationType="FEE", PaymentType="MONTHLY", ClearingInstituteMerchantId=shop.channel.id.hex,
-               SettlementTxId=ident, Amount="9.90")  # fmt: skip
+    fee = line(
+        ReconciliationType="FEE",
+        PaymentType="MONTHLY",
+        ClearingInstituteMerchantId=shop.channel.id.hex,
+        SettlementTxId=ident,
+        Amount="9.90",
+    )
     other = {**fee, "SettlementTxId": ident and "FEE-2", "SettlementReference": "payout-2"}
     take_in(csv([fee, other]), of)
     assert kinds() == []

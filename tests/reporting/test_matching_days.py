@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway.models import Payment
-from reporting.matching import DAYS_APART, RECENT
 from reporting.models import Match, SettlementRecord
+from reporting.settlement.matching import MAX_PRESENTMENT_DAYS_APART, RECENT_PAYMENTS_WINDOW
 from tests.support.fixtures import Shop
 from tests.support.settlement import csv, institute, line, payment_of, take_in
 
@@ -31,9 +31,14 @@ def state_of(shop: Shop, zone: str, **fields: str) -> str:
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize(
     ("days", "state"),
-    [(0, "MATCHED"), (DAYS_APART, "MATCHED"), (-DAYS_APART, "MATCHED"), (DAYS_APART + 1, "NOT_MATCHED"),
-     (-DAYS_APART - 1, "NOT_MATCHED")],
-)  # fmt: skip
+    [
+        (0, "MATCHED"),
+        (MAX_PRESENTMENT_DAYS_APART, "MATCHED"),
+        (-MAX_PRESENTMENT_DAYS_APART, "MATCHED"),
+        (MAX_PRESENTMENT_DAYS_APART + 1, "NOT_MATCHED"),
+        (-MAX_PRESENTMENT_DAYS_APART - 1, "NOT_MATCHED"),
+    ],
+)
 def test_a_line_may_be_so_many_days_before_or_after_its_payment_and_no_more(
     shop: Shop, zone: str, days: int, state: str
 ) -> None:
@@ -47,7 +52,12 @@ def test_a_line_may_be_so_many_days_before_or_after_its_payment_and_no_more(
 
 @pytest.mark.parametrize(
     ("days", "state"),
-    [(0, "MATCHED"), (RECENT.days, "MATCHED"), (RECENT.days + 1, "NOT_MATCHED"), (-1, "NOT_MATCHED")],
+    [
+        (0, "MATCHED"),
+        (RECENT_PAYMENTS_WINDOW.days, "MATCHED"),
+        (RECENT_PAYMENTS_WINDOW.days + 1, "NOT_MATCHED"),
+        (-1, "NOT_MATCHED"),
+    ],
 )
 def test_without_its_moment_the_day_of_settlement_counts_backwards_only(shop: Shop, days: int, state: str) -> None:
     payment = payment_of(shop.api.pay().id)
@@ -58,9 +68,16 @@ def test_without_its_moment_the_day_of_settlement_counts_backwards_only(shop: Sh
     assert Match.objects.count() == (1 if state == "MATCHED" else 0)
 
 
-@pytest.mark.parametrize("change", [{"Amount": "91.99"}, {"Amount": "92.01"},
-                                    {"Currency": "USD", "SettlementFxRate": "1"}, {"Cashflow": "NEG"},
-                                    {"PaymentType": "REFUND"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"Amount": "91.99"},
+        {"Amount": "92.01"},
+        {"Currency": "USD", "SettlementFxRate": "1"},
+        {"Cashflow": "NEG"},
+        {"PaymentType": "REFUND"},
+    ],
+)
 def test_what_differs_in_anything_else_is_not_the_payment(shop: Shop, change: dict[str, str]) -> None:
     payment = payment_of(shop.api.pay().id)
     day = f"{payment.created_at.astimezone(UTC):%Y-%m-%d}"

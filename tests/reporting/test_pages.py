@@ -1,4 +1,4 @@
-"""The pages of the books: upload with a look before, exceptions, payouts, reconciliation files. Source: design, J5."""
+"""The pages of the books: upload with a look before, exceptions, payouts, reconciliation files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from gateway import clock
+from gateway.access.permissions import FULL_ACCESS
+from gateway.core import clock
 from gateway.models import AuditEntry, Payment
-from gateway.rights import EVERYTHING
-from reporting import days, exceptions, intake, missing, stash
-from reporting.admin import exceptions as exceptions_page
-from reporting.admin import home
-from reporting.models import ClearingInstitute, LineError, Match, Matching, SettlementFile, SettlementRecord
-from reporting.outgoing import ReconciliationFile, SftpTarget
+from reporting.admin import exception_queue as exceptions_page
+from reporting.admin import home_settlements
+from reporting.models import ClearingInstitute, LineError, Match, MatchState, SettlementFile, SettlementRecord
+from reporting.reconciliation import daily_files
+from reporting.reconciliation.models import ReconciliationFile, SftpTarget
+from reporting.settlement import exception_queue, intake, missing_settlements, pending_uploads
 from tests.support.books import merchant_of
 from tests.support.browser import send_file
 from tests.support.clock import jump
@@ -83,7 +84,6 @@ def waiting(shop: Shop, of: ClearingInstitute, **changes: str) -> SettlementReco
 def test_a_file_is_looked_at_before_it_is_read_and_read_in_the_background(
     max_: Client, shop: Shop, of: ClearingInstitute, places: Path
 ) -> None:
-    """J5, steps 1 to 3."""
     _payment, good = paid_line(shop)
     answer = upload(max_, csv([good, {**good, "Amount": "much"}, {**good, "Descriptor": f"card {PAN}"}]))
     preview = text(max_.get(answer["Location"]))
@@ -97,7 +97,7 @@ def test_a_file_is_looked_at_before_it_is_read_and_read_in_the_background(
     assert (file.state, file.received_by) == (SettlementFile.State.RECEIVED, "max")
     assert max_.get(f"{FILES}{file.pk}/state/").json()["ended"] is False
     assert "data-work" in text(max_.get(location))
-    assert intake.run(file.pk)
+    assert intake.process_file(file.pk)
     told = max_.get(f"{FILES}{file.pk}/state/").json()
     assert (told["ended"], told["share"], told["done"]) == (True, 100, 3)
     page = text(max_.get(location))
@@ -111,11 +111,17 @@ def test_a_file_is_looked_at_before_it_is_read_and_read_in_the_background(
 def test_a_file_s_figures_make_all_its_lines_and_follow_what_a_clerk_does(
     max_: Client, shop: Shop, of: ClearingInstitute, places: Path
 ) -> None:
-    """J5, step 3: the picture; and step 5: what was marked is not waited for any more."""
+    """The picture; and step 5: what was marked is not waited for any more."""
     _payment, good = paid_line(shop)
     nobody = {**good, "ConnectorTxId1": "unknown-1", "TransactionId": ""}
-    fee = {**good, "ReconciliationType": "FEE", "PaymentType": "MONTHLY", "Cashflow": "NEG", "ConnectorTxId1": "",
-           "TransactionId": ""}  # fmt: skip
+    fee = {
+        **good,
+        "ReconciliationType": "FEE",
+        "PaymentType": "MONTHLY",
+        "Cashflow": "NEG",
+        "ConnectorTxId1": "",
+        "TransactionId": "",
+    }
     octets = csv([good, nobody, fee, {**good, "Amount": "much"}])
     preview = text(max_.get(upload(max_, octets)["Location"]))
     assert '<th scope="col">Amount</th>' in preview
@@ -130,7 +136,7 @@ def test_a_file_s_figures_make_all_its_lines_and_follow_what_a_clerk_does(
     assert shown() == ["4", "1", "0", "1", "1", "1"]
     # On a phone an error is a card with all of its words: nothing has to be pushed aside to read what is wrong.
     assert '<td data-label="What is wrong">must be ' in text(max_.get(f"{FILES}{file.pk}/change/"))
-    exceptions.mark(SettlementRecord.objects.get(tx_id1="unknown-1"), BY, "not ours")
+    exception_queue.mark_without_payment(SettlementRecord.objects.get(tx_id1="unknown-1"), BY, "not ours")
     assert shown() == ["4", "1", "0", "0", "2", "1"]
 
 
@@ -177,22 +183,21 @@ def test_an_upload_is_for_whoever_uploaded_it_and_reaches_all_merchants(
 def test_of_several_candidates_one_is_chosen_and_the_choice_taken_back(
     clara: Client, shop: Shop, of: ClearingInstitute
 ) -> None:
-    """J5, steps 4 and 6."""
     payments = [payment_of(shop.api.pay(merchantTransactionId="twin-4711").id) for _ in range(2)]
     take_in(csv([line(payments[0], ConnectorTxId1="", TransactionId="twin-4711")]), of)
     record = SettlementRecord.objects.get()
-    assert record.state == Matching.MULTIPLE_MATCHES
+    assert record.state == MatchState.MULTIPLE_MATCHES
     page = text(clara.get(f"{LINES}{record.pk}/change/"))
     assert all(payment.pk.hex in page for payment in payments)
     assert str(record.pk) in text(clara.get(LINES, {"list": "multiple"}))
     back = clara.post(f"{LINES}{record.pk}/do/", {"verb": "link", "payment": payments[1].pk.hex})["Location"]
     record.refresh_from_db()
-    assert record.state == Matching.MATCHED
+    assert record.state == MatchState.MATCHED
     assert Match.objects.get(chosen=True).payment == payments[1].pk
     assert 'value="undo"' in text(clara.get(back))
     clara.post(f"{LINES}{record.pk}/do/", {"verb": "undo"})
     record.refresh_from_db()
-    assert record.state == Matching.MULTIPLE_MATCHES
+    assert record.state == MatchState.MULTIPLE_MATCHES
     done = AuditEntry.objects.filter(subject="settlementrecord", actor="clara").order_by("id")
     assert list(done.values_list("action", flat=True)) == ["link", "undo"]
 
@@ -200,7 +205,6 @@ def test_of_several_candidates_one_is_chosen_and_the_choice_taken_back(
 def test_a_line_without_payment_is_searched_for_and_linked_or_marked(
     clara: Client, shop: Shop, stranger: Shop, of: ClearingInstitute
 ) -> None:
-    """J5, step 5."""
     mine, theirs = (one.api.pay(merchantTransactionId="lost-4711").id for one in (shop, stranger))
     record = waiting(shop, of, Amount="50.00")
     page = f"{LINES}{record.pk}/change/"
@@ -224,7 +228,7 @@ def test_a_line_without_payment_is_searched_for_and_linked_or_marked(
     clara.post(f"{LINES}{record.pk}/do/", {"verb": "undo"})
     clara.post(f"{LINES}{record.pk}/do/", {"verb": "link", "payment": payment_of(mine).pk.hex})
     record.refresh_from_db()
-    assert record.state == Matching.MATCHED
+    assert record.state == MatchState.MATCHED
     # The amounts differ, and that is found and closed with a word.
     finding = record.findings.get(kind="AMOUNT")
     assert "AMOUNT" in text(clara.get(LINES, {"list": "findings"}))
@@ -246,7 +250,7 @@ def test_an_auditor_looks_and_changes_nothing(shop: Shop, of: ClearingInstitute)
 
 
 def test_payouts_show_the_sums_of_their_lines(clara: Client, shop: Shop, of: ClearingInstitute) -> None:
-    """J5, step 10: sums on screen are those of the rows."""
+    """Sums on screen are those of the rows."""
     _one, first = paid_line(shop, SettlementAmount="90.50", SettlementFee="1.50")
     _two, second = paid_line(shop, SettlementAmount="90.25", SettlementFee="1.75")
     take_in(csv([first, second]), of)
@@ -270,9 +274,14 @@ def test_a_payout_below_zero_is_pictured_and_fees_have_no_idle_decimals(
     _payment, paid = paid_line(shop, SettlementAmount="90.4945", SettlementFee="1.5055")
     paid["SettlementAmount"] = "90.49"
     taken = line(
-        ClearingInstituteMerchantId=shop.channel.pk.hex, ConnectorTxId1="unknown-1", PaymentType="REFUND",
-        Amount="91.50", Currency="USD", SettlementCurrency="USD", SettlementDate=paid["SettlementDate"],
-    )  # fmt: skip
+        ClearingInstituteMerchantId=shop.channel.pk.hex,
+        ConnectorTxId1="unknown-1",
+        PaymentType="REFUND",
+        Amount="91.50",
+        Currency="USD",
+        SettlementCurrency="USD",
+        SettlementDate=paid["SettlementDate"],
+    )
     file = take_in(csv([paid, taken]), of, "f1.csv")
     page = text(clara.get("/admin/reporting/settlement/"))
     assert "Nothing in this time." not in page
@@ -292,20 +301,23 @@ def test_a_payout_below_zero_is_pictured_and_fees_have_no_idle_decimals(
 def test_a_days_file_is_fetched_and_made_again(
     max_: Client, clara: Client, shop: Shop, of: ClearingInstitute, places: Path
 ) -> None:
-    """J5, step 7."""
     _payment, good = paid_line(shop)
     take_in(csv([good]), of)
     assert f"<td>{shop.merchant.time_zone}</td>" in text(clara.get(OUTGOING))
     merchant = merchant_of(shop)
-    merchant.clock_offset = days.end_of(merchant, days.next_day(merchant)) + days.GRACE - days.clock.real()  # type: ignore[arg-type]
+    merchant.clock_offset = (
+        daily_files.compute_day_end(merchant, daily_files.find_next_day(merchant))
+        + daily_files.DAY_END_GRACE
+        - daily_files.clock.real()
+    )  # type: ignore[arg-type]
     merchant.save(update_fields=["clock_offset"])
-    assert days.run(merchant) == 1
+    assert daily_files.write_due_daily_files(merchant) == 1
     file = ReconciliationFile.objects.get()
-    kept = days.path_of(file).read_bytes()
+    kept = daily_files.build_outbox_path(file).read_bytes()
     fetched = clara.get(f"{OUTGOING}{file.pk}/download/")
     assert b"".join(fetched.streaming_content) == kept  # type: ignore[attr-defined]
     assert AuditEntry.objects.filter(action="export fetched", subject="reconciliationfile", actor="clara").exists()
-    days.path_of(file).unlink()
+    daily_files.build_outbox_path(file).unlink()
     again = clara.get(f"{OUTGOING}{file.pk}/download/")
     assert b"".join(again.streaming_content) == kept  # type: ignore[attr-defined]
     assert clara.post(f"{OUTGOING}{file.pk}/again/").status_code == 403
@@ -315,10 +327,17 @@ def test_a_days_file_is_fetched_and_made_again(
 def test_a_target_is_set_up_and_tried_and_its_secret_never_shown(
     max_: Client, clara: Client, shop: Shop, stranger: Shop
 ) -> None:
-    """J5, step 8."""
     page = f"{OUTGOING}target/{shop.merchant.pk}/"
-    form = {"verb": "save", "host": "127.0.0.1", "port": "1", "username": "u", "folder": ".", "kind": "password",
-            "secret": "correct-horse", "host_key": "ssh-ed25519 AAAAC3Nza"}  # fmt: skip
+    form = {
+        "verb": "save",
+        "host": "127.0.0.1",
+        "port": "1",
+        "username": "u",
+        "folder": ".",
+        "kind": "password",
+        "secret": "correct-horse",
+        "host_key": "ssh-ed25519 AAAAC3Nza",
+    }
     assert clara.get(page).status_code == 404
     assert max_.get(f"{OUTGOING}target/{stranger.merchant.pk}/").status_code == 404
     assert max_.post(page, {**form, "host_key": "nonsense"}).status_code == 400
@@ -334,13 +353,13 @@ def test_a_target_is_set_up_and_tried_and_its_secret_never_shown(
 
 
 def test_the_navigation_counts_what_waits_for_somebody(clara: Client, shop: Shop, of: ClearingInstitute) -> None:
-    """J6, step 1, of exceptions: lines and findings, and nobody else's."""
+    """Lines and findings, and nobody else's."""
     user = User.objects.get(username="clara")
-    assert exceptions_page.waiting(user) == 0
+    assert exceptions_page.count_open_exceptions(user) == 0
     waiting(shop, of)
     waiting(shop, of, ConnectorTxId1="unknown-2", Cashflow="NEG")
     waiting(shop, of, ConnectorTxId1="unknown-3", ClearingInstituteMerchantId="nobody")
-    assert exceptions_page.waiting(user) == 3
+    assert exceptions_page.count_open_exceptions(user) == 3
     assert re.search(r"rule_folder.{0,900}?Exceptions.{0,900}?>\s*3\s*<", text(clara.get("/admin/")), re.S)
 
 
@@ -352,13 +371,13 @@ def test_a_large_upload_lies_in_a_private_file_for_its_request_alone(
     temporary.mkdir()
     settings.FILE_UPLOAD_TEMP_DIR = str(temporary)
     seen: list[int] = []
-    keep = stash.keep
+    keep = pending_uploads.store_upload
 
-    def watched(*told: Any, **named: Any) -> stash.Upload:
+    def watched(*told: Any, **named: Any) -> pending_uploads.PendingUpload:
         seen.extend(stat.S_IMODE(path.stat().st_mode) for path in temporary.iterdir())
         return keep(*told, **named)
 
-    monkeypatch.setattr(stash, "keep", watched)
+    monkeypatch.setattr(pending_uploads, "store_upload", watched)
     _payment, good = paid_line(shop, Descriptor="x" * 100)
     content = csv([good] * 12_000)
     assert len(content) > settings.FILE_UPLOAD_MAX_MEMORY_SIZE
@@ -371,7 +390,7 @@ def test_payments_that_are_overdue_are_shown_to_their_merchant_and_told_by_the_c
     clara: Client, shop: Shop, stranger: Shop
 ) -> None:
     """settles_within_days: by the merchant's clock; what was settled meanwhile is missing no more."""
-    of = institute(settles_within_days=2, created_at=clock.real())
+    of = institute(settles_within_days=2, created_at=clock.real_now())
     late, settled = payment_of(shop.api.pay(merchantTransactionId="order-late").id), payment_of(shop.api.pay().id)
     take_in(csv([line(settled)]), of)
     assert "order-late" not in text(clara.get(LINES, {"list": "missing"}))
@@ -394,7 +413,7 @@ def test_payments_that_are_overdue_are_shown_to_their_merchant_and_told_by_the_c
 
 def test_a_day_without_its_file_is_told_by_the_command(db: None) -> None:
     of = institute(expects_files_on=[1, 2, 3, 4, 5, 6, 7])
-    first = clock.real() - timedelta(days=3)
+    first = clock.real_now() - timedelta(days=3)
     ClearingInstitute.objects.update(created_at=first)
     out = StringIO()
     with pytest.raises(CommandError, match=r"[34] missing"):  # midnight may pass in between
@@ -407,13 +426,15 @@ def test_the_first_page_misses_files_by_the_day_of_their_institute(db: None, zon
     """At any hour it is another day in one of the two than in UTC: neither a day that still runs is missed, nor one
     from before the institute was set up, and what came today stands on today."""
     of = institute(expects_files_on=[1, 2, 3, 4, 5, 6, 7], time_zone=zone)
-    ClearingInstitute.objects.update(created_at=clock.real() - timedelta(days=1))
+    ClearingInstitute.objects.update(created_at=clock.real_now() - timedelta(days=1))
     take_in(csv([line()]), of)
     came = SettlementFile.objects.get().received_at.astimezone(of.zone)
     cache.clear()
-    shown = home.draw(EVERYTHING)
+    shown = home_settlements.draw_settlement_panel(FULL_ACCESS)
     assert shown is not None
-    missed = [f"{day:%Y-%m-%d}" for day in missing.lately(ClearingInstitute.objects.get())]
+    missed = [
+        f"{day:%Y-%m-%d}" for day in missing_settlements.list_recent_days_without_file(ClearingInstitute.objects.get())
+    ]
     assert missed
     assert [name for name, *_ in shown.facts] == missed
     assert f"{came:%d.%m.}" in shown.chart

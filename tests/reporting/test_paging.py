@@ -1,7 +1,4 @@
-"""Long lists of the books are read page by page: every row is reached once, and a page stands still while rows arrive.
-
-Source: issue 8, back office pages.
-"""
+"""Long lists of the books are read page by page: every row is reached once, and a page stands still while rows arrive."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ import pytest
 from django.test import Client
 
 from chargebacks.models import Chargeback
-from gateway import clock, identifiers
-from gateway.admin import paging
-from reporting.incoming import RemoteFile, SftpSource
+from gateway.backoffice.kit import keyset
+from gateway.core import clock, identifiers
 from reporting.models import ClearingInstitute, Settlement, SettlementFile
-from reporting.outgoing import ReconciliationFile
+from reporting.reconciliation.models import ReconciliationFile
+from reporting.settlement.models import RemoteFile, SftpSource
 from tests.support.books import merchant_of
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -43,8 +40,8 @@ Made = Callable[[int], None]
 def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """One row more than a page has."""
     if "really" not in request.node.name:
-        monkeypatch.setattr(paging, "SIZE", SIZE)
-    return paging.SIZE + 1
+        monkeypatch.setattr(keyset, "KEYSET_PAGE_ROWS", SIZE)
+    return keyset.KEYSET_PAGE_ROWS + 1
 
 
 @pytest.fixture
@@ -81,8 +78,8 @@ def walked(client: Client, base: str, query: str, mark: str) -> Iterator[tuple[s
 def goes_page_by_page(client: Client, base: str, query: str, mark: str, make: Made) -> None:
     """There is one row more than a page has; ``make(n)`` adds n, which stand where new rows of this list stand."""
     (_first, top), (second, rest) = list(walked(client, base, query, mark))
-    assert (len(top), len(rest)) == (paging.SIZE, 1)
-    assert len({*top, *rest}) == paging.SIZE + 1
+    assert (len(top), len(rest)) == (keyset.KEYSET_PAGE_ROWS, 1)
+    assert len({*top, *rest}) == keyset.KEYSET_PAGE_ROWS + 1
     parameters = dict(part.partition("=")[::2] for part in query[1:].split("&") if part)
     assert all(f"{name}={value}" in second for name, value in parameters.items())
     make(2)
@@ -90,7 +87,7 @@ def goes_page_by_page(client: Client, base: str, query: str, mark: str, make: Ma
     assert again[:1] == rest
     assert not set(again) & set(top)
     pages = [rows for _query, rows in walked(client, base, query, mark)]
-    assert len(set().union(*pages)) == sum(map(len, pages)) == paging.SIZE + 3
+    assert len(set().union(*pages)) == sum(map(len, pages)) == keyset.KEYSET_PAGE_ROWS + 3
     odd = [text(client, f"{base}?{query[1:]}&after={one}") for one in ODD]
     assert all(listed(page, mark) == pages[0] for page in odd)
 
@@ -98,41 +95,71 @@ def goes_page_by_page(client: Client, base: str, query: str, mark: str, make: Ma
 def lines(shop: Shop, of: ClearingInstitute, many: int, name: str = "lines.csv", **changes: str) -> SettlementFile:
     """Lines about payments that nobody has made."""
     own = shop.channel.pk.hex
-    return take_in(csv(
-        line(**{"ClearingInstituteMerchantId": own, "ConnectorTxId1": f"unknown-{name}-{number:04d}", **changes})
-        for number in range(many)
-    ), of, name)  # fmt: skip
+    return take_in(
+        csv(
+            line(**{"ClearingInstituteMerchantId": own, "ConnectorTxId1": f"unknown-{name}-{number:04d}", **changes})
+            for number in range(many)
+        ),
+        of,
+        name,
+    )
 
 
 def files(of: ClearingInstitute, many: int) -> list[SettlementFile]:
     return SettlementFile.objects.bulk_create(
         SettlementFile(
-            institute=of, name=f"{number}.csv", sha256=identifiers.row_id().hex, size=1, format="CSV", time_zone="UTC",
-            source=SettlementFile.Source.COMMAND, received_by="tests", received_at=clock.real(), lines=1,
+            institute=of,
+            name=f"{number}.csv",
+            sha256=identifiers.row_id().hex,
+            size=1,
+            format="CSV",
+            time_zone="UTC",
+            source=SettlementFile.Source.COMMAND,
+            received_by="tests",
+            received_at=clock.real_now(),
+            lines=1,
             state=SettlementFile.State.DONE,
-        ) for number in range(many)
-    )  # fmt: skip
+        )
+        for number in range(many)
+    )
 
 
 def settlements(shop: Shop, of: ClearingInstitute, many: int) -> None:
     Settlement.objects.bulk_create(
         Settlement(
-            institute=of, institute_merchant_id=shop.channel.pk.hex, reference=f"payout-{identifiers.row_id().hex}",
-            date=date(2030, 1, 2), currency="EUR", merchant=merchant_of(shop), created_at=clock.real(),
-        ) for _number in range(many)
-    )  # fmt: skip
+            institute=of,
+            institute_merchant_id=shop.channel.pk.hex,
+            reference=f"payout-{identifiers.row_id().hex}",
+            date=date(2030, 1, 2),
+            currency="EUR",
+            merchant=merchant_of(shop),
+            created_at=clock.real_now(),
+        )
+        for _number in range(many)
+    )
 
 
 def disputes(shop: Shop, many: int) -> None:
     """Cases of payments that are not looked at here; what is new is due later."""
-    now = clock.real()
+    now = clock.real_now()
     Chargeback.objects.bulk_create(
         Chargeback(
-            id=identifiers.row_id(), merchant=merchant_of(shop), channel=shop.channel, disputed=UUID(int=1),
-            chain=UUID(int=1), state=Chargeback.State.OPEN, source=Chargeback.Source.HAND, reason_code="000.100.206",
-            amount=Decimal(10), currency="EUR", brand="VISA", opened_at=now, due_at=now + timedelta(days=9),
-        ) for _number in range(many)
-    )  # fmt: skip
+            id=identifiers.row_id(),
+            merchant=merchant_of(shop),
+            channel=shop.channel,
+            disputed=UUID(int=1),
+            chain=UUID(int=1),
+            state=Chargeback.State.OPEN,
+            source=Chargeback.Source.HAND,
+            reason_code="000.100.206",
+            amount=Decimal(10),
+            currency="EUR",
+            brand="VISA",
+            opened_at=now,
+            due_at=now + timedelta(days=9),
+        )
+        for _number in range(many)
+    )
 
 
 LINES = "/admin/reporting/settlementrecord/"
@@ -158,7 +185,7 @@ def test_exceptions_and_the_lines_of_a_file(max_: Client, shop: Shop, of: Cleari
     goes_page_by_page(max_, LINES, "?list=unmatched", LINE, make)
     # A file's own lines stand still whatever other files bring.
     pages = [rows for _query, rows in walked(max_, LINES, f"?list=lines&file={file.pk.hex}", LINE)]
-    assert [len(rows) for rows in pages] == [paging.SIZE, 1]
+    assert [len(rows) for rows in pages] == [keyset.KEYSET_PAGE_ROWS, 1]
     assert len(set(pages[0] + pages[1])) == many
     assert f"list=lines&amp;file={file.pk}" in text(max_, f"/admin/reporting/settlementfile/{file.pk}/change/")
     assert "list=lines" not in text(max_, LINES)
@@ -207,14 +234,20 @@ def test_disputes(max_: Client, shop: Shop, many: int) -> None:
 
 
 def test_reconciliation_files(max_: Client, shop: Shop, many: int) -> None:
-    merchant, now, days = merchant_of(shop), clock.real(), iter(range(999))
+    merchant, now, days = merchant_of(shop), clock.real_now(), iter(range(999))
 
     def make(number: int) -> None:
         ReconciliationFile.objects.bulk_create(
-            ReconciliationFile(merchant=merchant, day=date(2026, 1, 1) + timedelta(days=next(days)), begins_at=now,
-                               ends_at=now, names={}, offset=timedelta())
+            ReconciliationFile(
+                merchant=merchant,
+                day=date(2026, 1, 1) + timedelta(days=next(days)),
+                begins_at=now,
+                ends_at=now,
+                names={},
+                offset=timedelta(),
+            )
             for _place in range(number)
-        )  # fmt: skip
+        )
 
     make(many)
     base = "/admin/reporting/reconciliationfile/"
@@ -224,14 +257,22 @@ def test_reconciliation_files(max_: Client, shop: Shop, many: int) -> None:
 def test_files_that_were_seen_at_a_source(shop: Shop, of: ClearingInstitute, many: int) -> None:
     boss = signed_in(person("boss", "psp", shop.merchant.division.psp))
     source = SftpSource.objects.create(
-        institute=of, host="127.0.0.1", port=22, username="u", folder=".", host_key="k", secret_kind="password",
-        secret_sealed=b"x", due_at=clock.real(), active=False,
-    )  # fmt: skip
+        institute=of,
+        host="127.0.0.1",
+        port=22,
+        username="u",
+        folder=".",
+        host_key="k",
+        secret_kind="password",
+        secret_sealed=b"x",
+        due_at=clock.real_now(),
+        active=False,
+    )
     numbers = iter(range(999))
 
     def make(number: int) -> None:
         RemoteFile.objects.bulk_create(
-            RemoteFile(source=source, name=f"n{next(numbers)}.csv", size=1, modified=1, seen_at=clock.real())
+            RemoteFile(source=source, name=f"n{next(numbers)}.csv", size=1, modified=1, seen_at=clock.real_now())
             for _place in range(number)
         )
 
@@ -239,17 +280,33 @@ def test_files_that_were_seen_at_a_source(shop: Shop, of: ClearingInstitute, man
     goes_page_by_page(boss, f"/admin/reporting/settlementfile/source/{of.pk}/", "", r">(n\d+\.csv)<", make)
 
 
-@pytest.mark.parametrize("odd", [
-    f"{'9' * 18}-{'f' * 32}", f"0-{'0' * 32}", f"{'9' * 18}-{'9' * 18}", "0-0", "9" * 18, "0", "f" * 32, "0" * 32,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "odd",
+    [
+        f"{'9' * 18}-{'f' * 32}",
+        f"0-{'0' * 32}",
+        f"{'9' * 18}-{'9' * 18}",
+        "0-0",
+        "9" * 18,
+        "0",
+        "f" * 32,
+        "0" * 32,
+    ],
+)
 def test_a_row_that_cannot_be_is_no_fault_of_ours(max_: Client, shop: Shop, of: ClearingInstitute, odd: str) -> None:
     """Names of the right form: a page behind no row."""
     file = lines(shop, of, 1, "one.csv")
     payout = Settlement.objects.get()
     for address in (
-        LINES, f"{LINES}?list=findings&", f"{LINES}?list=lines&file={file.pk.hex}&", "/admin/reporting/settlement/",
-        f"/admin/reporting/settlement/{payout.pk}/change/", "/admin/reporting/settlementfile/",
-        f"/admin/reporting/settlementfile/{file.pk}/change/", "/admin/reporting/reconciliationfile/",
-        "/admin/chargebacks/chargeback/", "/admin/chargebacks/chargeback/?list=all&",
-    ):  # fmt: skip
+        LINES,
+        f"{LINES}?list=findings&",
+        f"{LINES}?list=lines&file={file.pk.hex}&",
+        "/admin/reporting/settlement/",
+        f"/admin/reporting/settlement/{payout.pk}/change/",
+        "/admin/reporting/settlementfile/",
+        f"/admin/reporting/settlementfile/{file.pk}/change/",
+        "/admin/reporting/reconciliationfile/",
+        "/admin/chargebacks/chargeback/",
+        "/admin/chargebacks/chargeback/?list=all&",
+    ):
         assert max_.get(f"{address}{'' if '?' in address else '?'}after={odd}").status_code == 200, address

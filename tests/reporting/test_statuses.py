@@ -14,11 +14,17 @@ from tests.support.settlement import csv, institute, line, payment_of, take_in
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("column, allowed, strange", [
-    ("SettlementStatus", ["SUCCESS", "FAILED"], ["PENDING", "success", "FAILED "]),
-    ("ReconciliationType", ["SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"],
-     ["REFUND", "settled", "CHARGEBACK_REVERSAL"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "column, allowed, strange",
+    [
+        ("SettlementStatus", ["SUCCESS", "FAILED"], ["PENDING", "success", "FAILED "]),
+        (
+            "ReconciliationType",
+            ["SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"],
+            ["REFUND", "settled", "CHARGEBACK_REVERSAL"],
+        ),
+    ],
+)
 def test_a_line_has_one_of_the_words_or_is_told_as_an_error(
     shop: Shop, column: str, allowed: list[str], strange: list[str]
 ) -> None:

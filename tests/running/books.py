@@ -48,9 +48,12 @@ def compare(primary: Server, acknowledged: Iterable[Acknowledged], acquirer: str
     took = {key for key, row in StubControl(acquirer).transactions().items() if row["outcome"] == "approved"}
     approved = {payment for payment, _, status, connector in rows if status == "APPROVED" and connector == "stub"}
     return Comparison(
-        payments=len(ours), lost=lost, doubled=sum(count > 1 for count in keys.values()),
-        apart=len(took ^ approved), settled_after_s=settled,
-    )  # fmt: skip
+        payments=len(ours),
+        lost=lost,
+        doubled=sum(count > 1 for count in keys.values()),
+        apart=len(took ^ approved),
+        settled_after_s=settled,
+    )
 
 
 def _open(primary: Server) -> int:

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from config.launcher.var import ROOT
+from config.launcher.var_folder import PROJECT_ROOT
 
-EXAMPLES: Final = ROOT / "docs" / "running"
+EXAMPLES: Final = PROJECT_ROOT / "docs" / "running"
 SCRIPTS: Final = ("archive-wal.sh", "base-backup.sh", "restore.sh")
 
 

@@ -94,9 +94,12 @@ def _over_tls(site: Site, token: str, entity: str) -> Row:
         done="a payment over TLS; /metrics from outside, and on the node with its token; a forged X-Forwarded-Proto",
         seen=f"payment {answer.status} {answer.code} (no acquirer is set up); HSTS {hsts}; /metrics {outside} outside, "
         f"{inside} inside; forged header made no difference: {'yes' if forged == 404 else f'no ({forged})'}",
-        fine=answer.code == "600.200.700" and hsts.startswith("max-age=") and outside == 404 and inside == 200
+        fine=answer.code == "600.200.700"
+        and hsts.startswith("max-age=")
+        and outside == 404
+        and inside == 200
         and forged == 404,
-    )  # fmt: skip
+    )
 
 
 def _in_clear(site: Site, token: str, entity: str) -> Row:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import psycopg
 
-from config.launcher.postgres_files import can_read, find_binaries
-from config.launcher.process import Account, spawn, stop, unprivileged_account, wait_until
+from config.launcher.postgres_files import can_read_file, find_postgres_binaries
+from config.launcher.process import SystemUser, find_unprivileged_user, spawn_process, stop_process, wait_until
 from tests.running.files import copy_scripts, rendered
 from tests.support.ports import free_port
 
@@ -29,7 +29,7 @@ URL_OPTIONS: Final = (
 
 
 class Server:
-    """One PostgreSQL server: ``start``, ``kill`` (kill -9 of all its processes), ``stop``, ``ask``."""
+    """One PostgreSQL server: ``start``, ``kill`` (kill -9 of all its processes), ``stop_process``, ``ask``."""
 
     def __init__(self, name: str, cluster: Cluster) -> None:
         self.name = name
@@ -56,10 +56,14 @@ class Server:
 
     def start(self, *, ready: bool = True) -> None:
         account = self._cluster.account
-        self._child = spawn(
-            [self._cluster.bin / "postgres", "-D", self.data], log=self.log, env=self._cluster.environment,
-            death_signal=signal.SIGQUIT, account=account, directory=Path("/"),
-        )  # fmt: skip
+        self._child = spawn_process(
+            [self._cluster.bin / "postgres", "-D", self.data],
+            log=self.log,
+            env=self._cluster.environment,
+            death_signal=signal.SIGQUIT,
+            account=account,
+            directory=Path("/"),
+        )
         if ready and not wait_until(self.answers, PATIENCE_S, 0.1):
             raise AssertionError(f"{self.name} does not start:\n{self.log.read_text()[-2000:]}")
 
@@ -84,16 +88,21 @@ class Server:
 
     def stop(self) -> None:
         if self._child is not None:
-            stop(self._child, (signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0))
+            stop_process(self._child, (signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0))
             self._child = None
 
     def ask(self, sql: str, values: Sequence[Any] = (), *, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Rows of one statement, asked of this server as its superuser."""
         password = self._cluster.passwords["postgres"]
         with psycopg.connect(
-            host="127.0.0.1", port=self.port, user="postgres", password=password, dbname=database, autocommit=True,
+            host="127.0.0.1",
+            port=self.port,
+            user="postgres",
+            password=password,
+            dbname=database,
+            autocommit=True,
             connect_timeout=2,
-        ) as line:  # fmt: skip
+        ) as line:
             cursor = line.execute(sql.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
 
@@ -106,7 +115,7 @@ class Cluster:
     """pg1 is primary, pg2 and pg3 are its standbys; commits wait for one of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.account: Account | None = unprivileged_account()
+        self.account: SystemUser | None = find_unprivileged_user()
         self.folder = folder / "database"
         self.passwords = {name: secrets.token_urlsafe(24) for name in ("postgres", "tollhouse", "replicator")}
         self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC"}
@@ -146,9 +155,17 @@ class Cluster:
         secret = self.folder / "password"
         self.write(secret, self.passwords["postgres"])
         self.run(
-            "initdb", "-D", primary.data, "-U", "postgres", f"--pwfile={secret}", "--auth=scram-sha-256",
-            "--encoding=UTF8", "--locale=C", "--no-instructions",
-        )  # fmt: skip
+            "initdb",
+            "-D",
+            primary.data,
+            "-U",
+            "postgres",
+            f"--pwfile={secret}",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-instructions",
+        )
         secret.unlink()
         # Until a standby is there nobody could answer for a commit.
         primary.configure(synchronous_standby_names="")
@@ -197,10 +214,17 @@ class Cluster:
         program, *rest = (str(part) for part in command)
         path = self.bin / program if (self.bin / program).exists() else self.folder / program
         done = subprocess.run(
-            [str(path), *rest], capture_output=True, text=True, cwd="/", env=self.environment | environment,
-            user=self.account.uid if self.account else None, group=self.account.gid if self.account else None,
-            extra_groups=[] if self.account else None, check=False, timeout=120,
-        )  # fmt: skip
+            [str(path), *rest],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env=self.environment | environment,
+            user=self.account.uid if self.account else None,
+            group=self.account.gid if self.account else None,
+            extra_groups=[] if self.account else None,
+            check=False,
+            timeout=120,
+        )
         if done.returncode != 0:
             raise AssertionError(f"{program} failed: {done.stdout}{done.stderr}")
         return done.stdout.strip()
@@ -217,8 +241,8 @@ class Cluster:
 
     def _binaries(self) -> Path:
         """The server's programs, copied where its user cannot read them."""
-        found = find_binaries()
-        if self.account is None or can_read(found.bin / "postgres", self.account) or found.site is None:
+        found = find_postgres_binaries()
+        if self.account is None or can_read_file(found.bin / "postgres", self.account) or found.site is None:
             return found.bin
         copy = self.folder / "binaries"
         relative = found.bin.relative_to(found.site)

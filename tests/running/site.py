@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.launcher.broker import Broker
-from config.launcher.process import spawn, stop, wait_until
-from config.launcher.programs import Web, acquirer_command, beat_command, worker_command
-from config.launcher.var import ROOT
+from config.launcher.process import spawn_process, stop_process, wait_until
+from config.launcher.programs import WebServer, build_acquirer_command, build_beat_command, build_worker_command
+from config.launcher.var_folder import PROJECT_ROOT
 from tests.running.clients import Speaker
 from tests.running.files import make_certificate, rendered
 from tests.support.ports import free_port
@@ -39,7 +39,7 @@ class Process:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self._child = spawn(self._command, log=self.log, env=self._environment, directory=ROOT)
+        self._child = spawn_process(self._command, log=self.log, env=self._environment, directory=PROJECT_ROOT)
 
     def kill(self) -> None:
         """kill -9. Its own children die with it (config.launcher.child)."""
@@ -49,7 +49,7 @@ class Process:
 
     def stop(self) -> None:
         if self._child is not None:
-            stop(self._child, (signal.SIGTERM, 25.0))
+            stop_process(self._child, (signal.SIGTERM, 25.0))
             self._child = None
 
     @property
@@ -90,10 +90,10 @@ class Site:
         }
         if not live:
             self.environment["GATEWAY_STUB_ACQUIRER"] = acquirer
-        self.acquirer = self._process("acquirer", program(acquirer_command(self.folder, acquirer)))
+        self.acquirer = self._process("acquirer", program(build_acquirer_command(self.folder, acquirer)))
         self.nodes = [self._node(index) for index in (0, 1)]
-        self.worker = self._process("worker", program(worker_command()))
-        self.beat = self._process("beat", program(beat_command()))
+        self.worker = self._process("worker", program(build_worker_command()))
+        self.beat = self._process("beat", program(build_beat_command()))
         self.proxy = self._process("proxy", self._proxy(proxy))
         self._started: list[Process] = []
 
@@ -125,9 +125,14 @@ class Site:
     def manage(self, *arguments: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         """manage.py in this site's environment."""
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.environment | environment,
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
+            [sys.executable, "manage.py", *arguments],
+            cwd=PROJECT_ROOT,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
         if check and done.returncode != 0:
             raise AssertionError(f"manage.py {arguments[0]} failed:\n{done.stdout}{done.stderr}"[-3000:])
         return done
@@ -157,7 +162,7 @@ class Site:
         return Process(name, command, self.folder, self.environment)
 
     def _node(self, index: int) -> Process:
-        web = Web(host="127.0.0.1", port=self.ports[index], workers=2, threads=8, timeout_s=60)
+        web = WebServer(host="127.0.0.1", port=self.ports[index], workers=2, threads=8, timeout_s=60)
         return self._process(f"node{index + 1}", program(web.command()))
 
     def _up(self, process: Process) -> None:
@@ -173,19 +178,30 @@ class Site:
         """The proxy's command line, with the example of docs/running as its configuration."""
         nodes = {f"10.0.0.1{index + 1}:8000": f"127.0.0.1:{port}" for index, port in enumerate(self.ports)}
         if kind == "haproxy":
-            text = rendered("haproxy.cfg", nodes | {
-                "bind :443": f"bind 127.0.0.1:{self.tls}", "bind :80": f"bind 127.0.0.1:{self.plain}",
-                "/etc/haproxy/tollhouse.pem": str(self.certificate),
-            })  # fmt: skip
+            text = rendered(
+                "haproxy.cfg",
+                nodes
+                | {
+                    "bind :443": f"bind 127.0.0.1:{self.tls}",
+                    "bind :80": f"bind 127.0.0.1:{self.plain}",
+                    "/etc/haproxy/tollhouse.pem": str(self.certificate),
+                },
+            )
             (self.folder / "haproxy.cfg").write_text(text)
             return [found_proxy(kind), "-db", "-f", str(self.folder / "haproxy.cfg")]
         if kind == "nginx":
-            text = rendered("nginx.conf", nodes | {
-                "listen 443 ssl": f"listen 127.0.0.1:{self.tls} ssl", "listen 80;": f"listen 127.0.0.1:{self.plain};",
-                "/etc/nginx/tollhouse.crt": str(self.certificate), "/etc/nginx/tollhouse.key": str(self.certificate),
-                "/run/nginx-bodies": str(self.folder / "bodies"),
-                "http {": f"pid {self.folder}/nginx.pid;\nhttp {{\n    access_log off;",
-            })  # fmt: skip
+            text = rendered(
+                "nginx.conf",
+                nodes
+                | {
+                    "listen 443 ssl": f"listen 127.0.0.1:{self.tls} ssl",
+                    "listen 80;": f"listen 127.0.0.1:{self.plain};",
+                    "/etc/nginx/tollhouse.crt": str(self.certificate),
+                    "/etc/nginx/tollhouse.key": str(self.certificate),
+                    "/run/nginx-bodies": str(self.folder / "bodies"),
+                    "http {": f"pid {self.folder}/nginx.pid;\nhttp {{\n    access_log off;",
+                },
+            )
             (self.folder / "nginx.conf").write_text(text)
             options = ["-p", str(self.folder), "-e", "stderr", "-g", "daemon off;"]
             return [found_proxy(kind), "-c", str(self.folder / "nginx.conf"), *options]

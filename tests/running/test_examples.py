@@ -11,8 +11,8 @@ import environ
 import pytest
 from django.db.backends.postgresql.base import DatabaseWrapper
 
-from config.launcher.programs import Web, beat_command, worker_command
-from config.launcher.var import ROOT
+from config.launcher.programs import WebServer, build_beat_command, build_worker_command
+from config.launcher.var_folder import PROJECT_ROOT
 from tests.running.files import EXAMPLES
 
 UNITS = EXAMPLES / "systemd"
@@ -40,11 +40,12 @@ def test_the_web_unit_starts_gunicorn_as_the_launcher_does(monkeypatch: pytest.M
     words = [
         re.sub(r"\$\{(\w+)\}", lambda name: variables()[name[1]], word) for word in started("tollhouse-web.service")
     ]
-    assert sorted(words) == sorted(Web.from_environment().command())
+    assert sorted(words) == sorted(WebServer.from_environment().command())
 
 
 @pytest.mark.parametrize(
-    "unit,command", [("tollhouse-worker.service", worker_command()), ("tollhouse-beat.service", beat_command())]
+    "unit,command",
+    [("tollhouse-worker.service", build_worker_command()), ("tollhouse-beat.service", build_beat_command())],
 )
 def test_the_units_start_celery_as_the_launcher_does(unit: str, command: list[str]) -> None:
     """docs/running.md, The web nodes."""
@@ -54,8 +55,8 @@ def test_the_units_start_celery_as_the_launcher_does(unit: str, command: list[st
 
 def test_every_name_of_the_example_environment_is_a_setting() -> None:
     """docs/settings.md."""
-    known = set(re.findall("`([A-Z][A-Z_]+)`", (ROOT / "docs" / "settings.md").read_text()))
-    known |= set(re.findall(r'"(GATEWAY_[A-Z_]+)"', (ROOT / "config" / "settings.py").read_text()))
+    known = set(re.findall("`([A-Z][A-Z_]+)`", (PROJECT_ROOT / "docs" / "settings.md").read_text()))
+    known |= set(re.findall(r'"(GATEWAY_[A-Z_]+)"', (PROJECT_ROOT / "config" / "settings.py").read_text()))
     assert set(variables()) - known == set()
 
 

@@ -79,17 +79,29 @@ def _command(kind: str, folder: Path, node: int, plain: int) -> list[str]:
     certificate, tls = make_certificate(folder), free_port()
     nodes = {f"10.0.0.1{number}:8000": f"127.0.0.1:{node}" for number in (1, 2)}
     if kind == "haproxy":
-        text = rendered("haproxy.cfg", nodes | {
-            "bind :443": f"bind 127.0.0.1:{tls}", "bind :80": f"bind 127.0.0.1:{plain}",
-            "/etc/haproxy/tollhouse.pem": str(certificate),
-        })  # fmt: skip
+        text = rendered(
+            "haproxy.cfg",
+            nodes
+            | {
+                "bind :443": f"bind 127.0.0.1:{tls}",
+                "bind :80": f"bind 127.0.0.1:{plain}",
+                "/etc/haproxy/tollhouse.pem": str(certificate),
+            },
+        )
         (folder / "haproxy.cfg").write_text(text)
         return [found_proxy(kind), "-db", "-f", str(folder / "haproxy.cfg")]
-    text = rendered("nginx.conf", nodes | {
-        "listen 443 ssl": f"listen 127.0.0.1:{tls} ssl", "listen 80;": f"listen 127.0.0.1:{plain};",
-        "/etc/nginx/tollhouse.crt": str(certificate), "/etc/nginx/tollhouse.key": str(certificate),
-        "/run/nginx-bodies": str(folder / "bodies"), "http {": f"pid {folder}/nginx.pid;\nhttp {{\n    access_log off;",
-    })  # fmt: skip
+    text = rendered(
+        "nginx.conf",
+        nodes
+        | {
+            "listen 443 ssl": f"listen 127.0.0.1:{tls} ssl",
+            "listen 80;": f"listen 127.0.0.1:{plain};",
+            "/etc/nginx/tollhouse.crt": str(certificate),
+            "/etc/nginx/tollhouse.key": str(certificate),
+            "/run/nginx-bodies": str(folder / "bodies"),
+            "http {": f"pid {folder}/nginx.pid;\nhttp {{\n    access_log off;",
+        },
+    )
     (folder / "nginx.conf").write_text(text)
     options = ["-p", str(folder), "-e", "stderr", "-g", "daemon off;"]
     return [found_proxy(kind), "-c", str(folder / "nginx.conf"), *options]

@@ -216,9 +216,12 @@ def a_restore(stage: Stage) -> Iterator[Row]:
         seen=f"{sum(row in there for row in before)} of the 5 before it, {sum(row in there for row in after)} of the 5 "
         f"after it, {len(earlier & there)} of {len(earlier)} earlier ones, {len(there - live)} that never were; "
         f"the vault's keyset, kept apart, opens: {'yes' if 'MISSING' not in keyset.stdout else 'no'}",
-        fine=set(before) <= there and not set(after) & there and earlier <= there and there == live - set(after)
+        fine=set(before) <= there
+        and not set(after) & there
+        and earlier <= there
+        and there == live - set(after)
         and "MISSING" not in keyset.stdout,
-    )  # fmt: skip
+    )
 
 
 def _url(stage: Stage, server: Server) -> str:

@@ -1,6 +1,6 @@
 """A merchant's developer on the first day: the first payment, and what can be done with it.
 
-Source: journey 1, steps 4 to 8; Part B, Payment response.
+Source: Part B, Payment response.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_first_payment_succeeds_and_tells_everything(api: Api) -> None:
-    """A27.1, B18.5, B18.9, A1.1, A7.1, A12.2; journey 1, step 4."""
+    """A27.1, B18.5, B18.9, A1.1, A7.1, A12.2."""
     paid = api.pay(merchantTransactionId="order-4711", customer__givenName="Jane", customer__surname="Jones")
     assert (paid.status, paid.code) == (200, "000.100.110")
     assert paid.description.startswith("Request successfully processed")
@@ -48,7 +48,6 @@ def test_the_payment_is_read_as_it_was_answered(api: Api) -> None:
 
 
 def test_a_request_with_faults_is_told_all_of_them_and_works_when_they_are_mended(api: Api) -> None:
-    """Journey 1, step 6."""
     broken = api.pay(paymentBrand=None, paymentBrnad="VISA", amount="92.1", card__expiryMonth="13")
     assert broken.status == 400
     assert set(broken.errors) == {"paymentBrnad", "amount", "card.expiryMonth"}
@@ -57,13 +56,13 @@ def test_a_request_with_faults_is_told_all_of_them_and_works_when_they_are_mende
 
 
 def test_a_decline_says_why_and_another_card_pays(api: Api) -> None:
-    """Journey 1, step 7."""
     declined = api.pay(card__number="4000015500000005")
     assert (declined.status, declined.code) == (400, "800.100.155")
     assert declined.body["resultDetails"] == {
-        "AcquirerResponse": "51", "ExtendedDescription": declined.body["result"]["description"],
+        "AcquirerResponse": "51",
+        "ExtendedDescription": declined.body["result"]["description"],
         "MerchantAdviceCode": "02",
-    }  # fmt: skip
+    }
     assert api.read(declined.id).status == 400
     assert api.read(declined.id).id == declined.id
     assert api.follow(declined.id, "RF", "92.00").code == "700.400.520"
@@ -73,7 +72,7 @@ def test_a_decline_says_why_and_another_card_pays(api: Api) -> None:
 
 
 def test_the_payment_is_refunded_in_two_parts_and_no_further(api: Api) -> None:
-    """Journey 1, step 8; decisions, section 4."""
+    """Decisions, section 4."""
     paid = api.pay()
     part = api.follow(paid.id, "RF", "50.00")
     assert (part.status, part.body["amount"]) == (200, "50.00")

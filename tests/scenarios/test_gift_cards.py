@@ -53,9 +53,11 @@ def test_a_card_that_holds_twenty_pays_twenty_and_a_bank_card_the_rest(api: Api)
 def test_a_wrong_pin_and_cards_that_are_empty_expired_or_blocked(api: Api) -> None:
     """Test data: each with its code, each a declined payment that can be read."""
     declined = [
-        (pay(api, "GC-10042", pin="0000"), "800.100.166"), (pay(api, "GC-10000"), "800.100.203"),
-        (pay(api, "GC-20002"), "100.100.303"), (pay(api, "GC-20003"), "800.100.160"),
-    ]  # fmt: skip
+        (pay(api, "GC-10042", pin="0000"), "800.100.166"),
+        (pay(api, "GC-10000"), "800.100.203"),
+        (pay(api, "GC-20002"), "100.100.303"),
+        (pay(api, "GC-20003"), "800.100.160"),
+    ]
     for answer, code in declined:
         assert (answer.status, answer.code) == (400, code)
         assert api.read(answer.id).code == code

@@ -101,9 +101,13 @@ def test_the_tax_office_sees_every_line(api: Api) -> None:
 
 def test_a_cart_that_was_paid_for_in_part_says_with_what(api: Api) -> None:
     """A26.4, B6.2, B6.3: cart payments, one of them primary at most."""
-    part = {"cart.payments[0].type": "GIFTCARD", "cart.payments[0].amount": "10.00",
-            "cart.payments[0].currency": "EUR", "cart.payments[0].status": "captured",
-            "cart.payments[0].primary": "true"}  # fmt: skip
+    part = {
+        "cart.payments[0].type": "GIFTCARD",
+        "cart.payments[0].amount": "10.00",
+        "cart.payments[0].currency": "EUR",
+        "cart.payments[0].status": "captured",
+        "cart.payments[0].primary": "true",
+    }
     paid = buy(api, part)
     assert paid.body["cart"]["payments"][0]["status"] == "captured"
     two = buy(api, part, {"cart.payments[1].type": "PROMOTION", "cart.payments[1].primary": "true"})

@@ -117,10 +117,17 @@ def test_a_card_behind_the_phone_that_is_over_its_limit(api: Api) -> None:
 def test_the_kiosk_opens_its_tokens_itself(api: Api, wallet: str) -> None:
     """A7.4, A16.3, A16.4: the decrypted way: source, card data and proof, all of them."""
     opened = {
-        "amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": wallet.upper(),
-        f"{wallet}.source": "app", "card.number": NUMBER, "card.expiryMonth": "12", "card.expiryYear": "2030",
-        "threeDSecure.eci": "05", "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
-    }  # fmt: skip
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "paymentBrand": wallet.upper(),
+        f"{wallet}.source": "app",
+        "card.number": NUMBER,
+        "card.expiryMonth": "12",
+        "card.expiryYear": "2030",
+        "threeDSecure.eci": "05",
+        "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+    }
     paid = api.post("/v1/payments", opened)
     assert (paid.status, paid.code, paid.body[wallet]) == (200, PAID, {"source": "app"})
     assert NUMBER not in paid.text

@@ -1,6 +1,6 @@
 """A month of simulated trade is settled; every planted fault is found, and nothing else.
 
-Source: Part B, Reconciliation file, Chargeback; Part A, States; design journeys J5 and J6.
+Source: Part B, Reconciliation file, Chargeback; Part A, States.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from django.db.models import Sum
 
 from chargebacks import cases, ledger
 from chargebacks.models import Chargeback
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Payment
-from reporting import exceptions, missing, planting, simulation
 from reporting.models import ClearingInstitute, Finding, SettlementRecord
+from reporting.settlement import exception_queue, missing_settlements
+from reporting.simulator import fault_seeding, settlement_files
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, institute, payment_of, take_in
 
@@ -28,7 +29,7 @@ WEEK = 7
 
 def on_day(shop: Shop, start: date, day: int) -> None:
     """The merchant's clock stands at ten o'clock of that day."""
-    wanted = timedelta(days=(start - clock.real().date()).days + day)
+    wanted = timedelta(days=(start - clock.real_now().date()).days + day)
     shop.merchant.clock_offset = wanted
     shop.merchant.save(update_fields=["clock_offset"])
 
@@ -69,57 +70,68 @@ def trade(shop: Shop, other: str, start: date) -> dict[str, Payment]:
 
 def found() -> Counter[tuple[str, str]]:
     """What there is to look at: (kind, the institute's id of the line)."""
-    queue = Counter((record.state, record.settlement_tx_id) for record in exceptions.unmatched())
-    return queue + Counter((one.kind, one.record.settlement_tx_id) for one in exceptions.open_findings())
+    queue = Counter((record.state, record.settlement_tx_id) for record in exception_queue.list_unmatched_records())
+    return queue + Counter((one.kind, one.record.settlement_tx_id) for one in exception_queue.list_open_findings())
 
 
-def weekly(of: ClearingInstitute, start: date) -> list[tuple[simulation.Book, date]]:
+def weekly(of: ClearingInstitute, start: date) -> list[tuple[settlement_files.SimulatedFile, date]]:
     books = []
     for week in range(DAYS // WEEK):
         first = start + timedelta(days=week * WEEK)
         last = first + timedelta(days=WEEK - 1)
-        books.append((simulation.settle(of, simulation.payments_of(of, first, last), last), last))
+        books.append(
+            (
+                settlement_files.build_settlement_file(
+                    of, settlement_files.list_institute_payments(of, first, last), last
+                ),
+                last,
+            )
+        )
     return books
 
 
 def test_a_month_of_trade_is_settled_and_every_planted_fault_is_found_and_nothing_else(shop: Shop) -> None:
-    start = date(clock.real().year + 1, 3, 2)
+    start = date(clock.real_now().year + 1, 3, 2)
     of = institute(fee_percent=Decimal("1.4"), fee_fixed=Decimal("0.25"), time_zone="Europe/Berlin")
     other = shop.open_channel()
     seen = trade(shop, other.entity_id, start)
-    assert cases.adopt_recent() == 1
+    assert cases.adopt_recent_payments() == 1
     books = weekly(of, start)
-    planted: list[planting.Planted] = []
+    planted: list[fault_seeding.SeededFinding] = []
     for number, (book, paid_on) in enumerate(books):
-        sowing = planting.Planting(book=book, institute=of, paid_on=paid_on)
+        sowing = fault_seeding.FaultSeeder(book=book, institute=of, paid_on=paid_on)
         if number == 2:
             sowing.hide_ids(seen["twin 1"], seen["twin 2"])
-            line = simulation.dispute_line(of, seen["told"], Decimal("66.00"), paid_on, reason="000.100.220")
+            line = settlement_files.build_dispute_line(
+                of, seen["told"], Decimal("66.00"), paid_on, reason="000.100.220"
+            )
             book.lines.append((line, seen["told"]))
         if number == 1:
             sowing.settle_declined(seen["declined"])
             sowing.charge_back_unknown(seen["told"])
             sowing.reverse_undisputed(next(payment for _, payment in book.lines if payment is not None))
         planted += sowing.planted
-    debits = planting.Planting(book=books[0][0], institute=of, paid_on=books[0][1])
+    debits = fault_seeding.FaultSeeder(book=books[0][0], institute=of, paid_on=books[0][1])
     for book, _ in books[1:]:
         books[0][0].lines.extend(book.lines)
-    debits.spoil(planting.faults(other))
+    debits.spoil(fault_seeding.build_seeded_faults(other))
     planted += debits.planted
 
     file = take_in(books[0][0].text(), of)
 
     assert (file.state, file.faults, file.lines) == ("DONE", 0, len(books[0][0].lines))
-    expected = Counter((one.finds, one.settlement_tx_id) for one in planted if one.finds != planting.MISSING)
+    expected = Counter((one.finds, one.settlement_tx_id) for one in planted if one.finds != fault_seeding.MISSING_LINE)
     assert found() == expected
     assert len({one.fault for one in planted}) >= 12
-    lost = {one.payment.id for one in planted if one.finds == planting.MISSING and one.payment is not None}
-    assert {payment.id for payment in missing.payments(of, start, start + timedelta(days=DAYS))} == lost
+    lost = {one.payment.id for one in planted if one.finds == fault_seeding.MISSING_LINE and one.payment is not None}
+    assert {
+        payment.id for payment in missing_settlements.list_unsettled_payments(of, start, start + timedelta(days=DAYS))
+    } == lost
     _sums_are_equal(books[0][0])
     _disputes_follow(shop, of, seen, start)
 
 
-def _sums_are_equal(book: simulation.Book) -> None:
+def _sums_are_equal(book: settlement_files.SimulatedFile) -> None:
     """The file's sums, the records' and the settlements' are one."""
     in_file: Counter[str] = Counter()
     for line, _ in book.lines:
@@ -139,14 +151,14 @@ def _disputes_follow(shop: Shop, of: ClearingInstitute, seen: dict[str, Payment]
     assert set(lines.values_list("chargeback", flat=True)) == {known.id, told.id}
     assert shop.api.read(told.id.hex).code == "000.100.220"
     paid_on = start + timedelta(days=DAYS)
-    line = simulation.dispute_line(of, seen["told"], Decimal("66.00"), paid_on, reversal=True)
-    take_in(simulation.Book([(line, None)]).text(), of, "next.csv")
+    line = settlement_files.build_dispute_line(of, seen["told"], Decimal("66.00"), paid_on, reversal=True)
+    take_in(settlement_files.SimulatedFile([(line, None)]).text(), of, "next.csv")
     told.refresh_from_db()
     assert (told.state, told.recovered) == ("WON", Decimal("66.00"))
     back = Payment.objects.get(chain=told.chain, payment_type="CR")
     assert (
         SettlementRecord.objects.get(record_type="CHARGEBACK REVERSAL", chargeback__isnull=False).chargeback == back.id
     )
-    again = ledger.charge_back(seen["told"], Decimal("66.00"), by=BY)
+    again = ledger.record_chargeback(seen["told"], Decimal("66.00"), by=BY)
     assert (again.state, again.previous_id) == ("LOST", told.id)
     assert not Finding.objects.filter(record__file__name="next.csv").exists()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Registration
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop
@@ -53,8 +53,11 @@ def test_a_card_is_stored_and_paid_with_by_a_click(api: Api) -> None:
     body = paid.body
     assert body["registrationId"] == body["registration"]["id"] == stored.id
     assert (body["paymentBrand"], body["amount"], body["currency"], body["paymentType"]) == (
-        "VISA", "92.00", "EUR", "DB",
-    )  # fmt: skip
+        "VISA",
+        "92.00",
+        "EUR",
+        "DB",
+    )
     assert body["card"]["last4Digits"] == "0000"
     assert body["card"]["holder"] == "Jane Jones"
     assert (body["card"]["expiryMonth"], body["card"]["expiryYear"]) == ("05", "2034")
@@ -120,8 +123,11 @@ def test_bank_and_virtual_accounts_are_stored_too(api: Api) -> None:
     bank = api.post("/v1/registrations", BANK)
     assert bank.status == 200, bank
     assert bank.body["bankAccount"] == {
-        "holder": "Jane Jones", "bic": "MARKDEF1100", "country": "DE", "iban": "******************7890",
-    }  # fmt: skip
+        "holder": "Jane Jones",
+        "bic": "MARKDEF1100",
+        "country": "DE",
+        "iban": "******************7890",
+    }
     paid = click(api, bank.id)
     assert paid.status == 200, paid
     assert paid.body["bankAccount"]["iban"] == "******************7890"
@@ -162,7 +168,7 @@ def test_a_registration_is_read_updated_and_deleted(api: Api) -> None:
 
 def test_an_expired_card_is_told_as_such(api: Api) -> None:
     """A15: 100.100.303, a declined payment that can be read."""
-    year = clock.real().year + 1
+    year = clock.real_now().year + 1
     stored = register(api, card__expiryMonth="12", card__expiryYear=str(year))
     assert api.post("/v1/test/clock", {"now": f"{year + 1}-01-01T00:00:00Z"}).status == 200
     late = click(api, stored.id)
@@ -195,10 +201,12 @@ def test_an_id_that_is_no_registration_says_so(api: Api) -> None:
         ("x", 404, "100.150.200"),
     ):
         for answer in (
-            api.get(f"/v1/registrations/{ident}"), api.delete(f"/v1/registrations/{ident}"), click(api, ident),
+            api.get(f"/v1/registrations/{ident}"),
+            api.delete(f"/v1/registrations/{ident}"),
+            click(api, ident),
             api.post(f"/v1/registrations/{ident}", {"card.holder": "Jane Jones"}),
             api.post(f"/v1/registrations/{ident}/extend"),
-        ):  # fmt: skip
+        ):
             assert (answer.status, answer.code) == (status, code)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gateway import audit
-from gateway.configuration.apply import configure, find
-from gateway.management.commands.seed_demo import CONFIGURATION
+from gateway.access import audit_log
+from gateway.configuration.apply import apply_configuration, find_configuration_target
+from gateway.management.commands.seed_demo import DEMO_CONFIGURATION
 from gateway.models import Channel, Merchant, Notification, Payment, RiskDecision, RiskObservation
 from tests.support.client import Answer, Api
 from tests.support.database import places_of, statements
@@ -29,9 +29,9 @@ MAIL = {"customer__email": "jane@mail.example", "customer__givenName": "Jane", "
 
 
 def apply(shop: Shop, **document: Any) -> None:
-    target = find(shop.channel.id)
+    target = find_configuration_target(shop.channel.id)
     assert target is not None
-    configure(target, document, by=audit.COMMAND)
+    apply_configuration(target, document, by=audit_log.COMMAND_LINE_ACTOR)
 
 
 def a_set(*rules: dict[str, Any], key: str = "RISKCHANNEL1", **more: Any) -> dict[str, Any]:
@@ -115,20 +115,35 @@ def test_a_strangers_rule_set_is_not_there(shop: Shop, stranger: Shop) -> None:
     [
         ({"kind": "list", "field": "customer.ip", "values": ["192.0.2.0/24"]}, {"customer__ip": "192.0.2.9"}, "301"),
         ({"kind": "list", "field": "card.bin", "values": ["420000"]}, {}, "401"),
-        ({"kind": "list", "field": "customer.merchantCustomerId", "values": ["c-1"]},
-         MAIL | {"customer__merchantCustomerId": "c-1"}, "101"),
-        ({"kind": "list", "field": "customer.phone", "values": ["+49891"]}, MAIL | {"customer__phone": "0049 89-1"},
-         "101"),
-        ({"kind": "list", "field": "customer.phone", "values": ["+49891"]}, MAIL | {"customer__mobile": "+49 (89) 1"},
-         "101"),
-        ({"kind": "list", "field": "customer.deviceId", "values": ["d-1"]}, {"customer__browser__deviceId": "d-1"},
-         "101"),
-        ({"kind": "list", "field": "customer.browserFingerprint", "values": ["fp"]},
-         {"customer__browserFingerprint__id": "fp"}, "101"),
+        (
+            {"kind": "list", "field": "customer.merchantCustomerId", "values": ["c-1"]},
+            MAIL | {"customer__merchantCustomerId": "c-1"},
+            "101",
+        ),
+        (
+            {"kind": "list", "field": "customer.phone", "values": ["+49891"]},
+            MAIL | {"customer__phone": "0049 89-1"},
+            "101",
+        ),
+        (
+            {"kind": "list", "field": "customer.phone", "values": ["+49891"]},
+            MAIL | {"customer__mobile": "+49 (89) 1"},
+            "101",
+        ),
+        (
+            {"kind": "list", "field": "customer.deviceId", "values": ["d-1"]},
+            {"customer__browser__deviceId": "d-1"},
+            "101",
+        ),
+        (
+            {"kind": "list", "field": "customer.browserFingerprint", "values": ["fp"]},
+            {"customer__browserFingerprint__id": "fp"},
+            "101",
+        ),
         ({"kind": "list", "field": "card.issuerCountry", "values": ["GB"]}, {}, "102"),
         ({"kind": "list", "field": "shipping.country", "values": ["FR"]}, {"shipping__country": "FR"}, "102"),
     ],
-)  # fmt: skip
+)
 def test_a_listed_value_is_declined_with_the_code_of_its_kind(
     shop: Shop, when: dict[str, Any], sent: dict[str, str], code: str
 ) -> None:
@@ -248,9 +263,15 @@ def test_velocities_count_declines_and_volume_too(shop: Shop) -> None:
     """Velocities: declines per card, volume per customer in its currency."""
     declines = a_rule(None, "declines", kind="velocity", per="account", count="declines", over=1, within="10m")
     volume = a_rule(
-        None, "volume", kind="velocity", per="customer.merchantCustomerId", count="volume", over="200.00",
-        currency="EUR", within="1d",
-    )  # fmt: skip
+        None,
+        "volume",
+        kind="velocity",
+        per="customer.merchantCustomerId",
+        count="volume",
+        over="200.00",
+        currency="EUR",
+        within="1d",
+    )
     api = screened(shop, declines, volume)
     bad = {"card__number": "4000015500000005"}
     assert [api.pay(**bad).code for _ in range(3)] == ["800.100.155", "800.100.155", "800.120.101"]
@@ -277,10 +298,17 @@ def test_mandate_and_due_date_change_nothing(shop: Shop) -> None:
     )
     api = screened(shop, rule, per_account)
     bank = {
-        "paymentBrand": "DIRECTDEBIT_SEPA", "card__number": None, "card__expiryMonth": None, "card__expiryYear": None,
-        "card__cvv": None, "card__holder": None, "bankAccount__holder": "Jane Jones", "bankAccount__country": "DE",
-        "bankAccount__iban": "DE89370400440532013000", "bankAccount__bic": "COBADEFFXXX",
-    }  # fmt: skip
+        "paymentBrand": "DIRECTDEBIT_SEPA",
+        "card__number": None,
+        "card__expiryMonth": None,
+        "card__expiryYear": None,
+        "card__cvv": None,
+        "card__holder": None,
+        "bankAccount__holder": "Jane Jones",
+        "bankAccount__country": "DE",
+        "bankAccount__iban": "DE89370400440532013000",
+        "bankAccount__bic": "COBADEFFXXX",
+    }
     mandates = [
         {},
         {"transactionDueDate": "2099-12-01"},
@@ -385,7 +413,7 @@ def test_payments_at_once_never_pass_a_velocity_together(committed: Shop) -> Non
 
 def test_the_demo_merchants_document_does_what_it_says(shop: Shop) -> None:
     """docs/examples/demo-configuration.json."""
-    apply(shop, **json.loads(CONFIGURATION.read_text()))
+    apply(shop, **json.loads(DEMO_CONFIGURATION.read_text()))
     api = shop.api
     assert api.pay(**MAIL | {"customer__email": "fraud@shop.example"}).code == "800.300.200"
     assert api.pay(customer__ip="203.0.113.5").code == "800.300.301"

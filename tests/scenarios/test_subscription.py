@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway import clock
+from gateway.core import clock
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
@@ -85,7 +85,7 @@ def test_the_readers_card_is_renewed_and_the_subscription_goes_on(api: Api) -> N
     """D5: update; 100.100.303 in between."""
     registration = subscribe(api).body["registrationId"]
     path = f"/v1/registrations/{registration}"
-    ends = clock.real() + timedelta(days=MONTH)
+    ends = clock.real_now() + timedelta(days=MONTH)
     assert api.post(path, {"card.expiryMonth": f"{ends:%m}", "card.expiryYear": f"{ends:%Y}"}).status == 200
     pass_time(api, days=4 * MONTH)
     late = charge(api, registration)

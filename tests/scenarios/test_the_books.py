@@ -1,5 +1,5 @@
 """Four days in the books, over HTTP, the back office's pages and the files alone: the month's end, a dispute, a line
-without its payment, a file that did not come. Source: design journeys J5 and J6; Part B, Reconciliation file."""
+without its payment, a file that did not come. Source: Part B, Reconciliation file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from gateway import clock, due
+from gateway.core import clock
+from gateway.timers import registry
 from reporting.models import ClearingInstitute
 from tests.support import settlement
 from tests.support.browser import send_file
@@ -66,10 +67,15 @@ def said(client: Client, address: str, **form: Any) -> str:
 
 def line(shop: Shop, tx_id: str, amount: str, **changes: str) -> dict[str, str]:
     """What the acquirer writes: it knows its own ids and the merchant's account."""
-    return settlement.line(**{
-        "ClearingInstituteMerchantId": shop.channel.pk.hex, "ConnectorTxId1": tx_id, "Amount": amount,
-        "SettlementDate": f"{clock.real():%Y-%m-%d}", **changes,
-    })  # fmt: skip
+    return settlement.line(
+        **{
+            "ClearingInstituteMerchantId": shop.channel.pk.hex,
+            "ConnectorTxId1": tx_id,
+            "Amount": amount,
+            "SettlementDate": f"{clock.real_now():%Y-%m-%d}",
+            **changes,
+        }
+    )
 
 
 def acquirers_id(client: Client, payment: str) -> str:
@@ -86,7 +92,7 @@ def uploaded(client: Client, lines: list[dict[str, str]], name: str = "may.csv")
     assert looked.status_code == 302, looked.content
     assert name in page(client, looked["Location"])
     file: str = client.post(looked["Location"], {"verb": "read"})["Location"]
-    due.run_all()
+    registry.run_all_timers()
     return file
 
 
@@ -98,7 +104,7 @@ def links(text: str, base: str) -> list[str]:
 def day_is_over(shop: Shop, client: Client) -> list[dict[str, str]]:
     """Half past midnight: the day's reconciliation file, fetched from its page."""
     shop.merchant.refresh_from_db()
-    now = clock.now(shop.merchant).astimezone(ZoneInfo(shop.merchant.time_zone))
+    now = clock.merchant_now(shop.merchant).astimezone(ZoneInfo(shop.merchant.time_zone))
     midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
     pass_time(shop.api, minutes=30, seconds=int((midnight - now).total_seconds()))
     listed = page(client, OUTGOING)
@@ -118,7 +124,7 @@ def paid_out(rows: list[tuple[str, str]]) -> Decimal:
 
 def reported(shop: Shop) -> list[dict[str, Any]]:
     """All records of all settlements of the API's reports, and that their sums are those of their records."""
-    today = {"date.from": f"{clock.real() - timedelta(days=3):%Y-%m-%d}", "date.to": f"{clock.real():%Y-%m-%d}"}
+    today = {"date.from": f"{clock.real_now() - timedelta(days=3):%Y-%m-%d}", "date.to": f"{clock.real_now():%Y-%m-%d}"}
     found: list[dict[str, Any]] = []
     for one in shop.api.get(REPORTS, today).body["aggregations"]:
         records = shop.api.get(f"{REPORTS}/{one['id']}").body["reconciliations"]
@@ -129,7 +135,7 @@ def reported(shop: Shop) -> list[dict[str, Any]]:
 
 
 def test_the_month_ends(shop: Shop, of: ClearingInstitute, max_: Client) -> None:
-    """J5. The acquirer's file is uploaded, two payments that look alike are told apart, and the sums on the screen, of
+    """The acquirer's file is uploaded, two payments that look alike are told apart, and the sums on the screen, of
     the API and in the file are one."""
     paid = [shop.api.pay(amount="92.00", merchantTransactionId=f"order-{number:04d}").id for number in range(3)]
     twins = [shop.api.pay(amount="15.50", merchantTransactionId="order-twin").id for _ in range(2)]
@@ -169,7 +175,7 @@ def test_the_month_ends(shop: Shop, of: ClearingInstitute, max_: Client) -> None
 
 
 def test_a_shopper_disputes_and_the_merchant_wins(shop: Shop, of: ClearingInstitute, max_: Client) -> None:
-    """J6. A letter comes before the acquirer's file does; evidence is submitted, the bank gives the money back."""
+    """A letter comes before the acquirer's file does; evidence is submitted, the bank gives the money back."""
     order = shop.api.pay(merchantTransactionId="order-4711", **JANE)
     settled = acquirers_id(max_, order.id)
     uploaded(max_, [line(shop, settled, "92.00")], "monday.csv")
@@ -178,7 +184,7 @@ def test_a_shopper_disputes_and_the_merchant_wins(shop: Shop, of: ClearingInstit
     entered = said(max_, by_hand, seen=seen, amount="92.00", reason="000.100.221", respond_by="", reference="letter 7")
     assert "14 days left" in entered
     assert "jane@example.org" in entered
-    due.run_all()
+    registry.run_all_timers()
     case = links(page(max_, DISPUTES), DISPUTES)[0]
     chargeback = case.split("/")[-3].replace("-", "")
     pass_time(shop.api, days=12)
@@ -193,7 +199,7 @@ def test_a_shopper_disputes_and_the_merchant_wins(shop: Shop, of: ClearingInstit
     more = {"verb": "add", "item": "order", "file": SimpleUploadedFile("more.pdf", PDF)}
     assert max_.post(do, more).status_code in (403, 415), "nor is a file read that is sent all the same"
     assert "The simulated bank has decided" in said(max_, do, verb="win")
-    due.run_all()
+    registry.run_all_timers()
     # The acquirer's file tells of both, later: nothing is entered twice.
     disputed = {"ReasonCode": "000.100.221", "ReconciliationType": "CHARGEBACK", "SettlementTxId": "D-1"}
     won = {"ReconciliationType": "CHARGEBACK REVERSAL", "SettlementTxId": "D-2"}
@@ -201,8 +207,9 @@ def test_a_shopper_disputes_and_the_merchant_wins(shop: Shop, of: ClearingInstit
     linked = shop.api.get(f"/v1/query/{order.id}", {"includeLinkedTransactions": "true"}).body["payments"]
     ledger = [one for one in linked if one["paymentType"] in ("CB", "CR")]
     assert [(one["paymentType"], one["amount"]) for one in sorted(ledger, key=lambda one: one["paymentType"])] == [
-        ("CB", "92.00"), ("CR", "92.00"),
-    ]  # fmt: skip
+        ("CB", "92.00"),
+        ("CR", "92.00"),
+    ]
     reversal = next(one["id"] for one in ledger if one["paymentType"] == "CR")
     assert "Won" in page(max_, case)
     rows = day_is_over(shop, max_)
@@ -215,7 +222,7 @@ def test_a_shopper_disputes_and_the_merchant_wins(shop: Shop, of: ClearingInstit
 
 
 def test_a_line_comes_without_its_payment(shop: Shop, of: ClearingInstitute, max_: Client) -> None:
-    """J5, step 5. A line names an id that nobody knows: it is found by its order number, and linked; another one is
+    """A line names an id that nobody knows: it is found by its order number, and linked; another one is
     nobody's, and marked."""
     paid = shop.api.pay(amount="31.00", merchantTransactionId="order-lost-7").id
     uploaded(max_, [line(shop, "TYPO-1", "31.00"), line(shop, "TYPO-2", "1.00")])
@@ -236,7 +243,7 @@ def test_a_line_comes_without_its_payment(shop: Shop, of: ClearingInstitute, max
 def test_a_file_does_not_come(shop: Shop, of: ClearingInstitute, max_: Client) -> None:
     """A file is expected every day. Yesterday's did not come: its day is told, and which payments wait for it; when it
     comes at last they are settled."""
-    yesterday = clock.real() - timedelta(days=1)
+    yesterday = clock.real_now() - timedelta(days=1)
     ClearingInstitute.objects.update(
         expects_files_on=[1, 2, 3, 4, 5, 6, 7], created_at=yesterday - timedelta(days=3), settles_within_days=0
     )
@@ -247,7 +254,7 @@ def test_a_file_does_not_come(shop: Shop, of: ClearingInstitute, max_: Client) -
     assert re.search("[45] files are missing", listed)  # midnight may pass in between
     assert f"{yesterday:%Y-%m-%d}" in listed
     lacking = re.findall(rf"{FILES}missing/[0-9a-f-]{{36}}/", listed)[0]
-    asked = {"from": f"{yesterday:%Y-%m-%d}", "to": f"{clock.real():%Y-%m-%d}"}
+    asked = {"from": f"{yesterday:%Y-%m-%d}", "to": f"{clock.real_now():%Y-%m-%d}"}
     found = page(max_, lacking, **asked)
     assert "order-waits" in found
     assert "order-came" not in found

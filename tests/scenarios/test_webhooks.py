@@ -1,5 +1,5 @@
 """A merchant who trusts webhooks: made by command, verified with other people's libraries, and never at odds with what
-the API answers. Source: design journeys, J3; Part A, Events."""
+the API answers. Source: Part A, Events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from gateway.payments import telling
+from gateway.payments import webhook_payloads
 from tests.support.clock import pass_time
 from tests.support.elsewhere import Visitor, order
 from tests.support.fixtures import Shop
@@ -44,7 +44,7 @@ def test_redirect_answer_and_webhook_never_disagree(shop: Shop) -> None:
         ids |= {paid, *(api.follow(paid, "RF", "50.00").body.get("id") for _ in range(3))}
         for outcome in ("approve", "decline", "cancel") * 2:
             sent = order(api, "ONLINETRANSFER")
-            telling.TIMER.run(None)  # told while it is pending, and again when it is not
+            webhook_payloads.TIMER.run(None)  # told while it is pending, and again when it is not
             assert Visitor.of(sent).decide(outcome)["id"] == sent.id
             ids.add(sent.id)
         for number in ("4200000000000000", "4242424242424242", "4000015500000005"):
@@ -52,7 +52,7 @@ def test_redirect_answer_and_webhook_never_disagree(shop: Shop) -> None:
             browser.pay(card__number=number)
             status = api.get(f"/v1/checkouts/{browser.checkout}/payment")
             ids.add(status.body["id"])
-        telling.TIMER.run(shop.merchant)
+        webhook_payloads.TIMER.run(shop.merchant)
         told: dict[str, dict[str, str]] = {}
         last: dict[str, int] = {}
         for message in (verified(one, secret) for one in hook.told):
@@ -76,10 +76,10 @@ def test_a_checkout_that_is_never_paid_tells_nothing(shop: Shop) -> None:
         secret = endpoint(shop, hook)["secret"]
         open_checkout(shop.api)
         paid = open_checkout(shop.api)
-        telling.TIMER.run(shop.merchant)
+        webhook_payloads.TIMER.run(shop.merchant)
         assert len(hook.told) == 1
         paid.pay()
-        telling.TIMER.run(shop.merchant)
+        webhook_payloads.TIMER.run(shop.merchant)
         message = decrypted(hook.told[1], secret)
     assert message["payload"]["source"] == "CHECKOUT"
     assert len(hook.told) == 2
@@ -93,12 +93,12 @@ def test_a_receiver_that_was_away_gets_everything_when_it_is_back(shop: Shop, mo
         ids = {shop.api.pay().id for _ in range(3)}
         for minutes in (0, 1, 2):
             pass_time(shop.api, minutes=minutes, seconds=1)
-            telling.TIMER.run(shop.merchant)
+            webhook_payloads.TIMER.run(shop.merchant)
         assert len(hook.told) == 1 + 3 * 3
         hook.always = 204
         hook.answer_body = b""
         pass_time(shop.api, minutes=4, seconds=1)
-        telling.TIMER.run(shop.merchant)
+        webhook_payloads.TIMER.run(shop.merchant)
         told = hook.told[-3:]
     got = [
         (decrypted(one, made["secret"]) if mode == "encrypted" else verified(one, made["standard_secret"]))

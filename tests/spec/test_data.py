@@ -118,15 +118,17 @@ def test_repeated_structures_have_the_formats_of_their_models() -> None:
     rows = {row.name: row for row in PARAMETERS if row.structure not in NOT_IN_A_PAYMENT}
     own = {"givenName", "surname", "middleName", "companyName", "phone", "workPhone", "mobile", "email"}
     compared = 0
-    for prefix, model in (("shipping.customer.", "customer."), ("merchant.billing.", "billing."),
-                          ("merchant.shipping.", "shipping.")):  # fmt: skip
+    for prefix, model in (
+        ("shipping.customer.", "customer."),
+        ("merchant.billing.", "billing."),
+        ("merchant.shipping.", "shipping."),
+    ):
         for name, row in rows.items():
             field = name.removeprefix(prefix)
             if not name.startswith(prefix) or (prefix == "merchant.billing." and field in own):
                 continue
             twin = rows[model + field]
-            assert (row.req, row.format, row.kind, row.ok, row.bad) == (
-                "O", twin.format, twin.kind, twin.ok, twin.bad)  # fmt: skip
+            assert (row.req, row.format, row.kind, row.ok, row.bad) == ("O", twin.format, twin.kind, twin.ok, twin.bad)
             compared += 1
     assert compared == 28 + 10 + 26
 
@@ -218,8 +220,12 @@ def test_a_condition_is_sent_with_known_names_only(row: SpecCondition) -> None:
 @pytest.mark.parametrize("row", CONDITIONS, ids=lambda row: row.id)
 def test_a_condition_breaks_by_the_condition_and_not_by_a_format(row: SpecCondition) -> None:
     """Parts A and B: the values themselves are no values that the format refuses."""
-    bad = {(parameter.name, value) for parameter in PARAMETERS for value in parameter.bad
-           if parameter.structure not in NOT_IN_A_PAYMENT}  # fmt: skip
+    bad = {
+        (parameter.name, value)
+        for parameter in PARAMETERS
+        for value in parameter.bad
+        if parameter.structure not in NOT_IN_A_PAYMENT
+    }
     if row.where in ("query", "reports") or row.id.startswith("D26"):
         return
     assert [pair for pair in (*row.keeps, *row.breaks) if (known_name(pair[0]), pair[1]) in bad] == []

@@ -8,12 +8,18 @@ from types import MappingProxyType
 import pytest
 
 from gateway.connectors import routing
-from gateway.connectors.guarded import OUT_OF_REACH, guarded
-from gateway.connectors.message import masked_message
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
-from gateway.connectors.simulator.connector import Simulator
+from gateway.connectors.acquirer_message import mask_request
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE, guard_connector
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorSetting,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+)
+from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.models import AcquirerAccount, Channel
-from gateway.payments import follow_up, recovery, resume
+from gateway.payments import follow_ups, recovery, shopper_return
 
 APPROVED = "000.100.112"
 DECLINED = "800.100.155"
@@ -24,13 +30,13 @@ class Killed(BaseException):
     """The worker is gone: nothing of ours runs after this."""
 
 
-class Acquirer(Simulator):
+class Acquirer(SimulatorConnector):
     """``behaviour``: approves, declines, "down" (nobody is reached), "silent" (before it books) or "silent after".
     ``before``, ``after``: what a test does when a payment arrives, and when it is booked."""
 
     redirects = False
 
-    def __init__(self, name: str, behaviour: str = "approves", settings: tuple[Setting, ...] = ()) -> None:
+    def __init__(self, name: str, behaviour: str = "approves", settings: tuple[ConnectorSetting, ...] = ()) -> None:
         self.name, self.behaviour, self.settings = name, behaviour, settings
         self.booked: dict[str, AcquirerReply] = {}
         self.asked: list[tuple[str, str]] = []
@@ -39,29 +45,35 @@ class Acquirer(Simulator):
         self.after: Callable[[], object] = lambda: None
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        sent = masked_message(request)
+        sent = mask_request(request)
         self.asked.append(("submit", request.account.merchant))
         self.requests.append(request)
         self.before()
         if self.behaviour == "down":
-            return AcquirerReply(code=OUT_OF_REACH, sent=sent, received={"unreachable": "no line"}, elsewhere=True)
+            return AcquirerReply(
+                code=ACQUIRER_UNREACHABLE, sent=sent, received={"unreachable": "no line"}, retryable_elsewhere=True
+            )
         if self.behaviour == "silent":
-            raise Silence("no answer", sent)
+            raise OutcomeUnknownError("no answer", sent)
         if self.behaviour == "declines":
             return AcquirerReply(code=DECLINED, sent=sent, received={"outcome": "declined"})
         reply = AcquirerReply(
-            code=APPROVED, approved=request.money, connector_tx_id=f"{self.name}-{len(self.booked)}", sent=sent,
-            received={"outcome": "approved"}, avs="N" if self.behaviour == "wrong address" else "",
-        )  # fmt: skip
+            code=APPROVED,
+            approved=request.money,
+            connector_tx_id=f"{self.name}-{len(self.booked)}",
+            sent=sent,
+            received={"outcome": "approved"},
+            avs="N" if self.behaviour == "wrong address" else "",
+        )
         self.booked[request.payment.hex] = reply
         self.after()
         if self.behaviour == "silent after":
-            raise Silence("no answer", sent)
+            raise OutcomeUnknownError("no answer", sent)
         return reply
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         self.asked.append(("inquire", request.account.merchant))
-        return self.booked.get(request.payment.hex) or NeverArrived(received={"outcome": "unknown"})
+        return self.booked.get(request.payment.hex) or NotFoundAtAcquirer(received={"outcome": "unknown"})
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         self.asked.append(("void", request.account.merchant))
@@ -75,9 +87,9 @@ class Acquirer(Simulator):
 
 def known(monkeypatch: pytest.MonkeyPatch, *acquirers: Acquirer, guard: bool = False) -> None:
     """Connectors that there are from now on, beside those of the product."""
-    more = {one.name: guarded(one) if guard else one for one in acquirers}
+    more = {one.name: guard_connector(one) if guard else one for one in acquirers}
     connectors: Mapping[str, object] = MappingProxyType({**routing.CONNECTORS, **more})
-    for module in (routing, follow_up, recovery, resume):
+    for module in (routing, follow_ups, recovery, shopper_return):
         monkeypatch.setattr(module, "CONNECTORS", connectors)
 
 

@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from gateway import clock, identifiers
+from gateway.core import clock, identifiers
 from gateway.models import Merchant, Payment
-from reporting import days
-from reporting.models import ClearingInstitute, Match, Matching, Settlement, SettlementFile, SettlementRecord
+from reporting.models import ClearingInstitute, Match, MatchState, Settlement, SettlementFile, SettlementRecord
+from reporting.reconciliation import daily_files
 from tests.support.fixtures import Shop
 
 _NUMBERS = count(1)
@@ -26,10 +26,15 @@ def institute(**values: Any) -> ClearingInstitute:
 
 def settlement(shop: Shop, of: ClearingInstitute, **values: Any) -> Settlement:
     plain = {
-        "institute": of, "institute_merchant_id": shop.channel.entity_id, "reference": f"payout-{next(_NUMBERS)}",
-        "date": DAY, "currency": "EUR", "merchant": shop.merchant, "account": shop.channel.pk,
-        "created_at": clock.real(),
-    }  # fmt: skip
+        "institute": of,
+        "institute_merchant_id": shop.channel.entity_id,
+        "reference": f"payout-{next(_NUMBERS)}",
+        "date": DAY,
+        "currency": "EUR",
+        "merchant": shop.merchant,
+        "account": shop.channel.pk,
+        "created_at": clock.real_now(),
+    }
     return Settlement.objects.create(**{**plain, **values})
 
 
@@ -37,12 +42,20 @@ def file_of(of: ClearingInstitute, *, done: datetime | None = None, **values: An
     """A file that was read to its end at ``done``, real time; now, if none."""
     # A minute before may be another day; whoever names the moment knows.
     received = done - timedelta(minutes=1) if done is not None else None
-    done = done or clock.real()
+    done = done or clock.real_now()
     plain = {
-        "institute": of, "name": "settled.csv", "sha256": f"{next(_NUMBERS):064x}", "size": 1, "format": "CSV",
-        "time_zone": of.time_zone, "source": "command", "received_by": "tests", "state": "DONE",
-        "received_at": received or done, "finished_at": done,
-    }  # fmt: skip
+        "institute": of,
+        "name": "settled.csv",
+        "sha256": f"{next(_NUMBERS):064x}",
+        "size": 1,
+        "format": "CSV",
+        "time_zone": of.time_zone,
+        "source": "command",
+        "received_by": "tests",
+        "state": "DONE",
+        "received_at": received or done,
+        "finished_at": done,
+    }
     return SettlementFile.objects.create(**{**plain, **values})
 
 
@@ -50,24 +63,40 @@ def record(where: Settlement, file: SettlementFile, payment: Payment | None = No
     """A line of ``file``. With ``payment``: matched to it. ``candidates``: payments it may be about."""
     candidates = values.pop("candidates", ())
     fee = values.get("record_type") == "FEE"
-    state = Matching.MATCHED if payment else Matching.MULTIPLE_MATCHES if candidates else Matching.NOT_MATCHED
+    state = MatchState.MATCHED if payment else MatchState.MULTIPLE_MATCHES if candidates else MatchState.NOT_MATCHED
     assert file.finished_at is not None
     at = max(file.received_at, file.finished_at - timedelta(seconds=30))
     plain: dict[str, Any] = {
-        "id": identifiers.row_id(), "file": file, "line": next(_NUMBERS), "settlement": where,
-        "institute_id": where.institute_id, "merchant_id": where.merchant_id, "account": where.account,
-        "institute_merchant_id": where.institute_merchant_id, "record_type": "SETTLED", "transaction_type": "DEBIT",
-        "cashflow": "POS", "amount": Decimal("92.00"), "currency": "EUR", "settlement_amount": Decimal("90.50"),
-        "settlement_currency": where.currency, "settlement_fee": Decimal("1.5000"), "fx_rate": Decimal(1),
-        "settlement_date": where.date, "settlement_status": "SUCCESS", "presented": True,
-        "presented_at": datetime(2026, 5, 13, 18, tzinfo=UTC), "state": "" if fee else state, "recorded_at": at,
-    }  # fmt: skip
+        "id": identifiers.row_id(),
+        "file": file,
+        "line": next(_NUMBERS),
+        "settlement": where,
+        "institute_id": where.institute_id,
+        "merchant_id": where.merchant_id,
+        "account": where.account,
+        "institute_merchant_id": where.institute_merchant_id,
+        "record_type": "SETTLED",
+        "transaction_type": "DEBIT",
+        "cashflow": "POS",
+        "amount": Decimal("92.00"),
+        "currency": "EUR",
+        "settlement_amount": Decimal("90.50"),
+        "settlement_currency": where.currency,
+        "settlement_fee": Decimal("1.5000"),
+        "fx_rate": Decimal(1),
+        "settlement_date": where.date,
+        "settlement_status": "SUCCESS",
+        "presented": True,
+        "presented_at": datetime(2026, 5, 13, 18, tzinfo=UTC),
+        "state": "" if fee else state,
+        "recorded_at": at,
+    }
     made = SettlementRecord.objects.create(**{**plain, **values})
     for one, chosen in [(payment, True)] if payment else [(one, False) for one in candidates]:
         Match.objects.create(
             record=made, payment=one.pk, record_type=made.record_type, chosen=chosen, rule="id 1", made_at=at
         )
-    days.keep_first_days()
+    daily_files.record_first_days()
     return made
 
 
@@ -83,7 +112,7 @@ def overnight(shop: Shop) -> Merchant:
     """Move the merchant's clock to ten minutes past the midnight after the last settlement file, at whatever hour this
     is, and were it midnight between the two."""
     merchant = merchant_of(shop)
-    now = clock.now(merchant)
+    now = clock.merchant_now(merchant)
     done = SettlementFile.objects.exclude(finished_at=None).order_by("-finished_at").first()
     last = done.finished_at + merchant.clock_offset if done is not None and done.finished_at is not None else now
     zone = ZoneInfo(merchant.time_zone)

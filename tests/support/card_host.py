@@ -88,7 +88,9 @@ class CardApi:
         total = 0
         for thing in self.of("payment_intent"):
             if thing["metadata"].get("tollhouse_payment", "") == payment and thing["status"] in (
-                "requires_capture", "succeeded"):  # fmt: skip
+                "requires_capture",
+                "succeeded",
+            ):
                 back = sum(one["amount"] for one in self.of("refund") if one["payment_intent"] == thing["id"])
                 total += thing["amount_received"] + thing["amount_capturable"] - back
         return total
@@ -98,42 +100,71 @@ class CardApi:
     def make(self, kind: str, prefix: str, form: dict[str, str], **values: Any) -> dict[str, Any]:
         metadata = {name[9:-1]: value for name, value in form.items() if name.startswith("metadata[")}
         thing = {
-            "id": f"{prefix}_{next(self.numbers):06d}", "object": kind, "created": int(time.time()),
-            "metadata": metadata, **values,
-        }  # fmt: skip
+            "id": f"{prefix}_{next(self.numbers):06d}",
+            "object": kind,
+            "created": int(time.time()),
+            "metadata": metadata,
+            **values,
+        }
         self.things[thing["id"]] = thing
         return thing
 
     def refund(self, intent: dict[str, Any], amount: int, **more: Any) -> dict[str, Any]:
         """A refund, as somebody makes it in the processor's own pages when ``more`` is empty."""
         with self.lock:
-            return self.make("refund", "re", {}, **{
-                "amount": amount, "currency": intent["currency"], "charge": intent["latest_charge"]["id"],
-                "payment_intent": intent["id"], "status": "succeeded", **more,
-            })  # fmt: skip
+            return self.make(
+                "refund",
+                "re",
+                {},
+                **{
+                    "amount": amount,
+                    "currency": intent["currency"],
+                    "charge": intent["latest_charge"]["id"],
+                    "payment_intent": intent["id"],
+                    "status": "succeeded",
+                    **more,
+                },
+            )
 
     def dispute(self, intent: dict[str, Any], amount: int, reason: str, status: str) -> dict[str, Any]:
         with self.lock:
             of = {"charge": intent["latest_charge"]["id"], "payment_intent": intent["id"]}
-            return self.make("dispute", "dp", {}, amount=amount, currency=intent["currency"], reason=reason,
-                             status=status, **of)  # fmt: skip
+            return self.make(
+                "dispute", "dp", {}, amount=amount, currency=intent["currency"], reason=reason, status=status, **of
+            )
 
     def _charge(self, intent: dict[str, Any], cvc: str) -> dict[str, Any]:
         checks = {
-            "address_line1_check": "pass", "address_postal_code_check": "fail",
+            "address_line1_check": "pass",
+            "address_postal_code_check": "fail",
             "cvc_check": {"": None, WRONG_CVC: "fail"}.get(cvc, "pass"),
-        }  # fmt: skip
+        }
         card = {"checks": checks, "network_transaction_id": "016153570198200"}
-        return self.make("charge", "ch", {}, amount=intent["amount"], payment_intent=intent["id"], outcome={},
-                         payment_method_details={"card": card})  # fmt: skip
+        return self.make(
+            "charge",
+            "ch",
+            {},
+            amount=intent["amount"],
+            payment_intent=intent["id"],
+            outcome={},
+            payment_method_details={"card": card},
+        )
 
     def intents(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         amount, manual = int(form["amount"]), form.get("capture_method") == "manual"
         intent = self.make(
-            "payment_intent", "pi", form, amount=amount, currency=form["currency"], status="requires_payment_method",
-            capture_method="manual" if manual else "automatic", amount_capturable=0, amount_received=0,
-            latest_charge=None, last_payment_error=None,
-        )  # fmt: skip
+            "payment_intent",
+            "pi",
+            form,
+            amount=amount,
+            currency=form["currency"],
+            status="requires_payment_method",
+            capture_method="manual" if manual else "automatic",
+            amount_capturable=0,
+            amount_received=0,
+            latest_charge=None,
+            last_payment_error=None,
+        )
         number, cvc = self._card(form)
         if form.get("confirm") != "true":
             return 200, intent
@@ -201,8 +232,11 @@ class CardApi:
                 return _refused("amount_too_large")
             more = form.get("final_capture") == "false" and amount < thing["amount_capturable"]
             left = thing["amount_capturable"] - amount if more else 0
-            thing.update(status="requires_capture" if more else "succeeded", amount_capturable=left,
-                         amount_received=thing["amount_received"] + amount)  # fmt: skip
+            thing.update(
+                status="requires_capture" if more else "succeeded",
+                amount_capturable=left,
+                amount_received=thing["amount_received"] + amount,
+            )
         elif verb == "confirm":
             thing["status"] = "succeeded"
         thing["metadata"] |= _metadata(form)
@@ -243,9 +277,11 @@ class CardApi:
                 return 400, {"error": {"type": "idempotency_error", "message": "Keys for idempotent requests …"}}
             return known[2:]
         makers: dict[str, Callable[[dict[str, str]], tuple[int, dict[str, Any]]]] = {
-            "/v1/payment_intents": self.intents, "/v1/setup_intents": self.setups, "/v1/refunds": self.refunds,
+            "/v1/payment_intents": self.intents,
+            "/v1/setup_intents": self.setups,
+            "/v1/refunds": self.refunds,
             "/v1/payment_methods": self.cards,
-        }  # fmt: skip
+        }
         if maker := makers.get(path):
             status, body = maker(call.form)
         elif found := re.fullmatch(r"/v1/(?:payment_intents|setup_intents|charges)/(\w+)(?:/(\w+))?", path):

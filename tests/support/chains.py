@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models import Payment, Status
 from gateway.payments.chain import Chain
 

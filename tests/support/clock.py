@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from django.db.models import F
 
-from gateway import due
 from gateway.models import Merchant
+from gateway.timers import registry
 from tests.support.client import Api
 
 
@@ -16,7 +16,7 @@ def pass_time(api: Api, *, days: int = 0, minutes: int = 0, seconds: int = 0) ->
     moved = api.post("/v1/test/clock", {"advance": str((days * 24 * 60 + minutes) * 60 + seconds)})
     assert moved.status == 200, moved
     assert moved.body["complete"], moved
-    due.run_all()
+    registry.run_all_timers()
 
 
 def jump(seconds: float) -> None:

@@ -69,7 +69,7 @@ class Statements(list[str]):
 
 @contextmanager
 def statements() -> Iterator[Statements]:
-    """Every statement that Django's connection executes, ours of gateway.rows among them."""
+    """Every statement that Django's connection executes, ours of gateway.db.statement among them."""
     seen = Statements()
 
     def count(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:

@@ -11,12 +11,12 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection
 from django.test import override_settings
 
-from gateway import audit, tokens
+from gateway.access import audit_log, tokens
 from gateway.models import AccessToken, Channel, Division, Merchant, Psp
 from tests.support.client import Api
 
 UNLIMITED: dict[str, Any] = {"*": None}
-BY = audit.Actor(name="tests")
+BY = audit_log.Actor(name="tests")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +36,14 @@ class Shop:
 
     def issue(self, **values: Any) -> tuple[AccessToken, str]:
         """Another token of this merchant, and its text."""
-        token, secret = tokens.issue(self.merchant, by=BY, **{"name": "another", **values})
+        token, secret = tokens.issue_token(self.merchant, by=BY, **{"name": "another", **values})
         return token, secret.reveal()
 
 
 def open_shop(division: Division, name: str) -> Shop:
     merchant = Merchant.objects.create(name=name, division=division)
     channel = Channel.objects.create(name=f"{name}: main", merchant=merchant, limits=UNLIMITED)
-    token, secret = tokens.issue(merchant, name="tests", by=BY)
+    token, secret = tokens.issue_token(merchant, name="tests", by=BY)
     return Shop(
         merchant=merchant, channel=channel, token=token, api=Api(token=secret.reveal(), entity=channel.entity_id)
     )

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from gateway.connectors.iso8583 import link
-from gateway.connectors.iso8583.wire import Wire
+from gateway.connectors.iso8583 import link_registry
+from gateway.connectors.iso8583.codec import MessageCodec
 from gateway.models import AcquirerAccount, Channel
 
 PATIENCE_S = 60.0
@@ -56,8 +56,8 @@ class IsoHost:
     answer; ``network``: DE39 of every 0810, '' for silence; ``duplicate``: DE39 for a request that is known, '' for the
     same answer again."""
 
-    def __init__(self, wire: Wire | None = None) -> None:
-        self.wire = wire or Wire()
+    def __init__(self, wire: MessageCodec | None = None) -> None:
+        self.wire = wire or MessageCodec()
         self.declines: dict[int, str] = {5100: "51", 1000: "10"}
         self.answers: Message = {}
         self.network = "00"
@@ -160,7 +160,7 @@ class IsoHost:
             if self.tls is not None:
                 line = self.tls.wrap_socket(line, server_side=True)
             while octets := line.recv(65_536):
-                frames, rest = self.wire.cut(rest + octets)
+                frames, rest = self.wire.split_frames(rest + octets)
                 for frame in frames:
                     self._message(self.wire.message(frame), line)
 
@@ -285,15 +285,23 @@ def iso_host() -> Iterator[IsoHost]:
     host = IsoHost()
     with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=TIMEOUT_S):
         yield host
-        link.close_all()
+        link_registry.close_all_links()
     host.stop()
 
 
 def settings_for(host: IsoHost, **more: str) -> dict[str, str]:
     return {
-        "host": "127.0.0.1", "port": str(host.port), "terminal": "TERM0001", "institution": "12345", "mcc": "5942",
-        "name": "Example Shop", "city": "Munich", "country": "DE", "echo_s": "0", **more,
-    }  # fmt: skip
+        "host": "127.0.0.1",
+        "port": str(host.port),
+        "terminal": "TERM0001",
+        "institution": "12345",
+        "mcc": "5942",
+        "name": "Example Shop",
+        "city": "Munich",
+        "country": "DE",
+        "echo_s": "0",
+        **more,
+    }
 
 
 def account_at_host(channel: Channel, host: IsoHost, **more: str) -> AcquirerAccount:

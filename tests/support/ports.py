@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from config.launcher.var import port_is_free
+from config.launcher.var_folder import is_port_free
 
 LOWEST, NUMBER = 20_000, 10_000
 """Below those that the system gives to outgoing connections: none of them takes the port meanwhile."""
@@ -14,5 +14,5 @@ def free_port() -> int:
     """A port on which nobody listens."""
     while True:
         port = LOWEST + secrets.randbelow(NUMBER)
-        if port_is_free("127.0.0.1", port):
+        if is_port_free("127.0.0.1", port):
             return port

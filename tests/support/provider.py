@@ -28,8 +28,9 @@ def provider(people: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     claims = [text for one in people for text in ("--user-claims", json.dumps(one))]
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", str(port), *claims],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         _wait(f"http://127.0.0.1:{port}/.well-known/openid-configuration")
         yield f"http://127.0.0.1:{port}"
@@ -53,19 +54,29 @@ def _wait(address: str) -> None:
 def apps(issuer: str) -> dict[str, Any]:
     """Settings with that provider, as config.settings makes them of the environment."""
     app = {
-        "provider_id": "sso", "name": "The bank's sign-in", "client_id": CLIENT["GATEWAY_OIDC_CLIENT_ID"],
-        "secret": CLIENT["GATEWAY_OIDC_CLIENT_SECRET"], "settings": {"server_url": issuer},
-    }  # fmt: skip
+        "provider_id": "sso",
+        "name": "The bank's sign-in",
+        "client_id": CLIENT["GATEWAY_OIDC_CLIENT_ID"],
+        "secret": CLIENT["GATEWAY_OIDC_CLIENT_SECRET"],
+        "settings": {"server_url": issuer},
+    }
     providers = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
     return {
-        "GATEWAY_OIDC_ISSUER": issuer, "GATEWAY_OIDC_NAME": "The bank's sign-in", "SOCIALACCOUNT_PROVIDERS": providers,
+        "GATEWAY_OIDC_ISSUER": issuer,
+        "GATEWAY_OIDC_NAME": "The bank's sign-in",
+        "SOCIALACCOUNT_PROVIDERS": providers,
         **CLIENT,
-    }  # fmt: skip
+    }
 
 
 def consent(address: str, who: str, **more: str) -> str:
     """The provider's page: ``who`` signs in there. Gives the way back, with the code."""
-    answer = requests.post(address, data=urlencode({"sub": who, **more}), allow_redirects=False, timeout=20,
-                           headers={"Content-Type": "application/x-www-form-urlencoded"})  # fmt: skip
+    answer = requests.post(
+        address,
+        data=urlencode({"sub": who, **more}),
+        allow_redirects=False,
+        timeout=20,
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
     assert answer.status_code == 302, answer.text[:500]
     return str(answer.headers["Location"])

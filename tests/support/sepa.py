@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from gateway.connectors.sepa import intake
+from gateway.connectors.sepa import bank_message_intake
 from gateway.models import AcquirerAccount, BankMessage, Channel
 from tests.support.client import Answer, Api
 
@@ -77,13 +77,18 @@ def files_in(outbox: Path) -> list[File]:
 def take(xml: bytes | str, name: str = "bank.xml") -> BankMessage:
     """The gateway takes in what a bank wrote."""
     content = xml.encode() if isinstance(xml, str) else xml
-    return intake.take_in(io.BytesIO(content), name, BankMessage.Source.COMMAND)
+    return bank_message_intake.import_bank_message(io.BytesIO(content), name, BankMessage.Source.COMMAND)
 
 
 def status(
-    file: str, *, group: str = "PART", reason: str = "", orders: Mapping[str, tuple[str, str]] | None = None,
-    batches: Mapping[str, tuple[str, str]] | None = None, number: int = 1,
-) -> str:  # fmt: skip
+    file: str,
+    *,
+    group: str = "PART",
+    reason: str = "",
+    orders: Mapping[str, tuple[str, str]] | None = None,
+    batches: Mapping[str, tuple[str, str]] | None = None,
+    number: int = 1,
+) -> str:
     """A pain.002. ``orders``, ``batches``: id → (status, reason)."""
 
     def because(code: str) -> str:

@@ -6,12 +6,12 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gateway import audit
+from gateway.access import audit_log
 from gateway.models import Payment
-from reporting import files, intake
 from reporting.models import ClearingInstitute, SettlementFile
+from reporting.settlement import files, intake
 
-BY = audit.Actor(name="tests")
+BY = audit_log.Actor(name="tests")
 HEADER = (
     "ReconciliationType", "PaymentType", "Cashflow", "ClearingInstituteMerchantId", "SettlementReference",
     "SettlementTxId", "UniqueID", "ConnectorTxId1", "ConnectorTxId2", "ConnectorTxId3", "TransactionId", "InvoiceId",
@@ -31,10 +31,15 @@ def line(payment: Payment | None = None, **changes: str) -> dict[str, str]:
     """A line that settles ``payment`` as it is, with ``changes``."""
     known = {} if payment is None else of_payment(payment)
     usual = {
-        "ReconciliationType": "SETTLED", "PaymentType": "DEBIT", "ClearingInstituteMerchantId": "account-1",
-        "SettlementReference": "payout-1", "Amount": "92.00", "Currency": "EUR", "SettlementCurrency": "EUR",
+        "ReconciliationType": "SETTLED",
+        "PaymentType": "DEBIT",
+        "ClearingInstituteMerchantId": "account-1",
+        "SettlementReference": "payout-1",
+        "Amount": "92.00",
+        "Currency": "EUR",
+        "SettlementCurrency": "EUR",
         "SettlementDate": "2030-01-02",
-    }  # fmt: skip
+    }
     found = {**usual, **known, **changes}
     return {"SettlementAmount": found["Amount"], **found}
 
@@ -61,8 +66,8 @@ def csv(lines: Iterable[Mapping[str, str]], header: Iterable[str] = HEADER, end:
 def take_in(content: bytes, of: ClearingInstitute, name: str = "settled.csv") -> SettlementFile:
     """Receive and read a file."""
     source = SettlementFile.Source.COMMAND
-    file = files.receive(io.BytesIO(content), name=name, institute=of, by=BY, source=source)
-    assert intake.run(file.pk), SettlementFile.objects.get(pk=file.pk).why
+    file = files.receive_file(io.BytesIO(content), name=name, institute=of, by=BY, source=source)
+    assert intake.process_file(file.pk), SettlementFile.objects.get(pk=file.pk).why
     file.refresh_from_db()
     return file
 

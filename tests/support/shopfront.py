@@ -35,10 +35,20 @@ class Shopfront:
         return self.url + path
 
     def widget(
-        self, gateway: str, checkout: str, *, brands: str = "VISA MASTER AMEX", options: dict[str, Any] | None = None,
-        code: str = "", body: str = WIDGET, integrity: str = "", lang: str = "en", head: str = "",
-        csp: str | None = None, path: str = "/pay",
-    ) -> str:  # fmt: skip
+        self,
+        gateway: str,
+        checkout: str,
+        *,
+        brands: str = "VISA MASTER AMEX",
+        options: dict[str, Any] | None = None,
+        code: str = "",
+        body: str = WIDGET,
+        integrity: str = "",
+        lang: str = "en",
+        head: str = "",
+        csp: str | None = None,
+        path: str = "/pay",
+    ) -> str:
         """The address of a page of a few lines, as a merchant pastes them. ``code``: more script, after the options."""
         source = f"{gateway}/v1/paymentWidgets.js" + (f"?checkoutId={checkout}" if checkout else "")
         check = f' integrity="{integrity}" crossorigin="anonymous"' if integrity else ""

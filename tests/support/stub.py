@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from config.launcher.process import spawn
-from gateway.connectors.stub.control import StubControl, log_entries
+from config.launcher.process import spawn_process
+from gateway.connectors.stub.control import StubControl, read_log_entries
 from gateway.models import AcquirerAccount, Channel
 
 PATIENCE_S = 60.0
@@ -44,7 +44,7 @@ class StubProcess:
         module = [sys.executable, "-m", "gateway.connectors.stub.acquirer"]
         before = self._output.stat().st_size if self._output.exists() else 0
         command = [*module, "--port", str(self.port), "--log", str(self.log)]
-        self._child = spawn(command, log=self._output, env=dict(os.environ))
+        self._child = spawn_process(command, log=self._output, env=dict(os.environ))
         said = ""
         deadline = time.monotonic() + PATIENCE_S
         while not said.startswith("listening on") or not said.endswith("\n"):
@@ -69,7 +69,9 @@ class StubProcess:
     def entries(self, **wanted: Any) -> list[dict[str, Any]]:
         """Lines of the log whose fields are as ``wanted``."""
         return [
-            entry for entry in log_entries(self.log) if all(entry.get(name) == value for name, value in wanted.items())
+            entry
+            for entry in read_log_entries(self.log)
+            if all(entry.get(name) == value for name, value in wanted.items())
         ]
 
     def wait_for(self, **wanted: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from django.db import connection
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Merchant
-from gateway.scheduling import tasks
+from gateway.scheduling import job_timer
 from tests.support.client import Answer, Api
 
 GOOD = "4200000000000000"
@@ -40,12 +40,12 @@ def started(api: Api, registration: str, **more: str) -> Answer:
 
 def step(merchant: Merchant) -> int:
     """Move the merchant's clock to the next thing that is due, and do it; how many things that were."""
-    at = tasks.next_at(merchant)
+    at = job_timer.find_next_job_time(merchant)
     assert at is not None
-    ahead = max(at - clock.real(), merchant.clock_offset) + timedelta(milliseconds=1)
+    ahead = max(at - clock.real_now(), merchant.clock_offset) + timedelta(milliseconds=1)
     Merchant.objects.filter(pk=merchant.pk).update(clock_offset=ahead)
     merchant.clock_offset = ahead
-    return tasks.run(merchant)
+    return job_timer.run_due_jobs(merchant)
 
 
 def lease_out() -> None:

@@ -25,19 +25,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            built = build.build()
+            built = build.build_widget()
         except build.BuildError as fault:
             raise CommandError(str(fault)) from None
-        wanted = {build.SCRIPT: built.script, build.FRAME: built.frame, build.RECORD: built.record}
+        wanted = {
+            build.WIDGET_SCRIPT_FILE: built.script,
+            build.WIDGET_FRAME_FILE: built.frame,
+            build.RECORD: built.record,
+        }
         stale = [path for path, content in wanted.items() if not path.exists() or path.read_bytes() != content]
         if options["check"]:
             if stale:
                 raise CommandError("run manage.py widget_build: " + ", ".join(path.name for path in stale))
             return
-        if options["release"] and build.SCRIPT in stale and build.SCRIPT.exists():
-            before = build.SCRIPT.read_bytes()
-            build.BUILDS.mkdir(parents=True, exist_ok=True)
-            (build.BUILDS / f"{hashlib.sha384(before).hexdigest()}.js").write_bytes(before)
+        if options["release"] and build.WIDGET_SCRIPT_FILE in stale and build.WIDGET_SCRIPT_FILE.exists():
+            before = build.WIDGET_SCRIPT_FILE.read_bytes()
+            build.WIDGET_BUILDS_DIR.mkdir(parents=True, exist_ok=True)
+            (build.WIDGET_BUILDS_DIR / f"{hashlib.sha384(before).hexdigest()}.js").write_bytes(before)
         for path in stale:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(wanted[path])

@@ -1,6 +1,6 @@
 """Conditions across structures, by full name, in small groups for endpoints to choose from.
 
-Each is a Rule with one example that keeps it and one that breaks it.
+Each is a ParameterRule with one example that keeps it and one that breaks it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from gateway.catalogue.conditions.card_on_file import CARD_ON_FILE
 from gateway.catalogue.conditions.cards import (
     CARD_CHECKS,
     CARD_FITS_BRAND,
+    CARD_LUHN,
     CARD_NOT_EXPIRED,
     CVV_FITS_BRAND,
-    LUHN,
     NUMBER_ONLY_ONCE,
 )
 from gateway.catalogue.conditions.means import (
     AT_MOST_ONE_MEANS,
     BRAND_NEEDED,
-    CVV,
+    CVV_REQUIRED,
     DPAN_PROOF,
     MEANS_FOR_PAYMENT,
     NETWORK_TOKEN_PROOF,
@@ -38,10 +38,10 @@ from gateway.catalogue.conditions.parties import (
     REFERENCE_UUID,
     SHOPPER_RESULT_URL,
 )
-from gateway.catalogue.conditions.registering import NOT_STORABLE, TO_STORE
-from gateway.catalogue.rules import Rule
+from gateway.catalogue.conditions.registrations import NOT_STORABLE, TO_STORE
+from gateway.catalogue.rules import ParameterRule
 
-FOR_FOLLOW_UPS: tuple[Rule, ...] = (
+FOR_FOLLOW_UPS: tuple[ParameterRule, ...] = (
     *CURRENCY_FITS,
     *AMOUNT_ZERO,
     *CUSTOMER_NAMES,
@@ -50,13 +50,13 @@ FOR_FOLLOW_UPS: tuple[Rule, ...] = (
     *ONE_PRIMARY,
 )
 
-FOR_PAYMENTS: tuple[Rule, ...] = (
+FOR_PAYMENTS: tuple[ParameterRule, ...] = (
     *MEANS_FOR_PAYMENT,
     *BRAND_NEEDED,
     *WALLET_WAYS,
     *DPAN_PROOF,
     *NETWORK_TOKEN_PROOF,
-    *CVV,
+    *CVV_REQUIRED,
     *THREEDS_PROOF,
     *THREEDS_BROWSER,
     *THREEDS_RETURN_URL,
@@ -73,7 +73,7 @@ FOR_PAYMENTS: tuple[Rule, ...] = (
 )
 """Everything that is stated of a server-to-server payment."""
 
-FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
+FOR_AUTHENTICATIONS: tuple[ParameterRule, ...] = (
     *THREEDS_BROWSER,
     *THREEDS_RETURN_URL,
     *INSTALMENTS,
@@ -85,17 +85,17 @@ FOR_AUTHENTICATIONS: tuple[Rule, ...] = (
 )
 """What is stated of an authentication without a payment."""
 
-FOR_CHECKOUTS: tuple[Rule, ...] = (
+FOR_CHECKOUTS: tuple[ParameterRule, ...] = (
     *THREEDS_PROOF,
     *INSTALMENTS,
     *(rule for rule in FOR_FOLLOW_UPS if rule not in CUSTOMER_NAMES),
 )
 """What is stated of a payment before its means is known; a name is not demanded of a customer (D28)."""
 
-FOR_CHECKOUT_PAYMENTS: tuple[Rule, ...] = tuple(rule for rule in FOR_PAYMENTS if rule not in CUSTOMER_NAMES)
+FOR_CHECKOUT_PAYMENTS: tuple[ParameterRule, ...] = tuple(rule for rule in FOR_PAYMENTS if rule not in CUSTOMER_NAMES)
 """What is stated of the payment that a checkout makes."""
 
-FOR_REGISTRATIONS: tuple[Rule, ...] = (
+FOR_REGISTRATIONS: tuple[ParameterRule, ...] = (
     *TO_STORE,
     *AT_MOST_ONE_MEANS,
     *BRAND_NEEDED,
@@ -108,7 +108,7 @@ FOR_REGISTRATIONS: tuple[Rule, ...] = (
 )
 """Everything that is stated of a direct registration."""
 
-FOR_ONE_CLICK: tuple[Rule, ...] = (
+FOR_ONE_CLICK: tuple[ParameterRule, ...] = (
     *THREEDS_PROOF,
     *THREEDS_BROWSER,
     *THREEDS_RETURN_URL,
@@ -129,13 +129,14 @@ __all__ = [
     "BRAND_NEEDED",
     "CARD_CHECKS",
     "CARD_FITS_BRAND",
+    "CARD_LUHN",
     "CARD_NOT_EXPIRED",
     "CARD_ON_FILE",
     "CB_USECASE",
     "CURRENCY_FITS",
     "CUSTOMER_NAMES",
-    "CVV",
     "CVV_FITS_BRAND",
+    "CVV_REQUIRED",
     "DPAN_PROOF",
     "FOR_AUTHENTICATIONS",
     "FOR_CHECKOUTS",
@@ -146,7 +147,6 @@ __all__ = [
     "FOR_REGISTRATIONS",
     "IBAN_CHECK",
     "INSTALMENTS",
-    "LUHN",
     "MARKETPLACE_SPLIT",
     "MEANS_FOR_PAYMENT",
     "NETWORK_TOKEN_PROOF",

@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from gateway import money
-from gateway.catalogue.rules import Breach, Rule, Sent, condition
+from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule
+from gateway.core import money
 
 _SELLER = "marketPlace.sellers["
 _FACED = {"amount": "92.00", "currency": "EUR"}
 
 
-def _finer_than_currency(sent: Sent) -> Iterator[Breach]:
+def _finer_than_currency(sent: RuleInput) -> Iterator[RuleBreach]:
     amount, currency = sent.amount("amount"), sent.get("currency")
-    if amount is None or currency is None or not money.is_known(currency):
+    if amount is None or currency is None or not money.is_known_currency(currency):
         return
     if not money.fits_currency(amount, currency):
         yield "amount", f"must be a whole number in {currency}, e.g. 92 or 92.00"
 
 
-def _zero(sent: Sent) -> Iterator[Breach]:
+def _zero(sent: RuleInput) -> Iterator[RuleBreach]:
     kind = sent.get("paymentType")
     if kind is None or kind == "RG" or sent.amount("amount") != 0:
         return
@@ -31,14 +31,14 @@ def _zero(sent: Sent) -> Iterator[Breach]:
         yield "amount", "may be 0 only with RG, or with PA and createRegistration=true"
 
 
-CURRENCY_FITS: tuple[Rule, ...] = (
-    condition(
+CURRENCY_FITS: tuple[ParameterRule, ...] = (
+    build_rule(
         "amount is whole in a currency without decimals", ("amount", "currency"), _finer_than_currency,
         keeps={"amount": "92.00", "currency": "JPY"}, breaks={"amount": "92.50", "currency": "JPY"},
     ),
 )  # fmt: skip
-AMOUNT_ZERO: tuple[Rule, ...] = (
-    condition(
+AMOUNT_ZERO: tuple[ParameterRule, ...] = (
+    build_rule(
         "amount is 0 only with RG, or with PA and createRegistration=true", ("amount",), _zero,
         code="100.550.300",
         keeps={"amount": "0.00", "paymentType": "PA", "createRegistration": "true"},
@@ -47,12 +47,12 @@ AMOUNT_ZERO: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def _sellers(sent: Sent, field: str) -> list[tuple[str, str]]:
+def _sellers(sent: RuleInput, field: str) -> list[tuple[str, str]]:
     """(name, value) of one field of all sellers."""
     return [(name, sent[name]) for name in sent.under(_SELLER) if name.endswith(f"].{field}")]
 
 
-def _split_exceeds(sent: Sent) -> Iterator[Breach]:
+def _split_exceeds(sent: RuleInput) -> Iterator[RuleBreach]:
     amount = sent.amount("amount")
     if amount is None:
         return
@@ -62,7 +62,7 @@ def _split_exceeds(sent: Sent) -> Iterator[Breach]:
         yield parts[-1][0], f"the sellers' amounts come to {total}, more than the amount"
 
 
-def _repeated_sellers(sent: Sent) -> Iterator[Breach]:
+def _repeated_sellers(sent: RuleInput) -> Iterator[RuleBreach]:
     seen: set[str] = set()
     for name, value in _sellers(sent, "id"):
         if value in seen:
@@ -70,7 +70,7 @@ def _repeated_sellers(sent: Sent) -> Iterator[Breach]:
         seen.add(value)
 
 
-def _strange_sellers(sent: Sent) -> Iterator[Breach]:
+def _strange_sellers(sent: RuleInput) -> Iterator[RuleBreach]:
     known = {value for _, value in _sellers(sent, "id")}
     if not known:
         return
@@ -79,18 +79,18 @@ def _strange_sellers(sent: Sent) -> Iterator[Breach]:
             yield name, "is not the id of a seller in marketPlace.sellers"
 
 
-MARKETPLACE_SPLIT: tuple[Rule, ...] = (
-    condition(
+MARKETPLACE_SPLIT: tuple[ParameterRule, ...] = (
+    build_rule(
         "The sellers' amounts come to the amount at most", ("marketPlace.sellers[n].amount",), _split_exceeds,
         keeps=_FACED | {f"{_SELLER}0].amount": "50.00", f"{_SELLER}1].amount": "42.00"},
         breaks=_FACED | {f"{_SELLER}0].amount": "50.00", f"{_SELLER}1].amount": "42.01"},
     ),
-    condition(
+    build_rule(
         "A seller's id stands once", ("marketPlace.sellers[n].id",), _repeated_sellers,
         keeps={f"{_SELLER}0].id": "seller-1", f"{_SELLER}1].id": "seller-2"},
         breaks={f"{_SELLER}0].id": "seller-1", f"{_SELLER}1].id": "seller-1"},
     ),
-    condition(
+    build_rule(
         "cart.items[n].sellerId is the id of a seller, where sellers are sent", ("cart.items[n].sellerId",),
         _strange_sellers,
         keeps={f"{_SELLER}0].id": "seller-1", "cart.items[0].sellerId": "seller-1"},
@@ -99,14 +99,14 @@ MARKETPLACE_SPLIT: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def _primaries(sent: Sent) -> Iterator[Breach]:
+def _primaries(sent: RuleInput) -> Iterator[RuleBreach]:
     primary = [n for n in sent.under("cart.payments[") if n.endswith("].primary") and sent[n] == "true"]
     for name in primary[1:]:
         yield name, f"only one cart payment may be primary; {primary[0]} is"
 
 
-ONE_PRIMARY: tuple[Rule, ...] = (
-    condition(
+ONE_PRIMARY: tuple[ParameterRule, ...] = (
+    build_rule(
         "One cart payment is primary at most", ("cart.payments[n].primary",), _primaries,
         keeps={"cart.payments[0].primary": "true", "cart.payments[1].primary": "false"},
         breaks={"cart.payments[0].primary": "true", "cart.payments[1].primary": "true"},

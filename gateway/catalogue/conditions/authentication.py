@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.catalogue.conditions.situation import (
-    THREEDS,
-    authenticated,
-    authentication_starts,
-    from_a_wallet,
-    merchant_initiated,
+from gateway.catalogue.conditions.request_facts import (
+    AUTHENTICATING_FACTS,
+    has_authentication_proof,
+    is_merchant_initiated,
+    is_wallet_payment,
+    will_authenticate,
 )
-from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule, required_when
 
 CARTEBANCAIRE = "CARTEBANCAIRE"
 """The regional card scheme that scheme data are for."""
@@ -27,27 +27,27 @@ _CARD_PAYMENT = {"paymentType": "DB", "card.number": "4200000000000000"}
 _USE_CASE = "threeDSecure.schemeData[CB-USECASE]"
 
 
-def _half_a_proof(sent: Sent) -> Iterator[Breach]:
+def _half_a_proof(sent: RuleInput) -> Iterator[RuleBreach]:
     if _DIRECTORY in sent:
         for name in sent.missing(_ECI, _PROOF):
             yield name, "is required with threeDSecure.dsTransactionId"
 
 
-def _proof_without_server(sent: Sent) -> Iterator[Breach]:
-    if not authenticated(sent) or _DIRECTORY in sent:
+def _proof_without_server(sent: RuleInput) -> Iterator[RuleBreach]:
+    if not has_authentication_proof(sent) or _DIRECTORY in sent:
         return
     of_a_device = sent.get("card.numberType") == "DPAN" or sent.get("tokenAccount.type") == "NETWORK"
-    if not of_a_device and not from_a_wallet(sent):
+    if not of_a_device and not is_wallet_payment(sent):
         yield _DIRECTORY, "is required with threeDSecure.eci and verificationId, except for wallets and DPAN"
 
 
-THREEDS_PROOF: tuple[Rule, ...] = (
-    condition(
+THREEDS_PROOF: tuple[ParameterRule, ...] = (
+    build_rule(
         "threeDSecure.dsTransactionId requires eci and verificationId", (_DIRECTORY, _ECI, _PROOF),
         _half_a_proof,
         keeps=_SERVER | _PROVED, breaks=_SERVER,
     ),
-    condition(
+    build_rule(
         "threeDSecure.eci and verificationId without dsTransactionId are for wallets and DPAN only",
         (_DIRECTORY, _ECI, _PROOF), _proof_without_server,
         keeps=_PROVED | {"wallet1.source": "web"}, breaks=_PROVED | {"card.numberType": "PAN"},
@@ -66,57 +66,57 @@ BROWSER_FIELDS = (
 ADDRESS_FIELDS = ("billing.street1", "billing.city", "billing.postcode", "billing.country")
 
 
-def by_browser(sent: Sent) -> bool:
+def is_browser_authentication(sent: RuleInput) -> bool:
     """The shopper authenticates in a browser: no app's device data, no requestor-initiated (3RI) request."""
     return _address_wanted(sent) and not sent.any("threeDSecure.deviceInfo", "threeDSecure.channel")
 
 
-def _address_wanted(sent: Sent) -> bool:
-    return authentication_starts(sent) and (sent.get("paymentType") in ("PA", "DB") or "alone" in sent.facts)
+def _address_wanted(sent: RuleInput) -> bool:
+    return will_authenticate(sent) and (sent.get("paymentType") in ("PA", "DB") or "alone" in sent.facts)
 
 
-THREEDS_BROWSER: tuple[Rule, ...] = (
+THREEDS_BROWSER: tuple[ParameterRule, ...] = (
     required_when(
-        "for 3D Secure v2: the channel authenticates cards", by_browser, *BROWSER_FIELDS,
-        keeps=_CARD_PAYMENT | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
+        "for 3D Secure v2: the channel authenticates cards", is_browser_authentication, *BROWSER_FIELDS,
+        keeps=_CARD_PAYMENT | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=AUTHENTICATING_FACTS,
     ),
     required_when(
         "for 3D Secure v2: the channel authenticates cards", _address_wanted, *ADDRESS_FIELDS,
-        keeps=_CARD_PAYMENT | dict.fromkeys(ADDRESS_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=THREEDS,
+        keeps=_CARD_PAYMENT | dict.fromkeys(ADDRESS_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=AUTHENTICATING_FACTS,
     ),
 )  # fmt: skip
 
-THREEDS_RETURN_URL: tuple[Rule, ...] = (
+THREEDS_RETURN_URL: tuple[ParameterRule, ...] = (
     required_when(
-        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", by_browser, "shopperResultUrl",
-        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"}, breaks=_CARD_PAYMENT, facts=THREEDS,
+        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", is_browser_authentication, "shopperResultUrl",
+        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"}, breaks=_CARD_PAYMENT, facts=AUTHENTICATING_FACTS,
     ),
 )  # fmt: skip
 
 _INSTALLMENT = {"standingInstruction.type": "INSTALLMENT"}
 
-INSTALMENTS: tuple[Rule, ...] = (
+INSTALMENTS: tuple[ParameterRule, ...] = (
     required_when(
         "for 3D Secure with standingInstruction.type INSTALLMENT",
         lambda sent: sent.get("standingInstruction.type") == "INSTALLMENT"
         and "threeds" in sent.facts
         and sent.get("threeDSecure.disable") != "true"
-        and not merchant_initiated(sent),
+        and not is_merchant_initiated(sent),
         "standingInstruction.numberOfInstallments",
         keeps=_INSTALLMENT | {"standingInstruction.numberOfInstallments": "12"}, breaks=_INSTALLMENT,
-        facts=THREEDS,
+        facts=AUTHENTICATING_FACTS,
     ),
 )  # fmt: skip
 
 
-def of_the_regional_scheme(sent: Sent) -> bool:
+def is_regional_scheme_payment(sent: RuleInput) -> bool:
     """Paid by its brand, or by a stored card of it."""
     return sent.get("paymentBrand") == CARTEBANCAIRE or f"registration: {CARTEBANCAIRE}" in sent.facts
 
 
-def _use_case_wanted(sent: Sent) -> bool:
+def _use_case_wanted(sent: RuleInput) -> bool:
     """A payment authentication, or a non-payment one with indicator 02 (RECURRING) or 03 (INSTALLMENT)."""
-    if not of_the_regional_scheme(sent) or not authentication_starts(sent):
+    if not is_regional_scheme_payment(sent) or not will_authenticate(sent):
         return False
     return sent.get("threeDSecure.npa") != "true" or sent.get("threeDSecure.authenticationInd") in (
         "RECURRING",
@@ -124,12 +124,12 @@ def _use_case_wanted(sent: Sent) -> bool:
     )
 
 
-CB_USECASE: tuple[Rule, ...] = (
+CB_USECASE: tuple[ParameterRule, ...] = (
     required_when(
         f"for 3D Secure with paymentBrand {CARTEBANCAIRE}, npa=true only with authenticationInd RECURRING or "
         "INSTALLMENT",
         _use_case_wanted, _USE_CASE,
         keeps=_CARD_PAYMENT | {"paymentBrand": CARTEBANCAIRE, "threeDSecure.npa": "true"},
-        breaks=_CARD_PAYMENT | {"paymentBrand": CARTEBANCAIRE}, facts=THREEDS,
+        breaks=_CARD_PAYMENT | {"paymentBrand": CARTEBANCAIRE}, facts=AUTHENTICATING_FACTS,
     ),
 )  # fmt: skip

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gateway import brands
-from gateway.catalogue.conditions.situation import card_brand, from_a_wallet, merchant_initiated
-from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+from gateway.catalogue.conditions.request_facts import find_card_brand, is_merchant_initiated, is_wallet_payment
+from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule, required_when
+from gateway.core import brands
 
-COUNTED: tuple[tuple[str, ...], ...] = (
+MEANS_PARAMETERS: tuple[tuple[str, ...], ...] = (
     ("card.number",),
     ("bankAccount.iban", "bankAccount.number"),
     ("virtualAccount.accountId",),
@@ -22,9 +22,9 @@ COUNTED: tuple[tuple[str, ...], ...] = (
 )
 """One line per means; the fact ``registration`` (paying with a stored one) counts too."""
 
-MEANS_NAMES = tuple(name for names in COUNTED for name in names)
+MEANS_NAMES = tuple(name for names in MEANS_PARAMETERS for name in names)
 
-NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
+REQUIRED_BY_MEANS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "card": (("card.number",), ("card.expiryMonth",), ("card.expiryYear",)),
     "bankAccount": (
         ("bankAccount.holder",), ("bankAccount.iban", "bankAccount.number"),
@@ -36,12 +36,12 @@ NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "wallet3": (("wallet3.paymentToken",),),
     "giftCard": (("giftCard.number",),),
 }  # fmt: skip
-"""What a brand's payments carry (gateway.brands) → the parameters to ask for, all at once; of a group any one."""
+"""What a brand's payments carry (gateway.core.brands) → the parameters to ask for, all at once; of a group any one."""
 
 
-def lacking(sent: Sent, means: str, why: str) -> Iterator[Breach]:
+def find_missing_of_means(sent: RuleInput, means: str, why: str) -> Iterator[RuleBreach]:
     """A breach for every parameter of a means that was not sent at all."""
-    for group in NEEDED[means]:
+    for group in REQUIRED_BY_MEANS[means]:
         if not sent.any(*group):
             for name in group:
                 other = [each for each in group if each != name]
@@ -63,12 +63,12 @@ _BANK = {"bankAccount.iban": "DE23100000001234567890"}
 _REGISTRATION = "registration"
 
 
-def _present(sent: Sent) -> list[str]:
+def _present(sent: RuleInput) -> list[str]:
     """The first name sent of each means."""
-    return [found[0] for names in COUNTED if (found := [name for name in names if name in sent])]
+    return [found[0] for names in MEANS_PARAMETERS if (found := [name for name in names if name in sent])]
 
 
-def _one_at_most(sent: Sent) -> Iterator[Breach]:
+def _one_at_most(sent: RuleInput) -> Iterator[RuleBreach]:
     present = _present(sent)
     if _REGISTRATION in sent.facts:
         for name in present:
@@ -78,11 +78,11 @@ def _one_at_most(sent: Sent) -> Iterator[Breach]:
             yield name, f"only one means of payment may be sent; {' and '.join(present)} were"
 
 
-def _one_at_least(sent: Sent) -> Iterator[Breach]:
+def _one_at_least(sent: RuleInput) -> Iterator[RuleBreach]:
     if sent.any(*MEANS_NAMES, *_DEMANDING) or _REGISTRATION in sent.facts or "referenceUuid" in sent:
         return
     code = sent.get("paymentBrand")
-    brand = brands.brand(code or "")
+    brand = brands.find_brand(code or "")
     if brand is None and code is not None:
         return  # an unknown brand: that it is none is told, and nobody knows what it would need
     if brand is None:
@@ -90,29 +90,29 @@ def _one_at_least(sent: Sent) -> Iterator[Breach]:
         if "paymentBrand" not in sent:
             yield "paymentBrand", "is required, unless it can be detected from card.number"
     elif not brand.redirect and brand.means is not None:
-        yield from lacking(sent, brand.means, f"with paymentBrand {brand.code}")
+        yield from find_missing_of_means(sent, brand.means, f"with paymentBrand {brand.code}")
 
 
-ONE_AT_MOST = condition(
+ONE_AT_MOST = build_rule(
     "Only one means of payment is sent: " + ", ".join(MEANS_NAMES), MEANS_NAMES, _one_at_most,
     keeps=_CARD, breaks=_CARD | _BANK,
 )  # fmt: skip
-ONE_AT_LEAST = condition(
+ONE_AT_LEAST = build_rule(
     "A payment needs one means of payment, unless its brand needs none or sends the shopper away to pay",
-    ("paymentBrand", *MEANS_NAMES, *(name for groups in NEEDED.values() for group in groups for name in group)),
+    ("paymentBrand", *MEANS_NAMES, *(name for groups in REQUIRED_BY_MEANS.values() for group in groups for name in group)),
     _one_at_least,
     keeps={"paymentBrand": "VISA"} | _CARD, breaks={"paymentBrand": "VISA"},
 )  # fmt: skip
 
-AT_MOST_ONE_MEANS: tuple[Rule, ...] = (ONE_AT_MOST,)
-MEANS_FOR_PAYMENT: tuple[Rule, ...] = (ONE_AT_MOST, ONE_AT_LEAST)
+AT_MOST_ONE_MEANS: tuple[ParameterRule, ...] = (ONE_AT_MOST,)
+MEANS_FOR_PAYMENT: tuple[ParameterRule, ...] = (ONE_AT_MOST, ONE_AT_LEAST)
 
 
-def _brand_undetectable(sent: Sent) -> bool:
+def _brand_undetectable(sent: RuleInput) -> bool:
     return "card.number" not in sent and _REGISTRATION not in sent.facts and sent.any(*MEANS_NAMES)
 
 
-BRAND_NEEDED: tuple[Rule, ...] = (
+BRAND_NEEDED: tuple[ParameterRule, ...] = (
     required_when(
         "unless it can be detected from card.number", _brand_undetectable, "paymentBrand",
         keeps=_CARD, breaks=_BANK,
@@ -120,31 +120,37 @@ BRAND_NEEDED: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def _wallet_rules(wallet: str, brand: str) -> tuple[Rule, ...]:
+def _wallet_rules(wallet: str, brand: str) -> tuple[ParameterRule, ...]:
     """The two ways of one wallet: an encrypted token, or ``source`` with the decrypted card data."""
     token, source = f"{wallet}.paymentToken", f"{wallet}.source"
     card = ("card.number", "card.expiryMonth", "card.expiryYear")
     proof = tuple(_PROOF)
     # A stored device number is charged again by the merchant without a new proof.
     data = required_when(
-        f"with {source}: the decrypted card data", lambda sent: source in sent and token not in sent, *card,
-        keeps={source: "web"} | _CARD | _EXPIRY, breaks={source: "web"},
-    )  # fmt: skip
+        f"with {source}: the decrypted card data",
+        lambda sent: source in sent and token not in sent,
+        *card,
+        keeps={source: "web"} | _CARD | _EXPIRY,
+        breaks={source: "web"},
+    )
     proved = required_when(
         f"with {source}, unless the merchant initiates the payment",
-        lambda sent: source in sent and token not in sent and not merchant_initiated(sent), *proof,
-        keeps={source: "web"} | _CARD | _EXPIRY | _PROOF, breaks={source: "web"} | _CARD | _EXPIRY,
-    )  # fmt: skip
+        lambda sent: source in sent and token not in sent and not is_merchant_initiated(sent),
+        *proof,
+        keeps={source: "web"} | _CARD | _EXPIRY | _PROOF,
+        breaks={source: "web"} | _CARD | _EXPIRY,
+    )
     origin = required_when(
         f"when paymentBrand {brand} comes with card data",
         lambda sent: sent.get("paymentBrand") == brand and "card.number" in sent and token not in sent,
         source,
-        keeps={"paymentBrand": brand, source: "web"} | _CARD, breaks={"paymentBrand": brand} | _CARD,
-    )  # fmt: skip
+        keeps={"paymentBrand": brand, source: "web"} | _CARD,
+        breaks={"paymentBrand": brand} | _CARD,
+    )
     return data, proved, origin
 
 
-def _only_with_a_token(sent: Sent) -> Iterator[Breach]:
+def _only_with_a_token(sent: RuleInput) -> Iterator[RuleBreach]:
     if sent.any("wallet1.cardNetwork", "wallet1.cardType") and "wallet1.paymentToken" not in sent:
         yield "wallet1.paymentToken", "is required with wallet1.cardNetwork or wallet1.cardType"
 
@@ -152,48 +158,48 @@ def _only_with_a_token(sent: Sent) -> Iterator[Breach]:
 _SOURCES = ("wallet1.source", "wallet2.source", "wallet3.source")
 
 
-def _one_wallet(sent: Sent) -> Iterator[Breach]:
+def _one_wallet(sent: RuleInput) -> Iterator[RuleBreach]:
     present = [name for name in _SOURCES if name in sent]
     if len(present) > 1:
         for name in present:
             yield name, f"card data come out of one wallet; {' and '.join(present)} were sent"
 
 
-WALLET_WAYS: tuple[Rule, ...] = (
-    *(rule for brand in brands.BRANDS.values()
+WALLET_WAYS: tuple[ParameterRule, ...] = (
+    *(rule for brand in brands.PAYMENT_BRANDS.values()
       if brand.means in ("wallet1", "wallet2", "wallet3")
       for rule in _wallet_rules(brand.means, brand.code)),
-    condition(
+    build_rule(
         "wallet1.cardNetwork and wallet1.cardType require wallet1.paymentToken",
         ("wallet1.paymentToken", "wallet1.cardNetwork", "wallet1.cardType"), _only_with_a_token,
         keeps={"wallet1.cardNetwork": "Visa", "wallet1.paymentToken": "{}"},
         breaks={"wallet1.cardNetwork": "Visa"},
     ),
-    condition(
+    build_rule(
         "Only one of " + ", ".join(_SOURCES) + " is sent", _SOURCES, _one_wallet,
         keeps={"wallet2.source": "app"}, breaks={"wallet1.source": "web", "wallet2.source": "app"},
     ),
 )  # fmt: skip
 
-DPAN_PROOF: tuple[Rule, ...] = (
+DPAN_PROOF: tuple[ParameterRule, ...] = (
     required_when(
         "with card.numberType DPAN, unless the merchant initiates the payment",
-        lambda sent: sent.get("card.numberType") == "DPAN" and not merchant_initiated(sent),
+        lambda sent: sent.get("card.numberType") == "DPAN" and not is_merchant_initiated(sent),
         "threeDSecure.verificationId", "threeDSecure.eci",
         keeps={"card.numberType": "DPAN"} | _PROOF, breaks={"card.numberType": "DPAN"},
     ),
 )  # fmt: skip
 
 
-def _network_token_unproved(sent: Sent) -> Iterator[Breach]:
+def _network_token_unproved(sent: RuleInput) -> Iterator[RuleBreach]:
     if sent.get("tokenAccount.type") != "NETWORK" or sent.any("tokenAccount.cryptogram", "tokenAccount.dtvc"):
         return
-    if not merchant_initiated(sent):
+    if not is_merchant_initiated(sent):
         yield "tokenAccount.cryptogram", "or dtvc is required with type NETWORK when the shopper pays"
 
 
-NETWORK_TOKEN_PROOF: tuple[Rule, ...] = (
-    condition(
+NETWORK_TOKEN_PROOF: tuple[ParameterRule, ...] = (
+    build_rule(
         "tokenAccount.type NETWORK needs cryptogram or dtvc, unless the merchant initiates the payment",
         ("tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc"), _network_token_unproved,
         keeps={"tokenAccount.type": "NETWORK", "standingInstruction.source": "MIT"},
@@ -202,19 +208,19 @@ NETWORK_TOKEN_PROOF: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def _cvv_wanted(sent: Sent) -> bool:
+def _cvv_wanted(sent: RuleInput) -> bool:
     return (
         "cvv" in sent.facts
         and "card.number" in sent
         and sent.get("paymentType") in ("PA", "DB")
         and sent.get("card.numberType") != "DPAN"
-        and not from_a_wallet(sent)
-        and not merchant_initiated(sent)
-        and ((code := card_brand(sent)) is None or brands.cvv_required(code))
+        and not is_wallet_payment(sent)
+        and not is_merchant_initiated(sent)
+        and ((code := find_card_brand(sent)) is None or brands.is_cvv_required(code))
     )
 
 
-CVV: tuple[Rule, ...] = (
+CVV_REQUIRED: tuple[ParameterRule, ...] = (
     required_when(
         "on this channel when the shopper pays by card", _cvv_wanted, "card.cvv",
         keeps={"paymentType": "DB", "card.cvv": "123"} | _CARD, breaks={"paymentType": "DB"} | _CARD,

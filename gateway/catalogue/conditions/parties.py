@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway import brands
-from gateway.catalogue.rules import Breach, Rule, Sent, condition, required_when
+from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule, required_when
 from gateway.catalogue.structures import CUSTOMER
+from gateway.core import brands
 
 _NAMES = ("customer.givenName", "customer.surname")
 # Only what a browser or a device supplies does not make a person (D28).
 _SUPPLIED = ("ip", "browser.", "browserFingerprint.", "app.deviceId")
 _PERSONAL = tuple(f"customer.{row.name}" for row in CUSTOMER.rows if not row.name.startswith(_SUPPLIED))
 
-CUSTOMER_NAMES: tuple[Rule, ...] = (
+CUSTOMER_NAMES: tuple[ParameterRule, ...] = (
     required_when(
         "when any other customer parameter is sent, except what the browser supplies",
         lambda sent: sent.any(*_PERSONAL), *_NAMES,
@@ -27,14 +27,14 @@ CUSTOMER_NAMES: tuple[Rule, ...] = (
 PURPOSE_COUNTRIES = frozenset({"ARG", "BGD", "CHL", "COL", "EGY", "IND"})
 
 
-def _money_transfer(sent: Sent) -> bool:
+def _money_transfer(sent: RuleInput) -> bool:
     return (
         sent.get("transactionProcessingCode") in ("FUNDING", "PAYMENT")
         and sent.get("recipient.country") in PURPOSE_COUNTRIES
     )
 
 
-PURPOSE_CODE: tuple[Rule, ...] = (
+PURPOSE_CODE: tuple[ParameterRule, ...] = (
     required_when(
         "for money transfers to recipients in Argentina, Bangladesh, Chile, Colombia, Egypt and India",
         _money_transfer, "transactionPurposeCode",
@@ -48,13 +48,13 @@ _REFERENCE = {"referenceUuid": "8a829449515d198b01517d5601df5584"}
 _PRACTICE = "standingInstruction.industryPractice"
 
 
-def _other_practice(sent: Sent) -> Iterator[Breach]:
+def _other_practice(sent: RuleInput) -> Iterator[RuleBreach]:
     if "referenceUuid" in sent and sent.get(_PRACTICE) not in ("REAUTHORIZATION", "INCREMENTAL_AUTH"):
         yield _PRACTICE, "must be REAUTHORIZATION or INCREMENTAL_AUTH when referenceUuid is sent"
 
 
-REFERENCE_UUID: tuple[Rule, ...] = (
-    condition(
+REFERENCE_UUID: tuple[ParameterRule, ...] = (
+    build_rule(
         "referenceUuid is used with industryPractice REAUTHORIZATION or INCREMENTAL_AUTH",
         ("referenceUuid", _PRACTICE), _other_practice,
         keeps=_REFERENCE | {_PRACTICE: "INCREMENTAL_AUTH"}, breaks=_REFERENCE,
@@ -62,12 +62,12 @@ REFERENCE_UUID: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
-def _sends_the_shopper_away(sent: Sent) -> bool:
-    brand = brands.brand(sent.get("paymentBrand") or "")
+def _sends_the_shopper_away(sent: RuleInput) -> bool:
+    brand = brands.find_brand(sent.get("paymentBrand") or "")
     return brand is not None and brand.redirect
 
 
-SHOPPER_RESULT_URL: tuple[Rule, ...] = (
+SHOPPER_RESULT_URL: tuple[ParameterRule, ...] = (
     required_when(
         "with a brand that sends the shopper away to pay",
         _sends_the_shopper_away, "shopperResultUrl",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gateway.catalogue import structures as s
 from gateway.catalogue.parse import Catalogue
-from gateway.catalogue.rules import Breach, Rule, Sent, condition
+from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule
 from gateway.catalogue.structure import ALWAYS, R, Structure
 
 
@@ -24,7 +24,7 @@ class Endpoint:
     operation: str
     scope: str
     structures: tuple[Structure, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ParameterRule, ...] = ()
     answers: tuple[int, ...] = (200, 400, 401, 403, 404, 429)
     test_only: bool = False
     keyed: bool = True
@@ -37,15 +37,15 @@ class Endpoint:
         object.__setattr__(self, "catalogue", catalogue)
 
 
-ENTITY = s.ENTITY.needing(entityId=R).demanding(ALWAYS)
+REQUIRED_ENTITY = s.ENTITY.needing(entityId=R).demanding(ALWAYS)
 
 
-def _live_has_no_test_mode(sent: Sent) -> Iterator[Breach]:
+def _live_has_no_test_mode(sent: RuleInput) -> Iterator[RuleBreach]:
     if "live" in sent.facts and "testMode" in sent:
         yield "testMode", "is not allowed in the live environment"
 
 
-NO_TEST_MODE_IN_LIVE = condition(
+NO_TEST_MODE_IN_LIVE = build_rule(
     "testMode is refused in the live environment",
     ("testMode",),
     _live_has_no_test_mode,

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from gateway.catalogue import conditions as c
 from gateway.catalogue import structures as s
-from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
-from gateway.catalogue.rules import Breach, Sent, condition
+from gateway.catalogue.endpoints.endpoint import NO_TEST_MODE_IN_LIVE, REQUIRED_ENTITY, Endpoint
+from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule
 from gateway.catalogue.structure import ALWAYS, C, O
 
-FOLLOWING = frozenset({"CP", "RV", "RF", "RB", "RC", "CB", "CR"})
+FOLLOW_UP_TYPES = frozenset({"CP", "RV", "RF", "RB", "RC", "CB", "CR"})
 
 
-def _follow_ups_need_an_id(sent: Sent) -> Iterator[Breach]:
-    if sent.get("paymentType") in FOLLOWING:
+def _follow_ups_need_an_id(sent: RuleInput) -> Iterator[RuleBreach]:
+    if sent.get("paymentType") in FOLLOW_UP_TYPES:
         yield "paymentType", f"{sent['paymentType']} follows an earlier payment: send it to POST /v1/payments/{{id}}"
 
 
-FIRST_PAYMENT = condition(
+REFUSE_FOLLOW_UP_TYPES = build_rule(
     "CP, RV, RF, RB, RC, CB and CR follow an earlier payment and are sent to POST /v1/payments/{id}",
     ("paymentType",),
     _follow_ups_need_an_id,
@@ -27,13 +27,13 @@ FIRST_PAYMENT = condition(
 )
 
 
-def _amount_unless_reversal(sent: Sent) -> Iterator[Breach]:
+def _amount_unless_reversal(sent: RuleInput) -> Iterator[RuleBreach]:
     kind = sent.get("paymentType")
     if kind is not None and kind != "RV" and "amount" not in sent:
         yield "amount", f"is required with paymentType {kind}, e.g. 92.00"
 
 
-FOLLOW_UP_AMOUNT = condition(
+FOLLOW_UP_AMOUNT = build_rule(
     "amount is required, except with RV, which then reverses all that remains",
     ("amount", "paymentType"),
     _amount_unless_reversal,
@@ -41,7 +41,7 @@ FOLLOW_UP_AMOUNT = condition(
     breaks={"paymentType": "CP"},
 )
 
-PAYMENTS = Endpoint(
+PAYMENT_ENDPOINT = Endpoint(
     name="payment",
     method="POST",
     path="/v1/payments",
@@ -50,15 +50,15 @@ PAYMENTS = Endpoint(
     operation="payment",
     scope="payments",
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         s.BASIC_PAYMENT.without("overridePaymentType[brand]").demanding(ALWAYS),
         s.TEST_MODE,
         *s.REQUEST_STRUCTURES_OF_PAYMENTS,
     ),
-    rules=(NO_TEST_MODE_IN_LIVE, FIRST_PAYMENT, *c.FOR_PAYMENTS),
+    rules=(NO_TEST_MODE_IN_LIVE, REFUSE_FOLLOW_UP_TYPES, *c.FOR_PAYMENTS),
 )
 
-FOLLOW_UP = Endpoint(
+FOLLOW_UP_ENDPOINT = Endpoint(
     name="follow-up",
     method="POST",
     path="/v1/payments/{id}",
@@ -67,7 +67,7 @@ FOLLOW_UP = Endpoint(
     operation="follow-up",
     scope="payments",
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         s.BASIC_PAYMENT.without("overridePaymentType[brand]")
         .needing(amount=C, currency=C, paymentBrand=O)
         .demanding(ALWAYS),
@@ -77,7 +77,7 @@ FOLLOW_UP = Endpoint(
     rules=(NO_TEST_MODE_IN_LIVE, FOLLOW_UP_AMOUNT, *c.FOR_FOLLOW_UPS),
 )
 
-STATUS = Endpoint(
+STATUS_ENDPOINT = Endpoint(
     name="status",
     method="GET",
     path="/v1/payments/{id}",
@@ -85,5 +85,5 @@ STATUS = Endpoint(
     about="The payment object as it stands. A declined payment answers 400 with the same object.",
     operation="status",
     scope="read",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )

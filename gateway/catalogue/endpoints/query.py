@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.catalogue import structures as s
-from gateway.catalogue.endpoints.endpoint import ENTITY, Endpoint
+from gateway.catalogue.endpoints.endpoint import REQUIRED_ENTITY, Endpoint
 from gateway.catalogue.structure import ALWAYS, NEVER, structure
 
 _NARROWS = "Narrows the linked transactions; the one with this id is always there."
@@ -16,7 +16,7 @@ _LINKED = structure(
     demand=NEVER,
 )  # fmt: skip
 
-QUERY = Endpoint(
+QUERY_ENDPOINT = Endpoint(
     name="query",
     method="GET",
     path="/v1/query",
@@ -25,10 +25,10 @@ QUERY = Endpoint(
     "included.",
     operation="query",
     scope="read",
-    structures=(ENTITY, s.QUERY.demanding(ALWAYS)),
+    structures=(REQUIRED_ENTITY, s.QUERY.demanding(ALWAYS)),
     answers=(200, 400, 401, 403, 429),
 )
-QUERY_ONE = Endpoint(
+QUERY_ONE_ENDPOINT = Endpoint(
     name="query-one",
     method="GET",
     path="/v1/query/{id}",
@@ -36,9 +36,9 @@ QUERY_ONE = Endpoint(
     about="One payment, or a registration, by its id. A declined payment answers 200 here: the query found it.",
     operation="query",
     scope="read",
-    structures=(ENTITY, _LINKED),
+    structures=(REQUIRED_ENTITY, _LINKED),
 )
-QUERY_RECORDS = Endpoint(
+QUERY_RECORDS_ENDPOINT = Endpoint(
     name="query-records",
     method="GET",
     path="/v3/query",
@@ -46,10 +46,10 @@ QUERY_RECORDS = Endpoint(
     about="The same as /v1/query, with records instead of payments, and pages where pageNo is sent.",
     operation="query",
     scope="read",
-    structures=(ENTITY, s.QUERY.demanding(ALWAYS), s.PAGING),
+    structures=(REQUIRED_ENTITY, s.QUERY.demanding(ALWAYS), s.PAGING),
     answers=(200, 400, 401, 403, 429),
 )
-QUERY_RECORD = Endpoint(
+QUERY_RECORD_ENDPOINT = Endpoint(
     name="query-record",
     method="GET",
     path="/v3/query/{id}",
@@ -57,5 +57,5 @@ QUERY_RECORD = Endpoint(
     about="The same as /v1/query/{id}, as a list of records.",
     operation="query",
     scope="read",
-    structures=(ENTITY, _LINKED),
+    structures=(REQUIRED_ENTITY, _LINKED),
 )

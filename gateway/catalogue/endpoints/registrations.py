@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gateway.catalogue import conditions as c
 from gateway.catalogue import structures as s
-from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
-from gateway.catalogue.endpoints.payments import FIRST_PAYMENT
+from gateway.catalogue.endpoints.endpoint import NO_TEST_MODE_IN_LIVE, REQUIRED_ENTITY, Endpoint
+from gateway.catalogue.endpoints.payments import REFUSE_FOLLOW_UP_TYPES
 from gateway.catalogue.structure import ALWAYS, NEVER, C, structure
 
 _REGISTERED = (s.CARD, s.BANK_ACCOUNT, s.VIRTUAL_ACCOUNT)
@@ -18,7 +18,7 @@ _HOLDERS = (
 )
 """What may stand beside a registration that is the means itself (D29)."""
 
-REGISTER = Endpoint(
+CREATE_REGISTRATION_ENDPOINT = Endpoint(
     name="registration",
     method="POST",
     path="/v1/registrations",
@@ -27,7 +27,7 @@ REGISTER = Endpoint(
     operation="registration",
     scope="payments",
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         s.BASIC_PAYMENT.without("overridePaymentType[brand]", "referenceUuid")
         .needing(amount=C, currency=C, paymentType=C)
         .demanding(ALWAYS),
@@ -37,7 +37,7 @@ REGISTER = Endpoint(
     ),
     rules=(NO_TEST_MODE_IN_LIVE, *c.FOR_REGISTRATIONS),
 )
-READ_REGISTRATION = Endpoint(
+READ_REGISTRATION_ENDPOINT = Endpoint(
     name="read-registration",
     method="GET",
     path="/v1/registrations/{id}",
@@ -45,9 +45,9 @@ READ_REGISTRATION = Endpoint(
     about="What is stored, without numbers. A deleted one answers 100.150.202.",
     operation="status",
     scope="read",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )
-UPDATE_REGISTRATION = Endpoint(
+UPDATE_REGISTRATION_ENDPOINT = Endpoint(
     name="update-registration",
     method="POST",
     path="/v1/registrations/{id}",
@@ -56,7 +56,7 @@ UPDATE_REGISTRATION = Endpoint(
     operation="registration",
     scope="payments",
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         structure("Basic payment", "Part A", "", s.BASIC_PAYMENT.names["paymentBrand"], demand=NEVER),
         # What is stored already need not be sent again, so nothing is demanded beside anything.
         *(replace(one.demanding(NEVER), rules=()) for one in _REGISTERED),
@@ -66,7 +66,7 @@ UPDATE_REGISTRATION = Endpoint(
     ),
     rules=(*c.CARD_CHECKS, *c.NUMBER_ONLY_ONCE),
 )
-DELETE_REGISTRATION = Endpoint(
+DELETE_REGISTRATION_ENDPOINT = Endpoint(
     name="delete-registration",
     method="DELETE",
     path="/v1/registrations/{id}",
@@ -74,9 +74,9 @@ DELETE_REGISTRATION = Endpoint(
     about="Erase the stored number for good; payments made with it stay.",
     operation="registration",
     scope="payments",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )
-EXTEND_REGISTRATION = Endpoint(
+EXTEND_REGISTRATION_ENDPOINT = Endpoint(
     name="extend-registration",
     method="POST",
     path="/v1/registrations/{id}/extend",
@@ -84,9 +84,9 @@ EXTEND_REGISTRATION = Endpoint(
     about="Begin the channel's retention period anew. Without one there is nothing to extend, and it succeeds.",
     operation="registration",
     scope="payments",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )
-ONE_CLICK = Endpoint(
+ONE_CLICK_ENDPOINT = Endpoint(
     name="one-click",
     method="POST",
     path="/v1/registrations/{id}/payments",
@@ -95,7 +95,7 @@ ONE_CLICK = Endpoint(
     operation="payment",
     scope="payments",
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         s.BASIC_PAYMENT.without("overridePaymentType[brand]", "referenceUuid").demanding(ALWAYS),
         s.TEST_MODE,
         s.TOKENIZATION.without("createRegistration"),
@@ -105,5 +105,5 @@ ONE_CLICK = Endpoint(
         s.JOB,
         *s.REQUEST_STRUCTURES_OF_FOLLOW_UPS,
     ),
-    rules=(NO_TEST_MODE_IN_LIVE, FIRST_PAYMENT, *c.FOR_ONE_CLICK),
+    rules=(NO_TEST_MODE_IN_LIVE, REFUSE_FOLLOW_UP_TYPES, *c.FOR_ONE_CLICK),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.catalogue import structures as s
-from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
+from gateway.catalogue.endpoints.endpoint import NO_TEST_MODE_IN_LIVE, REQUIRED_ENTITY, Endpoint
 from gateway.catalogue.formats import one_of
 from gateway.catalogue.structure import NEVER, O, Structure, structure
 
@@ -25,19 +25,26 @@ _RECORDS = "Every line of one settlement, under the API names of the reconciliat
 
 def _endpoint(name: str, path: str, title: str, about: str, *structures: Structure) -> Endpoint:
     return Endpoint(
-        name=name, method="GET", path=path, title=title, about=about, operation="report", scope="read",
-        structures=(ENTITY, *structures, _TRYING), rules=_RULES,
+        name=name,
+        method="GET",
+        path=path,
+        title=title,
+        about=about,
+        operation="report",
+        scope="read",
+        structures=(REQUIRED_ENTITY, *structures, _TRYING),
+        rules=_RULES,
         answers=(200, 400, 401, 403, 404, 429) if "{id}" in path else (200, 400, 401, 403, 429),
-    )  # fmt: skip
+    )
 
 
-SETTLEMENTS = _endpoint(
+SETTLEMENTS_ENDPOINT = _endpoint(
     "settlements", "/v1/reports/reconciliations", "Sum settlements up", _SUMS, _PERIOD, s.SETTLEMENT_FILTER
 )
-SETTLEMENT = _endpoint(
+SETTLEMENT_ENDPOINT = _endpoint(
     "settlement", "/v1/reports/reconciliations/{id}", "Read a settlement's records", _RECORDS, _DETAIL
 )  # fmt: skip
-AGGREGATIONS = _endpoint(
+AGGREGATIONS_ENDPOINT = _endpoint(
     "aggregations",
     "/reports/v1/reconciliations/aggregations",
     "Sum settlements up (other path)",
@@ -45,11 +52,11 @@ AGGREGATIONS = _endpoint(
     _PERIOD,
     s.SETTLEMENT_FILTER,
 )
-AGGREGATION = _endpoint(
+AGGREGATION_ENDPOINT = _endpoint(
     "aggregation", "/reports/v1/reconciliations/aggregations/{id}", "Read a settlement's records (other path)",
     "The same as /v1/reports/reconciliations/{id}.", _DETAIL,
 )  # fmt: skip
-AGGREGATIONS_PAGE = _endpoint(
+AGGREGATIONS_PAGE_ENDPOINT = _endpoint(
     "aggregations-page",
     "/reports/v2/reconciliations/aggregations",
     "Sum settlements up, page by page",
@@ -58,9 +65,16 @@ AGGREGATIONS_PAGE = _endpoint(
     s.SETTLEMENT_FILTER,
     s.SETTLEMENT_PAGES,
 )
-AGGREGATION_PAGE = _endpoint(
+AGGREGATION_PAGE_ENDPOINT = _endpoint(
     "aggregation-page", "/reports/v2/reconciliations/aggregations/{id}", "Read a settlement's records, page by page",
     "The same in pages of 100 records.", _DETAIL, s.SETTLEMENT_PAGES,
 )  # fmt: skip
 
-REPORTS = (SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE)
+REPORTS = (
+    SETTLEMENTS_ENDPOINT,
+    SETTLEMENT_ENDPOINT,
+    AGGREGATIONS_ENDPOINT,
+    AGGREGATION_ENDPOINT,
+    AGGREGATIONS_PAGE_ENDPOINT,
+    AGGREGATION_PAGE_ENDPOINT,
+)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from gateway.catalogue import conditions as c
 from gateway.catalogue import structures as s
-from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
+from gateway.catalogue.endpoints.endpoint import NO_TEST_MODE_IN_LIVE, REQUIRED_ENTITY, Endpoint
 from gateway.catalogue.formats import literal
-from gateway.catalogue.rules import Breach, Rule, Sent, condition
+from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_rule
 from gateway.catalogue.structure import ALWAYS, NEVER, C, O, R, structure
 
-CHARGES = ("DB", "PA")
+SCHEDULABLE_TYPES = ("DB", "PA")
 """What a run may make."""
 _ID = literal(
     "AN 32", "[0-9a-f]{32}", expects="must be the id of a registration, 32 hexadecimal digits",
@@ -23,41 +23,44 @@ _BASIC = s.BASIC_PAYMENT.without(
 )
 
 
-def _type_is(record: str) -> Rule:
+def _type_is(record: str) -> ParameterRule:
     """``record``: the type of the endpoint's own record, which some clients send; empty where there is none."""
-    allowed = (*CHARGES, record) if record else CHARGES
+    allowed = (*SCHEDULABLE_TYPES, record) if record else SCHEDULABLE_TYPES
     words = " or ".join(allowed)
 
-    def check(sent: Sent) -> Iterator[Breach]:
+    def check(sent: RuleInput) -> Iterator[RuleBreach]:
         if sent.get("paymentType") not in (None, *allowed):
             yield "paymentType", f"must be {words} here"
 
-    return condition(
-        f"paymentType is {words}", ("paymentType",), check,
-        keeps={"paymentType": CHARGES[0]}, breaks={"paymentType": "CD"},
-    )  # fmt: skip
+    return build_rule(
+        f"paymentType is {words}",
+        ("paymentType",),
+        check,
+        keeps={"paymentType": SCHEDULABLE_TYPES[0]},
+        breaks={"paymentType": "CD"},
+    )
 
 
-def _not_zero(sent: Sent) -> Iterator[Breach]:
+def _not_zero(sent: RuleInput) -> Iterator[RuleBreach]:
     if (amount := sent.get("amount")) is not None and not amount.strip("0."):
         yield "amount", "must be above 0: each run takes it"
 
 
-AMOUNT_ABOVE_ZERO = condition(
+AMOUNT_ABOVE_ZERO = build_rule(
     "amount is above 0", ("amount",), _not_zero, keeps={"amount": "9.90"}, breaks={"amount": "0.00"}
 )
 
 
-def _currency_with_amount(sent: Sent) -> Iterator[Breach]:
+def _currency_with_amount(sent: RuleInput) -> Iterator[RuleBreach]:
     if "currency" in sent and "amount" not in sent:
         yield "amount", "is required with currency"
 
 
-CURRENCY_WITH_AMOUNT = condition(
+CURRENCY_WITH_AMOUNT = build_rule(
     "amount is sent with currency", ("amount", "currency"), _currency_with_amount,
     keeps={"amount": "9.90", "currency": "EUR"}, breaks={"currency": "EUR"},
 )  # fmt: skip
-SENT_ON = (
+SCHEDULE_STRUCTURES = (
     s.CUSTOMER.without("identificationDocId"),
     s.BILLING,
     s.SHIPPING,
@@ -70,7 +73,7 @@ SENT_ON = (
 """What each run sends on as it was sent here: nothing that is masked when it is kept."""
 _RULES = (NO_TEST_MODE_IN_LIVE, AMOUNT_ABOVE_ZERO, *c.CURRENCY_FITS)
 
-SCHEDULE = Endpoint(
+CREATE_SCHEDULE_ENDPOINT = Endpoint(
     name="schedule",
     method="POST",
     path="/v1/schedules",
@@ -78,10 +81,17 @@ SCHEDULE = Endpoint(
     about="Charge a registration by a plan: each run makes one payment (DB or PA), and tells you by webhook.",
     operation="payment",
     scope="payments",
-    structures=(ENTITY, _REGISTRATION.demanding(ALWAYS), _BASIC.demanding(ALWAYS), s.TEST_MODE, s.JOB, *SENT_ON),
+    structures=(
+        REQUIRED_ENTITY,
+        _REGISTRATION.demanding(ALWAYS),
+        _BASIC.demanding(ALWAYS),
+        s.TEST_MODE,
+        s.JOB,
+        *SCHEDULE_STRUCTURES,
+    ),
     rules=(*_RULES, _type_is("SD"), *c.CARD_ON_FILE[:2], *c.CUSTOMER_NAMES),
 )
-READ_SCHEDULE = Endpoint(
+READ_SCHEDULE_ENDPOINT = Endpoint(
     name="read-schedule",
     method="GET",
     path="/v1/schedules/{id}",
@@ -89,9 +99,9 @@ READ_SCHEDULE = Endpoint(
     about="The job as it stands: whether its plan is active, its next runs, and how the last ones went.",
     operation="status",
     scope="read",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )
-RESCHEDULE = Endpoint(
+RESCHEDULE_ENDPOINT = Endpoint(
     name="reschedule",
     method="POST",
     path="/v1/schedules/{id}/reschedule",
@@ -101,7 +111,7 @@ RESCHEDULE = Endpoint(
     operation="payment",
     scope="payments",
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         _REGISTRATION.needing(registrationId=O).demanding(NEVER),
         structure(
             "Basic payment", "Part A", "",
@@ -118,12 +128,12 @@ RESCHEDULE = Endpoint(
 _END = structure("Basic payment", "Part A", "", _BASIC.needing(paymentType=O).names["paymentType"], demand=NEVER)
 
 
-def _type_is_ds(sent: Sent) -> Iterator[Breach]:
+def _type_is_ds(sent: RuleInput) -> Iterator[RuleBreach]:
     if sent.get("paymentType") not in (None, "DS"):
         yield "paymentType", "must be DS here, or be left out"
 
 
-DESCHEDULE = Endpoint(
+CANCEL_SCHEDULE_ENDPOINT = Endpoint(
     name="deschedule",
     method="POST",
     path="/v1/schedules/{id}/deschedule",
@@ -131,16 +141,16 @@ DESCHEDULE = Endpoint(
     about="The job ends after its notice period, or at once without one; plan.endsAt tells when.",
     operation="payment",
     scope="payments",
-    structures=(ENTITY, _END, s.TEST_MODE),
+    structures=(REQUIRED_ENTITY, _END, s.TEST_MODE),
     rules=(
         NO_TEST_MODE_IN_LIVE,
-        condition(
+        build_rule(
             "paymentType is DS, or left out", ("paymentType",), _type_is_ds,
             keeps={"paymentType": "DS"}, breaks={"paymentType": "DB"},
         ),
     ),
 )  # fmt: skip
-DELETE_SCHEDULE = Endpoint(
+DELETE_SCHEDULE_ENDPOINT = Endpoint(
     name="delete-schedule",
     method="DELETE",
     path="/v1/schedules/{id}",
@@ -148,5 +158,5 @@ DELETE_SCHEDULE = Endpoint(
     about="The same as deschedule.",
     operation="payment",
     scope="payments",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )

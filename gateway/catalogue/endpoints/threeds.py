@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gateway.catalogue import conditions as c
 from gateway.catalogue import structures as s
-from gateway.catalogue.endpoints.endpoint import ENTITY, NO_TEST_MODE_IN_LIVE, Endpoint
-from gateway.catalogue.rules import Breach, Sent, condition
+from gateway.catalogue.endpoints.endpoint import NO_TEST_MODE_IN_LIVE, REQUIRED_ENTITY, Endpoint
+from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule
 from gateway.catalogue.structure import ALWAYS, O
 
 _PAYMENT_ONLY = (
@@ -18,17 +18,17 @@ _PAYMENT_ONLY = (
 )  # fmt: skip
 
 
-def _only_3d(sent: Sent) -> Iterator[Breach]:
+def _only_3d(sent: RuleInput) -> Iterator[RuleBreach]:
     if sent.get("paymentType") not in (None, "3D"):
         yield "paymentType", "must be 3D, or left out: no money moves here"
 
 
-ONLY_3D = condition(
+ONLY_3D = build_rule(
     "paymentType is 3D, or left out", ("paymentType",), _only_3d,
     keeps={"paymentType": "3D"}, breaks={"paymentType": "DB"},
 )  # fmt: skip
 
-AUTHENTICATE = Endpoint(
+STANDALONE_AUTHENTICATION_ENDPOINT = Endpoint(
     name="three-d-secure",
     method="POST",
     path="/v1/threeDSecure",
@@ -38,7 +38,7 @@ AUTHENTICATE = Endpoint(
     scope="payments",
     keyed=False,
     structures=(
-        ENTITY,
+        REQUIRED_ENTITY,
         s.BASIC_PAYMENT.without(*_PAYMENT_ONLY).needing(paymentType=O, merchantTransactionId=O).demanding(ALWAYS),
         s.TEST_MODE,
         s.CARD.demanding(ALWAYS),
@@ -57,7 +57,7 @@ AUTHENTICATE = Endpoint(
     rules=(NO_TEST_MODE_IN_LIVE, ONLY_3D, *c.FOR_AUTHENTICATIONS),
 )
 
-READ_AUTHENTICATION = Endpoint(
+READ_AUTHENTICATION_ENDPOINT = Endpoint(
     name="read-three-d-secure",
     method="GET",
     path="/v1/threeDSecure/{id}",
@@ -65,5 +65,5 @@ READ_AUTHENTICATION = Endpoint(
     about="The authentication as it stands, with its proof once there is one.",
     operation="status",
     scope="read",
-    structures=(ENTITY,),
+    structures=(REQUIRED_ENTITY,),
 )

@@ -18,7 +18,7 @@ from gateway.catalogue.structures.basic import (
 )
 from gateway.catalogue.structures.card_on_file import STANDING_INSTRUCTION
 from gateway.catalogue.structures.cart import CART_ITEMS, CART_PAYMENTS, MARKETPLACE
-from gateway.catalogue.structures.checkout import ACCOUNTS, CHOSEN, FROM_BROWSER, OFFERED
+from gateway.catalogue.structures.checkout import ACCOUNT_STRUCTURES, BROWSER_STRUCTURES, CHOSEN_CARD, OFFERED_CARDS
 from gateway.catalogue.structures.means import (
     BANK_ACCOUNT,
     CARD,
@@ -102,13 +102,13 @@ REQUEST_STRUCTURES_OF_FOLLOW_UPS = tuple(
 """Means, authentication, registration and schedule belong to the first payment of a chain (D2)."""
 
 REQUEST_STRUCTURES_OF_CHECKOUTS = (
-    *ACCOUNTS,
+    *ACCOUNT_STRUCTURES,
     *(one for one in REQUEST_STRUCTURES_OF_PAYMENTS if one not in _MEANS),
-    OFFERED,
+    OFFERED_CARDS,
 )
 """The shopper brings the means (D29); what else is known beforehand may be told."""
 
-KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED, CHOSEN, PAGING, SETTLEMENT_PAGES)
+KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED_CARDS, CHOSEN_CARD, PAGING, SETTLEMENT_PAGES)
 """The specification's tables, and ours: a name of one of these is known, if perhaps not here."""
 
 __all__ = [
@@ -118,11 +118,12 @@ __all__ = [
     "BANK_ACCOUNT",
     "BASIC_PAYMENT",
     "BILLING",
+    "BROWSER_STRUCTURES",
     "CARD",
     "CART_ITEMS",
     "CART_PAYMENTS",
     "CHARGEBACK",
-    "CHOSEN",
+    "CHOSEN_CARD",
     "CORPORATE",
     "CUSTOMER",
     "CUSTOM_PARAMETERS",
@@ -130,7 +131,6 @@ __all__ = [
     "ENTITY",
     "EXEMPTION",
     "FOREX",
-    "FROM_BROWSER",
     "GIFT_CARD",
     "JOB",
     "KNOWN_STRUCTURES",
@@ -141,7 +141,7 @@ __all__ = [
     "MERCHANT_SHIPPING",
     "MIGRATION",
     "NETWORK_KEYS",
-    "OFFERED",
+    "OFFERED_CARDS",
     "PAGING",
     "PASSENGERS",
     "PAYMENT_METHOD_CODES",

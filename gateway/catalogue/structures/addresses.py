@@ -14,19 +14,19 @@ from gateway.catalogue.formats import (
     DATE,
     chars,
     one_of,
-    person,
+    person_name,
     phone,
     value_list,
-    worded,
+    with_words,
 )
-from gateway.catalogue.rules import Breach, Sent, condition, requires
+from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule, requires
 from gateway.catalogue.structure import NEVER, C, O, structure
 
 STREET = AN(1, 100).eg("Main Street")
 HOUSE_NUMBER = AN(1, 100).eg("12a")
 STATE = chars("letters, digits, dot", "[A-Za-z0-9.]", 1, 50, example="BY")
 POSTCODE = chars("letters and digits", "[A-Za-z0-9]", 1, 16, example="80331")
-NAME = AN(1, 255, words="AN").eg("Jane")
+PERSON_NAME_FIELD = AN(1, 255, words="AN").eg("Jane")
 COMPANY = AN(1, 60).eg("Jones & Co")
 PHONE_TEXT = AN(1, 25).eg("+49 89 1234567")
 PHONE = phone(
@@ -40,7 +40,7 @@ _FOR_3DS = "Mandatory for 3D Secure v2."
 _STREET_ONLY = "When present, street1 holds only the street's name and street2 is ignored."
 
 
-def _streets(sent: Sent) -> Iterator[Breach]:
+def _streets(sent: RuleInput) -> Iterator[RuleBreach]:
     first, second = sent.get("street1"), sent.get("street2")
     if first is None and second is None:
         return
@@ -48,7 +48,7 @@ def _streets(sent: Sent) -> Iterator[Breach]:
         yield ("street2" if first is None else "street1"), "must not consist of digits only, street2 included"
 
 
-NOT_ONLY_DIGITS = condition(
+NOT_ONLY_DIGITS = build_rule(
     "street1 plus street2 must not consist of digits only", ("street1", "street2"), _streets,
     keeps={"street1": "12 Main", "street2": "34"}, breaks={"street1": "12", "street2": "34"},
 )  # fmt: skip
@@ -63,7 +63,7 @@ BILLING = structure(
     ("city", AN(1, 80).eg("Munich"), C, _FOR_3DS),
     ("state", STATE, C),
     ("postcode", POSTCODE, C, _FOR_3DS),
-    ("country", worded("A2 uppercase, ISO 3166-1", COUNTRY), C, _FOR_3DS),
+    ("country", with_words("A2 uppercase, ISO 3166-1", COUNTRY), C, _FOR_3DS),
     ("normalized", NORMALIZED, O, "The normalized address."),
     ("validationStatus", VALIDATION_STATUS, O, "Whether the consumer confirmed the normalized form."),
     rules=[NOT_ONLY_DIGITS, HOUSE_NUMBERS],
@@ -73,9 +73,9 @@ BILLING = structure(
 MERCHANT_BILLING = BILLING.at(
     "merchant.billing", title="Merchant billing address", need=O, note="Bills from another location."
 ).plus(
-    ("givenName", NAME, O),
-    ("surname", NAME.eg("Jones"), O),
-    ("middleName", NAME.eg("Maria"), O),
+    ("givenName", PERSON_NAME_FIELD, O),
+    ("surname", PERSON_NAME_FIELD.eg("Jones"), O),
+    ("middleName", PERSON_NAME_FIELD.eg("Maria"), O),
     ("companyName", COMPANY, O),
     ("phone", PHONE_TEXT, O),
     ("workPhone", PHONE_TEXT, O),
@@ -95,10 +95,10 @@ SHIPPING = structure(
     ("street2", AN(1, 100).eg("Building B"), C),
     ("houseNumber1", HOUSE_NUMBER, O, _STREET_ONLY),
     ("houseNumber2", HOUSE_NUMBER, O, "Requires houseNumber1."),
-    ("city", person(1, 80, words="letters 1-80").eg("Munich"), C),
+    ("city", person_name(1, 80, words="letters 1-80").eg("Munich"), C),
     ("state", STATE, C),
     ("postcode", POSTCODE, C),
-    ("country", worded("A2 letters, ISO 3166-1", COUNTRY), C),
+    ("country", with_words("A2 letters, ISO 3166-1", COUNTRY), C),
     ("method", one_of(*SHIPPING_METHODS, words="5-30 uppercase letters and underscore"), C),
     ("cost", AMOUNT_WITH_DOT.eg("4.90"), C, "Total shipping cost."),
     ("comment", AN(1, 160).eg("Leave at the door"), C),
@@ -110,7 +110,7 @@ SHIPPING = structure(
     ("validationStatus", VALIDATION_STATUS, O),
     ("warehouse", AN(1, 100).eg("North"), O, "The warehouse that delivers."),
     ("preference", value_list("GET_FROM_FILE", "NO_SHIPPING", "SET_PROVIDED_ADDRESS"), O),
-    ("middleName", NAME.eg("Maria"), O),
+    ("middleName", PERSON_NAME_FIELD.eg("Maria"), O),
     ("companyName", COMPANY, O),
     ("phone", PHONE, O),
     ("mobile", PHONE, O),

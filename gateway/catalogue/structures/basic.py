@@ -14,7 +14,7 @@ from gateway.catalogue.formats import (
     BOOLEAN,
     BRAND_KEY,
     CURRENCY,
-    KEY,
+    CUSTOM_PARAMETER_KEY,
     Format,
     chars,
     literal,
@@ -22,9 +22,9 @@ from gateway.catalogue.formats import (
     one_of,
     url,
     value_list,
-    worded,
+    with_words,
 )
-from gateway.catalogue.rules import Breach, Sent, condition, together
+from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule, required_together
 from gateway.catalogue.structure import ALWAYS, NEVER, C, O, Param, R, structure
 
 PAYMENT_TYPE_CODES = (
@@ -36,7 +36,7 @@ PAYMENT_TYPE_CODES = (
 """The operation codes in use (Part B, Query, paymentTypes); the block of paymentType itself shows no list."""
 
 PAYMENT_TYPE = one_of(*PAYMENT_TYPE_CODES, words="A2").eg("DB", "ZZ")
-BRAND = chars(
+BRAND_FIELD = chars(
     "letters, digits, underscore", "[A-Za-z0-9_]", 1, 32,
     example="VISA", bad="VISA!", words="AN 1-32 of letters, digits, underscore",
 )  # fmt: skip
@@ -67,12 +67,12 @@ BASIC_PAYMENT = structure(
     ("taxAmount", AMOUNT.eg("14.69"), C, "The tax part of the amount."),
     ("discountAmount", AMOUNT.eg("5.00"), O, "Discount on the whole invoice (L3 data)."),
     ("currency", CURRENCY, R),
-    ("paymentBrand", BRAND, C, "May be left out where the brand is detected from a card number."),
+    ("paymentBrand", BRAND_FIELD, C, "May be left out where the brand is detected from a card number."),
     ("paymentType", PAYMENT_TYPE, R, "The operation, e.g. DB, PA, CD, CP, RV, RF, RG."),
     ("integrity", BOOLEAN, O, "true returns the widget script's integrity hash."),
     Param(
         name="overridePaymentType[brand]", key=BRAND_KEY, need=O,
-        format=worded("key AN 1-32 letters, digits, underscore; value A2", PAYMENT_TYPE.eg("PA")),
+        format=with_words("key AN 1-32 letters, digits, underscore; value A2", PAYMENT_TYPE.eg("PA")),
         note="Replaces paymentType for one brand. Only when a checkout is created.",
     ),
     ("descriptor", AN(1, 127).eg("Shop order 4711"), O,
@@ -108,7 +108,7 @@ FOREX = structure(
     "Forex", "Part A", "forex",
     ("amount", AMOUNT, C, "When a currency is converted during the transaction."),
     ("currency", CURRENCY.eg("USD"), C, "When a currency is converted during the transaction."),
-    rules=[together("amount", "currency")],
+    rules=[required_together("amount", "currency")],
 )  # fmt: skip
 
 TOKENIZATION = structure(
@@ -122,7 +122,7 @@ TOKENIZATION = structure(
 CUSTOM_PARAMETERS = structure(
     "Custom parameters and scheme data", "Part B", "",
     Param(
-        name="customParameters[name]", key=KEY, need=C,
+        name="customParameters[name]", key=CUSTOM_PARAMETER_KEY, need=C,
         format=AN(0, 2048, words="name AN 3-64 of letters, digits, dot, underscore; value AN 0-2048").eg("7"),
         note="Comes back in the answer. Names sent from a browser start with SHOPPER_.",
     ),
@@ -130,13 +130,13 @@ CUSTOM_PARAMETERS = structure(
 )  # fmt: skip
 
 
-def _live_returns_by_https(sent: Sent) -> Iterator[Breach]:
+def _live_returns_by_https(sent: RuleInput) -> Iterator[RuleBreach]:
     for name in ("shopperResultUrl", "notificationUrl"):
         if "live" in sent.facts and (sent.get(name) or "").lower().startswith("http:"):
             yield name, "must not be http: in the live environment, where addresses on the web are https:"
 
 
-HTTPS_IN_LIVE = condition(
+HTTPS_IN_LIVE = build_rule(
     "shopperResultUrl and notificationUrl are no http: addresses in the live environment",
     ("shopperResultUrl", "notificationUrl"),
     _live_returns_by_https,

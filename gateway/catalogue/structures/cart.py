@@ -20,11 +20,11 @@ from gateway.catalogue.formats import (
     one_of,
     url,
     value_list,
-    worded,
+    with_words,
 )
 from gateway.catalogue.structure import NEVER, C, O, structure
 
-SAME_DECIMAL = worded("same decimal form", AMOUNT_WITH_DOT)
+SAME_DECIMAL = with_words("same decimal form", AMOUNT_WITH_DOT)
 QUANTITY = literal(
     "up to 12 digits, optional dot and up to 3 decimals", r"[0-9]{1,12}(?:\.[0-9]{1,3})?",
     expects="must be up to 12 digits, optionally a dot and up to 3 decimals", example="2", bad="2.0005",
@@ -43,22 +43,22 @@ COUNTRY_OR_NUMBER = Format(
     schema={"type": "string", "pattern": "^(?:[A-Z]{2}|[0-9]{3})$"},
 )
 WEB_ADDRESS = url(1, 2048, words="valid URL", web_only=True)
-TEXT = AN(1, 255)
+CART_TEXT = AN(1, 255)
 
 CART_ITEMS = structure(
     "Cart items", "Part B", "cart.items[n]",
-    ("name", TEXT.eg("Blue mug"), C),
-    ("merchantItemId", TEXT.eg("item-1"), C, "Unique item id."),
+    ("name", CART_TEXT.eg("Blue mug"), C),
+    ("merchantItemId", CART_TEXT.eg("item-1"), C, "Unique item id."),
     ("quantity", QUANTITY, C),
     ("type", one_of(
         "PHYSICAL", "DIGITAL", "MIXED", "ANONYMOUS_DONATION", "AUTHORITIES_PAYMENT", words="AN 1-255"), C),
-    ("sku", TEXT.eg("MUG-BLUE"), O),
-    ("currency", worded("A3 ISO 4217", CURRENCY), C),
+    ("sku", CART_TEXT.eg("MUG-BLUE"), O),
+    ("currency", with_words("A3 ISO 4217", CURRENCY), C),
     ("description", AN(1, 2048).eg("A mug of blue china"), C),
     ("commodityCode", N(1, 8, words="N8").eg("50202306", "5020-23"), O,
      "Commodity code of the product (L3)."),
     ("commodityDescription", AN_UP_TO(50).eg("Mugs"), O, "L3."),
-    ("originalPrice", TEXT.eg("8.00"), O, "Per unit, without tax and discount."),
+    ("originalPrice", CART_TEXT.eg("8.00"), O, "Per unit, without tax and discount."),
     ("price", AMOUNT_WITH_DOT.eg("9.52"), C, "Per unit, with tax and discount."),
     ("totalAmount", SAME_DECIMAL.eg("19.04"), C, "For the whole quantity."),
     ("taxAmount", SAME_DECIMAL.eg("1.52"), C, "Per unit."),
@@ -67,10 +67,10 @@ CART_ITEMS = structure(
     ("taxCategory", one_of("AA", "S", "E", "Z", words="AN2: AA, S, E or Z"), C, "Mandatory L3 tax category."),
     ("shipping", SAME_DECIMAL.eg("4.90"), C, "Shipping amount of the item."),
     ("discount", SAME_DECIMAL.eg("1.00"), C),
-    ("giftMessage", TEXT.eg("Many happy returns"), O),
-    ("shippingMethod", TEXT.eg("Parcel"), O),
-    ("shippingInstructions", TEXT.eg("Fragile"), O),
-    ("shippingTrackingNumber", TEXT.eg("TRACK-1"), O),
+    ("giftMessage", CART_TEXT.eg("Many happy returns"), O),
+    ("shippingMethod", CART_TEXT.eg("Parcel"), O),
+    ("shippingInstructions", CART_TEXT.eg("Fragile"), O),
+    ("shippingTrackingNumber", CART_TEXT.eg("TRACK-1"), O),
     ("quantityUnit", value_list("M", "CM", "KG", "G", "COUNT"), O, "",
      {"default": "COUNT", "filled": True}),
     ("productUrl", WEB_ADDRESS.eg("https://shop.example/mug"), O),
@@ -80,7 +80,7 @@ CART_ITEMS = structure(
     ("partNumber", AN(1, 30).eg("PART-1"), O, "The manufacturer's part number."),
     ("itemNumber", number_between(1, 999, words="N3, 1 to 999"), O, "Line number on the invoice."),
     ("vatReferenceNumber", AN(1, 30).eg("DE123456789"), O),
-    ("sellerId", TEXT.eg("seller-1"), O, "The marketplace seller who owns the item."),
+    ("sellerId", CART_TEXT.eg("seller-1"), O, "The marketplace seller who owns the item."),
     ("recipient.salutation", AN(1, 5).eg("MS"), O),
     ("recipient.firstName", AN(1, 48).eg("Jane"), O),
     ("recipient.lastName", AN(1, 48).eg("Jones"), O),
@@ -102,12 +102,12 @@ CART_ITEMS = structure(
 
 CART_PAYMENTS = structure(
     "Cart payments", "Part B", "cart.payments[n]",
-    ("name", TEXT.eg("Gift card"), O, "Name of the payment method."),
+    ("name", CART_TEXT.eg("Gift card"), O, "Name of the payment method."),
     ("type", one_of("GIFTCARD", "PROMOTION", words="AN 1-255"), O),
     ("amount", AMOUNT_WITH_DOT.eg("10.00"), O),
-    ("currency", worded("3 letters", CURRENCY), O),
+    ("currency", with_words("3 letters", CURRENCY), O),
     ("status", one_of("pending", "authorized", "captured", words="AN 1-255"), O),
-    ("brand", TEXT.eg("VISA"), O),
+    ("brand", CART_TEXT.eg("VISA"), O),
     ("primary", BOOLEAN, O, "The cart's primary payment method; one at most."),
     demand=NEVER,
     note="Payments already made; index n from 0.",
@@ -115,7 +115,7 @@ CART_PAYMENTS = structure(
 
 MARKETPLACE = structure(
     "Marketplace", "Part B", "marketPlace.sellers[n]",
-    ("id", TEXT.eg("seller-1"), O, "Items of this seller carry it as their sellerId."),
+    ("id", CART_TEXT.eg("seller-1"), O, "Items of this seller carry it as their sellerId."),
     ("amount", AMOUNT_WITH_DOT, O),
     demand=NEVER,
     note="Index n from 0.",

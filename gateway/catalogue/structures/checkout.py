@@ -18,42 +18,42 @@ _ID = literal(
 )  # fmt: skip
 
 
-def only(table: Structure, *names: str) -> Structure:
+def select_rows(table: Structure, *names: str) -> Structure:
     """Some rows of a table, which demands nothing: what is missing is told when the payment is put together."""
     return table.without(*(row.name for row in table.rows if row.name not in names)).demanding(NEVER)
 
 
-OFFERED = structure(
+OFFERED_CARDS = structure(
     "Stored cards offered", "Part A, What the service does, 8", "registrations[n]",
     ("id", _ID, O, "A registration of this shopper, shown in the form by brand and last digits."),
     demand=NEVER,
 )  # fmt: skip
 
-CHOSEN = structure(
+CHOSEN_CARD = structure(
     "Stored card chosen", "Decisions, section 7", "",
     ("registrationId", _ID, C, "One of the registrations this checkout offers, instead of a card's data."),
     demand=NEVER,
 )  # fmt: skip
 
-BROWSER = tuple(row.name for row in CUSTOMER.rows if row.name.startswith("browser."))
+BROWSER_PARAMETERS = tuple(row.name for row in CUSTOMER.rows if row.name.startswith("browser."))
 
-FROM_BROWSER: tuple[Structure, ...] = (
-    only(BASIC_PAYMENT, "paymentBrand"),
-    only(CARD, "holder", "number", "expiryMonth", "expiryYear", "cvv"),
+BROWSER_STRUCTURES: tuple[Structure, ...] = (
+    select_rows(BASIC_PAYMENT, "paymentBrand"),
+    select_rows(CARD, "holder", "number", "expiryMonth", "expiryYear", "cvv"),
     *(one.without("source").demanding(NEVER) for one in WALLETS),
     VIRTUAL_ACCOUNT.demanding(NEVER),
-    only(BANK_ACCOUNT, "holder", "bankName", "number", "iban", "bankCode", "bic", "country"),
-    CHOSEN,
-    only(CUSTOMER, *BROWSER),
-    only(BILLING, "street1", "street2", "houseNumber1", "houseNumber2", "city", "state", "postcode", "country"),
-    only(TOKENIZATION, "createRegistration"),
+    select_rows(BANK_ACCOUNT, "holder", "bankName", "number", "iban", "bankCode", "bic", "country"),
+    CHOSEN_CARD,
+    select_rows(CUSTOMER, *BROWSER_PARAMETERS),
+    select_rows(BILLING, "street1", "street2", "houseNumber1", "houseNumber2", "city", "state", "postcode", "country"),
+    select_rows(TOKENIZATION, "createRegistration"),
     CUSTOM_PARAMETERS,
-    only(ASYNCHRONOUS, "shopperResultUrl"),
+    select_rows(ASYNCHRONOUS, "shopperResultUrl"),
 )
 """The names a page's form may send; nothing among them says how much is paid, how, or who is paid."""
 
-ACCOUNTS: tuple[Structure, ...] = (
-    only(CARD, "holder"),
-    only(BANK_ACCOUNT, "holder", "bankName", "country", "mandate.id", "mandate.dateOfSignature"),
+ACCOUNT_STRUCTURES: tuple[Structure, ...] = (
+    select_rows(CARD, "holder"),
+    select_rows(BANK_ACCOUNT, "holder", "bankName", "country", "mandate.id", "mandate.dateOfSignature"),
 )
 """What of a means the merchant may say before the shopper has chosen one; its number comes from the form."""

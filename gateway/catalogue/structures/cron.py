@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-LENGTH = 256
+MAX_EXPRESSION_CHARS = 256
 """Characters of one field: no merchant needs more, and a list cannot grow without end."""
 
 _NTH = frozenset("12345")
@@ -35,7 +35,7 @@ class CronField:
 
     def fits(self, value: str) -> bool:
         text = value.upper()
-        if not text or len(text) > LENGTH:
+        if not text or len(text) > MAX_EXPRESSION_CHARS:
             return False
         if text == "?":
             return "?" in self.symbols
@@ -88,38 +88,38 @@ class CronField:
         return bool(hash_sign) and "#" in self.symbols and self._number(day) is not None and nth in _NTH
 
 
-DAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
-MONTHS = {
+CRON_DAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
+CRON_MONTHS = {
     "JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6,
     "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10, "NOV": 11, "DEC": 12,
 }  # fmt: skip
 
-SECOND = CronField(low=0, high=59, symbols=",-*/")
-MINUTE = CronField(low=0, high=59, symbols=",-*/")
-HOUR = CronField(low=0, high=23, symbols=",-*/")
-DAY_OF_MONTH = CronField(low=1, high=31, symbols=",-*?/LW")
-MONTH = CronField(low=1, high=12, symbols=",-*/", names=MONTHS)
-DAY_OF_WEEK = CronField(low=1, high=7, symbols=",-*?/L#", names=DAYS)
-YEAR = CronField(low=1970, high=2099, symbols=",-*/", wraps=False)
+CRON_SECOND = CronField(low=0, high=59, symbols=",-*/")
+CRON_MINUTE = CronField(low=0, high=59, symbols=",-*/")
+CRON_HOUR = CronField(low=0, high=23, symbols=",-*/")
+CRON_DAY_OF_MONTH = CronField(low=1, high=31, symbols=",-*?/LW")
+CRON_MONTH = CronField(low=1, high=12, symbols=",-*/", names=CRON_MONTHS)
+CRON_DAY_OF_WEEK = CronField(low=1, high=7, symbols=",-*?/L#", names=CRON_DAYS)
+CRON_YEAR = CronField(low=1970, high=2099, symbols=",-*/", wraps=False)
 
-FIELDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK, YEAR)
+CRON_FIELDS = (CRON_SECOND, CRON_MINUTE, CRON_HOUR, CRON_DAY_OF_MONTH, CRON_MONTH, CRON_DAY_OF_WEEK, CRON_YEAR)
 """In the order of ``job.expression``."""
 
-UNRESTRICTED = ("*", "?")
+UNRESTRICTED_DAY = ("*", "?")
 
 
-def days_agree(day_of_month: str, day_of_week: str) -> bool:
+def do_days_agree(day_of_month: str, day_of_week: str) -> bool:
     """Only one of the two days may be concrete, and one of them must say something (D39)."""
-    both_concrete = day_of_month not in UNRESTRICTED and day_of_week not in UNRESTRICTED
+    both_concrete = day_of_month not in UNRESTRICTED_DAY and day_of_week not in UNRESTRICTED_DAY
     return not both_concrete and (day_of_month, day_of_week) != ("?", "?")
 
 
-def is_expression(text: str) -> bool:
+def is_cron_expression(text: str) -> bool:
     """Six or seven fields, second first; the year may be left out."""
-    if len(text) > LENGTH:
+    if len(text) > MAX_EXPRESSION_CHARS:
         return False
     parts = text.split()
     if len(parts) not in (6, 7):
         return False
-    well_formed = all(one.fits(part) for one, part in zip(FIELDS, parts, strict=False))
-    return well_formed and days_agree(parts[3], parts[5])
+    well_formed = all(one.fits(part) for one, part in zip(CRON_FIELDS, parts, strict=False))
+    return well_formed and do_days_agree(parts[3], parts[5])

@@ -9,31 +9,31 @@ from gateway.catalogue.formats import (
     AN,
     COUNTRY,
     DATE,
-    MONTH,
-    YEAR,
+    MONTH_NUMBER,
+    YEAR_NUMBER,
     Format,
     N,
     chars,
     literal,
     one_of,
-    person,
-    worded,
+    person_name,
+    with_words,
 )
-from gateway.catalogue.rules import one_required
+from gateway.catalogue.rules import required_one_of
 from gateway.catalogue.structure import NEVER, C, Echo, O, R, Structure, structure
 
 NEVER_ECHOED = {"echo": Echo.NEVER}
-MASKED = {"echo": Echo.MASK}
+MASKED_MEANS_FIELD = {"echo": Echo.MASK}
 
-WALLET_TOKEN_LENGTH = 16_384
+MAX_WALLET_TOKEN_CHARS = 16_384
 """Characters of an encrypted wallet token; the longest in use take about 4,000."""
 
 CARD = structure(
     "Card account", "Part A", "card",
-    ("holder", person(3, 128, words="A 3-128").eg("Jane Jones"), O),
+    ("holder", person_name(3, 128, words="A 3-128").eg("Jane Jones"), O),
     ("number", N(8, 32).eg("4200000000000000", "4200 0000"), R, "Card or account number.", NEVER_ECHOED),
-    ("expiryMonth", MONTH, R),
-    ("expiryYear", YEAR, R),
+    ("expiryMonth", MONTH_NUMBER, R),
+    ("expiryYear", YEAR_NUMBER, R),
     ("cvv", N(3, 4).eg("123", "12"), C, "Asked for on channels that demand it.", NEVER_ECHOED),
     ("numberType", one_of("PAN", "DPAN"), O, "Whether the number is the card's own or a device's."),
     triggers=("number", "expiryMonth", "expiryYear"),
@@ -42,21 +42,28 @@ CARD = structure(
 
 def _wallet(n: int) -> Structure:
     """One wallet: an encrypted token, or ``source`` beside decrypted card data. A condition asks for one."""
-    network = worded("as supplied by the wallet in its payment-method network field", AN(1, 255).eg("Visa"))
-    kind = worded("as supplied by the wallet in its payment-method type field", AN(1, 255).eg("debit"))
+    network = with_words("as supplied by the wallet in its payment-method network field", AN(1, 255).eg("Visa"))
+    kind = with_words("as supplied by the wallet in its payment-method type field", AN(1, 255).eg("debit"))
     only_first = (
         ("cardNetwork", network, O, "The wallet's network field."),
         ("cardType", kind, O, "The wallet's type field."),
     )
     return structure(
-        "Mobile wallets", "Part A", f"wallet{n}",
-        ("paymentToken", worded("format defined by the wallet provider", AN(1, WALLET_TOKEN_LENGTH)), R,
-         "The encrypted token, unchanged.", NEVER_ECHOED),
+        "Mobile wallets",
+        "Part A",
+        f"wallet{n}",
+        (
+            "paymentToken",
+            with_words("format defined by the wallet provider", AN(1, MAX_WALLET_TOKEN_CHARS)),
+            R,
+            "The encrypted token, unchanged.",
+            NEVER_ECHOED,
+        ),
         *(only_first if n == 1 else ()),
         ("source", one_of("web", "app"), R, "Where the decrypted card data came from."),
         demand=NEVER,
         note="Either paymentToken, or source with the decrypted card data.",
-    )  # fmt: skip
+    )
 
 
 WALLETS = tuple(_wallet(n) for n in (1, 2, 3))
@@ -72,7 +79,7 @@ def _letters_and_digits(low: int, high: int, words: str, example: str) -> Format
     return chars("letters and digits", "[A-Za-z0-9]", low, high, example=example, words=words)
 
 
-BIC = literal(
+BIC_FIELD = literal(
     "AN 8 or 11 letters and digits", "[A-Za-z0-9]{8}(?:[A-Za-z0-9]{3})?",
     expects="must be 8 or 11 letters and digits", example="MARKDEF1100", bad="MARKDEF11",
 )  # fmt: skip
@@ -90,11 +97,11 @@ BANK_ACCOUNT = structure(
     ("holder", AN(4, 128).eg("Jane Jones"), R),
     ("bankName", AN(1, 255).eg("Example Bank"), C),
     ("number", _letters_and_digits(3, 64, "AN 3-64 letters and digits", "1234567890"), C,
-     "number or iban is required.", MASKED),
-    ("iban", IBAN, C, "number or iban is required.", MASKED),
+     "number or iban is required.", MASKED_MEANS_FIELD),
+    ("iban", IBAN, C, "number or iban is required.", MASKED_MEANS_FIELD),
     ("bankCode", _letters_and_digits(1, 12, "AN 1-12 letters and digits", "37040044"), C,
      "bankCode or bic is required."),
-    ("bic", BIC, C, "bankCode or bic is required."),
+    ("bic", BIC_FIELD, C, "bankCode or bic is required."),
     ("country", COUNTRY, C),
     ("mandate.id", chars(
         "letters and hyphens", "[A-Za-z-]", 1, 256,
@@ -103,8 +110,8 @@ BANK_ACCOUNT = structure(
     ("mandate.dateOfSignature", DATE, C, "Left out of risk checks."),
     triggers=("number", "iban", "bankCode", "bic", *_ASIDE),
     rules=[
-        one_required("number", "iban", when=("bankCode", "bic", *_ASIDE)),
-        one_required("bankCode", "bic", when=("number", "iban", *_ASIDE)),
+        required_one_of("number", "iban", when=("bankCode", "bic", *_ASIDE)),
+        required_one_of("bankCode", "bic", when=("number", "iban", *_ASIDE)),
     ],
 )  # fmt: skip
 
@@ -114,7 +121,7 @@ DUE_DATE = structure(
     demand=NEVER,
 )  # fmt: skip
 
-CRYPTOGRAM = literal(
+CRYPTOGRAM_FIELD = literal(
     "AN 28-32, base64 encoded", r"(?=.{28,32}$)[A-Za-z0-9+/]+={0,2}",
     expects="must be 28 to 32 characters of base64", example="AgAAAAAAAIR8CQrXcIhbQAAAAAA=", bad="AgAAAAAA",
 )  # fmt: skip
@@ -124,15 +131,15 @@ TOKEN_ACCOUNT = structure(
     ("number", N(12, 19).eg("4200000000000000", "4200 0000"), R,
      "The token of an external provider.", NEVER_ECHOED),
     ("type", one_of("EXTERNAL", "NETWORK"), R),
-    ("expiryMonth", MONTH, O),
-    ("expiryYear", YEAR, O),
-    ("cryptogram", CRYPTOGRAM, C, "Dynamic data that proves the use of the token.", NEVER_ECHOED),
+    ("expiryMonth", MONTH_NUMBER, O),
+    ("expiryYear", YEAR_NUMBER, O),
+    ("cryptogram", CRYPTOGRAM_FIELD, C, "Dynamic data that proves the use of the token.", NEVER_ECHOED),
     ("dtvc", N(3, 4).eg("123", "12"), C, "Dynamic one-time token verification code.", NEVER_ECHOED),
 )  # fmt: skip
 
 GIFT_CARD = structure(
     "Gift card", "Part B", "giftCard",
-    ("number", AN(2, 255).eg("GC-10042"), O, "", MASKED),
+    ("number", AN(2, 255).eg("GC-10042"), O, "", MASKED_MEANS_FIELD),
     ("pin", AN(2, 255).eg("4711"), O, "", NEVER_ECHOED),
     ("holder", AN(2, 255).eg("Jane Jones"), O),
     ("message", AN(2, 160).eg("Many happy returns"), O),

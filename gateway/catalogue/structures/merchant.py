@@ -9,15 +9,7 @@ import re
 from decimal import Decimal
 
 from gateway.catalogue import iso
-from gateway.catalogue.formats import (
-    AN,
-    AN_UP_TO,
-    COUNTRY,
-    KEY,
-    Format,
-    chars,
-    worded,
-)
+from gateway.catalogue.formats import AN, AN_UP_TO, COUNTRY, CUSTOM_PARAMETER_KEY, Format, chars, with_words
 from gateway.catalogue.structure import NEVER, O, Param, structure
 
 _COORDINATES = re.compile(r"([+-]?[0-9]{1,2}(?:\.[0-9]+)?), ?([+-]?[0-9]{1,3}(?:\.[0-9]+)?)")
@@ -44,9 +36,9 @@ COUNTRY_NUMBER = Format(
     counterexample="DE",
     schema={"type": "string", "pattern": "^[0-9]{3}$"},
 )
-STATE = chars("letters and digits", "[A-Za-z0-9]", 1, 50, example="BY", words="letters and digits, 1-50")
-POSTCODE = chars("letters, digits, hyphen", "[A-Za-z0-9-]", 1, 16, example="80331")
-PHONE = chars(
+MERCHANT_STATE = chars("letters and digits", "[A-Za-z0-9]", 1, 50, example="BY", words="letters and digits, 1-50")
+MERCHANT_POSTCODE = chars("letters, digits, hyphen", "[A-Za-z0-9-]", 1, 16, example="80331")
+MERCHANT_PHONE = chars(
     "letters, digits, plus, hyphen, dot", "[A-Za-z0-9+.-]", 1, 25, example="+49-89-1234567", bad="(089) 12",
     words="up to 25 of letters, digits, plus, hyphen, dot",
 )  # fmt: skip
@@ -59,19 +51,19 @@ MERCHANT = structure(
     ("street", AN(1, 100).eg("Main Street 12"), O),
     ("city", AN(1, 100).eg("shop.example"), O,
      "Usually the statement's second line: a city, or a phone, e-mail or URL the shopper knows."),
-    ("state", STATE, O),
+    ("state", MERCHANT_STATE, O),
     ("countryCode", COUNTRY_NUMBER, O, "ISO 3166-1 numeric."),
-    ("country", worded("A2", COUNTRY), O, "ISO 3166-1 alpha-2."),
-    ("postcode", POSTCODE, O),
+    ("country", with_words("A2", COUNTRY), O, "ISO 3166-1 alpha-2."),
+    ("postcode", MERCHANT_POSTCODE, O),
     ("geographicCoordinates", COORDINATES, O, "latitude,longitude"),
     ("serviceLocationCity", AN(1, 100).eg("Munich"), O, "Where the service was received, if elsewhere."),
-    ("serviceLocationState", STATE, O),
+    ("serviceLocationState", MERCHANT_STATE, O),
     ("serviceLocationCountryCode", AN(1, 3, words="up to 3").eg("276"), O),
-    ("serviceLocationPostCode", POSTCODE, O),
+    ("serviceLocationPostCode", MERCHANT_POSTCODE, O),
     ("serviceLocationGeographicCoordinates", COORDINATES, O),
     ("additionalContact", AN(1, 255).eg("help@shop.example"), O),
-    ("phone", PHONE, O),
-    ("customerContactPhone", worded("same format", PHONE), O, "Customer-service phone."),
+    ("phone", MERCHANT_PHONE, O),
+    ("customerContactPhone", with_words("same format", MERCHANT_PHONE), O, "Customer-service phone."),
     ("websiteId", AN(0, 255).eg("visit-4711"), O, "A random id, unique to the transaction."),
     ("url", AN(1, 255).eg("https://shop.example"), O),
     ("partnerIdCode", AN(1, 60).eg("PARTNER-1"), O, "Partnership agreement code."),
@@ -82,7 +74,7 @@ MERCHANT = structure(
     ("marketplaceId", AN(1, 255).eg("MARKET-1"), O),
     ("taxId", AN(1, 60).eg("DE123456789"), O),
     Param(
-        name="data[key]", key=KEY, need=O,
+        name="data[key]", key=CUSTOM_PARAMETER_KEY, need=O,
         format=AN(0, 2048, words="key AN 3-64 of letters, digits, dot, underscore; value AN 0-2048").eg("7"),
         note="Extra data of the merchant.",
     ),

@@ -17,16 +17,16 @@ from gateway.catalogue.formats import (
     chars,
     literal,
     one_of,
-    person,
+    person_name,
     phone,
     value_list,
-    worded,
+    with_words,
 )
-from gateway.catalogue.rules import together
+from gateway.catalogue.rules import required_together
 from gateway.catalogue.structure import NEVER, C, Echo, O, structure
 
-MASKED = {"echo": Echo.MASK}
-EMAIL = AN(6, 128).eg("jane@mail.example")
+MASKED_PERSON_FIELD = {"echo": Echo.MASK}
+CUSTOMER_EMAIL = AN(6, 128).eg("jane@mail.example")
 CUSTOMER_PHONE = phone(
     1, 25,
     words="up to 25; first char + or digit, then digits, space, dot, parentheses, slash, hyphen",
@@ -48,13 +48,13 @@ CUSTOMER = structure(
     ("sex", one_of("M", "F"), O),
     ("birthDate", DATE.eg("1990-05-14"), O),
     ("phone", CUSTOMER_PHONE, O, "Some risk checks need it."),
-    ("mobile", worded("same as phone", CUSTOMER_PHONE), O, "Some risk checks need it."),
+    ("mobile", with_words("same as phone", CUSTOMER_PHONE), O, "Some risk checks need it."),
     ("workPhone", AN(1, 25).eg("+49 89 1234567"), O, "Some risk checks need it."),
-    ("email", EMAIL, O, "For risk checks and direct-debit mandates."),
+    ("email", CUSTOMER_EMAIL, O, "For risk checks and direct-debit mandates."),
     ("companyName", AN(1, 60).eg("Jones & Co"), O),
     ("identificationDocType", value_list("IDCARD", "PASSPORT", "TAXSTATEMENT"), C,
      "Requires identificationDocId."),
-    ("identificationDocId", AN(8, 64).eg("C01X00T47"), C, "Requires identificationDocType.", MASKED),
+    ("identificationDocId", AN(8, 64).eg("C01X00T47"), C, "Requires identificationDocType.", MASKED_PERSON_FIELD),
     ("ip", AN(1, 255).eg("192.0.2.1"), O),
     ("merchantReference", AN_UP_TO(255).eg("account-17"), O,
      "The payer's account or a reference for the payee."),
@@ -77,7 +77,7 @@ CUSTOMER = structure(
     ("browser.deviceId", AN(1, 32).eg("device-17"), O),
     ("app.deviceId", AN(1, 40).eg("device-17"), O, "A mobile device."),
     ("status", one_of("NEW", "EXISTING"), O),
-    rules=[together("identificationDocType", "identificationDocId")],
+    rules=[required_together("identificationDocType", "identificationDocId")],
     demand=NEVER,
 )  # fmt: skip
 
@@ -106,7 +106,7 @@ CORPORATE = structure(
 
 def _words(high: int, example: str) -> Format:
     """Names and places of "letters, digits, whitespace" (D22)."""
-    return person(1, high, words=f"letters, digits, whitespace, up to {high}", digits=True).eg(example)
+    return person_name(1, high, words=f"letters, digits, whitespace, up to {high}", digits=True).eg(example)
 
 
 def _code(example: str, words: str = "letters, digits, whitespace, up to 50") -> Format:
@@ -114,11 +114,11 @@ def _code(example: str, words: str = "letters, digits, whitespace, up to 50") ->
     return chars("letters, digits, whitespace", "[A-Za-z0-9 ]", 1, 50, example=example, words=words)
 
 
-NATIONALITY = person(1, 50, words="letters and whitespace, up to 50").eg("German")
+NATIONALITY = person_name(1, 50, words="letters and whitespace, up to 50").eg("German")
 BIRTH_COUNTRY = chars(
     "upper-case letters", "[A-Z]", 1, 3, example="DEU", bad="deu", words="up to 3 letters (alpha-3)"
 )  # fmt: skip
-BIRTH_DATE = worded("date yyyy-MM-dd", DATE).eg("1990-05-14")
+BIRTH_DATE = with_words("date yyyy-MM-dd", DATE).eg("1990-05-14")
 SOURCES_OF_FUNDS = {
     "01": "credit",
     "02": "debit",
@@ -138,7 +138,7 @@ SENDER = structure(
     ("middleName", _words(50, "Maria"), O),
     ("surname", _words(50, "Jones"), O),
     ("birthDate", BIRTH_DATE, O),
-    ("accountNumber", AN_UP_TO(32).eg("DE23100000001234567890"), O, "", MASKED),
+    ("accountNumber", AN_UP_TO(32).eg("DE23100000001234567890"), O, "", MASKED_PERSON_FIELD),
     ("street", AN_UP_TO(100).eg("Main Street 12"), O),
     ("city", _words(50, "Munich"), O),
     ("state", _words(50, "Bavaria"), O),
@@ -168,7 +168,7 @@ RECIPIENT = structure(
         1, 25, slash=False,
         words="starts with + or digit; digits, space, parentheses, dot, hyphen; up to 25",
     ), O),
-    ("accountNumber", AN_UP_TO(32).eg("DE23100000001234567890"), O, "", MASKED),
+    ("accountNumber", AN_UP_TO(32).eg("DE23100000001234567890"), O, "", MASKED_PERSON_FIELD),
     ("street", AN_UP_TO(100).eg("Main Street 12"), O),
     ("city", _words(50, "Pune"), O),
     ("state", _words(50, "Maharashtra"), O),
@@ -180,7 +180,7 @@ RECIPIENT = structure(
     ), O),
     ("nationality", NATIONALITY.eg("Indian"), O),
     ("identificationType", _code("PASSPORT"), O),
-    ("identificationValue", _code("C01X00T47"), O, "", MASKED),
+    ("identificationValue", _code("C01X00T47"), O, "", MASKED_PERSON_FIELD),
     ("entityType", _code("individual"), O),
     ("relationship", _code("brother"), O),
     ("occupation", _code("Engineer"), O),

@@ -13,10 +13,10 @@ from gateway.catalogue.formats import (
     literal,
     number_between,
 )
-from gateway.catalogue.rules import not_together, together
+from gateway.catalogue.rules import excludes, required_together
 from gateway.catalogue.structure import NEVER, O, structure
 from gateway.catalogue.structures.basic import PAYMENT_TYPE_CODES
-from gateway.catalogue.structures.periods import period
+from gateway.catalogue.structures.periods import build_period_rule
 
 PAYMENT_METHOD_CODES = ("DD", "CT", "CC", "WA", "VA", "UA", "OT", "DC", "ET", "NT", "IV", "PP", "OD", "RM")
 
@@ -36,19 +36,19 @@ QUERY = structure(
         example="1234.5678.9012", bad="123456789012",
     ), O),
     rules=[
-        not_together("merchantTransactionId", "date.from", "date.to"),
-        together("date.from", "date.to"),
-        period("2026-05-14 00:00:00", "2026-05-14 23:59:59"),
+        excludes("merchantTransactionId", "date.from", "date.to"),
+        required_together("date.from", "date.to"),
+        build_period_rule("2026-05-14 00:00:00", "2026-05-14 23:59:59"),
     ],
     demand=NEVER,
 )  # fmt: skip
 
-MOST_PAGES = 500
+MAX_QUERY_PAGES = 500
 """A query with pages looks at up to 50,000 transactions; the shortest pages hold 100 of them."""
 
 PAGING = structure(
     "Paging", "ruling D6", "",
-    ("pageNo", number_between(1, MOST_PAGES, words=f"integer 1 to {MOST_PAGES}"), O,
+    ("pageNo", number_between(1, MAX_QUERY_PAGES, words=f"integer 1 to {MAX_QUERY_PAGES}"), O,
      "Which page of limit transactions, the oldest first: what arrives meanwhile moves no page that is full."),
     demand=NEVER,
 )  # fmt: skip

@@ -5,7 +5,7 @@ Source: Part B, Risk.
 
 from __future__ import annotations
 
-from gateway.catalogue.formats import AMOUNT_WITH_DOT, AN, DATE_TIME, KEY, worded
+from gateway.catalogue.formats import AMOUNT_WITH_DOT, AN, CUSTOM_PARAMETER_KEY, DATE_TIME, with_words
 from gateway.catalogue.structure import NEVER, O, Param, structure
 
 RISK = structure(
@@ -14,11 +14,11 @@ RISK = structure(
      "Selects another rule set; 12 characters for one provider."),
     ("serviceId", AN(1, 255).eg("I"), O, "Service of the risk system; 1 character for one provider."),
     ("amount", AMOUNT_WITH_DOT, O, "For risk and, when present, the 3D Secure amount."),
-    ("orderTimestamp", worded("yyyy-MM-dd HH:mm:ss, 24-hour", DATE_TIME), O,
+    ("orderTimestamp", with_words("yyyy-MM-dd HH:mm:ss, 24-hour", DATE_TIME), O,
      "When the payment ran, if not now."),
     ("brand", AN(1, 255).eg("VISA"), O, "Overrides paymentBrand for risk."),
     Param(
-        name="parameters[name]", key=KEY, need=O,
+        name="parameters[name]", key=CUSTOM_PARAMETER_KEY, need=O,
         format=AN(
             0, 2048, words="name AN 3-64 of letters, digits, dot, underscore; value AN 0-2048",
         ).eg("gold"),

@@ -19,18 +19,18 @@ from gateway.catalogue.formats import (
     literal,
     number_between,
     one_of,
-    published,
+    publish_values,
     value_list,
-    worded,
+    with_words,
 )
-from gateway.catalogue.rules import Breach, Sent, condition, requires
+from gateway.catalogue.rules import RuleBreach, RuleInput, build_rule, requires
 from gateway.catalogue.structure import NEVER, C, Echo, O, Param, Structure, structure
 
 _DEFAULT_KEYS = "visa,mastercard,amex,diners,jcb,cb"
 NETWORK_KEYS = tuple(os.environ.get("GATEWAY_THREE_D_SECURE_NETWORKS", _DEFAULT_KEYS).split(","))
 """The six keys of ``threeDSecure.v2.<net>`` unless a setting names others (D35)."""
 
-DEVICE_INFO_LENGTH = 65_536
+MAX_DEVICE_INFO_CHARS = 65_536
 """Characters of the SDK's encrypted device data."""
 
 _AMOUNT = literal(
@@ -41,7 +41,7 @@ _INDICATORS = (
     "PAYMENT", "RECURRING", "INSTALLMENT", "ADD_CARD", "MAINTAIN_CARD", "EMV_ID", "BILLING_AGREEMENT",
     "SPLIT_SHIPMENT", "_DELAYED_SHIPMENT", "SPLIT_PAYMENT",
 )  # fmt: skip
-_AUTHENTICATION_IND = published(
+_AUTHENTICATION_IND = publish_values(
     value_list(*_INDICATORS, also=("DELAYED_SHIPMENT",)), *_INDICATORS, taken_too="DELAYED_SHIPMENT is taken, too."
 )  # fmt: skip
 _TRANSACTION_ID = AN(36, 36, words="36 chars").eg("c5b808e7-1de1-4069-a17b-f70d3b3b1645")
@@ -63,26 +63,39 @@ def _network_rows(networks: Sequence[str]) -> list[Param]:
 def authentication_message(networks: Sequence[str] = NETWORK_KEYS) -> Structure:
     """Fields of the authentication message only, with two rows per network key."""
     return structure(
-        "3D Secure: authentication message", "Part B", "threeDSecure",
+        "3D Secure: authentication message",
+        "Part B",
+        "threeDSecure",
         ("amount", _AMOUNT, O, "The amount to authenticate; risk.amount goes before it."),
-        ("currency", worded("A3 ISO 4217", CURRENCY), O),
-        ("deviceInfo", AN(
-            1, DEVICE_INFO_LENGTH, words="as returned by the mobile SDK in authRequestParams (encrypted)",
-        ), C, "Required to start the app-based v2 flow.", {"onwards": False}),
+        ("currency", with_words("A3 ISO 4217", CURRENCY), O),
+        (
+            "deviceInfo",
+            AN(
+                1,
+                MAX_DEVICE_INFO_CHARS,
+                words="as returned by the mobile SDK in authRequestParams (encrypted)",
+            ),
+            C,
+            "Required to start the app-based v2 flow.",
+            {"onwards": False},
+        ),
         ("merchant.name", AN_UP_TO(100).eg("Example Shop"), O, "As the scheme's directory server knows it."),
         ("merchant.url", AN(0, 2048).eg("https://shop.example"), O),
-        ("merchant.country", worded("3 letters", COUNTRY_3), O),
+        ("merchant.country", with_words("3 letters", COUNTRY_3), O),
         *_network_rows(networks),
-        ("channel", number_between(1, 99, words="N2, 01 to 99", width=2), O,
-         "Only marks a requestor-initiated (3RI) request, 3DS 2.2, one network."),
+        (
+            "channel",
+            number_between(1, 99, words="N2, 01 to 99", width=2),
+            O,
+            "Only marks a requestor-initiated (3RI) request, 3DS 2.2, one network.",
+        ),
         ("npa", BOOLEAN, O, "Non-payment authentication."),
         ("decoupled", BOOLEAN, O, "Decoupled authentication."),
-        ("threeRIInd", value_list("RECURRING", "SPLIT_SHIPMENT", "DELAYED_SHIPMENT"), O,
-         "Type of 3RI transaction."),
+        ("threeRIInd", value_list("RECURRING", "SPLIT_SHIPMENT", "DELAYED_SHIPMENT"), O, "Type of 3RI transaction."),
         ("authenticationInd", _AUTHENTICATION_IND, O, "A hint to the access control server."),
         ("disable", BOOLEAN, O, "true bypasses 3D Secure; false does not turn it on."),
         demand=NEVER,
-    )  # fmt: skip
+    )
 
 
 PROOF = structure(
@@ -102,7 +115,7 @@ PROOF = structure(
 )  # fmt: skip
 
 
-def _old_version(sent: Sent) -> Iterator[Breach]:
+def _old_version(sent: RuleInput) -> Iterator[RuleBreach]:
     version = sent.get("version")
     if version is None or not sent.any("challengeIndicator", "exemptionFlag"):
         return
@@ -119,7 +132,7 @@ EXEMPTION = structure(
      "3D Secure 2.2 or higher; needs challengeIndicator."),
     rules=[
         requires("exemptionFlag", "challengeIndicator"),
-        condition(
+        build_rule(
             "version, when sent with challengeIndicator or exemptionFlag, must be 2.2 or higher",
             ("version", "challengeIndicator", "exemptionFlag"), _old_version,
             keeps={"version": "2.2.0", "challengeIndicator": "05"},

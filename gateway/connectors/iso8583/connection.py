@@ -19,24 +19,24 @@ from typing import Final
 
 from django.conf import settings
 
-from gateway.connectors.iso8583.terminal import Terminal, is_private
-from gateway.connectors.iso8583.wire import Wire
-from gateway.secret import SecretBytes
+from gateway.connectors.iso8583.codec import MessageCodec
+from gateway.connectors.iso8583.terminal import Terminal, is_private_address
+from gateway.core.secret import SecretBytes
 
-READ_BYTES: Final = 65_536
+HOST_READ_BYTES: Final = 65_536
 _LOOK_AGAIN_S: Final = 0.05
 
 
-class NothingSent(Exception):
+class NothingSentError(Exception):
     """The connection could not take a single octet of a frame."""
 
 
-class Connection:
+class HostConnection:
     """Open from the start. ``deadline`` is of time.monotonic(). Raises OSError (ssl.SSLError and TimeoutError among
     them) when there is no host to talk to."""
 
     def __init__(self, terminal: Terminal, deadline: float) -> None:
-        self._wire: Wire = terminal.wire
+        self._wire: MessageCodec = terminal.wire
         line = socket.create_connection((terminal.host, terminal.port), timeout=_left(deadline))
         try:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -45,7 +45,7 @@ class Connection:
                 name = terminal.tls_name or terminal.host
                 line.settimeout(_left(deadline))
                 line = _context_of(terminal).wrap_socket(line, server_hostname=name)
-            elif settings.IS_LIVE and not is_private(str(line.getpeername()[0])):
+            elif settings.IS_LIVE and not is_private_address(str(line.getpeername()[0])):
                 raise OSError("the host's address is not private, and without TLS nothing is said to it in live")
             line.setblocking(False)
         except BaseException:
@@ -57,9 +57,9 @@ class Connection:
         self._read = b""
 
     def send(self, octets: bytes | SecretBytes, deadline: float) -> None:
-        """Write one frame. Raises NothingSent when none of it went out, OSError when it is unknown how much did."""
+        """Write one frame. Raises NothingSentError when none of it went out, OSError when it is unknown how much did."""
         if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise NothingSent("the link takes nothing more")
+            raise NothingSentError("the link takes nothing more")
         try:
             sent = 0
             # A view prints as its address.
@@ -80,7 +80,7 @@ class Connection:
     def _refuse(self, sent: int, why: str) -> None:
         """A record of TLS may have gone out in part although nothing was reported as sent."""
         if sent == 0 and not isinstance(self._socket, ssl.SSLSocket):
-            raise NothingSent(why)
+            raise NothingSentError(why)
         # Half a frame is out: nothing that follows it could be understood.
         self.close()
         raise OSError(why)
@@ -98,14 +98,14 @@ class Connection:
             return []
         if not octets:
             return None
-        found, self._read = self._wire.cut(self._read + octets)
+        found, self._read = self._wire.split_frames(self._read + octets)
         return found
 
     def _receive(self) -> bytes | None:
         """What is there; b'' for the end, None for nothing yet."""
         try:
             with self._lock:
-                return self._socket.recv(READ_BYTES)
+                return self._socket.recv(HOST_READ_BYTES)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
 

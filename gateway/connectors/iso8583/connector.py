@@ -18,21 +18,45 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.connectors.iso8583 import books, later
-from gateway.connectors.iso8583.answers import reply_to, word_of
-from gateway.connectors.iso8583.link import LinkState, Unanswered, Unreachable, link_to, states
-from gateway.connectors.iso8583.mapping import masked, message_of
-from gateway.connectors.iso8583.question import KINDS, Original, Question, Unsendable, question
-from gateway.connectors.iso8583.terminal import BATCH, SETTINGS, NotSetUp, faults_of, terminal_of
-from gateway.connectors.iso8583.wire import BadMessage
+from gateway.connectors.iso8583 import batched_capture, capture_records
+from gateway.connectors.iso8583.codec import BadMessageError
+from gateway.connectors.iso8583.iso_request import (
+    MESSAGE_KINDS,
+    IsoRequest,
+    OriginalMessage,
+    UnsendableRequestError,
+    build_iso_request,
+)
+from gateway.connectors.iso8583.link_registry import (
+    LinkState,
+    LinkUnansweredError,
+    LinkUnreachableError,
+    get_link,
+    list_link_states,
+)
+from gateway.connectors.iso8583.mapping import build_iso_message, mask_iso_message
+from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
+from gateway.connectors.iso8583.terminal import (
+    BATCH_CAPTURES,
+    ISO8583_SETTINGS,
+    TerminalNotConfiguredError,
+    check_terminal_settings,
+    parse_terminal,
+)
 from gateway.connectors.means import Card, TokenAccount
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
-from gateway.secret import Unprinted
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorSetting,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+)
+from gateway.core.secret import RedactedDict
 
 ACQUIRER_DOWN: Final = "900.100.600"
-NOT_SET_UP: Final = "500.100.401"
-NOT_SENDABLE: Final = "600.100.100"
-MOST_REMEMBERED: Final = 4_096
+TERMINAL_NOT_CONFIGURED: Final = "500.100.401"
+REQUEST_NOT_SENDABLE: Final = "600.100.100"
+MAX_REMEMBERED_REVERSALS: Final = 4_096
 """Payments whose reversal this process has sent: the next one says that it is a repeat."""
 
 
@@ -40,12 +64,12 @@ MOST_REMEMBERED: Final = 4_096
 class _Written:
     """A message ready to go, and what is kept of it."""
 
-    asked: Question
-    message: Unprinted
+    asked: IsoRequest
+    message: RedactedDict
     sent: Mapping[str, Any]
 
 
-class Iso8583:
+class Iso8583Connector:
     """Many accounts at many hosts: each account's settings name its own."""
 
     name = "iso8583"
@@ -53,69 +77,73 @@ class Iso8583:
     takes = frozenset({Card.kind, TokenAccount.kind})
     required: frozenset[str] = frozenset()
     redirects = False
-    settings: tuple[Setting, ...] = SETTINGS
+    settings: tuple[ConnectorSetting, ...] = ISO8583_SETTINGS
     asks_with_means = True
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Without a link nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
-        if request.operation == "RV" and (row := later.behind(request)) is not None:
-            return later.reverse(request, row)
+        """Without a link nobody accepted anything: a decline that says so. Everything else unclear is OutcomeUnknownError."""
+        if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
+            return batched_capture.reverse_queued_capture(request, row)
         try:
             if self.asks_nobody(request):
-                return later.keep(request, terminal_of(request.account))
+                return batched_capture.queue_capture(request, parse_terminal(request.account))
             written = _written(request)
             answer = _asked(request, written)
-        except NotSetUp as fault:
-            return _unsent(request, NOT_SET_UP, str(fault))
-        except (Unsendable, BadMessage) as fault:
-            return _unsent(request, NOT_SENDABLE, str(fault))
-        except Unreachable as fault:
+        except TerminalNotConfiguredError as fault:
+            return _unsent(request, TERMINAL_NOT_CONFIGURED, str(fault))
+        except (UnsendableRequestError, BadMessageError) as fault:
+            return _unsent(request, REQUEST_NOT_SENDABLE, str(fault))
+        except LinkUnreachableError as fault:
             sent = written.sent
-            return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, elsewhere=True)
-        return reply_to(written.asked, answer, written.sent)
+            return AcquirerReply(
+                code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
+            )
+        return reply_from_answer(written.asked, answer, written.sent)
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         """An advice or a reversal is repeated; nobody can be asked about a request. Captures that go by batch stand in
         our own books."""
-        if request.operation == "RV" and (row := later.behind(request)) is not None:
-            return later.inquire_reversal(request, row)
-        if request.operation == "CP" and (row := books.find(request.payment)) is not None:
-            return later.answer_of(row, request.brand, {"inquiry": request.payment.hex})
+        if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
+            return batched_capture.inquire_reversal(request, row)
+        if request.operation == "CP" and (row := capture_records.find_batched_capture(request.payment)) is not None:
+            return batched_capture.reply_from_batched_capture(row, request.brand, {"inquiry": request.payment.hex})
         if _kept_only(request):
-            return NeverArrived(sent={"inquiry": request.payment.hex}, received={"capture": "unknown"})
-        kind = KINDS.get(request.operation)
+            return NotFoundAtAcquirer(sent={"inquiry": request.payment.hex}, received={"capture": "unknown"})
+        kind = MESSAGE_KINDS.get(request.operation)
         if kind is None or not kind.advice:
             mti = kind.mti if kind is not None else ""
-            return NeverArrived(sent={"mti": mti}, received={"inquiry": "a request cannot be asked about"})
+            return NotFoundAtAcquirer(sent={"mti": mti}, received={"inquiry": "a request cannot be asked about"})
         written = _or_silence(request, repeat=True)
-        return reply_to(written.asked, _asked_or_silence(request, written), written.sent, repeat=True)
+        return reply_from_answer(written.asked, _asked_or_silence(request, written), written.sent, repeat=True)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         """A reversal advice; the next one for the same payment says that it is a repeat."""
-        if request.operation == "RV" and (row := later.behind(request)) is not None:
-            return later.void_reversal(request, row)
-        if request.operation == "CP" and (_kept_only(request) or books.find(request.payment) is not None):
-            return later.void(request)
+        if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
+            return batched_capture.void_reversal(request, row)
+        if request.operation == "CP" and (
+            _kept_only(request) or capture_records.find_batched_capture(request.payment) is not None
+        ):
+            return batched_capture.void_queued_capture(request)
         written = _or_silence(request, repeat=_sent_before(request.payment), void=True)
-        return word_of(written.asked, _asked_or_silence(request, written), written.sent)
+        return reply_from_reversal(written.asked, _asked_or_silence(request, written), written.sent)
 
     def asks_nobody(self, request: AcquirerRequest) -> bool:
         """Whether ``submit`` answers out of our own books: a capture of an account that presents them by batch, and a
         reversal of one that the host has not answered."""
         if request.operation == "RV":
-            return later.named(request) is not None
-        return request.operation == "CP" and request.account.settings.get("capture") == BATCH
+            return batched_capture.find_capture_by_reference(request) is not None
+        return request.operation == "CP" and request.account.settings.get("capture") == BATCH_CAPTURES
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """What is wrong with an account's settings taken together: (setting, why)."""
-        return faults_of(settings)
+        return check_terminal_settings(settings)
 
     def link_states(self) -> tuple[LinkState, ...]:
         """How this process's links are, for the pages of health."""
-        return states()
+        return list_link_states()
 
 
-ISO8583: Final = Iso8583()
+ISO8583: Final = Iso8583Connector()
 
 _reversed: OrderedDict[UUID, None] = OrderedDict()
 _lock = threading.Lock()
@@ -124,42 +152,46 @@ _lock = threading.Lock()
 def _kept_only(request: AcquirerRequest) -> bool:
     """A capture that can only be in the books: its account presents by batch, and no advice of it went out before the
     account was changed to that, for then the silence has told its numbers."""
-    return request.operation == "CP" and ISO8583.asks_nobody(request) and Original.parse(request.learnt) is None
+    return (
+        request.operation == "CP"
+        and ISO8583.asks_nobody(request)
+        and OriginalMessage.parse(request.known_transaction_id) is None
+    )
 
 
 def _unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerReply:
     """Nothing left the house."""
     sent = {"operation": request.operation, "transaction": request.payment.hex}
-    return AcquirerReply(code=code, sent=sent, received={"unsent": why}, elsewhere=True, unsent=True)
+    return AcquirerReply(code=code, sent=sent, received={"unsent": why}, retryable_elsewhere=True, not_sent=True)
 
 
 def _written(request: AcquirerRequest, *, repeat: bool = False, void: bool = False) -> _Written:
-    asked = question(request, terminal_of(request.account), void=void)
-    message = message_of(asked, repeat=repeat)
-    return _Written(asked=asked, message=message, sent=masked(message, asked))
+    asked = build_iso_request(request, parse_terminal(request.account), void=void)
+    message = build_iso_message(asked, repeat=repeat)
+    return _Written(asked=asked, message=message, sent=mask_iso_message(message, asked))
 
 
 def _or_silence(request: AcquirerRequest, *, repeat: bool, void: bool = False) -> _Written:
     try:
         return _written(request, repeat=repeat, void=void)
-    except (NotSetUp, Unsendable) as fault:
-        raise Silence(str(fault), {}) from None
+    except (TerminalNotConfiguredError, UnsendableRequestError) as fault:
+        raise OutcomeUnknownError(str(fault), {}) from None
 
 
 def _asked(request: AcquirerRequest, written: _Written) -> dict[str, str]:
     """Send, and wait for the answer: connecting and answering together take the acquirer's timeout at most."""
     deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
     try:
-        return link_to(written.asked.terminal).ask(written.message, deadline)
-    except Unanswered as fault:
-        raise Silence(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
+        return get_link(written.asked.terminal).ask(written.message, deadline)
+    except LinkUnansweredError as fault:
+        raise OutcomeUnknownError(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
 
 
 def _asked_or_silence(request: AcquirerRequest, written: _Written) -> dict[str, str]:
     try:
         return _asked(request, written)
-    except (Unreachable, BadMessage) as fault:
-        raise Silence(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
+    except (LinkUnreachableError, BadMessageError) as fault:
+        raise OutcomeUnknownError(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
 
 
 def _sent_before(payment: UUID) -> bool:
@@ -168,7 +200,7 @@ def _sent_before(payment: UUID) -> bool:
         before = payment in _reversed
         _reversed[payment] = None
         _reversed.move_to_end(payment)
-        while len(_reversed) > MOST_REMEMBERED:
+        while len(_reversed) > MAX_REMEMBERED_REVERSALS:
             _reversed.popitem(last=False)
     return before
 

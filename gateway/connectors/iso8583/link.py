@@ -1,69 +1,327 @@
-"""This process's links: one for each terminal, made when it is first used, gone in a forked child.
+"""A link: one connection kept up by a thread of its own, with many questions on it at the same time.
 
-``states()`` tells how they are, for pages; other processes have their own, and the figures sum them all.
+The thread connects, signs on, reads, sends echoes when all is quiet, and connects again with growing pauses. Whoever
+asks writes a frame and waits for the answer that repeats its numbers; other answers are counted and dropped.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
+import itertools
+import random
 import threading
+import time
+from datetime import UTC, datetime
 from typing import Final
 
-from gateway.connectors.iso8583.line import Link
-from gateway.connectors.iso8583.link_state import LinkState, Unanswered, Unreachable
+import structlog
+from django.conf import settings
+
+from gateway.connectors.iso8583 import link_metrics
+from gateway.connectors.iso8583.codec import BadFrameError, BadMessageError, IsoMessage
+from gateway.connectors.iso8583.connection import HostConnection, NothingSentError
+from gateway.connectors.iso8583.link_state import LinkState, LinkUnansweredError, LinkUnreachableError
+from gateway.connectors.iso8583.mapping import build_message_key
+from gateway.connectors.iso8583.pending_requests import LinkFullError, PendingRequestTable
 from gateway.connectors.iso8583.terminal import Terminal
+from gateway.core import clock
+from gateway.core.secret import SecretBytes
 
-__all__ = ["LinkState", "Unanswered", "Unreachable", "close_all", "link_to", "states"]
+LINK_TICK_S: Final = 0.5
+"""How often a quiet link looks whether an echo is due."""
+MIN_RECONNECT_PAUSE_S: Final = 0.2
+"""Between two tries to connect while somebody waits for the link."""
+RECONNECT_PAUSES_S: Final = (0.5, 1, 2, 4, 8, 15, 30)
+"""Between two tries while nobody does; each is shortened by up to half of it, by chance."""
+MAX_UNANSWERED_QUESTIONS: Final = 3
+"""Questions in a row without an answer, and nothing else heard either, at a host that knows no echo: then the link is
+taken down and made anew."""
+LINK_IDLE_S: Final = 900.0
+"""A link that nobody used for so long signs off."""
+SIGN_ON, SIGN_OFF, ECHO = "001", "002", "301"
 
-MOST_LINKS: Final = 256
-"""Terminals one process speaks for; more are refused, not queued."""
-
-_links: dict[Terminal, Link] = {}
-_lock = threading.Lock()
-
-
-def link_to(terminal: Terminal) -> Link:
-    """The link of a terminal. Raises Unreachable when the process has too many."""
-    with _lock:
-        link = _links.get(terminal)
-        if link is None:
-            if len(_links) >= MOST_LINKS:
-                _drop_idle()
-            if len(_links) >= MOST_LINKS:
-                raise Unreachable(f"this process has {MOST_LINKS} links already")
-            link = _links[terminal] = Link(terminal)
-    return link
+log = structlog.get_logger(__name__)
 
 
-def states() -> tuple[LinkState, ...]:
-    """How this process's links are, by their labels."""
-    with _lock:
-        links = list(_links.values())
-    return tuple(sorted((link.state for link in links), key=lambda state: (state.label, state.merchant)))
+class LinkDownError(Exception):
+    """Why a link is taken down."""
 
 
-def close_all() -> None:
-    """Sign off everywhere."""
-    with _lock:
-        links = list(_links.values())
-        _links.clear()
-    for link in links:
-        link.close()
+class HostLink:
+    """To one terminal's host. Any number of threads may ask at the same time."""
 
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self._changed = threading.Condition()
+        self._connection: HostConnection | None = None
+        self._left: HostConnection | None = None
+        self._pending = PendingRequestTable(terminal.label)
+        self._state, self._since, self._why = "idle", clock.real_now(), ""
+        self._keeper: threading.Thread | None = None
+        self._tries = 0
+        self._wanted = self._closing = self._signed_off = False
+        self._asked_at = time.monotonic()
+        self._suspect = False
+        self._silences = 0
+        self._echo: tuple[str, float] | None = None
+        self._numbers = itertools.cycle(range(1, 1_000_000))
 
-def _drop_idle() -> None:
-    for terminal in [terminal for terminal, link in _links.items() if link.state.state == "idle"]:
-        del _links[terminal]
+    @property
+    def state(self) -> LinkState:
+        with self._changed:
+            return LinkState(
+                label=self.terminal.label,
+                merchant=self.terminal.merchant,
+                state=self._state,
+                since=self._since,
+                why=self._why,
+                in_flight=len(self._pending),
+                strays=self._pending.strays,
+            )
 
+    def ask(self, message: IsoMessage, deadline: float) -> IsoMessage:
+        """Send ``message`` and return its answer. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError before anything is
+        sent."""
+        octets = SecretBytes(self.terminal.wire.frame(message))
+        key, connection = build_message_key(message), self._up(deadline)
+        try:
+            waiting = self._pending.enter(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE)
+        except LinkFullError as fault:
+            raise LinkUnreachableError(str(fault)) from None
+        try:
+            # Whoever takes the link down does it before telling those that wait: one of the two is seen.
+            if connection is not self._connection:
+                raise LinkUnreachableError(self._why or "the link went down")
+            connection.send(octets, deadline)
+            if not waiting.done.wait(max(0.0, deadline - time.monotonic())):
+                self._suspect = True
+                self._silences += 1
+                raise LinkUnansweredError("the host gave no answer in time")
+        except NothingSentError as fault:
+            raise LinkUnreachableError(str(fault)) from None
+        except OSError as fault:
+            raise LinkUnansweredError(f"the link broke: {fault.strerror or fault}") from None
+        finally:
+            self._pending.leave(key)
+        if waiting.answer is None:
+            raise LinkUnansweredError(waiting.why)
+        return waiting.answer
 
-def _forked() -> None:
-    """A child must not talk on its parent's links; its threads and locks did not come along."""
-    global _links, _lock
-    left, _links, _lock = _links, {}, threading.Lock()
-    for link in left.values():
-        link.abandon()
+    def close(self) -> None:
+        """Sign off and hang up; what waits is told. A later question connects again."""
+        with self._changed:
+            connection, keeper = self._connection, self._keeper
+            self._closing = True
+            self._changed.notify_all()
+        if connection is not None:
+            self._leave(connection)
+        if keeper is not None and keeper is not threading.current_thread():
+            keeper.join(LINK_TICK_S * 4)
 
+    def abandon(self) -> None:
+        """In a forked process: the parent's connection is not ours, nor are its locks."""
+        if (connection := self._connection) is not None:
+            connection.abandon()
 
-os.register_at_fork(after_in_child=_forked)
-atexit.register(close_all)
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def _up(self, deadline: float) -> HostConnection:
+        """The connection, once it is up: half of the time is for that at most. Raises LinkUnreachableError."""
+        now = time.monotonic()
+        until = now + max(0.0, deadline - now) / 2
+        with self._changed:
+            self._asked_at = now
+            if self._connection is not None and not self._signed_off:
+                return self._connection
+            if self._signed_off:
+                raise LinkUnreachableError("the host signed off")
+            tried = self._tries
+            self._wanted = True
+            if self._keeper is None or not self._keeper.is_alive():
+                self._closing = False
+                self._keeper = threading.Thread(target=self._keep, name=f"link {self.terminal.label}", daemon=True)
+                self._keeper.start()
+            self._changed.notify_all()
+            while self._connection is None and self._tries == tried and (left := until - time.monotonic()) > 0:
+                self._changed.wait(left)
+            if self._connection is None:
+                raise LinkUnreachableError(self._why or "the host cannot be reached")
+            return self._connection
+
+    # --- the keeper -----------------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        failures = 0
+        while not self._ended():
+            self._move("connecting", self._why)
+            connection = None
+            try:
+                connection = self._connect()
+                failures = 0
+                self._serve(connection)
+            except (OSError, ValueError, BadFrameError, BadMessageError, LinkDownError) as fault:
+                self._down(str(fault) or type(fault).__name__)
+                if connection is not None:
+                    connection.close()
+                self._rest(failures)
+                failures += connection is None
+
+    def _ended(self) -> bool:
+        """Whether the keeper is not needed any more; it is gone then, for the next question to start another."""
+        if not self._over():
+            return False
+        self._pending.fail_all("the link was closed")
+        with self._changed:
+            if self._wanted and not self._closing:
+                return False
+            self._keeper = self._connection = None
+        self._move("idle", "")
+        return True
+
+    def _over(self) -> bool:
+        return self._closing or (not self._pending and time.monotonic() - self._asked_at > LINK_IDLE_S)
+
+    def _connect(self) -> HostConnection:
+        deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
+        connection = HostConnection(self.terminal, deadline)
+        try:
+            self._echo, self._suspect, self._signed_off = None, False, False
+            self._silences = 0
+            if self.terminal.sign_on:
+                self._sign_on(connection, deadline)
+        except BaseException:
+            connection.close()
+            raise
+        with self._changed:
+            self._connection = connection
+            self._tries += 1
+            self._wanted = False
+        self._move("up", "")
+        return connection
+
+    def _sign_on(self, connection: HostConnection, deadline: float) -> None:
+        number, answered = self._network(connection, SIGN_ON, deadline), False
+        while (left := deadline - time.monotonic()) > 0 and not self._closing:
+            for frame in self._frames(connection, min(left, LINK_TICK_S)):
+                message = self._take(frame, connection)
+                answered = answered or (message.get("t", "")[:3] == "081" and message.get("11") == number)
+                if answered and message.get("39") != "00" and message.get("11") == number:
+                    raise LinkDownError(f"the host refused the sign-on: {message.get('39', 'no response code')}")
+            if answered:
+                return
+        raise LinkDownError("the host did not answer the sign-on")
+
+    def _serve(self, connection: HostConnection) -> None:
+        heard = time.monotonic()
+        while not self._over():
+            for frame in self._frames(connection, LINK_TICK_S):
+                heard, self._silences = time.monotonic(), 0
+                self._take(frame, connection)
+            now = time.monotonic()
+            if self._signed_off and not self._pending:
+                raise LinkDownError("the host signed off")
+            if self._echo is not None and now > self._echo[1]:
+                raise LinkDownError("the host did not answer the echo")
+            if self.terminal.echo_s == 0:
+                if self._silences >= MAX_UNANSWERED_QUESTIONS:
+                    raise LinkDownError(f"the host left {self._silences} questions without an answer")
+                continue
+            quiet = now - heard > self.terminal.echo_s
+            if self._echo is None and (quiet or self._suspect):
+                self._suspect = False
+                within = now + settings.GATEWAY_ACQUIRER_TIMEOUT_S
+                self._echo = (self._network(connection, ECHO, within), within)
+        self._leave(connection)
+
+    def _frames(self, connection: HostConnection, timeout_s: float) -> list[bytes]:
+        frames = connection.frames(timeout_s)
+        if frames is None:
+            raise LinkDownError("the host hung up")
+        return [frame for frame in frames if frame]  # an empty one keeps the line warm, no more
+
+    def _take(self, frame: bytes, connection: HostConnection) -> IsoMessage:
+        """Hand an answer to whoever waits for it, and answer what the host itself asks."""
+        try:
+            message = self.terminal.wire.message(frame)
+        except BadMessageError as fault:
+            self._pending.stray("unreadable", str(fault))
+            return {}
+        if message["t"] == "0800":
+            self._answer_host(message, connection)
+        elif message["t"][:3] == "081":
+            if self._echo is not None and message.get("11") == self._echo[0]:
+                self._echo = None
+        else:
+            self._pending.hand_over(build_message_key(message, answer=True, terminal=self.terminal.terminal), message)
+        return message
+
+    def _answer_host(self, message: IsoMessage, connection: HostConnection) -> None:
+        answer = {"t": "0810", "39": "00"}
+        answer |= {number: text for number, text in message.items() if number in ("7", "11", "70")}
+        octets = self.terminal.wire.frame(answer)
+        try:
+            connection.send(octets, time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S)
+        except NothingSentError as fault:
+            raise LinkDownError(str(fault)) from None
+        if message.get("70") in (SIGN_ON, SIGN_OFF):
+            self._signed_off = message["70"] == SIGN_OFF
+            self._move("down" if self._signed_off else "up", "the host signed off" if self._signed_off else "")
+
+    def _network(self, connection: HostConnection, code: str, deadline: float) -> str:
+        """Send a network message; its DE11."""
+        number = f"{next(self._numbers):06}"
+        message = {"t": "0800", "7": f"{datetime.now(UTC):%m%d%H%M%S}", "11": number, "70": code}
+        if self.terminal.institution:
+            message["32"] = self.terminal.institution
+        try:
+            connection.send(self.terminal.wire.frame(message), deadline)
+        except NothingSentError as fault:
+            raise LinkDownError(str(fault)) from None
+        return number
+
+    def _leave(self, connection: HostConnection) -> None:
+        """Sign off and hang up. close() and the keeper may both come here: the host gets one sign-off."""
+        with self._changed:
+            if self._left is connection:
+                return
+            self._left = connection
+        self._sign_off(connection)
+        connection.close()
+
+    def _sign_off(self, connection: HostConnection) -> None:
+        if self.terminal.sign_on:
+            try:
+                self._network(connection, SIGN_OFF, time.monotonic() + LINK_TICK_S)
+            except (OSError, LinkDownError):
+                return  # it is gone already
+
+    # --- what is known of it --------------------------------------------------------------------------------------
+
+    def _down(self, why: str) -> None:
+        with self._changed:
+            self._connection = None
+            self._tries += 1
+        self._move("down", why)
+        self._pending.fail_all(f"the link went down: {why}")
+
+    def _move(self, state: str, why: str) -> None:
+        with self._changed:
+            changed = state != self._state
+            self._since = clock.real_now() if changed else self._since
+            self._state, self._why = state, why
+            self._changed.notify_all()
+        if changed and state != "connecting":
+            link_metrics.record_link_state(self.terminal.label, state)
+            log.info(f"link_{state}", link=self.terminal.label, why=why)
+
+    def _rest(self, failures: int) -> None:
+        """Pause before the next try: shorter as soon as somebody waits for the link."""
+        longest = RECONNECT_PAUSES_S[min(failures, len(RECONNECT_PAUSES_S) - 1)]
+        now = time.monotonic()
+        until = now + longest * random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+        with self._changed:
+            self._wanted = False
+            while not self._closing and (left := until - time.monotonic()) > 0:
+                if self._wanted:
+                    until = min(until, now + MIN_RECONNECT_PAUSE_S)
+                    left = max(0.0, until - time.monotonic())
+                self._changed.wait(left)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 
-class Unreachable(Exception):
+class LinkUnreachableError(Exception):
     """There is no link; nothing was sent."""
 
 
-class Unanswered(Exception):
+class LinkUnansweredError(Exception):
     """The question went out, perhaps, and no answer to it came back."""
 
 

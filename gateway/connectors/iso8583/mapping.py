@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.connectors.iso8583.elements import ELEMENTS
-from gateway.connectors.iso8583.private import shown
-from gateway.connectors.iso8583.question import KINDS, Question
-from gateway.masking import mask_pan
-from gateway.secret import Unprinted
+from gateway.connectors.iso8583.data_elements import DATA_ELEMENTS
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest
+from gateway.connectors.iso8583.private_field import mask_private_parts
+from gateway.core.masking import mask_pan
+from gateway.core.secret import RedactedDict
 
 
-def message_of(asked: Question, *, repeat: bool = False) -> Unprinted:
+def build_iso_message(asked: IsoRequest, *, repeat: bool = False) -> RedactedDict:
     """The message itself, card number and all: DE number → text."""
-    mti = KINDS[asked.kind].mti
-    found = Unprinted(t=mti[:3] + "1" if repeat else mti)
-    for row in ELEMENTS:
+    mti = MESSAGE_KINDS[asked.kind].mti
+    found = RedactedDict(t=mti[:3] + "1" if repeat else mti)
+    for row in DATA_ELEMENTS:
         if asked.kind in row.kinds.split():
             number = asked.terminal.private_field if row.number == "48" else row.number
             found[number] = row.fill(asked)
@@ -25,18 +25,20 @@ def message_of(asked: Question, *, repeat: bool = False) -> Unprinted:
     return found
 
 
-def masked(message: Mapping[str, str], asked: Question) -> dict[str, Any]:
+def mask_iso_message(message: Mapping[str, str], asked: IsoRequest) -> dict[str, Any]:
     """The message as the exchange keeps it."""
     kept: dict[str, Any] = {"mti": message["t"]}
     kept |= {number: text for number, text in message.items() if number != "t"}
     if "2" in kept:
         kept["2"] = mask_pan(kept["2"])
     if asked.terminal.private_field in kept:
-        kept[asked.terminal.private_field] = shown(asked.parts)
+        kept[asked.terminal.private_field] = mask_private_parts(asked.parts)
     return kept
 
 
-def key_of(message: Mapping[str, str], *, answer: bool = False, terminal: str = "") -> tuple[str, str, str, str]:
+def build_message_key(
+    message: Mapping[str, str], *, answer: bool = False, terminal: str = ""
+) -> tuple[str, str, str, str]:
     """What a message and its answer share: what kind of answer it is, DE11, DE37, and DE41 where it is told.
 
     Of the answer's type three digits count: to a repeat (0421) some hosts answer 0430, as the standard lists it, some

@@ -12,74 +12,74 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 
-from gateway.connectors.iso8583.fields import FORMATS, spec_of
-from gateway.connectors.iso8583.wire import HEADERS, Wire
-from gateway.connectors.port import Account, Setting
-from gateway.secret import Secret
+from gateway.connectors.iso8583.codec import LENGTH_HEADERS, MessageCodec
+from gateway.connectors.iso8583.field_formats import FIELD_FORMATS_PATTERN, build_field_spec
+from gateway.connectors.port import ConnectorAccount, ConnectorSetting
+from gateway.core.secret import Secret
 
-ADVICE, BATCH = "advice", "batch"
+ADVICE_CAPTURES, BATCH_CAPTURES = "advice", "batch"
 _ON_OFF: Final = "on|off"
 _PEM_KEY: Final = (
     r"\s*-----BEGIN (?P<kind>(?:EC |RSA )?PRIVATE KEY)-----[A-Za-z0-9+/=\s]{1,16000}-----END (?P=kind)-----\s*"
 )
 _PEM: Final = r"(?:-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]{1,8000}-----END CERTIFICATE-----\s*){0,8}"
 
-SETTINGS: Final = (
-    Setting(name="host", about="name or address of the acquirer's host", pattern=r"[A-Za-z0-9._:-]{1,253}",
+ISO8583_SETTINGS: Final = (
+    ConnectorSetting(name="host", about="name or address of the acquirer's host", pattern=r"[A-Za-z0-9._:-]{1,253}",
             allowed="a host name or an IP address", required=True, place=True),
-    Setting(name="port", about="its TCP port", pattern=r"[1-9][0-9]{0,4}", allowed="1 to 65535", required=True,
+    ConnectorSetting(name="port", about="its TCP port", pattern=r"[1-9][0-9]{0,4}", allowed="1 to 65535", required=True,
             place=True),
-    Setting(name="terminal", about="DE41, the terminal the acquirer gave out", pattern=r"[!-~]{1,8}",
+    ConnectorSetting(name="terminal", about="DE41, the terminal the acquirer gave out", pattern=r"[!-~]{1,8}",
             allowed="1 to 8 characters without spaces", required=True, place=True),
-    Setting(name="header", about="length header: 2 or 4 octets, binary or ASCII digits", pattern="|".join(HEADERS),
-            allowed=", ".join(HEADERS), default="2b"),
-    Setting(name="header_counts_itself", about="the length includes the header", pattern=_ON_OFF, allowed="on or off",
+    ConnectorSetting(name="header", about="length header: 2 or 4 octets, binary or ASCII digits", pattern="|".join(LENGTH_HEADERS),
+            allowed=", ".join(LENGTH_HEADERS), default="2b"),
+    ConnectorSetting(name="header_counts_itself", about="the length includes the header", pattern=_ON_OFF, allowed="on or off",
             default="off"),
-    Setting(name="tpdu", about="a TPDU before every message", pattern=r"(?:[0-9A-Fa-f]{10})?",
+    ConnectorSetting(name="tpdu", about="a TPDU before every message", pattern=r"(?:[0-9A-Fa-f]{10})?",
             allowed="10 hexadecimal digits, or nothing"),
-    Setting(name="encoding", about="how messages are written", pattern="ascii|ascii-hex|bcd|ebcdic",
+    ConnectorSetting(name="encoding", about="how messages are written", pattern="ascii|ascii-hex|bcd|ebcdic",
             allowed="ascii, ascii-hex, bcd or ebcdic", default="ascii"),
-    Setting(name="fields", about="fields this host has in another format, in ISO notation", pattern=FORMATS,
+    ConnectorSetting(name="fields", about="fields this host has in another format, in ISO notation", pattern=FIELD_FORMATS_PATTERN,
             allowed="number=format, separated by spaces: 39=n2 54=ans...255"),
-    Setting(name="private_field", about="the field with 3DS, address and security code data", pattern="48|126",
+    ConnectorSetting(name="private_field", about="the field with 3DS, address and security code data", pattern="48|126",
             allowed="48 or 126", default="48"),
-    Setting(name="institution", about="DE32, the acquiring institution", pattern=r"[0-9]{0,11}",
+    ConnectorSetting(name="institution", about="DE32, the acquiring institution", pattern=r"[0-9]{0,11}",
             allowed="up to 11 digits", place=True),
-    Setting(name="nii", about="DE24, network international identifier", pattern=r"(?:[0-9]{3})?",
+    ConnectorSetting(name="nii", about="DE24, network international identifier", pattern=r"(?:[0-9]{3})?",
             allowed="3 digits, or nothing"),
-    Setting(name="mcc", about="DE18 where a payment names no merchant.mcc", pattern=r"(?:[0-9]{4})?",
+    ConnectorSetting(name="mcc", about="DE18 where a payment names no merchant.mcc", pattern=r"(?:[0-9]{4})?",
             allowed="4 digits, or nothing"),
-    Setting(name="name", about="DE43, the merchant's name", pattern=r"[ -~]{0,25}",
+    ConnectorSetting(name="name", about="DE43, the merchant's name", pattern=r"[ -~]{0,25}",
             allowed="up to 25 printable ASCII characters"),
-    Setting(name="city", about="DE43, the merchant's city", pattern=r"[ -~]{0,13}",
+    ConnectorSetting(name="city", about="DE43, the merchant's city", pattern=r"[ -~]{0,13}",
             allowed="up to 13 printable ASCII characters"),
-    Setting(name="country", about="DE43, the merchant's country", pattern=r"(?:[A-Z]{2})?",
+    ConnectorSetting(name="country", about="DE43, the merchant's country", pattern=r"(?:[A-Z]{2})?",
             allowed="two capital letters, or nothing"),
-    Setting(name="capture", about="how captures go: each at once as an advice, or collected in a batch",
-            pattern=f"{ADVICE}|{BATCH}", allowed="advice or batch", default=ADVICE, place=True),
-    Setting(name="batch_at", about="when the day's batch of captures is sent, in time_zone",
+    ConnectorSetting(name="capture", about="how captures go: each at once as an advice, or collected in a batch",
+            pattern=f"{ADVICE_CAPTURES}|{BATCH_CAPTURES}", allowed="advice or batch", default=ADVICE_CAPTURES, place=True),
+    ConnectorSetting(name="batch_at", about="when the day's batch of captures is sent, in time_zone",
             pattern=r"(?:[01][0-9]|2[0-3]):[0-5][0-9]", allowed="a time of day such as 22:30", default="22:30"),
-    Setting(name="time_zone", about="of DE12 and DE13, and of batch_at", pattern=r"[A-Za-z0-9_+/-]{1,64}",
+    ConnectorSetting(name="time_zone", about="of DE12 and DE13, and of batch_at", pattern=r"[A-Za-z0-9_+/-]{1,64}",
             allowed="an IANA time zone", default="UTC"),
-    Setting(name="sign_on", about="say who we are (0800) after connecting", pattern=_ON_OFF, allowed="on or off",
+    ConnectorSetting(name="sign_on", about="say who we are (0800) after connecting", pattern=_ON_OFF, allowed="on or off",
             default="on"),
-    Setting(name="echo_s", about="seconds of quiet before an echo; 0 for a host that knows none", pattern=r"[0-9]{1,4}",
+    ConnectorSetting(name="echo_s", about="seconds of quiet before an echo; 0 for a host that knows none", pattern=r"[0-9]{1,4}",
             allowed="0 to 9999", default="60"),
-    Setting(name="tls", about="speak TLS", pattern=_ON_OFF, allowed="on or off", default="off"),
-    Setting(name="tls_name", about="name in the host's certificate, where it is not the host's",
+    ConnectorSetting(name="tls", about="speak TLS", pattern=_ON_OFF, allowed="on or off", default="off"),
+    ConnectorSetting(name="tls_name", about="name in the host's certificate, where it is not the host's",
             pattern=r"[A-Za-z0-9.-]{0,253}", allowed="a host name, or nothing"),
-    Setting(name="tls_ca", about="certificates to trust instead of the system's, PEM", pattern=_PEM,
+    ConnectorSetting(name="tls_ca", about="certificates to trust instead of the system's, PEM", pattern=_PEM,
             allowed="PEM certificates, or nothing"),
-    Setting(name="tls_certificate", about="our own certificate where the host wants one, with its chain, PEM",
+    ConnectorSetting(name="tls_certificate", about="our own certificate where the host wants one, with its chain, PEM",
             pattern=_PEM, allowed="PEM certificates, or nothing"),
-    Setting(name="tls_key", about="the key of tls_certificate, PEM without a passphrase", pattern=_PEM_KEY,
+    ConnectorSetting(name="tls_key", about="the key of tls_certificate, PEM without a passphrase", pattern=_PEM_KEY,
             allowed="a private key in PEM, not encrypted", secret=True),
-    Setting(name="without_tls", about="live: speak in clear all the same, on loopback or in a private network",
+    ConnectorSetting(name="without_tls", about="live: speak in clear all the same, on loopback or in a private network",
             pattern=_ON_OFF, allowed="on or off", default="off"),
 )  # fmt: skip
 
 
-class NotSetUp(Exception):
+class TerminalNotConfiguredError(Exception):
     """The account lacks what a link needs, or says it wrongly: ``setting`` and ``why`` it does not do."""
 
     def __init__(self, setting: str, why: str) -> None:
@@ -96,7 +96,7 @@ class Terminal:
     host: str
     port: int
     terminal: str
-    wire: Wire
+    wire: MessageCodec
     private_field: str = "48"
     institution: str = ""
     nii: str = ""
@@ -129,43 +129,55 @@ class Terminal:
         return at
 
 
-def terminal_of(account: Account) -> Terminal:
-    """The account's terminal. Raises NotSetUp."""
-    given = {one.name: one.default for one in SETTINGS if not one.secret} | dict(account.settings)
-    missing = [one.name for one in SETTINGS if one.required and not given[one.name]]
+def parse_terminal(account: ConnectorAccount) -> Terminal:
+    """The account's terminal. Raises TerminalNotConfiguredError."""
+    given = {one.name: one.default for one in ISO8583_SETTINGS if not one.secret} | dict(account.settings)
+    missing = [one.name for one in ISO8583_SETTINGS if one.required and not given[one.name]]
     if missing:
-        raise NotSetUp(missing[0], "is not set")
-    if given["header"] not in HEADERS:
-        raise NotSetUp("header", f"must be one of {', '.join(HEADERS)}")
+        raise TerminalNotConfiguredError(missing[0], "is not set")
+    if given["header"] not in LENGTH_HEADERS:
+        raise TerminalNotConfiguredError("header", f"must be one of {', '.join(LENGTH_HEADERS)}")
     key = account.secrets.get("tls_key")
     if given["tls_certificate"] and key is None:
-        raise NotSetUp("tls_certificate", "needs its key, tls_key")
+        raise TerminalNotConfiguredError("tls_certificate", "needs its key, tls_key")
     _guard_line(given)
     return Terminal(
-        merchant=account.merchant, host=given["host"], port=_number(given, "port", 1, 65_535),
-        terminal=given["terminal"], wire=_wire(given), private_field=given["private_field"],
-        institution=given["institution"], nii=given["nii"], mcc=given["mcc"], name=given["name"], city=given["city"],
+        merchant=account.merchant,
+        host=given["host"],
+        port=_number(given, "port", 1, 65_535),
+        terminal=given["terminal"],
+        wire=_wire(given),
+        private_field=given["private_field"],
+        institution=given["institution"],
+        nii=given["nii"],
+        mcc=given["mcc"],
+        name=given["name"],
+        city=given["city"],
         country=given["country"],
-        time_zone=_zone(given["time_zone"]), sign_on=given["sign_on"] == "on",
-        echo_s=_number(given, "echo_s", 0, 9_999), tls=given["tls"] == "on", tls_name=given["tls_name"],
+        time_zone=_zone(given["time_zone"]),
+        sign_on=given["sign_on"] == "on",
+        echo_s=_number(given, "echo_s", 0, 9_999),
+        tls=given["tls"] == "on",
+        tls_name=given["tls_name"],
         tls_ca=given["tls_ca"],
-        tls_certificate=given["tls_certificate"], tls_key=key,
+        tls_certificate=given["tls_certificate"],
+        tls_key=key,
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
         batch_at=_time(given["batch_at"]),
-    )  # fmt: skip
+    )
 
 
-def faults_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def check_terminal_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
     certificate = {"tls_certificate": ""}  # its key is sealed, and not asked for anew with every change
     try:
-        terminal_of(Account(settings={**given, **certificate}))
-    except NotSetUp as fault:
+        parse_terminal(ConnectorAccount(settings={**given, **certificate}))
+    except TerminalNotConfiguredError as fault:
         return ((fault.setting, fault.why),)
     return ()
 
 
-def is_private(address: str) -> bool:
+def is_private_address(address: str) -> bool:
     """Whether an IP address is loopback's or a private network's."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
@@ -187,11 +199,11 @@ def _guard_line(given: Mapping[str, str]) -> None:
     if given["without_tls"] != "on":
         why = "must be on in the live environment: card numbers would cross the network in clear. Only a host on "
         why += "loopback or in a private network may do without; then say without_tls=on"
-        raise NotSetUp("tls", why)
-    if _is_address(given["host"]) and not is_private(given["host"]):
+        raise TerminalNotConfiguredError("tls", why)
+    if _is_address(given["host"]) and not is_private_address(given["host"]):
         why = "is neither on loopback nor in a private network (10/8, 172.16/12, 192.168/16, fc00::/7), so without_tls "
         why += "does not do: set tls=on"
-        raise NotSetUp("host", why)
+        raise TerminalNotConfiguredError("host", why)
 
 
 def _is_address(host: str) -> bool:
@@ -205,7 +217,7 @@ def _is_address(host: str) -> bool:
 def _number(given: Mapping[str, str], name: str, least: int, most: int) -> int:
     text = given[name]
     if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
-        raise NotSetUp(name, f"must be {least} to {most}")
+        raise TerminalNotConfiguredError(name, f"must be {least} to {most}")
     return int(text)
 
 
@@ -213,27 +225,30 @@ def _time(text: str) -> time:
     try:
         return time.fromisoformat(text)
     except ValueError:
-        raise NotSetUp("batch_at", "must be a time of day such as 22:30") from None
+        raise TerminalNotConfiguredError("batch_at", "must be a time of day such as 22:30") from None
 
 
 def _zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise NotSetUp("time_zone", f"{name[:40]!r} is no IANA time zone") from None
+        raise TerminalNotConfiguredError("time_zone", f"{name[:40]!r} is no IANA time zone") from None
     return name
 
 
-def _wire(given: Mapping[str, str]) -> Wire:
+def _wire(given: Mapping[str, str]) -> MessageCodec:
     try:
-        spec_of(given["encoding"], given["fields"])
+        build_field_spec(given["encoding"], given["fields"])
     except ValueError as fault:
-        raise NotSetUp("fields", f"do not do: {fault}") from None
+        raise TerminalNotConfiguredError("fields", f"do not do: {fault}") from None
     try:
         bytes.fromhex(given["tpdu"])
     except ValueError:
-        raise NotSetUp("tpdu", "must be hexadecimal digits") from None
-    return Wire(
-        header=given["header"], counts_itself=given["header_counts_itself"] == "on", tpdu=given["tpdu"],
-        encoding=given["encoding"], formats=given["fields"],
-    )  # fmt: skip
+        raise TerminalNotConfiguredError("tpdu", "must be hexadecimal digits") from None
+    return MessageCodec(
+        header=given["header"],
+        counts_itself=given["header_counts_itself"] == "on",
+        tpdu=given["tpdu"],
+        encoding=given["encoding"],
+        formats=given["fields"],
+    )

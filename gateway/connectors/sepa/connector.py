@@ -16,24 +16,24 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.acquirer_message import external_success_code, mask_request
 from gateway.connectors.means import BankAccount
-from gateway.connectors.message import masked_message, success_code
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, NotTakenBack
-from gateway.connectors.sepa import books
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
+from gateway.connectors.sepa import order_records
+from gateway.connectors.sepa.bank_reasons import BANK_REASONS, find_bank_reason
 from gateway.connectors.sepa.creditor import (
-    SETTINGS,
+    SEPA_SETTINGS,
     Creditor,
-    NotSetUp,
-    creditor_of,
-    faults_of,
-    is_iban,
-    is_reachable,
+    CreditorNotConfiguredError,
+    check_creditor_settings,
+    is_sepa_reachable,
+    is_valid_iban,
     is_writable_bic,
+    parse_creditor,
 )
-from gateway.connectors.sepa.reasons import REASONS, reason_of
+from gateway.core.money import Money
 from gateway.models import BankOrder
-from gateway.money import Money
-from gateway.vault import vault
+from gateway.vault.sealing import current_vault
 
 COLLECTION_OUTSTANDING: Final = "800.400.501"
 TRANSFER_OUTSTANDING: Final = "800.400.502"
@@ -42,26 +42,26 @@ REVERSED: Final = "900.100.301"
 WRONG_CURRENCY: Final = "800.100.173"
 WRONG_ACCOUNT: Final = "100.200.104"
 WRONG_BIC: Final = "100.200.103"
-TOO_MUCH: Final = "100.550.301"
-MOST: Final = Decimal("999999999.99")
+ORDER_AMOUNT_TOO_HIGH: Final = "100.550.301"
+MAX_ORDER_AMOUNT: Final = Decimal("999999999.99")
 """Of one order: what the messages' schemas have room for."""
-NOT_REACHABLE: Final = "800.100.208"
+COUNTRY_NOT_REACHABLE: Final = "800.100.208"
 OTHER_MANDATE: Final = "600.200.500"
-NOT_SET_UP: Final = "600.200.501"
-WRONG_TYPE: Final = "600.200.310"
+CREDITOR_NOT_CONFIGURED: Final = "600.200.501"
+REFERENCE_WRONG_TYPE: Final = "600.200.310"
 TOO_LATE: Final = "700.300.700"
 WHOLE_ONLY: Final = "700.100.200"
-UNKNOWN: Final = "700.100.100"
+REFERENCE_UNKNOWN: Final = "700.100.100"
 
 State = BankOrder.State
-Kind = books.Kind
+Kind = order_records.BankFileKind
 
 _PENDING: Final[Mapping[Kind, str]] = MappingProxyType(
     {Kind.COLLECT: COLLECTION_OUTSTANDING, Kind.PAY: TRANSFER_OUTSTANDING}
 )
 
 
-class Sepa:
+class SepaConnector:
     """Takes collections under a mandate (DB, RB, and RG to store an account), refunds and payouts by transfer (RF, CD),
     and RV while the file is not made."""
 
@@ -70,81 +70,87 @@ class Sepa:
     takes = frozenset({"", BankAccount.kind})
     required: frozenset[str] = frozenset()
     redirects = False
-    settings = SETTINGS
+    settings = SEPA_SETTINGS
     asks_with_means = False
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """What is wrong with an account's settings taken together: (setting, why)."""
-        return faults_of(settings)
+        return check_creditor_settings(settings)
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        sent = masked_message(request)
+        sent = mask_request(request)
         if request.operation not in self.operations:
-            return _refused(WRONG_TYPE, sent, "this way of paying has no such operation")
+            return _refused(REFERENCE_WRONG_TYPE, sent, "this way of paying has no such operation")
         if request.operation == "RV":
             return _reversed(request, sent)
         try:
-            creditor = creditor_of(request.account)
-        except NotSetUp as fault:
-            return _refused(NOT_SET_UP, sent, str(fault))
+            creditor = parse_creditor(request.account)
+        except CreditorNotConfiguredError as fault:
+            return _refused(CREDITOR_NOT_CONFIGURED, sent, str(fault))
         if request.operation == "RF":
             return _refund(request, creditor, sent)
         return _from_account(request, creditor, sent)
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         sent = {"inquiry": request.payment.hex}
         if request.operation == "RV":
             # It has no order of its own: what it did stands in the one that it speaks of.
-            if (behind := _behind(request)) is not None and books.was_withdrawn(behind.payment):
+            if (behind := _behind(request)) is not None and order_records.was_order_withdrawn(behind.payment):
                 return _taken_out(request, sent)
-            return NeverArrived(sent=sent, received={"order": "not taken out"})
-        order = books.find(request.payment)
+            return NotFoundAtAcquirer(sent=sent, received={"order": "not taken out"})
+        order = order_records.find_bank_order(request.payment)
         if order is None:
-            return NeverArrived(sent=sent, received={"order": "unknown"})
-        return answer_of(order, sent)
+            return NotFoundAtAcquirer(sent=sent, received={"order": "unknown"})
+        return reply_from_bank_order(order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Takes an order out that is not filed yet. Raises NotTakenBack for one that is: its bank alone decides; and
+        """Takes an order out that is not filed yet. Raises VoidRefusedError for one that is: its bank alone decides; and
         for a reversal that took its order out."""
         sent = {"void": request.payment.hex}
         if request.operation == "RV":
-            if (behind := _behind(request)) is not None and books.was_withdrawn(behind.payment, settled=True):
-                raise NotTakenBack("the order is taken out and does not come back", sent)
+            if (behind := _behind(request)) is not None and order_records.was_order_withdrawn(
+                behind.payment, settled=True
+            ):
+                raise VoidRefusedError("the order is taken out and does not come back", sent)
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "not taken out"})
-        if books.withdraw(request.payment, reason="", told=True):
+        if order_records.withdraw_bank_order(request.payment, reason="", told=True):
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
-        order = books.refuse_late(request)
+        order = order_records.refuse_late_order(request)
         if order.state in (State.WITHDRAWN, State.REJECTED):
-            return AcquirerReply(code=REVERSED, sent=sent, received=books.evidence(order))
-        raise NotTakenBack("the order is with the bank and is not taken back", sent)
+            return AcquirerReply(code=REVERSED, sent=sent, received=order_records.describe_bank_order(order))
+        raise VoidRefusedError("the order is with the bank and is not taken back", sent)
 
 
-SEPA: Final = Sepa()
+SEPA: Final = SepaConnector()
 
 
-def answer_of(order: BankOrder, sent: Mapping[str, Any]) -> AcquirerReply:
+def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> AcquirerReply:
     """What an order says by now. A collection that was returned was paid before: its chargeback tells of that."""
-    code = code_of(order)
+    code = result_code_of_order(order)
     paid = order.state in (State.BOOKED, State.RETURNED, State.WON_BACK)
     details = {"ConnectorTxID1": order.file.message_id if order.file else "", "AcquirerResponse": order.reason}
-    if order.reason in REASONS:
-        details["ExtendedDescription"] = REASONS[order.reason].meaning
+    if order.reason in BANK_REASONS:
+        details["ExtendedDescription"] = BANK_REASONS[order.reason].meaning
     return AcquirerReply(
-        code=code, approved=Money(order.amount, order.currency) if paid else None, connector_tx_id=order.payment.hex,
+        code=code,
+        approved=Money(order.amount, order.currency) if paid else None,
+        connector_tx_id=order.payment.hex,
         details={name: value for name, value in details.items() if value},
-        sent=dict(sent), received=books.evidence(order), until=_until(order) if code in _PENDING.values() else None,
-    )  # fmt: skip
+        sent=dict(sent),
+        received=order_records.describe_bank_order(order),
+        pending_until=_until(order) if code in _PENDING.values() else None,
+    )
 
 
-def code_of(order: BankOrder) -> str:
+def result_code_of_order(order: BankOrder) -> str:
     """The result code of an order as it stands."""
     match State(order.state):
         case State.WAITING | State.FILED:
             return _PENDING[Kind(order.kind)]
         case State.BOOKED | State.RETURNED | State.WON_BACK:
-            return success_code()
+            return external_success_code()
         case State.REJECTED:
-            return reason_of(order.reason).declined
+            return find_bank_reason(order.reason).declined
         case State.WITHDRAWN:
             return WITHDRAWN
 
@@ -159,35 +165,40 @@ def _until(order: BankOrder) -> datetime | None:
 
 def _from_account(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
     means = request.means
-    if not isinstance(means, BankAccount) or not means.is_iban or not is_iban(means.account.reveal()):
+    if not isinstance(means, BankAccount) or not means.is_iban or not is_valid_iban(means.account.reveal()):
         return _refused(WRONG_ACCOUNT, sent, "an IBAN is needed")
-    if not is_reachable(means.account.reveal()):
-        return _refused(NOT_REACHABLE, sent, "the country of the account takes no part in the scheme")
+    if not is_sepa_reachable(means.account.reveal()):
+        return _refused(COUNTRY_NOT_REACHABLE, sent, "the country of the account takes no part in the scheme")
     means = replace(means, bic=means.bic.upper())
     # One order that does not fit its message's schema would keep the whole file of the day here.
     if means.bic and not is_writable_bic(means.bic):
         return _refused(WRONG_BIC, sent, "the BIC has not the form of one")
     if request.money.currency != "EUR":
         return _refused(WRONG_CURRENCY, sent, "the scheme moves euros only")
-    if request.money.amount > MOST:
-        return _refused(TOO_MUCH, sent, f"an order moves {MOST} at most")
+    if request.money.amount > MAX_ORDER_AMOUNT:
+        return _refused(ORDER_AMOUNT_TOO_HIGH, sent, f"an order moves {MAX_ORDER_AMOUNT} at most")
     try:
         if request.operation == "RG":
             return _stored(request, means, creditor, sent)
         if request.operation == "CD":
-            order = books.pay(request, creditor, name=means.holder, iban=means.account, bic=means.bic)
+            order = order_records.create_transfer(
+                request, creditor, name=means.holder, iban=means.account, bic=means.bic
+            )
         else:
-            order = books.collect(request, means, creditor)
-    except books.OtherAccount:
+            order = order_records.create_collection(request, means, creditor)
+    except order_records.MandateAccountError:
         return _refused(OTHER_MANDATE, sent, "the mandate was given for another account")
-    return answer_of(order, sent)
+    return reply_from_bank_order(order, sent)
 
 
 def _stored(request: AcquirerRequest, means: BankAccount, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
     """An account to be stored: nobody is asked, its mandate is noted."""
-    mandate = books.noted_mandate(request, means, creditor)
+    mandate = order_records.resolve_stored_mandate(request, means, creditor)
     return AcquirerReply(
-        code=success_code(), approved=request.money, sent=sent, received={"mandate": mandate.mandate, "stored": "yes"}
+        code=external_success_code(),
+        approved=request.money,
+        sent=sent,
+        received={"mandate": mandate.mandate, "stored": "yes"},
     )
 
 
@@ -195,34 +206,41 @@ def _refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) 
     """A transfer to the account that was collected from."""
     behind = _behind(request)
     if behind is None or behind.iban_sealed is None or behind.kind != Kind.COLLECT:
-        return _refused(UNKNOWN, sent, "there is no collection to give back")
-    iban = vault().open(behind.iban_sealed, behind.payment)
-    order = books.pay(request, creditor, name=behind.name, iban=iban, bic=behind.bic, about=behind.payment)
-    return answer_of(order, sent)
+        return _refused(REFERENCE_UNKNOWN, sent, "there is no collection to give back")
+    iban = current_vault().open(behind.iban_sealed, behind.payment)
+    order = order_records.create_transfer(
+        request, creditor, name=behind.name, iban=iban, bic=behind.bic, about=behind.payment
+    )
+    return reply_from_bank_order(order, sent)
 
 
 def _reversed(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     """A collection or a payout that no file has yet is taken out, whole; afterwards it is too late."""
     behind = _behind(request)
     if behind is None:
-        return _refused(UNKNOWN, sent, "there is no order to take back")
+        return _refused(REFERENCE_UNKNOWN, sent, "there is no order to take back")
     if request.money != Money(behind.amount, behind.currency):
         return _refused(WHOLE_ONLY, sent, "an order is taken back as a whole")
-    if not books.reverse(behind.payment, by=request.payment) and not books.was_withdrawn(behind.payment):
+    if not order_records.reverse_bank_order(
+        behind.payment, by=request.payment
+    ) and not order_records.was_order_withdrawn(behind.payment):
         return _refused(TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back")
     return _taken_out(request, sent)
 
 
 def _taken_out(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     return AcquirerReply(
-        code=success_code(), approved=request.money, connector_tx_id=request.payment.hex, sent=sent,
+        code=external_success_code(),
+        approved=request.money,
+        connector_tx_id=request.payment.hex,
+        sent=sent,
         received={"order": "withdrawn"},
-    )  # fmt: skip
+    )
 
 
 def _behind(request: AcquirerRequest) -> BankOrder | None:
     try:
-        return books.find(UUID(hex=request.reference))
+        return order_records.find_bank_order(UUID(hex=request.reference))
     except ValueError:
         return None
 

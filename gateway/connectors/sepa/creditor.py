@@ -15,46 +15,46 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.conf import settings
 from schwifty import BIC, IBAN
 
-from gateway.connectors.port import Account, Setting
-from gateway.connectors.sepa import target
+from gateway.connectors.port import ConnectorAccount, ConnectorSetting
+from gateway.connectors.sepa import target_calendar
 
-FOLDER: Final = "folder"
-HTTP: Final = "http"
-COLLECT_SCHEMAS: Final = ("pain.008.001.08", "pain.008.001.02")
-PAY_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.02": "pain.001.001.03"}
+FOLDER_DELIVERY: Final = "folder"
+HTTP_DELIVERY: Final = "http"
+COLLECTION_SCHEMAS: Final = ("pain.008.001.08", "pain.008.001.02")
+TRANSFER_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.02": "pain.001.001.03"}
 """A bank that takes the one version takes the other."""
 
-SETTINGS: Final[tuple[Setting, ...]] = (
-    Setting(name="creditorName", about="Name of the creditor, as it stands in files and on statements.",
+SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
+    ConnectorSetting(name="creditorName", about="Name of the creditor, as it stands in files and on statements.",
             pattern=r"[^\x00-\x1f]{1,70}", allowed="1 to 70 characters", required=True),
-    Setting(name="creditorId", about="Creditor identifier, as the scheme gave it.",
+    ConnectorSetting(name="creditorId", about="Creditor identifier, as the scheme gave it.",
             pattern=r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}",
             allowed="a SEPA creditor identifier, e.g. DE98ZZZ09999999999", required=True),
-    Setting(name="creditorIban", about="Account that is credited.",
+    ConnectorSetting(name="creditorIban", about="Account that is credited.",
             pattern=r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", allowed="an IBAN without spaces", required=True),
-    Setting(name="creditorBic", about="BIC of that account's bank; needed by pain.008.001.02.",
+    ConnectorSetting(name="creditorBic", about="BIC of that account's bank; needed by pain.008.001.02.",
             pattern=r"[A-Z0-9]{8}([A-Z0-9]{3})?", allowed="a BIC of 8 or 11 characters"),
-    Setting(name="instrument", about="Scheme: CORE, or B2B between businesses.",
+    ConnectorSetting(name="instrument", about="Scheme: CORE, or B2B between businesses.",
             pattern=r"CORE|B2B", allowed="CORE, B2B", default="CORE"),
-    Setting(name="schema", about="Version of the collection file that the bank takes.",
-            pattern=r"pain\.008\.001\.0[28]", allowed=", ".join(COLLECT_SCHEMAS), default=COLLECT_SCHEMAS[0]),
-    Setting(name="leadDays", about="TARGET days between the file and the day of collection.",
+    ConnectorSetting(name="schema", about="Version of the collection file that the bank takes.",
+            pattern=r"pain\.008\.001\.0[28]", allowed=", ".join(COLLECTION_SCHEMAS), default=COLLECTION_SCHEMAS[0]),
+    ConnectorSetting(name="leadDays", about="TARGET days between the file and the day of collection.",
             pattern=r"[1-9]|1[0-4]", allowed="1 to 14", default="1"),
-    Setting(name="fileAt", about="Time of the day at which the day's file is made, before the bank's cut-off.",
+    ConnectorSetting(name="fileAt", about="Time of the day at which the day's file is made, before the bank's cut-off.",
             pattern=r"([01][0-9]|2[0-3]):[0-5][0-9]", allowed="a time, HH:MM", default="10:00"),
-    Setting(name="timeZone", about="The bank's time zone.",
+    ConnectorSetting(name="timeZone", about="The bank's time zone.",
             pattern=r"[A-Za-z]+(/[A-Za-z_+-]+[0-9]*)*", allowed="a zone such as Europe/Berlin",
             default="Europe/Berlin"),
-    Setting(name="finalAfter", about="TARGET days after the day of collection from which a collection without a word of"
+    ConnectorSetting(name="finalAfter", about="TARGET days after the day of collection from which a collection without a word of"
             " the bank counts as paid; empty: it is paid when a statement books it.",
             pattern=r"[1-9]|[1-5][0-9]|60", allowed="1 to 60, or nothing"),
-    Setting(name="delivery", about="How files reach the bank: laid into the outbox folder, or uploaded.",
-            pattern=r"folder|http", allowed="folder, http", default=FOLDER),
-    Setting(name="uploadUrl", about="Where files are uploaded to (POST, application/xml).",
+    ConnectorSetting(name="delivery", about="How files reach the bank: laid into the outbox folder, or uploaded.",
+            pattern=r"folder|http", allowed="folder, http", default=FOLDER_DELIVERY),
+    ConnectorSetting(name="uploadUrl", about="Where files are uploaded to (POST, application/xml).",
             pattern=r"https?://[\x21-\x7e]{1,500}", allowed="an http or https address"),
-    Setting(name="uploadUser", about="User name of the upload.",
+    ConnectorSetting(name="uploadUser", about="User name of the upload.",
             pattern=r"[^\x00-\x1f:]{1,128}", allowed="1 to 128 characters without a colon"),
-    Setting(name="uploadPassword", about="Password of the upload.",
+    ConnectorSetting(name="uploadPassword", about="Password of the upload.",
             pattern=r"[^\x00-\x1f]{1,256}", allowed="1 to 256 characters", secret=True),
 )  # fmt: skip
 
@@ -69,7 +69,7 @@ _BIC: Final = re.compile(r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?")
 """As every version of the messages' schemas has it."""
 
 
-class NotSetUp(Exception):
+class CreditorNotConfiguredError(Exception):
     """The account's settings do not do: ``setting``, and ``why``."""
 
     def __init__(self, setting: str, why: str) -> None:
@@ -100,67 +100,80 @@ class Creditor:
 
     def next_run(self, now: datetime) -> datetime:
         """The first run after ``now``: one a day on which payments settle."""
-        day = target.roll(now.astimezone(self.zone).date())
+        day = target_calendar.roll_to_target_day(now.astimezone(self.zone).date())
         while self.run_on(day) <= now:
-            day = target.after(day, 1)
+            day = target_calendar.target_day_after(day, 1)
         return self.run_on(day)
 
     def plan(self, now: datetime, wanted: date | None) -> tuple[date, datetime]:
         """The day of collection and the run that files it: as wanted, rolled on to an open day, or the first day that
         can still be had."""
         first = self.next_run(now)
-        earliest = target.after(first.astimezone(self.zone).date(), self.lead_days)
-        due = target.roll(wanted) if wanted is not None else earliest
+        earliest = target_calendar.target_day_after(first.astimezone(self.zone).date(), self.lead_days)
+        due = target_calendar.roll_to_target_day(wanted) if wanted is not None else earliest
         if due <= earliest:
             return earliest, first
-        return due, self.run_on(target.before(due, self.lead_days))
+        return due, self.run_on(target_calendar.target_day_before(due, self.lead_days))
 
     def final_at(self, due: date) -> datetime | None:
         """From when on a collection due on ``due`` counts as paid without a word of the bank: that day's midnight."""
         if self.final_after is None:
             return None
-        day = target.after(due, self.final_after) + timedelta(days=1)
+        day = target_calendar.target_day_after(due, self.final_after) + timedelta(days=1)
         return datetime.combine(day, time(0), self.zone)
 
-    def in_file(self) -> dict[str, Any]:
+    def as_file_json(self) -> dict[str, Any]:
         """What of it stands in a file, as JSON: with it the file can be made again when the settings have changed."""
         return {
-            "name": self.name, "id": self.ident, "iban": self.iban, "bic": self.bic, "instrument": self.instrument,
-            "schema": self.schema, "delivery": self.delivery, "zone": self.zone.key,
-        }  # fmt: skip
+            "name": self.name,
+            "id": self.ident,
+            "iban": self.iban,
+            "bic": self.bic,
+            "instrument": self.instrument,
+            "schema": self.schema,
+            "delivery": self.delivery,
+            "zone": self.zone.key,
+        }
 
 
-def creditor_of(account: Account) -> Creditor:
-    """The creditor of an account. Raises NotSetUp."""
-    have = {one.name: one.default for one in SETTINGS if not one.secret} | dict(account.settings)
-    missing = [one.name for one in SETTINGS if one.required and not have.get(one.name)]
+def parse_creditor(account: ConnectorAccount) -> Creditor:
+    """The creditor of an account. Raises CreditorNotConfiguredError."""
+    have = {one.name: one.default for one in SEPA_SETTINGS if not one.secret} | dict(account.settings)
+    missing = [one.name for one in SEPA_SETTINGS if one.required and not have.get(one.name)]
     if missing:
-        raise NotSetUp(missing[0], "is not set")
-    if not is_iban(have["creditorIban"]):
-        raise NotSetUp("creditorIban", "is no IBAN")
+        raise CreditorNotConfiguredError(missing[0], "is not set")
+    if not is_valid_iban(have["creditorIban"]):
+        raise CreditorNotConfiguredError("creditorIban", "is no IBAN")
     if have["creditorBic"] and not (is_bic(have["creditorBic"]) and is_writable_bic(have["creditorBic"])):
-        raise NotSetUp("creditorBic", "is no BIC")
-    if have["schema"] == COLLECT_SCHEMAS[1] and not have["creditorBic"]:
-        raise NotSetUp("creditorBic", f"is needed by {have['schema']}")
-    if have["delivery"] == HTTP and not have["uploadUrl"]:
-        raise NotSetUp("uploadUrl", "is needed by delivery http")
-    if settings.IS_LIVE and have["delivery"] == HTTP and not have["uploadUrl"].startswith("https://"):
+        raise CreditorNotConfiguredError("creditorBic", "is no BIC")
+    if have["schema"] == COLLECTION_SCHEMAS[1] and not have["creditorBic"]:
+        raise CreditorNotConfiguredError("creditorBic", f"is needed by {have['schema']}")
+    if have["delivery"] == HTTP_DELIVERY and not have["uploadUrl"]:
+        raise CreditorNotConfiguredError("uploadUrl", "is needed by delivery http")
+    if settings.IS_LIVE and have["delivery"] == HTTP_DELIVERY and not have["uploadUrl"].startswith("https://"):
         why = "must begin with https:// in the live environment: accounts and the password would cross the network in"
-        raise NotSetUp("uploadUrl", f"{why} clear")
+        raise CreditorNotConfiguredError("uploadUrl", f"{why} clear")
     return Creditor(
-        name=have["creditorName"], ident=have["creditorId"], iban=have["creditorIban"], bic=have["creditorBic"],
-        instrument=have["instrument"], schema=have["schema"], lead_days=_number(have, "leadDays"),
-        file_at=_time(have, "fileAt"), zone=_zone(have, "timeZone"),
-        final_after=_number(have, "finalAfter") if have["finalAfter"] else None, delivery=have["delivery"],
+        name=have["creditorName"],
+        ident=have["creditorId"],
+        iban=have["creditorIban"],
+        bic=have["creditorBic"],
+        instrument=have["instrument"],
+        schema=have["schema"],
+        lead_days=_number(have, "leadDays"),
+        file_at=_time(have, "fileAt"),
+        zone=_zone(have, "timeZone"),
+        final_after=_number(have, "finalAfter") if have["finalAfter"] else None,
+        delivery=have["delivery"],
         upload_url=have["uploadUrl"],
-    )  # fmt: skip
+    )
 
 
-def faults_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def check_creditor_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
     try:
-        creditor_of(Account(settings=given))
-    except NotSetUp as fault:
+        parse_creditor(ConnectorAccount(settings=given))
+    except CreditorNotConfiguredError as fault:
         return ((fault.setting, fault.why),)
     return ()
 
@@ -169,24 +182,24 @@ def _number(have: Mapping[str, str], name: str) -> int:
     try:
         return int(have[name])
     except ValueError:
-        raise NotSetUp(name, "is no number") from None
+        raise CreditorNotConfiguredError(name, "is no number") from None
 
 
 def _time(have: Mapping[str, str], name: str) -> time:
     try:
         return time.fromisoformat(have[name])
     except ValueError:
-        raise NotSetUp(name, "is no time of day") from None
+        raise CreditorNotConfiguredError(name, "is no time of day") from None
 
 
 def _zone(have: Mapping[str, str], name: str) -> ZoneInfo:
     try:
         return ZoneInfo(have[name])
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise NotSetUp(name, f"{have[name][:40]!r} is no IANA time zone") from None
+        raise CreditorNotConfiguredError(name, f"{have[name][:40]!r} is no IANA time zone") from None
 
 
-def is_iban(text: str) -> bool:
+def is_valid_iban(text: str) -> bool:
     """Whether its check digits, length and country are right."""
     return IBAN(text, allow_invalid=True).is_valid
 
@@ -200,6 +213,6 @@ def is_bic(text: str) -> bool:
     return BIC(text, allow_invalid=True).is_valid
 
 
-def is_reachable(iban: str) -> bool:
+def is_sepa_reachable(iban: str) -> bool:
     """Whether the account's country takes part in the scheme."""
     return iban[:2] in _SCHEME

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
-from gateway.connectors.simulator.cards import APPROVED, Behaviour
-from gateway.luhn import check_digit
-from gateway.money import Money
+from gateway.connectors.simulator.cards import SIMULATED_SUCCESS, SimulatedBehavior
+from gateway.core.luhn import compute_check_digit
+from gateway.core.money import Money
 
 WRONG_IBAN: Final = "100.100.101"
 CONFIRMED_LATER: Final = "800.400.501"
@@ -27,8 +27,8 @@ WRONG_PIN: Final = "800.100.166"
 CARD_EXPIRED: Final = "100.100.303"
 NO_FUNDS: Final = "800.100.203"
 
-BANK_CODE: Final = "10000000"
-BIC: Final = "MARKDEF1100"
+TEST_BANK_CODE: Final = "10000000"
+TEST_BIC: Final = "MARKDEF1100"
 BAD_CRYPTOGRAM: Final = "AAAAAAAAAAAAAAAAAAAAAAAAAAA="
 GOOD_CRYPTOGRAM: Final = "AgAAAAAAAIR8CQrXcIhbQAAAAAA="
 BAD_DTVC: Final = frozenset({"999", "9999"})
@@ -49,21 +49,21 @@ class SimulatedAccount:
     code: str
     response: str
     fields: Mapping[str, str]
-    behaviour: Behaviour = "answer"
+    behaviour: SimulatedBehavior = "answer"
     balance: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountAnswer:
+class SimulatedAccountAnswer:
     """What the acquirer answers. ``approved`` is None on a decline."""
 
     code: str
     response: str
     approved: Money | None = None
-    behaviour: Behaviour = "answer"
+    behaviour: SimulatedBehavior = "answer"
 
 
-def iban_of(country: str, bban: str) -> str:
+def build_iban(country: str, bban: str) -> str:
     """The IBAN of a national account number: its check digits by ISO 7064, MOD 97-10."""
     digits = "".join(str(int(letter, 36)) for letter in f"{bban}{country}00")
     return f"{country}{98 - int(digits) % 97:02d}{bban}"
@@ -73,25 +73,54 @@ def _digits(code: str) -> str:
     return code.replace(".", "")
 
 
-def _bank(iban: str, title: str, code: str = APPROVED, *, response: str = "00", brand: str = "DIRECTDEBIT_SEPA",
-          behaviour: Behaviour = "answer") -> SimulatedAccount:  # fmt: skip
-    fields = {"paymentBrand": brand, "bankAccount.holder": "Jane Jones", "bankAccount.iban": iban,
-              "bankAccount.bic": BIC, "bankAccount.country": iban[:2]}  # fmt: skip
-    return SimulatedAccount(kind=BankAccount.kind, account=iban, title=title, code=code, response=response,
-                            fields=fields, behaviour=behaviour)  # fmt: skip
+def _bank(
+    iban: str,
+    title: str,
+    code: str = SIMULATED_SUCCESS,
+    *,
+    response: str = "00",
+    brand: str = "DIRECTDEBIT_SEPA",
+    behaviour: SimulatedBehavior = "answer",
+) -> SimulatedAccount:
+    fields = {
+        "paymentBrand": brand,
+        "bankAccount.holder": "Jane Jones",
+        "bankAccount.iban": iban,
+        "bankAccount.bic": TEST_BIC,
+        "bankAccount.country": iban[:2],
+    }
+    return SimulatedAccount(
+        kind=BankAccount.kind,
+        account=iban,
+        title=title,
+        code=code,
+        response=response,
+        fields=fields,
+        behaviour=behaviour,
+    )
 
 
-def _coded(code: str, title: str, response: str, *, behaviour: Behaviour = "answer") -> SimulatedAccount:
+def _coded(code: str, title: str, response: str, *, behaviour: SimulatedBehavior = "answer") -> SimulatedAccount:
     """A German account whose number is the result code."""
-    return _bank(iban_of("DE", f"{BANK_CODE}0{_digits(code)}"), title, code, response=response, behaviour=behaviour)
+    return _bank(
+        build_iban("DE", f"{TEST_BANK_CODE}0{_digits(code)}"), title, code, response=response, behaviour=behaviour
+    )
 
 
-def _local(number: str, title: str, code: str = APPROVED, response: str = "00", *, brand: str) -> SimulatedAccount:
+def _local(
+    number: str, title: str, code: str = SIMULATED_SUCCESS, response: str = "00", *, brand: str
+) -> SimulatedAccount:
     """An account by number and bank code."""
-    fields = {"paymentBrand": brand, "bankAccount.holder": "Jane Jones", "bankAccount.number": number,
-              "bankAccount.bankCode": BANK_CODE, "bankAccount.country": "DE"}  # fmt: skip
-    return SimulatedAccount(kind=BankAccount.kind, account=number, title=title, code=code, response=response,
-                            fields=fields)  # fmt: skip
+    fields = {
+        "paymentBrand": brand,
+        "bankAccount.holder": "Jane Jones",
+        "bankAccount.number": number,
+        "bankAccount.bankCode": TEST_BANK_CODE,
+        "bankAccount.country": "DE",
+    }
+    return SimulatedAccount(
+        kind=BankAccount.kind, account=number, title=title, code=code, response=response, fields=fields
+    )
 
 
 BANK_ACCOUNTS: Final[tuple[SimulatedAccount, ...]] = (
@@ -126,31 +155,44 @@ BANK_ACCOUNTS: Final[tuple[SimulatedAccount, ...]] = (
 )
 
 
-def token_of(code: str) -> str:
+def build_test_token(code: str) -> str:
     """The test token of a result code: 489537, its nine digits, a check digit."""
     digits = f"489537{_digits(code)}"
-    return digits + check_digit(digits)
+    return digits + compute_check_digit(digits)
 
 
-def _token(code: str, title: str, response: str, *, number: str = "", behaviour: Behaviour = "answer",
-           **more: str) -> SimulatedAccount:  # fmt: skip
-    number = number or token_of(code)
-    fields = {"paymentBrand": "VISA", "tokenAccount.number": number, "tokenAccount.type": "NETWORK",
-              "tokenAccount.expiryMonth": "05", "tokenAccount.expiryYear": "2034",
-              "tokenAccount.cryptogram": GOOD_CRYPTOGRAM}  # fmt: skip
+def _token(
+    code: str, title: str, response: str, *, number: str = "", behaviour: SimulatedBehavior = "answer", **more: str
+) -> SimulatedAccount:
+    number = number or build_test_token(code)
+    fields = {
+        "paymentBrand": "VISA",
+        "tokenAccount.number": number,
+        "tokenAccount.type": "NETWORK",
+        "tokenAccount.expiryMonth": "05",
+        "tokenAccount.expiryYear": "2034",
+        "tokenAccount.cryptogram": GOOD_CRYPTOGRAM,
+    }
     for name, value in more.items():
         fields.pop(f"tokenAccount.{name}", None)
         if value:
             fields[f"tokenAccount.{name}"] = value
-    return SimulatedAccount(kind=TokenAccount.kind, account=number, title=title, code=code, response=response,
-                            fields=fields, behaviour=behaviour)  # fmt: skip
+    return SimulatedAccount(
+        kind=TokenAccount.kind,
+        account=number,
+        title=title,
+        code=code,
+        response=response,
+        fields=fields,
+        behaviour=behaviour,
+    )
 
 
-_FINE: Final = token_of(APPROVED)
+_FINE: Final = build_test_token(SIMULATED_SUCCESS)
 TOKEN_ACCOUNTS: Final[tuple[SimulatedAccount, ...]] = (
-    _token(APPROVED, "Approved, with a cryptogram", "00"),
-    _token(APPROVED, "Approved, with a dtvc", "00", cryptogram="", dtvc="123"),
-    _token(APPROVED, "Approved, of an external provider", "00", number="4200000000000000", type="EXTERNAL",
+    _token(SIMULATED_SUCCESS, "Approved, with a cryptogram", "00"),
+    _token(SIMULATED_SUCCESS, "Approved, with a dtvc", "00", cryptogram="", dtvc="123"),
+    _token(SIMULATED_SUCCESS, "Approved, of an external provider", "00", number="4200000000000000", type="EXTERNAL",
            cryptogram=""),
     _token(NOT_VERIFIED, "The cryptogram does not verify", "N7", number=_FINE, cryptogram=BAD_CRYPTOGRAM),
     _token(NOT_VERIFIED, "The dtvc does not verify", "N7", number=_FINE, cryptogram="", dtvc="999"),
@@ -171,12 +213,17 @@ TOKEN_ACCOUNTS: Final[tuple[SimulatedAccount, ...]] = (
 )  # fmt: skip
 
 
-def _virtual(account: str, title: str, code: str = APPROVED, response: str = "00", *,
-             brand: str = "VIRTUALACCOUNT") -> SimulatedAccount:  # fmt: skip
+def _virtual(
+    account: str, title: str, code: str = SIMULATED_SUCCESS, response: str = "00", *, brand: str = "VIRTUALACCOUNT"
+) -> SimulatedAccount:
     return SimulatedAccount(
-        kind=VirtualAccount.kind, account=account, title=title, code=code, response=response,
+        kind=VirtualAccount.kind,
+        account=account,
+        title=title,
+        code=code,
+        response=response,
         fields={"paymentBrand": brand, "virtualAccount.accountId": account},
-    )  # fmt: skip
+    )
 
 
 VIRTUAL_ACCOUNTS: Final[tuple[SimulatedAccount, ...]] = (
@@ -192,13 +239,24 @@ VIRTUAL_ACCOUNTS: Final[tuple[SimulatedAccount, ...]] = (
 )
 
 
-def _gift(number: str, title: str, code: str = APPROVED, response: str = "00", *, pin: str = "4711",
-          balance: str = "") -> SimulatedAccount:  # fmt: skip
+def _gift(
+    number: str,
+    title: str,
+    code: str = SIMULATED_SUCCESS,
+    response: str = "00",
+    *,
+    pin: str = "4711",
+    balance: str = "",
+) -> SimulatedAccount:
     return SimulatedAccount(
-        kind=GiftCard.kind, account=number, title=title, code=code, response=response,
+        kind=GiftCard.kind,
+        account=number,
+        title=title,
+        code=code,
+        response=response,
         balance=Decimal(balance) if balance else None,
         fields={"paymentBrand": "GIFTCARD", "giftCard.number": number, "giftCard.pin": pin},
-    )  # fmt: skip
+    )
 
 
 GIFT_CARDS: Final[tuple[SimulatedAccount, ...]] = (
@@ -213,11 +271,11 @@ GIFT_CARDS: Final[tuple[SimulatedAccount, ...]] = (
     _gift("GC-20004", "Not known", "800.100.151", "14"),
 )
 
-ACCOUNTS: Final = (*BANK_ACCOUNTS, *TOKEN_ACCOUNTS, *VIRTUAL_ACCOUNTS, *GIFT_CARDS)
+SIMULATED_ACCOUNTS: Final = (*BANK_ACCOUNTS, *TOKEN_ACCOUNTS, *VIRTUAL_ACCOUNTS, *GIFT_CARDS)
 
 # The first row of an account is what its number says by itself; later rows of it differ in a field beside it.
 _BY_ACCOUNT: Final[Mapping[tuple[str, str], SimulatedAccount]] = MappingProxyType(
-    {(row.kind, row.account): row for row in reversed(ACCOUNTS)}
+    {(row.kind, row.account): row for row in reversed(SIMULATED_ACCOUNTS)}
 )
 _BANK_BY_NUMBER: Final[Mapping[str, SimulatedAccount]] = MappingProxyType(
     {row.account[-10:]: row for row in BANK_ACCOUNTS if row.account[-10:].isdecimal() and row.code != WRONG_IBAN}
@@ -225,7 +283,7 @@ _BANK_BY_NUMBER: Final[Mapping[str, SimulatedAccount]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ClearAccount:
     """What the acquirer sees of an account: ``account`` in clear, ``expiry`` yyyy-MM or empty, one-time proofs."""
 
     kind: str
@@ -236,37 +294,43 @@ class Shown:
     pin: str = ""
 
 
-def shown(means: Means) -> Shown:
+def clear_account_from_means(means: Means) -> ClearAccount:
     """A means as the acquirer sees it."""
     month, year = getattr(means, "expiry_month", ""), getattr(means, "expiry_year", "")
-    secrets = {name: secret.reveal() for name in ("cryptogram", "dtvc", "pin")
-               if (secret := getattr(means, name, None)) is not None}  # fmt: skip
-    return Shown(
+    secrets = {
+        name: secret.reveal()
+        for name in ("cryptogram", "dtvc", "pin")
+        if (secret := getattr(means, name, None)) is not None
+    }
+    return ClearAccount(
         kind=means.kind, account=means.account.reveal(), expiry=f"{year}-{month}" if month and year else "", **secrets
     )
 
 
-def account_answer(account: Shown, amount: Money, *, month: str) -> AccountAnswer:
+def simulate_account_answer(account: ClearAccount, amount: Money, *, month: str) -> SimulatedAccountAnswer:
     """What is answered for an account. ``month``: the present one, yyyy-MM. A pure look-up. Cards: see cards.py."""
     assert account.kind != Card.kind
     row = _row(account)
     if account.kind == TokenAccount.kind and account.expiry and account.expiry < month:
-        return AccountAnswer(code=TOKEN_EXPIRED, response="54")
+        return SimulatedAccountAnswer(code=TOKEN_EXPIRED, response="54")
     if account.cryptogram == BAD_CRYPTOGRAM or account.dtvc in BAD_DTVC:
-        return AccountAnswer(code=NOT_VERIFIED, response="N7")
+        return SimulatedAccountAnswer(code=NOT_VERIFIED, response="N7")
     if account.kind == GiftCard.kind and account.pin == BAD_PIN:
-        return AccountAnswer(code=WRONG_PIN, response="55")
+        return SimulatedAccountAnswer(code=WRONG_PIN, response="55")
     if row is None:
-        return AccountAnswer(code=APPROVED, response="00", approved=amount)
+        return SimulatedAccountAnswer(code=SIMULATED_SUCCESS, response="00", approved=amount)
     if row.balance is not None and row.balance > 0:
         part = Money(min(row.balance, amount.amount), amount.currency)
-        return AccountAnswer(code=APPROVED, response="00" if part == amount else "10", approved=part)
-    return AccountAnswer(
-        code=row.code, response=row.response, behaviour=row.behaviour, approved=amount if row.code == APPROVED else None
+        return SimulatedAccountAnswer(code=SIMULATED_SUCCESS, response="00" if part == amount else "10", approved=part)
+    return SimulatedAccountAnswer(
+        code=row.code,
+        response=row.response,
+        behaviour=row.behaviour,
+        approved=amount if row.code == SIMULATED_SUCCESS else None,
     )
 
 
-def _row(account: Shown) -> SimulatedAccount | None:
+def _row(account: ClearAccount) -> SimulatedAccount | None:
     if account.kind == BankAccount.kind:
         return _BANK_BY_NUMBER.get(account.account[-10:])
     return _BY_ACCOUNT.get((account.kind, account.account))

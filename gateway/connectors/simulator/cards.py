@@ -14,21 +14,28 @@ from decimal import ROUND_DOWN, Decimal
 from types import MappingProxyType
 from typing import Final, Literal
 
-from gateway.luhn import luhn_ok
-from gateway.money import Money, exponent
-from gateway.results import is_approved
-from gateway.secret import Secret
+from gateway.core.luhn import is_luhn_valid
+from gateway.core.money import Money, currency_exponent
+from gateway.core.result_codes import is_approved
+from gateway.core.secret import Secret
 
-APPROVED: Final = "000.100.110"
+SIMULATED_SUCCESS: Final = "000.100.110"
 SOFT_DECLINE: Final = "300.100.100"
 INVALID_NUMBER: Final = "100.100.101"
 
 ThreeDS = Literal[
-    "frictionless", "attempt", "unavailable", "not_enrolled", "challenge_pass", "challenge_fail", "method",
-    "method_challenge", "rejected",
-]  # fmt: skip
+    "frictionless",
+    "attempt",
+    "unavailable",
+    "not_enrolled",
+    "challenge_pass",
+    "challenge_fail",
+    "method",
+    "method_challenge",
+    "rejected",
+]
 # "silence": the acquirer never answers, so the outcome is unknown; "error": it answers that it cannot work.
-Behaviour = Literal["answer", "silence", "error"]
+SimulatedBehavior = Literal["answer", "silence", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +55,7 @@ class SimulatedCard:
     acquirer_response: str
     merchant_advice_code: str | None
     approved_share: Decimal
-    behaviour: Behaviour
+    behaviour: SimulatedBehavior
 
     @property
     def spaced(self) -> str:
@@ -69,7 +76,7 @@ class SimulatedAnswer:
     avs: str | None
     cvv: str | None
     approved: Money | None
-    behaviour: Behaviour
+    behaviour: SimulatedBehavior
     card: SimulatedCard | None
 
 
@@ -77,13 +84,13 @@ def _card(
     number: str,
     brand: str,
     title: str,
-    code: str = APPROVED,
+    code: str = SIMULATED_SUCCESS,
     *,
     threeds: ThreeDS | None = None,
     acquirer: str = "00",
     mac: str | None = None,
     share: str = "1",
-    behaviour: Behaviour = "answer",
+    behaviour: SimulatedBehavior = "answer",
 ) -> SimulatedCard:
     return SimulatedCard(
         number=number.replace(" ", ""),
@@ -248,48 +255,48 @@ ADVICE_MEANING: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def network_reference(key: str) -> str:
+def build_network_reference(key: str) -> str:
     """The scheme's id of the transaction with this key of ours, 15 digits, always the same."""
     return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], 'big') % 10**15:015}"
 
 
-def is_published(card_bin: str, last4: str) -> bool:
+def is_published_test_card(card_bin: str, last4: str) -> bool:
     """Whether a card of the table has these first six and last four digits."""
     return (card_bin, last4) in _PUBLISHED
 
 
-def simulated(number: str) -> SimulatedCard | None:
+def find_simulated_card(number: str) -> SimulatedCard | None:
     """The table's row for a number without spaces."""
     return CARDS_BY_NUMBER.get(number)
 
 
-def avs_answer(postcode: str | None) -> str | None:
+def simulate_avs(postcode: str | None) -> str | None:
     """avsResponse for the billing postcode; None without one, or when the simulator does not check it."""
     return AVS_BY_POSTCODE.get(postcode) if postcode else None
 
 
-def cvv_answer(cvv: str | None) -> str | None:
+def simulate_cvv(cvv: str | None) -> str | None:
     """cvvResponse for the security code; None when none was sent."""
     return CVV_ANSWERS.get(cvv, _OTHER_CVV) if cvv else None
 
 
-def approved_part(amount: Money, share: Decimal) -> Money:
+def compute_approved_part(amount: Money, share: Decimal) -> Money:
     """`share` of `amount`, rounded down to what the currency allows, never below its smallest unit."""
     if share == 1:
         return amount
-    unit = Decimal(1) if exponent(amount.currency) == 0 else Decimal("0.01")
+    unit = Decimal(1) if currency_exponent(amount.currency) == 0 else Decimal("0.01")
     part = (amount.amount * share).quantize(unit, rounding=ROUND_DOWN)
     return Money(min(amount.amount, max(unit, part)), amount.currency)
 
 
 def _of_unknown(number: str) -> tuple[str, str]:
     """(result code, acquirer's response code) for a number that is not in the table."""
-    if not luhn_ok(number):
+    if not is_luhn_valid(number):
         return INVALID_NUMBER, "14"
-    return (GUESSED_CODE, "14") if number.startswith(GUESSED_BIN) else (APPROVED, "00")
+    return (GUESSED_CODE, "14") if number.startswith(GUESSED_BIN) else (SIMULATED_SUCCESS, "00")
 
 
-def answer_for(
+def simulate_card_answer(
     number: str | Secret,
     *,
     amount: Money | None = None,
@@ -307,7 +314,7 @@ def answer_for(
         code, acquirer = _of_unknown(_text(number))
         share = Decimal(1)
     elif card.code == SOFT_DECLINE and authenticated:
-        code, acquirer, share = APPROVED, "00", Decimal(1)
+        code, acquirer, share = SIMULATED_SUCCESS, "00", Decimal(1)
     else:
         code, acquirer, share = card.code, card.acquirer_response, card.approved_share
     approved = is_approved(code)
@@ -315,9 +322,9 @@ def answer_for(
         code=code,
         acquirer_response=acquirer,
         merchant_advice_code=card.merchant_advice_code if card else None,
-        avs=avs_answer(postcode),
-        cvv=cvv_answer(_text(cvv) if cvv is not None else None),
-        approved=approved_part(amount, share) if approved and amount is not None else None,
+        avs=simulate_avs(postcode),
+        cvv=simulate_cvv(_text(cvv) if cvv is not None else None),
+        approved=compute_approved_part(amount, share) if approved and amount is not None else None,
         behaviour=card.behaviour if card else "answer",
         card=card,
     )

@@ -10,22 +10,33 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from gateway import results
+from gateway.connectors.acquirer_message import mask_request
 from gateway.connectors.means import ANY_MEANS
-from gateway.connectors.message import masked_message
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorSetting,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+)
 from gateway.connectors.simulator import orders
-from gateway.connectors.simulator.accounts import CONFIRMED_LATER, account_answer, shown
-from gateway.connectors.simulator.cards import APPROVED, SimulatedAnswer, answer_for, network_reference
+from gateway.connectors.simulator.accounts import CONFIRMED_LATER, clear_account_from_means, simulate_account_answer
+from gateway.connectors.simulator.cards import (
+    SIMULATED_SUCCESS,
+    SimulatedAnswer,
+    build_network_reference,
+    simulate_card_answer,
+)
+from gateway.core import result_codes
+from gateway.core.money import Money
 from gateway.models import SimulatedOrder
-from gateway.money import Money
 
 UNKNOWN_OUTCOME: Final = "silence"
 NO_REASON: Final = "000.100.200"
 REVERSED: Final = "900.100.301"
 
 
-class Simulator:
+class SimulatorConnector:
     """Answers at once and keeps nothing, orders apart: the same question always gets the same answer."""
 
     name = "simulator"
@@ -33,88 +44,100 @@ class Simulator:
     takes = ANY_MEANS
     required: frozenset[str] = frozenset()
     redirects = True
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ConnectorSetting, ...] = ()
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        sent = masked_message(request)
+        sent = mask_request(request)
         if request.operation == "CB":
             reason = request.parameters.get("chargebackResultCode", NO_REASON)
             return _reply(request, sent, code=reason, approved=request.money, response="00")
         if request.operation == "RG" and request.card is None:
             return _stored(request, sent)
-        if not request.reference and request.brand in orders.BY_BRAND:
-            return _order(request, orders.open_order(request, orders.BY_BRAND[request.brand]), sent)
+        if not request.reference and request.brand in orders.ORDER_KIND_BY_BRAND:
+            return _order(
+                request, orders.open_simulated_order(request, orders.ORDER_KIND_BY_BRAND[request.brand]), sent
+            )
         if request.means is not None and request.card is None:
             return _from_account(request, sent)
         if request.card is None:
-            return _reply(request, sent, code=APPROVED, approved=request.money, response="00")
+            return _reply(request, sent, code=SIMULATED_SUCCESS, approved=request.money, response="00")
         answer = _answer(request)
         if answer.behaviour == UNKNOWN_OUTCOME:
-            raise Silence("the simulated acquirer gave no answer", sent)
+            raise OutcomeUnknownError("the simulated acquirer gave no answer", sent)
         return _reply(
-            request, sent, code=answer.code, approved=answer.approved, response=answer.acquirer_response,
-            advice=answer.merchant_advice_code or "", avs=answer.avs or "", cvv=answer.cvv or "",
-        )  # fmt: skip
+            request,
+            sent,
+            code=answer.code,
+            approved=answer.approved,
+            response=answer.acquirer_response,
+            advice=answer.merchant_advice_code or "",
+            avs=answer.avs or "",
+            cvv=answer.cvv or "",
+        )
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         """It knows of orders only."""
         sent = {"inquiry": request.payment.hex}
-        order = orders.find(request.payment) if orders.may_have_order(request) else None
+        order = orders.find_simulated_order(request.payment) if orders.may_have_order(request) else None
         if order is None:
-            return NeverArrived(sent=sent, received={"outcome": "unknown"})
+            return NotFoundAtAcquirer(sent=sent, received={"outcome": "unknown"})
         return _order(request, order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """An order that is still open ends here and can no longer be approved. Raises Silence for one that was."""
+        """An order that is still open ends here and can no longer be approved. Raises OutcomeUnknownError for one that was."""
         sent = {"void": request.payment.hex}
         if not orders.may_have_order(request):
             return AcquirerReply(code=REVERSED, sent=sent, received={"outcome": "voided"})
-        order = orders.take_back(request)
+        order = orders.void_simulated_order(request)
         if order.state == SimulatedOrder.State.APPROVED:
-            raise Silence("the order was approved and is not taken back", sent)
+            raise OutcomeUnknownError("the order was approved and is not taken back", sent)
         return _order(request, order, sent)
 
 
-SIMULATOR: Final = Simulator()
+SIMULATOR: Final = SimulatorConnector()
 
 
 def _from_account(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     """The answer for a means that is no card."""
     assert request.means is not None
-    answer = account_answer(shown(request.means), request.money, month=f"{request.at:%Y-%m}")
+    answer = simulate_account_answer(
+        clear_account_from_means(request.means), request.money, month=f"{request.at:%Y-%m}"
+    )
     if answer.behaviour == UNKNOWN_OUTCOME:
-        raise Silence("the simulated acquirer gave no answer", sent)
+        raise OutcomeUnknownError("the simulated acquirer gave no answer", sent)
     if answer.code == CONFIRMED_LATER and not request.reference:
-        return _order(request, orders.open_order(request, orders.DEBIT), sent)
+        return _order(request, orders.open_simulated_order(request, orders.DEBIT_ORDER), sent)
     approved = answer.approved or (request.money if answer.code == CONFIRMED_LATER else None)
-    code = APPROVED if answer.code == CONFIRMED_LATER else answer.code
+    code = SIMULATED_SUCCESS if answer.code == CONFIRMED_LATER else answer.code
     return _reply(request, sent, code=code, approved=approved, response=answer.response)
 
 
 def _stored(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     """An account to be stored: what is confirmed later, or decided by the shopper, is so when it pays."""
-    code, response = APPROVED, "00"
+    code, response = SIMULATED_SUCCESS, "00"
     if request.means is not None:
-        answer = account_answer(shown(request.means), request.money, month=f"{request.at:%Y-%m}")
-        if not results.is_approved(answer.code) and answer.code != CONFIRMED_LATER:
+        answer = simulate_account_answer(
+            clear_account_from_means(request.means), request.money, month=f"{request.at:%Y-%m}"
+        )
+        if not result_codes.is_approved(answer.code) and answer.code != CONFIRMED_LATER:
             code, response = answer.code, answer.response
     return _reply(request, sent, code=code, approved=request.money, response=response)
 
 
 def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]) -> AcquirerReply:
     """What an order says by now: pending with the way to its page, or how it was decided."""
-    code = orders.KINDS[order.kind].code(order.state)
+    code = orders.SIMULATED_ORDER_KINDS[order.kind].code(order.state)
     reply = _reply(request, sent, code=code, approved=Money(order.amount, order.currency), response=order.state)
-    told = {**reply.received, **orders.evidence(order)}
+    told = {**reply.received, **orders.describe_simulated_order(order)}
     open_ = order.state == SimulatedOrder.State.OPEN
-    redirect = orders.redirect_of(order) if open_ else None
-    return replace(reply, facts=orders.facts_of(order), redirect=redirect, received=told)
+    redirect = orders.build_order_redirect(order) if open_ else None
+    return replace(reply, facts=orders.build_order_facts(order), redirect=redirect, received=told)
 
 
 def _answer(request: AcquirerRequest) -> SimulatedAnswer:
     assert request.card is not None
-    return answer_for(
+    return simulate_card_answer(
         request.card.number,
         cvv=request.card.cvv,
         postcode=request.parameters.get("billing.postcode"),
@@ -124,21 +147,34 @@ def _answer(request: AcquirerRequest) -> SimulatedAnswer:
 
 
 def _reply(
-    request: AcquirerRequest, sent: dict[str, Any], *, code: str, approved: Money | None, response: str,
-    advice: str = "", avs: str = "", cvv: str = "",
-) -> AcquirerReply:  # fmt: skip
+    request: AcquirerRequest,
+    sent: dict[str, Any],
+    *,
+    code: str,
+    approved: Money | None,
+    response: str,
+    advice: str = "",
+    avs: str = "",
+    cvv: str = "",
+) -> AcquirerReply:
     details = {"AcquirerResponse": response}
     if advice:
         details["MerchantAdviceCode"] = advice
     transaction = f"SIM{request.payment.hex[-20:].upper()}"
-    granted = approved if results.is_approved(code) or results.is_chargeback(code) else None
+    granted = approved if result_codes.is_approved(code) or result_codes.is_chargeback(code) else None
     received: dict[str, Any] = {"responseCode": response, "transactionId": transaction}
     if granted is not None:
         received["approvedAmount"] = granted.text()
-        received["networkReference"] = network_reference(request.payment.hex)
+        received["networkReference"] = build_network_reference(request.payment.hex)
     received |= {name: value for name, value in (("avs", avs), ("cvv", cvv), ("advice", advice)) if value}
     return AcquirerReply(
-        code=code, approved=granted, connector_tx_id=transaction,
-        network_reference=received.get("networkReference", ""), details=details, avs=avs, cvv=cvv, sent=sent,
+        code=code,
+        approved=granted,
+        connector_tx_id=transaction,
+        network_reference=received.get("networkReference", ""),
+        details=details,
+        avs=avs,
+        cvv=cvv,
+        sent=sent,
         received=received,
-    )  # fmt: skip
+    )

@@ -34,21 +34,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
-from gateway.connectors.stub.books import Books
-from gateway.connectors.stub.faults import FAULTS, NONE, Fault, Steering
+from gateway.connectors.stub.faults import NO_FAULT, STUB_FAULTS, FaultSteering, StubFault
 from gateway.connectors.stub.journal import Journal
+from gateway.connectors.stub.ledger import StubLedger
 
-HOST: Final = "127.0.0.1"
+STUB_HOST: Final = "127.0.0.1"
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 
 
-class Acquirer:
+class StubAcquirer:
     """The books, the log they are made of, and the steering."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.books = Books()
-        self.steering = Steering()
+        self.books = StubLedger()
+        self.steering = FaultSteering()
         for entry in journal.entries():
             self.books.apply(entry)
 
@@ -67,8 +67,13 @@ class Acquirer:
         """Answer one message; False ends the connection."""
         try:
             message = json.loads(line)
-            verb = {"submit": self._decide, "inquire": self._decide, "void": self._decide,
-                    "control": self._control, "books": self._tell}[message["kind"]]  # fmt: skip
+            verb = {
+                "submit": self._decide,
+                "inquire": self._decide,
+                "void": self._decide,
+                "control": self._control,
+                "books": self._tell,
+            }[message["kind"]]
         except (ValueError, TypeError, KeyError):
             await self.journal.write({"kind": "unreadable", "bytes": len(line)})
             return False
@@ -76,7 +81,7 @@ class Acquirer:
 
     async def _decide(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         name = self.steering.draw(message) or _by_card(message)
-        fault = FAULTS.get(name, NONE)
+        fault = STUB_FAULTS.get(name, NO_FAULT)
         late_s, delay_s = self.steering.late_ms / 1000, self.steering.delay_ms / 1000
         if not fault.arrives:
             lost = {"kind": message["kind"], "key": message.get("key"), "outcome": "lost", "fault": name}
@@ -106,7 +111,7 @@ class Acquirer:
     async def _control(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         control = {**message.get("control", {}), **({"next": message["next"]} if "next" in message else {})}
         try:
-            self.steering = Steering.of(control)
+            self.steering = FaultSteering.of(control)
             answer: dict[str, Any] = {"id": message.get("id"), "outcome": "set"}
         except (ValueError, TypeError) as fault:
             answer = {"id": message.get("id"), "outcome": "refused", "why": str(fault)}
@@ -134,7 +139,7 @@ def _by_card(message: Mapping[str, Any]) -> str:
     return "silent_before" if silent else ""
 
 
-def _garbled(fault: Fault, message: Mapping[str, Any], answer: Mapping[str, Any], turn: int) -> bytes:
+def _garbled(fault: StubFault, message: Mapping[str, Any], answer: Mapping[str, Any], turn: int) -> bytes:
     """The answer as it goes out: as it should be, or in turn no JSON, another key, or half of its fields."""
     if not fault.garbled:
         return _line(answer)
@@ -150,12 +155,12 @@ def _line(answer: Mapping[str, Any]) -> bytes:
     return json.dumps(answer, separators=(",", ":"), default=str).encode() + b"\n"
 
 
-async def run(port: int, log: Path) -> None:
+async def serve_stub_acquirer(port: int, log: Path) -> None:
     """Serve until SIGTERM or SIGINT. Prints where it listens as its first line."""
     journal = Journal(log)
-    acquirer = Acquirer(journal)
+    acquirer = StubAcquirer(journal)
     writing = asyncio.create_task(journal.run())
-    server = await asyncio.start_server(acquirer.serve, HOST, port, limit=MAX_LINE_BYTES, backlog=1024)
+    server = await asyncio.start_server(acquirer.serve, STUB_HOST, port, limit=MAX_LINE_BYTES, backlog=1024)
     host, port = server.sockets[0].getsockname()
     await journal.write({"kind": "start", "port": port, "transactions": len(acquirer.books.by_key)})
     sys.stdout.write(f"listening on {host}:{port}\n")
@@ -175,13 +180,14 @@ async def run(port: int, log: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m gateway.connectors.stub.acquirer", description=__doc__,
+        prog="python -m gateway.connectors.stub.acquirer",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("--port", type=int, required=True, help="TCP port on 127.0.0.1; 0 takes a free one")
     parser.add_argument("--log", type=Path, required=True, help="the log, made when missing")
     options = parser.parse_args(arguments)
-    asyncio.run(run(options.port, options.log))
+    asyncio.run(serve_stub_acquirer(options.port, options.log))
 
 
 if __name__ == "__main__":

@@ -12,14 +12,26 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from gateway import results
+from gateway.connectors.acquirer_message import (
+    ONE_TIME_SECRETS,
+    external_success_code,
+    mask_means_account,
+    mask_request,
+    parse_scheme_reference,
+)
 from gateway.connectors.means import ANY_MEANS
-from gateway.connectors.message import ONE_TIME, masked_account, masked_message, scheme_reference, success_code
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, Setting, Silence
-from gateway.connectors.simulator.cards import APPROVED
-from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
-from gateway.money import Money
-from gateway.secret import Unprinted
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorSetting,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+)
+from gateway.connectors.simulator.cards import SIMULATED_SUCCESS
+from gateway.connectors.stub.connections import StubConnectionPool, StubUnansweredError, StubUnreachableError
+from gateway.core import result_codes
+from gateway.core.money import Money
+from gateway.core.secret import RedactedDict
 
 ACQUIRER_DOWN: Final = "900.100.600"
 REVERSED: Final = "900.100.301"
@@ -29,7 +41,7 @@ _TOLD: Final = (
 _LONGEST: Final = 64
 
 
-class Stub:
+class StubConnector:
     """Asks the process behind GATEWAY_STUB_ACQUIRER."""
 
     name = "stub"
@@ -37,73 +49,77 @@ class Stub:
     takes = ANY_MEANS
     required: frozenset[str] = frozenset()
     redirects = False
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ConnectorSetting, ...] = ()
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Without a line nobody accepted anything: a decline that says so. Everything else unclear is Silence."""
-        sent = masked_submission(request)
+        """Without a line nobody accepted anything: a decline that says so. Everything else unclear is OutcomeUnknownError."""
+        sent = mask_submission(request)
         try:
-            answer = lines().ask(submission(request, sent))
-        except Unreachable as fault:
-            return AcquirerReply(code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, elsewhere=True)
-        except Unanswered as fault:
-            raise Silence(str(fault), sent) from None
-        return reply_to(request, answer, sent)
+            answer = get_stub_connections().ask(build_submission(request, sent))
+        except StubUnreachableError as fault:
+            return AcquirerReply(
+                code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
+            )
+        except StubUnansweredError as fault:
+            raise OutcomeUnknownError(str(fault), sent) from None
+        return reply_from_stub_answer(request, answer, sent)
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         sent, answer = _ask("inquire", request)
         if answer.get("outcome") == "unknown":
-            return NeverArrived(sent=sent, received=_told(answer))
-        return reply_to(request, answer, sent)
+            return NotFoundAtAcquirer(sent=sent, received=_told(answer))
+        return reply_from_stub_answer(request, answer, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         sent, answer = _ask("void", request)
         if answer.get("outcome") != "voided":
-            raise Silence("the acquirer does not take it back", sent)
-        return reply_to(request, answer, sent)
+            raise OutcomeUnknownError("the acquirer does not take it back", sent)
+        return reply_from_stub_answer(request, answer, sent)
 
 
-STUB: Final = Stub()
+STUB: Final = StubConnector()
 
 
-def submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> Unprinted:
+def build_submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> RedactedDict:
     """The message itself: as it is kept, with the account, its one-time secrets and the cryptogram in clear."""
-    means, message = request.means, Unprinted(masked)
+    means, message = request.means, RedactedDict(masked)
     if request.cryptogram is not None:
-        message["threeDSecure"] = Unprinted(masked["threeDSecure"], verificationId=request.cryptogram.reveal())
+        message["threeDSecure"] = RedactedDict(masked["threeDSecure"], verificationId=request.cryptogram.reveal())
     if means is not None:
-        secrets = dict.fromkeys(masked_account(means), means.account)
-        secrets |= {name: secret for name in ONE_TIME if (secret := getattr(means, name, None)) is not None}
-        message[means.kind] = Unprinted(masked[means.kind])
+        secrets = dict.fromkeys(mask_means_account(means), means.account)
+        secrets |= {name: secret for name in ONE_TIME_SECRETS if (secret := getattr(means, name, None)) is not None}
+        message[means.kind] = RedactedDict(masked[means.kind])
         for name, secret in secrets.items():
             message[means.kind][name] = secret.reveal()
     return message
 
 
-def masked_submission(request: AcquirerRequest) -> dict[str, Any]:
+def mask_submission(request: AcquirerRequest) -> dict[str, Any]:
     """The message as the exchange keeps it."""
-    body = masked_message(request)
+    body = mask_request(request)
     message = {"kind": "submit", "key": body.pop("transaction"), **body}
     return message | ({"merchant": request.account.merchant} if request.account.merchant else {})
 
 
-def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]) -> AcquirerReply:
-    """What the acquirer's answer means. Raises Silence for one that means nothing, or grants what nobody asked for."""
+def reply_from_stub_answer(
+    request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]
+) -> AcquirerReply:
+    """What the acquirer's answer means. Raises OutcomeUnknownError for one that means nothing, or grants what nobody asked for."""
     told = _told(answer)
     outcome, code = told.get("outcome"), told.get("code", "")
-    if outcome not in ("approved", "declined", "voided") or code not in results.RESULT_CODES:
-        raise Silence("the acquirer's answer makes no sense", sent)
+    if outcome not in ("approved", "declined", "voided") or code not in result_codes.RESULT_CODES:
+        raise OutcomeUnknownError("the acquirer's answer makes no sense", sent)
     granted = _granted(request, told, sent) if outcome == "approved" else None
-    works = results.is_approved(code) or (results.is_chargeback(code) and request.operation == "CB")
+    works = result_codes.is_approved(code) or (result_codes.is_chargeback(code) and request.operation == "CB")
     if works is not (granted is not None):
-        raise Silence("the acquirer's answer contradicts itself", sent)
+        raise OutcomeUnknownError("the acquirer's answer contradicts itself", sent)
     details = {"AcquirerResponse": told.get("response", ""), "MerchantAdviceCode": told.get("advice", "")}
     return AcquirerReply(
-        code=success_code() if code == APPROVED else code,
+        code=external_success_code() if code == SIMULATED_SUCCESS else code,
         approved=granted,
         connector_tx_id=told.get("transactionId", ""),
-        network_reference=scheme_reference(told.get("networkReference", "")),
+        network_reference=parse_scheme_reference(told.get("networkReference", "")),
         details={name: value for name, value in details.items() if value},
         avs=told.get("avs", ""),
         cvv=told.get("cvv", ""),
@@ -112,7 +128,7 @@ def reply_to(request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[
     )
 
 
-def lines() -> Lines:
+def get_stub_connections() -> StubConnectionPool:
     """This process's lines to the acquirer that the settings name."""
     return _lines(
         settings.GATEWAY_STUB_ACQUIRER, settings.GATEWAY_ACQUIRER_MAX_ON_LINE, settings.GATEWAY_ACQUIRER_TIMEOUT_S
@@ -120,8 +136,8 @@ def lines() -> Lines:
 
 
 @lru_cache(maxsize=4)
-def _lines(address: str, most: int, timeout_s: float) -> Lines:
-    return Lines(address, most=most, timeout_s=timeout_s)
+def _lines(address: str, most: int, timeout_s: float) -> StubConnectionPool:
+    return StubConnectionPool(address, most=most, timeout_s=timeout_s)
 
 
 # A forked process must not talk on its parent's lines.
@@ -131,9 +147,9 @@ os.register_at_fork(after_in_child=_lines.cache_clear)
 def _ask(kind: str, request: AcquirerRequest) -> tuple[dict[str, Any], dict[str, Any]]:
     sent = {"kind": kind, "key": request.payment.hex}
     try:
-        return sent, lines().ask(sent)
-    except (Unreachable, Unanswered) as fault:
-        raise Silence(str(fault), sent) from None
+        return sent, get_stub_connections().ask(sent)
+    except (StubUnreachableError, StubUnansweredError) as fault:
+        raise OutcomeUnknownError(str(fault), sent) from None
 
 
 def _told(answer: Mapping[str, Any]) -> dict[str, str]:
@@ -145,7 +161,7 @@ def _granted(request: AcquirerRequest, told: Mapping[str, str], sent: Mapping[st
     try:
         granted = Money.parse(told.get("approvedAmount", ""), request.money.currency)
     except ValueError:
-        raise Silence("the acquirer approved no amount", sent) from None
+        raise OutcomeUnknownError("the acquirer approved no amount", sent) from None
     if granted > request.money:
-        raise Silence("the acquirer approved more than was asked for", sent)
+        raise OutcomeUnknownError("the acquirer approved more than was asked for", sent)
     return granted

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-PATIENCE_S: Final = 10.0
+STUB_CONTROL_TIMEOUT_S: Final = 10.0
 
 
 class StubControl:
@@ -40,13 +40,13 @@ class StubControl:
         return self._ask(message)
 
     def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        with socket.create_connection(self._address, timeout=PATIENCE_S) as line:
+        with socket.create_connection(self._address, timeout=STUB_CONTROL_TIMEOUT_S) as line:
             line.sendall(json.dumps({"id": 1, **message}).encode() + b"\n")
             answer: dict[str, Any] = json.loads(line.makefile("rb").readline())
             return answer
 
 
-def log_entries(log: Path) -> list[dict[str, Any]]:
+def read_log_entries(log: Path) -> list[dict[str, Any]]:
     """The whole lines of an acquirer's log, oldest first."""
     text = log.read_bytes()
     return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Final
 
-BEHAVIOUR: Final = "STUB_behaviour"
+BEHAVIOR_PARAMETER: Final = "STUB_behaviour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class StubFault:
     """``arrives``: the message reaches the books (False: it is lost on the way). ``late_in``: only after late_ms.
     ``twice``: it reaches them twice, and is answered twice. ``answers``: an answer goes out. ``late_out``: only after
     late_ms. ``garbled``: what goes out is no answer to the question. ``hangs_up``: the connection is closed."""
@@ -30,17 +30,17 @@ class Fault:
     hangs_up: bool = False
 
 
-NONE: Final = Fault()
-FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
+NO_FAULT: Final = StubFault()
+STUB_FAULTS: Final[Mapping[str, StubFault]] = MappingProxyType(
     {
-        "silent_before": Fault(arrives=False, answers=False),
-        "silent_after": Fault(answers=False),
-        "held": Fault(late_in=True),
-        "late": Fault(late_out=True),
-        "disconnect_before": Fault(arrives=False, answers=False, hangs_up=True),
-        "disconnect_after": Fault(answers=False, hangs_up=True),
-        "duplicate": Fault(twice=True),
-        "nonsense": Fault(garbled=True),
+        "silent_before": StubFault(arrives=False, answers=False),
+        "silent_after": StubFault(answers=False),
+        "held": StubFault(late_in=True),
+        "late": StubFault(late_out=True),
+        "disconnect_before": StubFault(arrives=False, answers=False, hangs_up=True),
+        "disconnect_after": StubFault(answers=False, hangs_up=True),
+        "duplicate": StubFault(twice=True),
+        "nonsense": StubFault(garbled=True),
     }
 )
 # Names of the control channel that stand for a fault, or for two of them by half.
@@ -54,7 +54,7 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 @dataclass(slots=True, kw_only=True)
-class Steering:
+class FaultSteering:
     """What the control channel set. Probabilities from 0 to 1; ``delay_ms`` before every answer; ``late_ms`` for
     held and late; ``kinds``: which messages faults may hit; ``next``: only so many more messages, None for all;
     ``seed``: the draws can be repeated."""
@@ -67,7 +67,7 @@ class Steering:
     draws: random.Random = field(default_factory=random.Random)
 
     @classmethod
-    def of(cls, control: Mapping[str, Any]) -> Steering:
+    def of(cls, control: Mapping[str, Any]) -> FaultSteering:
         """Steering as a control message describes it; what it does not name is as at the start. Raises ValueError."""
         known = {row.name for row in fields(cls)} - {"odds", "draws"}
         wanted: dict[str, Any] = {"odds": {}}
@@ -78,7 +78,7 @@ class Steering:
                 wanted["kinds"] = tuple(value)
             elif name in known:
                 wanted[name] = value if value is None else int(value)
-            elif name in FAULTS or name in _ALIASES:
+            elif name in STUB_FAULTS or name in _ALIASES:
                 parts = _ALIASES.get(name, (name,))
                 for part in parts:
                     wanted["odds"][part] = float(value) / len(parts)
@@ -89,8 +89,8 @@ class Steering:
     def draw(self, message: Mapping[str, Any]) -> str:
         """The fault that hits this message; '' for none."""
         own = message.get("customParameters")
-        if isinstance(own, Mapping) and message["kind"] == "submit" and own.get(BEHAVIOUR) in FAULTS:
-            return str(own[BEHAVIOUR])
+        if isinstance(own, Mapping) and message["kind"] == "submit" and own.get(BEHAVIOR_PARAMETER) in STUB_FAULTS:
+            return str(own[BEHAVIOR_PARAMETER])
         if message["kind"] not in self.kinds or self.next == 0:
             return ""
         if self.next is not None:

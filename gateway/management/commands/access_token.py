@@ -10,8 +10,9 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit, clock, identifiers, tokens
-from gateway.models import SCOPES, AccessToken, Channel, Merchant
+from gateway.access import audit_log, tokens
+from gateway.core import clock, identifiers
+from gateway.models import TOKEN_SCOPES, AccessToken, Channel, Merchant
 
 
 class Command(BaseCommand):
@@ -20,7 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--entity", help="entityId of a merchant or a channel, 32 hex digits")
         parser.add_argument("--name", default="made on the command line")
-        parser.add_argument("--scope", action="append", choices=SCOPES, help="repeatable; default: all")
+        parser.add_argument("--scope", action="append", choices=TOKEN_SCOPES, help="repeatable; default: all")
         parser.add_argument("--days", type=int, help="days until it expires; default: never")
         parser.add_argument("--rotate", metavar="TOKEN_ID", help="issue a successor; the old one ends in 7 days")
         parser.add_argument("--revoke", metavar="TOKEN_ID", help="end it at once")
@@ -28,18 +29,22 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["revoke"]:
             token = _token(options["revoke"])
-            tokens.revoke(token, by=audit.COMMAND)
+            tokens.revoke_token(token, by=audit_log.COMMAND_LINE_ACTOR)
             self._print({"id": token.pk.hex, "revoked": True})
             return
         if options["rotate"]:
-            made, secret = tokens.rotate(_token(options["rotate"]), by=audit.COMMAND)
+            made, secret = tokens.rotate_token(_token(options["rotate"]), by=audit_log.COMMAND_LINE_ACTOR)
         else:
             merchant, channel = _entity(options["entity"])
-            ends = clock.real() + timedelta(days=options["days"]) if options["days"] else None
-            made, secret = tokens.issue(
-                merchant, name=options["name"], by=audit.COMMAND, channel=channel,
-                scopes=options["scope"] or SCOPES, ends_at=ends,
-            )  # fmt: skip
+            ends = clock.real_now() + timedelta(days=options["days"]) if options["days"] else None
+            made, secret = tokens.issue_token(
+                merchant,
+                name=options["name"],
+                by=audit_log.COMMAND_LINE_ACTOR,
+                channel=channel,
+                scopes=options["scope"] or TOKEN_SCOPES,
+                ends_at=ends,
+            )
         self._print({"id": made.pk.hex, "access_token": secret.reveal(), "scopes": made.scopes})
 
     def _print(self, facts: dict[str, Any]) -> None:

@@ -10,13 +10,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.db.models import Count, Min, Sum
 
-from gateway import audit, identifiers
-from gateway.connectors.iso8583 import batches, closing, sending
+from gateway.access import audit_log
+from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run
+from gateway.core import identifiers
+from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
-from gateway.money import amount_text
 
-State = CaptureBatch.State
-MOST_SHOWN: Final = 200
+BatchLifecycleState = CaptureBatch.State
+MAX_LISTED_BATCHES: Final = 200
 
 
 class Command(BaseCommand):
@@ -31,12 +32,13 @@ class Command(BaseCommand):
         what.add_argument("--accept", metavar="BATCH", help="take the captures of a batch whose sums differ as granted")
         parser.add_argument("--because", default="", help="with --accept: who at the acquirer said what")
 
-    def handle(self, *args: Any, send: str | None, again: str | None, accept: str | None, because: str,
-               **options: Any) -> None:  # fmt: skip
+    def handle(
+        self, *args: Any, send: str | None, again: str | None, accept: str | None, because: str, **options: Any
+    ) -> None:
         if send is not None:
             return self._send(send)
         if again is not None:
-            if not sending.again(_batch(again)):
+            if not batch_run.retry_batch(_batch(again)):
                 raise CommandError("the batch has ended, or is being sent at this moment")
             return self.stdout.write("it goes on with the next tick")
         if accept is not None:
@@ -48,18 +50,20 @@ class Command(BaseCommand):
         row = AcquirerAccount.objects.select_related("channel__merchant").filter(pk=ident).first() if ident else None
         if row is None:
             raise CommandError(f"there is no acquirer account {account!r}: its id stands in the address of its page")
-        moved = batches.send_now(row.channel, row.acquirer_merchant_id)
+        moved = batch_planning.release_captures_now(row.channel, row.acquirer_merchant_id)
         self.stdout.write(f"captures that go with the next tick: {moved}")
 
     def _accept(self, batch: CaptureBatch, because: str) -> None:
         if not because:
             raise CommandError("--because is needed: who at the acquirer said that these captures stand")
         with transaction.atomic():
-            taken = closing.accept(batch, because)
+            taken = batch_close.accept_unbalanced_batch(batch, because)
             if not taken:
                 raise CommandError(f"the batch is not one whose sums differ: {batch.get_state_display()}")
             after = {"number": batch.number, "captures": taken, "because": because}
-            audit.record(audit.COMMAND, "accept sums", batch, merchant=batch.merchant_id, after=after)
+            audit_log.record_audit_entry(
+                audit_log.COMMAND_LINE_ACTOR, "accept sums", batch, merchant=batch.merchant_id, after=after
+            )
         self.stdout.write(f"captures taken: {taken}")
 
     def _show(self) -> None:
@@ -67,12 +71,14 @@ class Command(BaseCommand):
         rows = waiting.values("channel__name", "account", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
         )
-        for row in rows.order_by("channel__name", "account", "currency")[:MOST_SHOWN]:
-            total = f"{amount_text(row['total'])} {row['currency']}"
+        for row in rows.order_by("channel__name", "account", "currency")[:MAX_LISTED_BATCHES]:
+            total = f"{format_amount(row['total'])} {row['currency']}"
             at = f"{row['first']:%Y-%m-%d %H:%M} UTC" if row["first"] else ""
             self.stdout.write(f"{row['channel__name']} {row['account']}: {row['count']} wait, {total}, from {at} on")
-        for batch in CaptureBatch.objects.exclude(state=State.BALANCED).order_by("id")[:MOST_SHOWN]:
-            sums = closing.sums_of(batch)
+        for batch in CaptureBatch.objects.exclude(state=BatchLifecycleState.BALANCED).order_by("id")[
+            :MAX_LISTED_BATCHES
+        ]:
+            sums = batch_close.sum_granted_captures(batch)
             stopped = "; stopped, somebody has to look" if batch.due_at is None else ""
             self.stdout.write(
                 f"{batch.pk.hex} {batch.account} {batch.number}: {batch.get_state_display()}, {sums.count} of"

@@ -14,12 +14,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit, identifiers
+from gateway.access import audit_log
 from gateway.configuration import apply
-from gateway.configuration.section import Target
-from gateway.document import Unreadable
+from gateway.configuration.section import ConfigurationTarget
+from gateway.core import identifiers
+from gateway.core.document import InvalidDocumentError
 
-MAX_BYTES = 8 * 1024 * 1024
+MAX_CONFIGURATION_BYTES = 8 * 1024 * 1024
 
 
 class Command(BaseCommand):
@@ -36,14 +37,14 @@ class Command(BaseCommand):
         if options["show"] == bool(options["file"]):
             raise CommandError("Give a file to apply, or --show.")
         if options["show"]:
-            self.stdout.write(json.dumps(apply.show(target), indent=2, ensure_ascii=False))
+            self.stdout.write(json.dumps(apply.export_configuration(target), indent=2, ensure_ascii=False))
             return
         document, folder = _read(options["file"])
         try:
-            changes = apply.configure(
-                replace(target, folder=folder), document, by=audit.COMMAND, dry_run=options["dry_run"]
+            changes = apply.apply_configuration(
+                replace(target, folder=folder), document, by=audit_log.COMMAND_LINE_ACTOR, dry_run=options["dry_run"]
             )
-        except Unreadable as fault:
+        except InvalidDocumentError as fault:
             lines = "\n".join(f"  {one}" for one in fault.faults)
             raise CommandError(f"Nothing was changed. {len(fault.faults)} fault(s):\n{lines}") from None
         would = "Would change" if options["dry_run"] else "Changed"
@@ -51,9 +52,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{would}: {names}." if changes else "Everything is as the file says already.")
 
 
-def _target(entity: str) -> Target:
+def _target(entity: str) -> ConfigurationTarget:
     ident = identifiers.parse_id(entity)
-    target = apply.find(ident) if ident is not None else None
+    target = apply.find_configuration_target(ident) if ident is not None else None
     if target is None:
         raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
     return target
@@ -62,11 +63,11 @@ def _target(entity: str) -> Target:
 def _read(name: str) -> tuple[Any, Path]:
     """The document, and the folder that file names in it are relative to."""
     try:
-        text = sys.stdin.read(MAX_BYTES + 1) if name == "-" else Path(name).read_text(encoding="utf-8")
+        text = sys.stdin.read(MAX_CONFIGURATION_BYTES + 1) if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise CommandError(f"{name} cannot be read: {fault}") from None
-    if len(text) > MAX_BYTES:
-        raise CommandError(f"{name} is larger than {MAX_BYTES:,} bytes.")
+    if len(text) > MAX_CONFIGURATION_BYTES:
+        raise CommandError(f"{name} is larger than {MAX_CONFIGURATION_BYTES:,} bytes.")
     try:
         return json.loads(text, object_pairs_hook=_once), Path(name).parent if name != "-" else Path()
     except ValueError as fault:

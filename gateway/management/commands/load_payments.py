@@ -1,6 +1,6 @@
 """Fill the test environment with payments, quickly: for trials with many rows, and for benchmarks.
 
-Rows are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
+CopyBuffer are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
 notifications and log rows, spread evenly over a number of days. One merchant holds a share of them all. They go in by
 COPY, in batches that are one transaction each; a broken run leaves whole batches, and running it again adds more.
 """
@@ -22,8 +22,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, models, transaction
 
-from gateway import clock, identifiers
-from gateway.masking import mask_pan
+from gateway.core import clock, identifiers
+from gateway.core.masking import mask_pan
+from gateway.core.secret import Secret
 from gateway.models import (
     AcquirerExchange,
     Channel,
@@ -35,30 +36,29 @@ from gateway.models import (
     Psp,
     RequestLog,
 )
-from gateway.payments import exchanges, finding
-from gateway.secret import Secret
-from gateway.vault import vault
+from gateway.payments import acquirer_message_store, search_keys
+from gateway.vault.sealing import current_vault
 
-BATCH: Final = 20_000
-MERCHANTS: Final = 20
-CARDS: Final = ("4200000000000000", "4111111111111111", "5454545454545454", "5105105105105100")
-APPROVED: Final = "000.100.110"
+COPY_BATCH_ROWS: Final = 20_000
+LOADED_MERCHANTS: Final = 20
+LOADED_CARDS: Final = ("4200000000000000", "4111111111111111", "5454545454545454", "5105105105105100")
+LOADED_APPROVAL_CODE: Final = "000.100.110"
 _JSON: Final = json.JSONEncoder(separators=(",", ":")).encode
-TABLES: Final = (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)
+LOADED_MODELS: Final = (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)
 # What a chain is: how often, the first payment, the code it got, and what follows with its share of the amount.
-KINDS: Final = (
-    (70, "DB", APPROVED,      ()),
+PAYMENT_MIX: Final = (
+    (70, "DB", LOADED_APPROVAL_CODE,      ()),
     (6,  "DB", "800.100.155", ()),
-    (12, "PA", APPROVED,      (("CP", 1.0),)),
-    (2,  "PA", APPROVED,      (("CP", 0.5), ("RV", 0.5))),
-    (6,  "DB", APPROVED,      (("RF", 0.5),)),
-    (2,  "DB", APPROVED,      (("RF", 0.25), ("RF", 0.25))),
-    (2,  "PA", APPROVED,      ()),
+    (12, "PA", LOADED_APPROVAL_CODE,      (("CP", 1.0),)),
+    (2,  "PA", LOADED_APPROVAL_CODE,      (("CP", 0.5), ("RV", 0.5))),
+    (6,  "DB", LOADED_APPROVAL_CODE,      (("RF", 0.5),)),
+    (2,  "DB", LOADED_APPROVAL_CODE,      (("RF", 0.25), ("RF", 0.25))),
+    (2,  "PA", LOADED_APPROVAL_CODE,      ()),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class PlannedPayment:
     """A payment to be written. ``of``: the first payment of its chain, None for a first one; ``cents``: the amount."""
 
     channel: Channel
@@ -88,27 +88,27 @@ class Command(BaseCommand):
         if count < 1 or not 0 <= share <= 1 or days <= 0:
             raise CommandError("--count and --days must be above 0, --share from 0 to 1.")
         draws = random.Random(seed)  # noqa: S311 - made-up data
-        plan = planned(count, share, *_channels(channel), draws)
-        start = clock.real() - timedelta(days=days)
+        plan = plan_payments(count, share, *_channels(channel), draws)
+        start = clock.real_now() - timedelta(days=days)
         step = timedelta(days=days) / count
-        rows = Rows(draws)
+        rows = CopyBuffer(draws)
         for number, (key, due) in enumerate(plan):
             rows.add(key, due, start + number * step)
-            if (number + 1) % BATCH == 0:
+            if (number + 1) % COPY_BATCH_ROWS == 0:
                 rows.write()
         rows.write()
         with connection.cursor() as cursor:
-            cursor.execute(f"VACUUM ANALYZE {', '.join(_quoted(model) for model in TABLES)}")
+            cursor.execute(f"VACUUM ANALYZE {', '.join(_quoted(model) for model in LOADED_MODELS)}")
         self.stdout.write(f"{count} payments loaded, {share:.0%} of them of one merchant")
 
 
-def planned(
+def plan_payments(
     count: int, share: float, large: Channel, others: Sequence[Channel], draws: random.Random
-) -> Iterator[tuple[list[UUID], Due]]:
+) -> Iterator[tuple[list[UUID], PlannedPayment]]:
     """Exactly ``count`` payments in the order of their time. Each comes with a list that its id is to be put in, from
     which those that follow it take theirs."""
-    weights = [row[0] for row in KINDS]
-    waiting: list[tuple[int, int, list[UUID], Due]] = []
+    weights = [row[0] for row in PAYMENT_MIX]
+    waiting: list[tuple[int, int, list[UUID], PlannedPayment]] = []
     number = ties = 0
     while number < count:
         left = count - number - len(waiting)
@@ -116,36 +116,38 @@ def planned(
             yield heapq.heappop(waiting)[2:]
             number += 1
             continue
-        _, kind, code, follows = draws.choices(KINDS, weights)[0]
+        _, kind, code, follows = draws.choices(PAYMENT_MIX, weights)[0]
         if len(follows) >= left:
             kind, follows = "DB", ()
         channel = large if draws.random() < share else draws.choice(others)
         cents = draws.randint(100, 50_000) * 4
-        card = draws.choice(CARDS)
+        card = draws.choice(LOADED_CARDS)
         keys: list[UUID] = []
-        yield keys, Due(channel=channel, kind=kind, code=code, cents=cents, follows=len(follows), card=card)
+        yield keys, PlannedPayment(channel=channel, kind=kind, code=code, cents=cents, follows=len(follows), card=card)
         number += 1
         for following, part in follows:
             ties += 1
-            due = Due(channel=channel, kind=following, code=APPROVED, cents=int(cents * part), card=card)
+            due = PlannedPayment(
+                channel=channel, kind=following, code=LOADED_APPROVAL_CODE, cents=int(cents * part), card=card
+            )
             heapq.heappush(waiting, (number + draws.randint(1, max(1, count // 100)), ties, keys, due))
 
 
-class Rows:
+class CopyBuffer:
     """Rows waiting to be written, as lines of COPY's text format."""
 
     def __init__(self, draws: random.Random) -> None:
         self._draws = draws
-        self._lines: dict[type[models.Model], list[str]] = {model: [] for model in TABLES}
-        self._fingerprints = {card: _octets(vault().fingerprint(card)) for card in CARDS}
+        self._lines: dict[type[models.Model], list[str]] = {model: [] for model in LOADED_MODELS}
+        self._fingerprints = {card: _octets(current_vault().fingerprint(card)) for card in LOADED_CARDS}
 
-    def add(self, keys: list[UUID], due: Due, at: datetime) -> None:
+    def add(self, keys: list[UUID], due: PlannedPayment, at: datetime) -> None:
         """A payment with all that its two transactions write. The first one of a chain puts its id into ``keys``."""
         chain = keys[0] if keys else None
         payment, request = self._id(at), self._id(at)
         if chain is None:
             keys.append(payment)
-        amount, approved = f"{due.cents / 100:.2f}", due.code == APPROVED
+        amount, approved = f"{due.cents / 100:.2f}", due.code == LOADED_APPROVAL_CODE
         transaction_id = f"SIM{payment.hex[-20:].upper()}"
         order = f"order-{payment.hex[-12:]}" if chain is None else ""
         done = at + timedelta(milliseconds=12)
@@ -155,39 +157,79 @@ class Rows:
         first = chain is None
         shared = {"payment_id": payment, "at": at}
         self._line(
-            Payment, id=payment, merchant_id=due.channel.merchant_id, channel_id=due.channel.pk, chain=chain or payment,
-            referenced=chain, payment_type=due.kind, brand="VISA" if due.card[0] == "4" else "MASTER", method="CC",
-            status="APPROVED" if approved else "DECLINED", amount=amount, currency="EUR",
-            approved=amount if approved else None, result_code=due.code, test_mode="INTERNAL",
-            merchant_transaction_id=order, request=echo, answer={**card, **details} if first else details,
-            means_sealed=_octets(vault().seal(Secret(due.card), payment)) if first else None,
+            Payment,
+            id=payment,
+            merchant_id=due.channel.merchant_id,
+            channel_id=due.channel.pk,
+            chain=chain or payment,
+            referenced=chain,
+            payment_type=due.kind,
+            brand="VISA" if due.card[0] == "4" else "MASTER",
+            method="CC",
+            status="APPROVED" if approved else "DECLINED",
+            amount=amount,
+            currency="EUR",
+            approved=amount if approved else None,
+            result_code=due.code,
+            test_mode="INTERNAL",
+            merchant_transaction_id=order,
+            request=echo,
+            answer={**card, **details} if first else details,
+            means_sealed=_octets(current_vault().seal(Secret(due.card), payment)) if first else None,
             means_fingerprint=self._fingerprints[due.card] if first else None,
-            email_key=finding.email_key(due.channel.merchant_id, echo["customer"]["email"]) if first else None,
-            account_key=finding.account_key(due.channel.merchant_id, due.card) if first else None,
+            email_key=search_keys.build_email_key(due.channel.merchant_id, echo["customer"]["email"])
+            if first
+            else None,
+            account_key=search_keys.build_account_key(due.channel.merchant_id, due.card) if first else None,
             connector="simulator",
-            connector_tx_id=transaction_id, sequence=2, follow_ups=due.follows, request_id=request, created_at=at,
+            connector_tx_id=transaction_id,
+            sequence=2,
+            follow_ups=due.follows,
+            request_id=request,
+            created_at=at,
             completed_at=done,
-        )  # fmt: skip
+        )
         self._line(PaymentEvent, **shared, sequence=1, event="begin", status="STARTED", result_code="")
         event, status = ("approve", "APPROVED") if approved else ("decline", "DECLINED")
         self._line(
             PaymentEvent, payment_id=payment, at=done, sequence=2, event=event, status=status, result_code=due.code
         )
         self._line(
-            AcquirerExchange, payment_id=payment, connector="simulator", kind="submit", at=done, duration_ms=0,
-            sent={exchanges.DIFFERS: {"card": {"number": mask_pan(due.card), "cvvPresent": first}}},
+            AcquirerExchange,
+            payment_id=payment,
+            connector="simulator",
+            kind="submit",
+            at=done,
+            duration_ms=0,
+            sent={acquirer_message_store.PATCH_KEY: {"card": {"number": mask_pan(due.card), "cvvPresent": first}}},
             received={"responseCode": "00" if approved else "51", "transactionId": transaction_id},
-        )  # fmt: skip
+        )
         self._line(
-            Notification, merchant_id=due.channel.merchant_id, channel_id=due.channel.pk, kind="PAYMENT",
-            action="CREATED", payment_id=payment, sequence=2, created_at=done,
-        )  # fmt: skip
+            Notification,
+            merchant_id=due.channel.merchant_id,
+            channel_id=due.channel.pk,
+            kind="PAYMENT",
+            action="CREATED",
+            payment_id=payment,
+            sequence=2,
+            created_at=done,
+        )
         path = "/v1/payments" if chain is None else f"/v1/payments/{chain.hex}"
         self._line(
-            RequestLog, id=request, at=at, method="POST", path=path, status=200 if approved else 400,
-            result_code=due.code, entity_id=due.channel.pk, token=None, ip="127.0.0.1", duration_ms=12,
-            payment=payment, parameters=None,
-        )  # fmt: skip
+            RequestLog,
+            id=request,
+            at=at,
+            method="POST",
+            path=path,
+            status=200 if approved else 400,
+            result_code=due.code,
+            entity_id=due.channel.pk,
+            token=None,
+            ip="127.0.0.1",
+            duration_ms=12,
+            payment=payment,
+            parameters=None,
+        )
 
     def write(self) -> None:
         """Put everything into the database, in one transaction."""
@@ -227,7 +269,7 @@ def _channels(chosen: str | None) -> tuple[Channel, list[Channel]]:
         if found is None:
             raise CommandError(f"There is no channel {chosen}.")
         large = found
-    return large, [_channel(f"Loaded: {number:02d}", division) for number in range(1, MERCHANTS + 1)]
+    return large, [_channel(f"Loaded: {number:02d}", division) for number in range(1, LOADED_MERCHANTS + 1)]
 
 
 def _channel(name: str, division: Division) -> Channel:
@@ -235,7 +277,7 @@ def _channel(name: str, division: Division) -> Channel:
     return Channel.objects.get_or_create(name="main", merchant=merchant, defaults={"limits": {"*": None}})[0]
 
 
-def _echo(due: Due, amount: str, order: str) -> dict[str, Any]:
+def _echo(due: PlannedPayment, amount: str, order: str) -> dict[str, Any]:
     """The accepted parameters, as a payment keeps them."""
     said: dict[str, Any] = {"paymentType": due.kind, "amount": amount, "currency": "EUR"}
     if not order:

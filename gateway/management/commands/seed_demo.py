@@ -19,26 +19,26 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from gateway import audit, tokens
-from gateway.configuration.apply import configure
-from gateway.configuration.section import Target
+from gateway.access import audit_log, tokens
+from gateway.configuration.apply import apply_configuration
+from gateway.configuration.section import ConfigurationTarget
 from gateway.connectors.stub.connector import STUB
 from gateway.models import AccessToken, AcquirerAccount, Channel, Division, Merchant, Psp
-from gateway.wallets import testing
+from gateway.wallets import sandbox_tokens
 
-UNLIMITED = {"*": None}
-CHANNELS: dict[str, dict[str, Any]] = {
-    "plain": {"limits": UNLIMITED, "position": 10},
-    "3ds": {"limits": UNLIMITED, "position": 40, "three_d_secure": True},
-    "strict": {"limits": UNLIMITED, "position": 30, "parameters": Channel.Parameters.STRICT},
-    "risk": {"limits": UNLIMITED, "position": 50},
+NO_THROTTLE = {"*": None}
+DEMO_CHANNELS: dict[str, dict[str, Any]] = {
+    "plain": {"limits": NO_THROTTLE, "position": 10},
+    "3ds": {"limits": NO_THROTTLE, "position": 40, "three_d_secure": True},
+    "strict": {"limits": NO_THROTTLE, "position": 30, "parameters": Channel.Parameters.STRICT},
+    "risk": {"limits": NO_THROTTLE, "position": 50},
     "limited": {"limits": {"*": {"limit": 5, "window_s": 1}}, "position": 20},
 }
-# testMode=EXTERNAL goes to the bundled stub acquirer; "strict" has no account there and answers 600.200.700.
-EXTERNAL = ("plain", "3ds", "risk", "limited")
-USER = "demo"
+# testMode=EXTERNAL_DEMO_CHANNELS goes to the bundled stub acquirer; "strict" has no account there and answers 600.200.700.
+EXTERNAL_DEMO_CHANNELS = ("plain", "3ds", "risk", "limited")
+DEMO_USER = "demo"
 # What the channel "risk" is configured with; also the example of docs/configuration.md.
-CONFIGURATION = Path(settings.BASE_DIR) / "docs" / "examples" / "demo-configuration.json"
+DEMO_CONFIGURATION = Path(settings.BASE_DIR) / "docs" / "examples" / "demo-configuration.json"
 
 
 class Command(BaseCommand):
@@ -51,14 +51,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, base_url: str, out: Path, **options: Any) -> None:
         if settings.IS_LIVE:
             raise CommandError("seed_demo refuses the live environment.")
-        facts = seed(_read(out), base_url)
+        facts = seed_demo_data(_read(out), base_url)
         _write(out, json.dumps(facts, indent=2) + "\n")
-        _write(out.with_suffix(".env"), for_a_shell(facts))
+        _write(out.with_suffix(".env"), format_shell_variables(facts))
         self.stdout.write(f"Demo data is in {out}")
 
 
 @transaction.atomic
-def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
+def seed_demo_data(known: dict[str, Any], base_url: str) -> dict[str, Any]:
     """Make or find everything and return the facts. ``known`` are the facts of an earlier run: secrets that still
     work are kept, others are made anew."""
     psp, _ = Psp.objects.get_or_create(name="Tollhouse Demo PSP")
@@ -66,25 +66,27 @@ def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
     merchant, _ = Merchant.objects.get_or_create(name="Demo shop", division=division, defaults={"dispatching": True})
     channels = {
         name: Channel.objects.get_or_create(name=name, merchant=merchant, defaults=values)[0]
-        for name, values in CHANNELS.items()
+        for name, values in DEMO_CHANNELS.items()
     }
     if not channels["risk"].risk_set:
-        document = json.loads(CONFIGURATION.read_text(encoding="utf-8"))
-        configure(Target(merchant=merchant, channel=channels["risk"]), document, by=audit.COMMAND)
+        document = json.loads(DEMO_CONFIGURATION.read_text(encoding="utf-8"))
+        apply_configuration(
+            ConfigurationTarget(merchant=merchant, channel=channels["risk"]), document, by=audit_log.COMMAND_LINE_ACTOR
+        )
     stranger, _ = Merchant.objects.get_or_create(name="Other shop", division=division)
-    other, _ = Channel.objects.get_or_create(name="other", merchant=stranger, defaults={"limits": UNLIMITED})
-    for channel in [*(channels[name] for name in EXTERNAL), other]:
+    other, _ = Channel.objects.get_or_create(name="other", merchant=stranger, defaults={"limits": NO_THROTTLE})
+    for channel in [*(channels[name] for name in EXTERNAL_DEMO_CHANNELS), other]:
         AcquirerAccount.objects.get_or_create(
             channel=channel,
             connector=STUB.name,
             defaults={"name": f"Stub acquirer, {channel.name}", "acquirer_merchant_id": f"STUB-{channel.name}"},
         )
-    testing.make_keys(channels["plain"])
+    sandbox_tokens.generate_channel_keys(channels["plain"])
     return {
         "base_url": base_url,
         "entity_id": channels["plain"].entity_id,
         "access_token": _token(merchant, known.get("access_token")),
-        "admin_user": USER,
+        "admin_user": DEMO_USER,
         "admin_password": _password(known.get("admin_password")),
         "channels": {name: row.entity_id for name, row in channels.items()} | {"merchant": merchant.entity_id},
         "other": {
@@ -94,7 +96,7 @@ def seed(known: dict[str, Any], base_url: str) -> dict[str, Any]:
     }
 
 
-def for_a_shell(facts: dict[str, Any]) -> str:
+def format_shell_variables(facts: dict[str, Any]) -> str:
     """The variables that every sample uses, as a file that a shell reads."""
     values = {"BASE": facts["base_url"], "TOKEN": facts["access_token"], "ENTITY_ID": facts["entity_id"]}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
@@ -102,17 +104,17 @@ def for_a_shell(facts: dict[str, Any]) -> str:
 
 def _token(merchant: Merchant, text: str | None) -> str:
     usable = AccessToken.objects.filter(merchant=merchant, revoked_at__isnull=True, ends_at__isnull=True)
-    if text and usable.filter(digest=tokens.digest(text)).exists():
+    if text and usable.filter(digest=tokens.hash_token(text)).exists():
         return text
-    return tokens.issue(merchant, name="demo", by=audit.COMMAND)[1].reveal()
+    return tokens.issue_token(merchant, name="demo", by=audit_log.COMMAND_LINE_ACTOR)[1].reveal()
 
 
 def _password(text: str | None) -> str:
     users = get_user_model()._default_manager
-    user = users.filter(username=USER).first()
+    user = users.filter(username=DEMO_USER).first()
     if user is None:
         text = secrets.token_urlsafe(12)
-        users.create_superuser(USER, "demo@shop.example", text)  # type: ignore[attr-defined]
+        users.create_superuser(DEMO_USER, "demo@shop.example", text)  # type: ignore[attr-defined]
         return text
     if not text or not user.check_password(text):
         text = secrets.token_urlsafe(12)

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.pages import self_test
+from gateway.portal import self_test
 
 
 class Command(BaseCommand):
@@ -16,7 +16,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.IS_LIVE:
             raise CommandError("There are no test data in the live environment.")
-        results = self_test.try_all()
+        results = self_test.run_all_self_tests()
         faults = [one for one in results if one.fault]
         for one in faults:
             self.stdout.write(f"{one.row}: {one.fault}")

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.connectors.sepa import intake
-from gateway.connectors.sepa.reading import NotReadable
+from gateway.connectors.sepa import bank_message_intake
+from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
 from gateway.models import BankMessage
-from gateway.payments import collections
+from gateway.payments import bank_order_outcomes
 
 
 class Command(BaseCommand):
@@ -23,22 +23,22 @@ class Command(BaseCommand):
     def handle(self, *args: Any, path: list[Path], **options: Any) -> None:
         failed = 0
         for one in path:
-            name = intake.shown(one.name)
+            name = bank_message_intake.printable_file_name(one.name)
             try:
                 with one.open("rb") as stream:
-                    row = intake.take_in(stream, one.name, BankMessage.Source.COMMAND)
-            except (NotReadable, intake.SeenBefore) as fault:
+                    row = bank_message_intake.import_bank_message(stream, one.name, BankMessage.Source.COMMAND)
+            except (UnreadableBankMessageError, bank_message_intake.DuplicateBankMessageError) as fault:
                 self.stderr.write(f"{name}: {fault}")
                 failed += 1
                 continue
             except OSError as fault:
-                self.stderr.write(f"{intake.shown(str(one))}: {fault.strerror}")
+                self.stderr.write(f"{bank_message_intake.printable_file_name(str(one))}: {fault.strerror}")
                 failed += 1
                 continue
             self.stdout.write(f"{name}: {row.kind} {row.message_id}, orders moved: {row.told}")
             for finding in row.findings:
                 self.stdout.write(f"  {finding}")
-        told = collections.tell_due()
+        told = bank_order_outcomes.apply_bank_order_events()
         self.stdout.write(f"payments told: {told}")
         if failed:
             raise CommandError(f"{failed} of {len(path)} files were not taken in")

@@ -13,10 +13,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from gateway import due
-from gateway.environment import refuse_another
+from gateway.db.environment import require_own_environment
+from gateway.timers import registry
 
-LOOK_EVERY_S: Final = 0.1
+TICK_POLL_S: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
@@ -29,16 +29,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, forever: bool, **options: Any) -> None:
         try:
-            refuse_another()
+            require_own_environment()
         except ImproperlyConfigured as fault:
             raise CommandError(str(fault)) from None
         if forever:
-            _for_ever(due.TIMERS)
-        done = due.run_all()
+            _for_ever(registry.TIMERS)
+        done = registry.run_all_timers()
         self.stdout.write(", ".join(f"{number} {name}" for name, number in done.items()))
 
 
-def _for_ever(timers: Mapping[str, due.Timer]) -> None:
+def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
     """Each timer in a thread of its own, so that one that waits for somebody delays no other."""
     due_at = dict.fromkeys(timers, 0.0)
     running: dict[str, Future[None]] = {}
@@ -49,11 +49,11 @@ def _for_ever(timers: Mapping[str, due.Timer]) -> None:
                 if now >= due_at[name] and (name not in running or running[name].done()):
                     due_at[name] = now + timer.every_s
                     running[name] = pool.submit(_run, name)
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(TICK_POLL_S)
 
 
 def _run(name: str) -> None:
-    """:func:`gateway.due.run_now`, on a connection that still lives: PostgreSQL may have gone since the last run."""
+    """:func:`gateway.timers.registry.run_timer_now`, on a connection that still lives: PostgreSQL may have gone since the last run."""
     if connection.connection is not None and not connection.is_usable():
         connection.close()
-    due.run_now(name)
+    registry.run_timer_now(name)

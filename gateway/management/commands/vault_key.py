@@ -12,17 +12,19 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from gateway import audit, clock, vault_keys, vault_rows
+from gateway.access import audit_log
+from gateway.core import clock
 from gateway.models import IdempotencyKey
-from gateway.payments.idempotency import KEPT
-from gateway.vault import LOOK_EVERY_S, VaultError, load, place
-from gateway.vault_keys import Document, Key
+from gateway.payments.idempotency import IDEMPOTENCY_RETENTION
+from gateway.vault import keysets, rewrap
+from gateway.vault.keysets import KeyPair, KeysetDocument
+from gateway.vault.sealing import KEYSET_CHECK_INTERVAL_S, VaultError, configured_keyset, load_vault
 
-SEEN_AFTER: Final = timedelta(seconds=LOOK_EVERY_S + 2)
+KEYSET_PROPAGATION_TIME: Final = timedelta(seconds=KEYSET_CHECK_INTERVAL_S + 2)
 """After a key became the primary one: every process has looked, and what it sealed with the old one is written."""
 
 
-NOTHING: Final[Counter[str]] = Counter()
+NO_SEALED_VALUES: Final[Counter[str]] = Counter()
 
 
 class Command(BaseCommand):
@@ -47,9 +49,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["create"]:
-                vault_keys.create(place())
-                load(place())
-                self.stdout.write(f"The vault keyset {place()} was made.")
+                keysets.create_keyset_file(configured_keyset())
+                load_vault(configured_keyset())
+                self.stdout.write(f"The vault keyset {configured_keyset()} was made.")
             elif options["rotate"]:
                 self._rotate()
             elif options["add"]:
@@ -66,14 +68,14 @@ class Command(BaseCommand):
             raise CommandError(str(fault)) from None
 
     def _show(self) -> None:
-        document, held = place().read(), vault_rows.held_by_kind()
-        vault_keys.opened(document)
-        self.stdout.write(f"The vault keyset {place()} opens.")
-        for key in vault_keys.keys_of(document):
+        document, held = configured_keyset().read(), rewrap.count_sealed_by_key_and_kind()
+        keysets.open_keyset(document)
+        self.stdout.write(f"The vault keyset {configured_keyset()} opens.")
+        for key in keysets.list_key_pairs(document):
             role = "primary" if key.primary else "older" if key.since else "added"
             since = f"since {key.since:%Y-%m-%d %H:%M:%S}" if key.since else "since -" + " " * 18
-            self.stdout.write(f"  key {key.id:>10}  {role:<8} {since}  {_kinds(held.pop(key.id, NOTHING))}")
-        if foreign := held.pop(None, NOTHING):
+            self.stdout.write(f"  key {key.id:>10}  {role:<8} {since}  {_kinds(held.pop(key.id, NO_SEALED_VALUES))}")
+        if foreign := held.pop(None, NO_SEALED_VALUES):
             self.stdout.write(f"  {_kinds(foreign)} sealed by no vault: altered, they are lost")
         for lost, kinds in held.items():
             self.stdout.write(
@@ -82,16 +84,18 @@ class Command(BaseCommand):
             )
 
     def _rotate(self) -> None:
-        before = vault_keys.keys_of(place().read())
-        document = vault_keys.change(place(), lambda now: vault_keys.promoted(*vault_keys.added(now)))
+        before = keysets.list_key_pairs(configured_keyset().read())
+        document = keysets.change_keyset_file(
+            configured_keyset(), lambda now: keysets.promote_key_pair(*keysets.add_key_pair(now))
+        )
         self._used(document)
         _tell("rotate", _primary(document).id, before, document)
 
     def _add(self) -> None:
-        before = vault_keys.keys_of(place().read())
-        document = vault_keys.change(place(), lambda now: vault_keys.added(now)[0])
+        before = keysets.list_key_pairs(configured_keyset().read())
+        document = keysets.change_keyset_file(configured_keyset(), lambda now: keysets.add_key_pair(now)[0])
         known = {key.id for key in before}
-        for key in vault_keys.keys_of(document):
+        for key in keysets.list_key_pairs(document):
             if key.id not in known:
                 self.stdout.write(
                     f"Key {key.id} was added. Bring the keyset to every node, then: vault_key --promote {key.id}"
@@ -99,40 +103,40 @@ class Command(BaseCommand):
                 _tell("add", key.id, before, document)
 
     def _promote(self, key: int) -> None:
-        before = vault_keys.keys_of(place().read())
-        document = vault_keys.change(place(), lambda now: vault_keys.promoted(now, key))
+        before = keysets.list_key_pairs(configured_keyset().read())
+        document = keysets.change_keyset_file(configured_keyset(), lambda now: keysets.promote_key_pair(now, key))
         self._used(document)
         _tell("promote", key, before, document)
 
-    def _used(self, document: Document) -> None:
+    def _used(self, document: KeysetDocument) -> None:
         self.stdout.write(
-            f"Key {_primary(document).id} seals from now on; processes that run use it within {LOOK_EVERY_S:.0f} s."
+            f"Key {_primary(document).id} seals from now on; processes that run use it within {KEYSET_CHECK_INTERVAL_S:.0f} s."
             " Older keys still open: --reseal seals anew what they hold, --retire takes one out."
         )
 
     def _reseal(self) -> None:
         # Its own copy: one key to the end, even when somebody rotates meanwhile.
-        document = place().read()
+        document = configured_keyset().read()
         _wait_until_seen(document)
-        progress = vault_rows.Progress(resealed=0, unopened=0)
+        progress = rewrap.RewrapProgress(resealed=0, unopened=0)
         started = told = time.monotonic()
         try:
-            for progress in vault_rows.reseal(load(place())):
+            for progress in rewrap.rewrap_sealed_values(load_vault(configured_keyset())):
                 if time.monotonic() - told > 1:
                     told = time.monotonic()
                     rate = progress.resealed / (told - started)
                     self.stdout.write(f"{progress.resealed:,} values sealed anew, {rate:,.0f}/s")
-        except vault_rows.ResealRunning:
+        except rewrap.RewrapRunningError:
             raise CommandError("Another --reseal is running.") from None
         self.stdout.write(f"{_values(progress.resealed)} sealed anew under key {_primary(document).id}.")
         if progress.unopened:
             raise CommandError(f"{_values(progress.unopened)} did not open: see --show.")
 
     def _retire(self, key: int, *, force: bool) -> None:
-        document = place().read()
-        vault_keys.without(document, key)  # raises when there is no such key, or it is the primary one
+        document = configured_keyset().read()
+        keysets.remove_key_pair(document, key)  # raises when there is no such key, or it is the primary one
         _wait_until_seen(document)
-        cards, until = vault_rows.held()[key], _needed_for_replays(document, key)
+        cards, until = rewrap.count_sealed_by_key()[key], _needed_for_replays(document, key)
         if not force:
             if cards:
                 raise CommandError(
@@ -143,46 +147,48 @@ class Command(BaseCommand):
                     f"Key {key} is needed until {until:%Y-%m-%d %H:%M:%S} UTC: bodies of idempotency keys are compared"
                     " with it. With --force their repeats are refused as another body."
                 )
-        before = vault_keys.keys_of(document)
-        document = vault_keys.change(place(), lambda now: vault_keys.without(now, key))
+        before = keysets.list_key_pairs(document)
+        document = keysets.change_keyset_file(configured_keyset(), lambda now: keysets.remove_key_pair(now, key))
         self.stdout.write(f"Key {key} is retired." + (f" Lost with it: {_values(cards)}." if cards else ""))
         _tell("retire", key, before, document, forced=force, lost=cards)
 
 
-def _tell(action: str, key: int, before: Iterable[Key], document: Document, **more: object) -> None:
+def _tell(action: str, key: int, before: Iterable[KeyPair], document: KeysetDocument, **more: object) -> None:
     """The audit entry of a change of keys, which has happened already. It names keys by their ids."""
-    after = {**_shown(vault_keys.keys_of(document)), **more}
+    after = {**_shown(keysets.list_key_pairs(document)), **more}
     try:
-        audit.record_of(audit.COMMAND, action, "vaultkey", str(key), before=_shown(before), after=after)
+        audit_log.record_audit_entry_for(
+            audit_log.COMMAND_LINE_ACTOR, action, "vaultkey", str(key), before=_shown(before), after=after
+        )
     except DatabaseError as fault:
         raise CommandError(f"This is done, but the audit trail could not be written: {type(fault).__name__}.") from None
 
 
-def _shown(keys: Iterable[Key]) -> dict[str, object]:
+def _shown(keys: Iterable[KeyPair]) -> dict[str, object]:
     listed = list(keys)
     return {"primary": next(key.id for key in listed if key.primary), "keys": sorted(key.id for key in listed)}
 
 
-def _primary(document: Document) -> Key:
-    return next(key for key in vault_keys.keys_of(document) if key.primary)
+def _primary(document: KeysetDocument) -> KeyPair:
+    return next(key for key in keysets.list_key_pairs(document) if key.primary)
 
 
-def _wait_until_seen(document: Document) -> None:
+def _wait_until_seen(document: KeysetDocument) -> None:
     """Until no process seals with an older key any more."""
     if since := _primary(document).since:
-        time.sleep(max(0.0, (since + SEEN_AFTER - clock.real()).total_seconds()))
+        time.sleep(max(0.0, (since + KEYSET_PROPAGATION_TIME - clock.real_now()).total_seconds()))
 
 
-def _needed_for_replays(document: Document, key: int) -> datetime | None:
+def _needed_for_replays(document: KeysetDocument, key: int) -> datetime | None:
     """Until when fingerprints of idempotency keys need this key; None when none does."""
-    replaced = vault_keys.superseded_at(document, key)
+    replaced = keysets.find_superseded_at(document, key)
     if replaced is None:
         return None
     claimed = IdempotencyKey.objects.filter(
-        created_at__gt=clock.real() - KEPT, created_at__lt=replaced + SEEN_AFTER
+        created_at__gt=clock.real_now() - IDEMPOTENCY_RETENTION, created_at__lt=replaced + KEYSET_PROPAGATION_TIME
     ).order_by("-created_at")
     last = claimed.values_list("created_at", flat=True).first()
-    return last + KEPT if last is not None else None
+    return last + IDEMPOTENCY_RETENTION if last is not None else None
 
 
 def _values(number: int) -> str:

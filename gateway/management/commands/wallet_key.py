@@ -10,11 +10,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from gateway import audit, identifiers
+from gateway.access import audit_log
+from gateway.core import identifiers
+from gateway.core.secret import Secret
 from gateway.models import Channel, WalletKey
-from gateway.secret import Secret
-from gateway.wallets.channels import add_key
-from gateway.wallets.keys import UnusableKey
+from gateway.wallets.channel_tokens import store_wallet_key
+from gateway.wallets.keys import UnusableKeyError
 
 _SENDERS = 'wallet 2: the provider\'s root signing keys, JSON as published ({"keys": […]})'
 
@@ -45,8 +46,14 @@ class Command(BaseCommand):
         if options["private_key"] is not None:
             self._add(channel, options)
         for row in WalletKey.objects.filter(channel=channel):
-            facts = {"id": row.pk.hex, "wallet": row.wallet, "name": row.name, "key_hash": row.key_hash,
-                     "active": row.active, "made": row.made}  # fmt: skip
+            facts = {
+                "id": row.pk.hex,
+                "wallet": row.wallet,
+                "name": row.name,
+                "key_hash": row.key_hash,
+                "active": row.active,
+                "made": row.made,
+            }
             self.stdout.write(json.dumps(facts))
 
     def _add(self, channel: Channel, options: dict[str, Any]) -> None:
@@ -54,15 +61,17 @@ class Command(BaseCommand):
             raise CommandError("--wallet says which wallet the key is for.")
         try:
             private = Secret(options["private_key"].read_text())
-            row = add_key(channel, f"wallet{options['wallet']}", private, _facts(options), name=options["name"])
+            row = store_wallet_key(
+                channel, f"wallet{options['wallet']}", private, _facts(options), name=options["name"]
+            )
         except OSError as fault:
             raise CommandError(f"{fault.filename} cannot be read: {fault.strerror}.") from None
         except UnicodeDecodeError:
             raise CommandError("A file is no text: PEM and JSON are.") from None
-        except UnusableKey as fault:
+        except UnusableKeyError as fault:
             raise CommandError(str(fault)) from None
         after = {"wallet": row.wallet, "key_hash": row.key_hash, "channel": channel.entity_id}
-        audit.record(audit.COMMAND, "add", row, after=after)
+        audit_log.record_audit_entry(audit_log.COMMAND_LINE_ACTOR, "add", row, after=after)
 
 
 @transaction.atomic
@@ -70,7 +79,9 @@ def _deactivate(ident: str) -> None:
     row = WalletKey.objects.select_for_update().filter(pk=identifiers.parse_id(ident)).first()
     if row is None:
         raise CommandError("There is no such key; the id is the 32 hex digits that the list prints.")
-    audit.record(audit.COMMAND, "deactivate", row, before={"active": row.active}, after={"active": False})
+    audit_log.record_audit_entry(
+        audit_log.COMMAND_LINE_ACTOR, "deactivate", row, before={"active": row.active}, after={"active": False}
+    )
     row.active = False
     row.save(update_fields=["active"])
 
@@ -93,4 +104,4 @@ def _senders(path: Path) -> list[dict[str, Any]]:
         keys = json.loads(path.read_text())["keys"]
         return [dict(key) for key in keys if key["protocolVersion"] in ("ECv1", "ECv2")]
     except (ValueError, KeyError, TypeError):
-        raise UnusableKey('--senders is no JSON of the form {"keys": […]}.') from None
+        raise UnusableKeyError('--senders is no JSON of the form {"keys": […]}.') from None

@@ -7,15 +7,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import identifiers
+from gateway.core import identifiers
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from gateway.models import Channel
-from gateway.money import Money
-from gateway.secret import Secret
-from gateway.wallets import testing
-from gateway.wallets.formats import FORMATS
-from gateway.wallets.making import Sheet, tampered
+from gateway.wallets import sandbox_tokens
+from gateway.wallets.formats import WALLET_FORMATS
+from gateway.wallets.token_factory import PaymentSheet, tamper_token
 
-_ALL = tuple(form for forms in FORMATS.values() for form in forms)
+_ALL = tuple(form for forms in WALLET_FORMATS.values() for form in forms)
 
 
 class Command(BaseCommand):
@@ -40,17 +40,19 @@ class Command(BaseCommand):
         if channel is None:
             raise CommandError("--entity must name a channel: 32 lower-case hex digits.")
         wallet = f"wallet{options['wallet']}"
-        form = options["format"] or FORMATS[wallet][0]
+        form = options["format"] or WALLET_FORMATS[wallet][0]
         try:
             if options["make_keys"]:
-                testing.make_keys(channel, form)
-            token = testing.make_token(channel, wallet, form, _sheet(options), expired=options["expired"])
-        except testing.NotHere as fault:
+                sandbox_tokens.generate_channel_keys(channel, form)
+            token = sandbox_tokens.build_channel_token(
+                channel, wallet, form, _sheet(options), expired=options["expired"]
+            )
+        except sandbox_tokens.SampleTokenUnavailableError as fault:
             raise CommandError(str(fault)) from None
-        self.stdout.write(tampered(token) if options["tampered"] else token)
+        self.stdout.write(tamper_token(token) if options["tampered"] else token)
 
 
-def _sheet(options: dict[str, Any]) -> Sheet:
+def _sheet(options: dict[str, Any]) -> PaymentSheet:
     month, _, year = options["expiry"].partition("/")
     if not (len(month) == 2 and len(year) == 4 and (month + year).isdecimal()):
         raise CommandError("--expiry has the form MM/YYYY.")
@@ -61,11 +63,15 @@ def _sheet(options: dict[str, Any]) -> Sheet:
         money.minor_units()
     except ValueError as fault:
         raise CommandError(f"--amount, --currency: {fault}.") from None
-    return Sheet(
-        number=Secret(options["card"]), money=money, expiry_month=month, expiry_year=year, holder=options["holder"],
+    return PaymentSheet(
+        number=Secret(options["card"]),
+        money=money,
+        expiry_month=month,
+        expiry_year=year,
+        holder=options["holder"],
         card_only=options["card_only"],
-    )  # fmt: skip
+    )
 
 
 def _first() -> str:
-    return ", ".join(forms[0] for forms in FORMATS.values())
+    return ", ".join(forms[0] for forms in WALLET_FORMATS.values())

@@ -10,14 +10,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit, identifiers
+from gateway.access import audit_log
+from gateway.core import identifiers
+from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, WebhookEndpoint
-from gateway.models.webhooks import KINDS
+from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.notifications import endpoints, signing
-from gateway.notifications.endpoints import Unusable
-from gateway.secret import Secret
+from gateway.notifications.endpoints import InvalidEndpointError
 
-MAX_SECRET_BYTES = 1_024
+MAX_WEBHOOK_SECRET_BYTES = 1_024
 
 
 class Command(BaseCommand):
@@ -28,7 +29,9 @@ class Command(BaseCommand):
         parser.add_argument("--url", help="make an endpoint with this address")
         parser.add_argument("--mode", choices=("encrypted", "signed"), default="encrypted")
         parser.add_argument("--wrapper", choices=("none", "json"), default="none", help="encrypted: the body's form")
-        parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {','.join(KINDS)}; all unless told")
+        parser.add_argument(
+            "--kinds", default=",".join(WEBHOOK_KINDS), help=f"of {','.join(WEBHOOK_KINDS)}; all unless told"
+        )
         parser.add_argument("--secret-file", type=Path, help="64 hex digits or whsec_…; one is made without it")
         parser.add_argument("--endpoint", help="the id that the list prints, for what follows")
         what = parser.add_mutually_exclusive_group()
@@ -45,12 +48,14 @@ class Command(BaseCommand):
             self._activate(_endpoint(options))
         elif options["rotate"]:
             endpoint = _endpoint(options)
-            overlap = timedelta(0) if options["no_overlap"] else endpoints.OVERLAP
-            secret = endpoints.rotate(endpoint, by=audit.COMMAND, secret=_secret(options), overlap=overlap)
+            overlap = timedelta(0) if options["no_overlap"] else endpoints.SECRET_OVERLAP
+            secret = endpoints.rotate_secret(
+                endpoint, by=audit_log.COMMAND_LINE_ACTOR, secret=_secret(options), overlap=overlap
+            )
             self._show(endpoint, secret, made=options["secret_file"] is None)
         elif options["off"]:
             endpoint = _endpoint(options)
-            endpoints.switch_off(endpoint, by=audit.COMMAND)
+            endpoints.deactivate_endpoint(endpoint, by=audit_log.COMMAND_LINE_ACTOR)
             self._show(endpoint)
         else:
             for endpoint in _listed(options):
@@ -60,27 +65,33 @@ class Command(BaseCommand):
         merchant, channel = _entity(options["entity"])
         kinds = [kind.strip() for kind in options["kinds"].split(",") if kind.strip()]
         try:
-            endpoint, secret = endpoints.make(
-                merchant, options["url"], by=audit.COMMAND, channel=channel, mode=options["mode"],
-                wrapper=options["wrapper"], kinds=kinds, secret=_secret(options),
-            )  # fmt: skip
-        except Unusable as fault:
+            endpoint, secret = endpoints.create_endpoint(
+                merchant,
+                options["url"],
+                by=audit_log.COMMAND_LINE_ACTOR,
+                channel=channel,
+                mode=options["mode"],
+                wrapper=options["wrapper"],
+                kinds=kinds,
+                secret=_secret(options),
+            )
+        except InvalidEndpointError as fault:
             raise CommandError(f"{str(fault)[:1].upper()}{str(fault)[1:]}.") from None
         self._show(endpoint, secret, made=options["secret_file"] is None)
         if options["activate"]:
             self._activate(endpoint)
 
     def _activate(self, endpoint: WebhookEndpoint) -> None:
-        done = endpoints.activate(endpoint, by=audit.COMMAND)
+        done = endpoints.activate_endpoint(endpoint, by=audit_log.COMMAND_LINE_ACTOR)
         if not done.active:
             raise CommandError(f"Not activated: {endpoint.url} {done.words}.")
         self._show(endpoint)
 
     def _show(self, endpoint: WebhookEndpoint, secret: Secret | None = None, *, made: bool = False) -> None:
         """One JSON object a line; a secret that was made is in it, and nowhere else ever again."""
-        facts = endpoints.facts(endpoint)
+        facts = endpoints.describe_endpoint(endpoint)
         if secret is not None and made:
-            facts |= {"secret": secret.reveal(), "standard_secret": signing.standard_form(secret).reveal()}
+            facts |= {"secret": secret.reveal(), "standard_secret": signing.format_standard_secret(secret).reveal()}
         self.stdout.write(json.dumps(facts, ensure_ascii=False))
 
 
@@ -122,7 +133,7 @@ def _secret(options: dict[str, Any]) -> Secret | None:
         return None
     try:
         with path.open("rb") as file:
-            return signing.secret_of(file.read(MAX_SECRET_BYTES).decode())
+            return signing.parse_webhook_secret(file.read(MAX_WEBHOOK_SECRET_BYTES).decode())
     except OSError as fault:
         raise CommandError(f"{path} cannot be read: {fault.strerror}.") from None
     except UnicodeDecodeError:

@@ -10,11 +10,12 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit, clock, identifiers
+from gateway.access import audit_log
+from gateway.core import clock, identifiers
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.models.webhooks import KINDS
+from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.notifications import replay
-from gateway.payments.telling import tell
+from gateway.payments.webhook_payloads import build_webhook_payloads
 
 
 class Command(BaseCommand):
@@ -25,8 +26,10 @@ class Command(BaseCommand):
         parser.add_argument("--endpoint", help="id of an endpoint; all of the merchant's without it")
         parser.add_argument("--delivery", help="id of one delivery, the webhook-id without msg_")
         parser.add_argument("--payment", help="id of a payment")
-        parser.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; all unless told")
-        parser.add_argument("--states", default=",".join(replay.ENDED), help="of delivered,given_up,cancelled,waiting")
+        parser.add_argument("--kinds", default="", help=f"of {','.join(WEBHOOK_KINDS)}; all unless told")
+        parser.add_argument(
+            "--states", default=",".join(replay.ENDED_DELIVERY_STATES), help="of delivered,given_up,cancelled,waiting"
+        )
         parser.add_argument("--from", dest="since", help="made at this time or later: yyyy-MM-dd HH:mm:ss, UTC")
         parser.add_argument("--to", dest="until", help="made at this time or earlier")
         parser.add_argument(
@@ -41,35 +44,47 @@ class Command(BaseCommand):
         if options["missed"]:
             self._missed(merchant, endpoint, since, until, dry_run=options["dry_run"])
             return
-        selection = replay.Selection(
-            merchant=merchant, endpoint=endpoint, delivery=_id(options, "delivery"), payment=_id(options, "payment"),
-            kinds=_words(options, "kinds", KINDS), states=_words(options, "states", WebhookDelivery.State.values),
-            since=since, until=until,
-        )  # fmt: skip
-        told = replay.preview(selection)
+        selection = replay.ReplaySelection(
+            merchant=merchant,
+            endpoint=endpoint,
+            delivery=_id(options, "delivery"),
+            payment=_id(options, "payment"),
+            kinds=_words(options, "kinds", WEBHOOK_KINDS),
+            states=_words(options, "states", WebhookDelivery.State.values),
+            since=since,
+            until=until,
+        )
+        told = replay.preview_replay(selection)
         facts = {
-            "events": told.events, "payments": told.payments, "off": told.off,
-            "oldest": clock.wire(told.oldest) if told.oldest else None,
-            "newest": clock.wire(told.newest) if told.newest else None,
-        }  # fmt: skip
+            "events": told.events,
+            "payments": told.payments,
+            "off": told.off,
+            "oldest": clock.format_timestamp(told.oldest) if told.oldest else None,
+            "newest": clock.format_timestamp(told.newest) if told.newest else None,
+        }
         if not options["dry_run"]:
-            facts["replayed"] = sum(replay.replay(selection))
-            audit.record(audit.COMMAND, "replay", merchant, after=facts)
+            facts["replayed"] = sum(replay.replay_deliveries(selection))
+            audit_log.record_audit_entry(audit_log.COMMAND_LINE_ACTOR, "replay", merchant, after=facts)
         self.stdout.write(json.dumps(facts))
 
     def _missed(
-        self, merchant: Merchant, endpoint: WebhookEndpoint | None, since: datetime | None, until: datetime | None, *,
+        self,
+        merchant: Merchant,
+        endpoint: WebhookEndpoint | None,
+        since: datetime | None,
+        until: datetime | None,
+        *,
         dry_run: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if endpoint is None or since is None:
             raise CommandError("--missed needs --endpoint and --from.")
         if endpoint.state not in (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED):
             raise CommandError("The endpoint is not active: activate it first.")
-        until = until or clock.now(merchant)
-        facts = {"events": replay.missed(endpoint, since, until)}
+        until = until or clock.merchant_now(merchant)
+        facts = {"events": replay.count_missed_events(endpoint, since, until)}
         if not dry_run:
-            facts["replayed"] = sum(replay.tell_missed(endpoint, since, until, tell))
-            audit.record(audit.COMMAND, "replay", endpoint, after=facts)
+            facts["replayed"] = sum(replay.deliver_missed_events(endpoint, since, until, build_webhook_payloads))
+            audit_log.record_audit_entry(audit_log.COMMAND_LINE_ACTOR, "replay", endpoint, after=facts)
         self.stdout.write(json.dumps(facts))
 
 

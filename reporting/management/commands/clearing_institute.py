@@ -8,9 +8,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit
-from reporting import institutes
+from gateway.access import audit_log
 from reporting.models import ClearingInstitute
+from reporting.settlement import institutes
 
 
 class Command(BaseCommand):
@@ -34,12 +34,18 @@ class Command(BaseCommand):
             return
         try:
             days = [int(day) for day in options["expects_on"].split(",") if day.strip()]
-            row = institutes.make(
-                audit.COMMAND, key=key, name=options["name"] or key, connectors=options["connector"],
-                time_zone=options["time_zone"], format=options["format"], fee_percent=options["fee_percent"],
-                fee_fixed=options["fee_fixed"], settles_within_days=options["settles_within_days"],
+            row = institutes.create_institute(
+                audit_log.COMMAND_LINE_ACTOR,
+                key=key,
+                name=options["name"] or key,
+                connectors=options["connector"],
+                time_zone=options["time_zone"],
+                format=options["format"],
+                fee_percent=options["fee_percent"],
+                fee_fixed=options["fee_fixed"],
+                settles_within_days=options["settles_within_days"],
                 expects_files_on=days,
-            )  # fmt: skip
+            )
         except ValidationError as fault:
             told = fault.message_dict if hasattr(fault, "error_dict") else {"": fault.messages}
             raise CommandError("; ".join(f"{name}: {' '.join(texts)}" for name, texts in told.items())) from None

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models import Merchant
-from reporting import days
+from reporting.reconciliation import daily_files
 
 
 class Command(BaseCommand):
@@ -29,17 +29,17 @@ class Command(BaseCommand):
         if found is None:
             raise CommandError(f"There is no merchant {merchant}.")
         try:
-            file = days.of_day(found, day)
-        except days.NotYet as fault:
+            file = daily_files.get_daily_file(found, day)
+        except daily_files.DayNotOverError as fault:
             raise CommandError(f"There is no file: {fault}.") from None
         try:
             if output == "-":
-                with days.checked(file).open(encoding="utf-8", newline="") as opened:
+                with daily_files.ensure_outbox_file(file).open(encoding="utf-8", newline="") as opened:
                     for line in opened:
                         self.stdout.write(line, ending="")
                 return
-            path = days.again(file, Path(output) if output else None)
-        except days.Changed as fault:
+            path = daily_files.rewrite_daily_file(file, Path(output) if output else None)
+        except daily_files.FileContentChangedError as fault:
             raise CommandError(f"The file would not be what it was: {fault}.") from None
         self.stdout.write(f"{path}: {file.lines} lines, {file.size} bytes, SHA-256 {file.sha256}")
 

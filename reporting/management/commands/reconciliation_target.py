@@ -9,12 +9,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit, identifiers
+from gateway.access import audit_log
+from gateway.core import identifiers
+from gateway.core.secret import Secret
 from gateway.models import Merchant
-from gateway.secret import Secret
-from reporting import deliveries
-from reporting.outgoing import SftpTarget
-from reporting.sftp import Unreachable
+from reporting.reconciliation import deliveries
+from reporting.reconciliation.models import SftpTarget
+from reporting.sftp import SftpUnreachableError
 
 
 class Command(BaseCommand):
@@ -43,8 +44,8 @@ class Command(BaseCommand):
         if target is None:
             raise CommandError("Nothing is set up: give --host, --user and --host-key.")
         try:
-            deliveries.try_out(target)
-        except Unreachable as fault:
+            deliveries.probe_sftp_target(target)
+        except SftpUnreachableError as fault:
             raise CommandError(f"{target}: {fault}.") from None
         self.stdout.write(f"{target}: logged in, the folder is there.")
 
@@ -56,9 +57,16 @@ class Command(BaseCommand):
         else:
             kind, secret = SftpTarget.Secrets.PASSWORD, Secret(getpass.getpass("Password: "))
         try:
-            return deliveries.point_to(
-                merchant, host=options["host"], port=options["port"], username=options["user"], kind=kind,
-                secret=secret, host_key=options["host_key"], folder=options["folder"], by=audit.COMMAND,
-            )  # fmt: skip
+            return deliveries.set_sftp_target(
+                merchant,
+                host=options["host"],
+                port=options["port"],
+                username=options["user"],
+                kind=kind,
+                secret=secret,
+                host_key=options["host_key"],
+                folder=options["folder"],
+                by=audit_log.COMMAND_LINE_ACTOR,
+            )
         except ValueError as fault:
             raise CommandError(f"{fault}.") from None

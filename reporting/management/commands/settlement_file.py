@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit
-from reporting import files, institutes, intake
-from reporting.formats.port import NotReadable
+from gateway.access import audit_log
 from reporting.models import SettlementFile
+from reporting.settlement import files, institutes, intake
+from reporting.settlement.formats.port import UnreadableFileError
 
 
 class Command(BaseCommand):
@@ -25,22 +25,26 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, path: Path, institute: str | None, preview: bool, later: bool, **options: Any) -> None:
         try:
-            of = institutes.find(institute)
+            of = institutes.find_institute(institute)
             with path.open("rb") as stream:
                 if preview:
-                    self._show(files.preview(stream, of))
+                    self._show(files.preview_file(stream, of))
                     return
-                file = files.receive(
-                    stream, name=path.name, institute=of, by=audit.COMMAND, source=SettlementFile.Source.COMMAND
+                file = files.receive_file(
+                    stream,
+                    name=path.name,
+                    institute=of,
+                    by=audit_log.COMMAND_LINE_ACTOR,
+                    source=SettlementFile.Source.COMMAND,
                 )
-        except (institutes.UnknownInstitute, NotReadable, files.SeenBefore) as fault:
+        except (institutes.UnknownInstituteError, UnreadableFileError, files.DuplicateFileError) as fault:
             raise CommandError(f"{path.name}: {fault}") from None
         except OSError as fault:
             raise CommandError(f"{path}: {fault.strerror}") from None
         if later:
             self.stdout.write(f"{file.name} is received, id {file.id.hex}")
             return
-        intake.run(file.pk)
+        intake.process_file(file.pk)
         file.refresh_from_db()
         if file.state == SettlementFile.State.FAILED:
             raise CommandError(f"{file.name}: {file.why}")
@@ -51,7 +55,7 @@ class Command(BaseCommand):
         if file.why:
             self.stdout.write(f"{file.name}: {file.why}")
 
-    def _show(self, found: files.Preview) -> None:
+    def _show(self, found: files.FilePreview) -> None:
         self.stdout.write(f"{found.format}, {found.lines:,} lines, {found.faults:,} of them faulty; nothing is written")
         if found.unused:
             self.stdout.write(f"columns that nobody reads: {', '.join(found.unused)}")

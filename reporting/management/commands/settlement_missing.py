@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from gateway.models import Merchant
-from reporting import institutes, missing
 from reporting.models import ClearingInstitute
+from reporting.settlement import institutes, missing_settlements
 
 
 class Command(BaseCommand):
@@ -20,16 +20,20 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, institute: str | None, **options: Any) -> None:
         try:
-            asked = [institutes.find(institute)] if institute else list(ClearingInstitute.objects.filter(active=True))
-        except institutes.UnknownInstitute as fault:
+            asked = (
+                [institutes.find_institute(institute)]
+                if institute
+                else list(ClearingInstitute.objects.filter(active=True))
+            )
+        except institutes.UnknownInstituteError as fault:
             raise CommandError(str(fault)) from None
         found = 0
         for one in asked:
-            for day in missing.lately(one):
+            for day in missing_settlements.list_recent_days_without_file(one):
                 found += 1
                 self.stdout.write(f"{one.key}: no file came on {day:%A, %Y-%m-%d}")
             for merchant in Merchant.objects.order_by("name", "id").iterator():
-                for payment in missing.overdue(one, merchant):
+                for payment in missing_settlements.list_overdue_payments(one, merchant):
                     found += 1
                     self.stdout.write(
                         f"{one.key}: {payment.id.hex} {payment.payment_type} {payment.approved} {payment.currency} of"

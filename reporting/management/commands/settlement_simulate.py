@@ -10,7 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from reporting import institutes, simulation
+from reporting.settlement import institutes
+from reporting.simulator import settlement_files
 
 
 class Command(BaseCommand):
@@ -24,16 +25,24 @@ class Command(BaseCommand):
         parser.add_argument("--paid-on", type=date.fromisoformat, help="yyyy-MM-dd; without it the last day")
 
     def handle(
-        self, *args: Any, path: Path, institute: str | None, first: date, last: date | None, paid_on: date | None,
+        self,
+        *args: Any,
+        path: Path,
+        institute: str | None,
+        first: date,
+        last: date | None,
+        paid_on: date | None,
         **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if settings.IS_LIVE:
             raise CommandError("settlement_simulate refuses the live environment.")
         try:
-            of = institutes.find(institute)
-        except institutes.UnknownInstitute as fault:
+            of = institutes.find_institute(institute)
+        except institutes.UnknownInstituteError as fault:
             raise CommandError(str(fault)) from None
         last = last or first
-        book = simulation.settle(of, simulation.payments_of(of, first, last), paid_on or last)
+        book = settlement_files.build_settlement_file(
+            of, settlement_files.list_institute_payments(of, first, last), paid_on or last
+        )
         path.write_bytes(book.text())
         self.stdout.write(f"{path}: {len(book.lines):,} lines of {of.name}, {first} to {last}")

@@ -9,12 +9,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway import audit
-from gateway.secret import Secret
-from reporting import fetching, institutes
-from reporting.incoming import SftpSource
+from gateway.access import audit_log
+from gateway.core.secret import Secret
 from reporting.models import ClearingInstitute
-from reporting.sftp import Unreachable
+from reporting.settlement import institutes, sftp_fetch
+from reporting.settlement.models import SftpSource
+from reporting.sftp import SftpUnreachableError
 
 
 class Command(BaseCommand):
@@ -35,8 +35,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, institute: str | None, **options: Any) -> None:
         try:
-            found = institutes.find(institute)
-        except institutes.UnknownInstitute as fault:
+            found = institutes.find_institute(institute)
+        except institutes.UnknownInstituteError as fault:
             raise CommandError(str(fault)) from None
         if options["off"]:
             SftpSource.objects.filter(institute=found).update(active=False)
@@ -47,8 +47,8 @@ class Command(BaseCommand):
         if source is None:
             raise CommandError("Nothing is set up: give --host, --user and --host-key.")
         try:
-            number = fetching.try_out(source)
-        except Unreachable as fault:
+            number = sftp_fetch.probe_sftp_source(source)
+        except SftpUnreachableError as fault:
             raise CommandError(f"{source}: {fault}.") from None
         self.stdout.write(f"{source}: logged in, {number} files lie there.")
 
@@ -61,11 +61,20 @@ class Command(BaseCommand):
             kind, secret = SftpSource.Secrets.PASSWORD, Secret(getpass.getpass("Password: "))
         moved_to = options["move_to"]
         try:
-            return fetching.fetch_from(
-                institute, host=options["host"], port=options["port"], username=options["user"], kind=kind,
-                secret=secret, host_key=options["host_key"], folder=options["folder"], pattern=options["pattern"],
-                then=SftpSource.Then.MOVE if moved_to else SftpSource.Then.LEAVE, moved_to=moved_to or "done",
-                every_s=options["every"], by=audit.COMMAND,
-            )  # fmt: skip
+            return sftp_fetch.configure_source(
+                institute,
+                host=options["host"],
+                port=options["port"],
+                username=options["user"],
+                kind=kind,
+                secret=secret,
+                host_key=options["host_key"],
+                folder=options["folder"],
+                pattern=options["pattern"],
+                then=SftpSource.Then.MOVE if moved_to else SftpSource.Then.LEAVE,
+                moved_to=moved_to or "done",
+                every_s=options["every"],
+                by=audit_log.COMMAND_LINE_ACTOR,
+            )
         except ValueError as fault:
             raise CommandError(f"{fault}.") from None

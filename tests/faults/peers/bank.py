@@ -81,9 +81,19 @@ class Bank:
     def up(self) -> None:
         """Start it, on the books that it has, at the day that it had."""
         command: list[str | Path] = [
-            program("mock-bank"), "--port", str(self._port), "--clock", f"{self._day:%Y-%m-%dT%H:%M}",
-            "--auth", f"{USER}:{WORD}", "--db", str(self._folder / "books.db"), "--keep-requests", "0", "--quiet",
-        ]  # fmt: skip
+            program("mock-bank"),
+            "--port",
+            str(self._port),
+            "--clock",
+            f"{self._day:%Y-%m-%dT%H:%M}",
+            "--auth",
+            f"{USER}:{WORD}",
+            "--db",
+            str(self._folder / "books.db"),
+            "--keep-requests",
+            "0",
+            "--quiet",
+        ]
         self._peer = Peer(command, port=self._port, folder=self._folder, environ={})
         self._peer.start()
         self.tap.open()
@@ -151,11 +161,19 @@ class Bank:
         assert self._client is not None
         iban = self._dice.choices((ELSEWHERE, POOR, CLOSED), (8, 1, 1))[0]
         fields = {
-            "amount": f"{self._dice.randint(5, 90)}.00", "currency": "EUR", "paymentType": "DB", "testMode": "EXTERNAL",
-            "paymentBrand": "DIRECTDEBIT_SEPA", "merchantTransactionId": order, "bankAccount.holder": "Jane Jones",
-            "bankAccount.iban": iban, "bankAccount.bic": "MOCKNL2A", "bankAccount.country": "NL",
-            "customer.givenName": "Jane", "customer.surname": "Jones",
-        }  # fmt: skip
+            "amount": f"{self._dice.randint(5, 90)}.00",
+            "currency": "EUR",
+            "paymentType": "DB",
+            "testMode": "EXTERNAL",
+            "paymentBrand": "DIRECTDEBIT_SEPA",
+            "merchantTransactionId": order,
+            "bankAccount.holder": "Jane Jones",
+            "bankAccount.iban": iban,
+            "bankAccount.bic": "MOCKNL2A",
+            "bankAccount.country": "NL",
+            "customer.givenName": "Jane",
+            "customer.surname": "Jones",
+        }
         return self._client.pay(order, fields)
 
     def _follow(self, order: str, target: str, kind: str, amount: str | None) -> None:
@@ -232,9 +250,10 @@ class Bank:
             files = connection.execute("SELECT state, tries FROM gateway_bankfile").fetchall()
         balance = self.ask("GET", "/_mock/accounts/ACME")["balance"]
         books = BankBooks(
-            collections=self.ask("GET", "/_mock/collections"), payouts=self.ask("GET", "/_mock/payments"),
+            collections=self.ask("GET", "/_mock/collections"),
+            payouts=self.ask("GET", "/_mock/payments"),
             moved=balance - OPENING_BALANCE,
-        )  # fmt: skip
+        )
         self._figures = (
             f"{len(books.collections)} collections, {len(books.payouts)} payouts in {len(files)} files of {self.days} "
             f"days, {sum(tries > 1 for _, tries in files)} sent again, {len(self._laid)} messages laid in"

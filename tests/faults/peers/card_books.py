@@ -102,11 +102,9 @@ def _asked(payment: Payment) -> bool:
 def net(first: Payment, members: Sequence[Payment]) -> Decimal:
     """What stands of a chain by our books: held or taken, less what was given back."""
     approved = {
-        kind: sum(
-            (one.approved or ZERO for one in members if one.kind == kind and one.status == "APPROVED"), ZERO
-        )
+        kind: sum((one.approved or ZERO for one in members if one.kind == kind and one.status == "APPROVED"), ZERO)
         for kind in ("PA", "DB", "CP", "RF", "RV")
-    }  # fmt: skip
+    }
     held = approved["PA"] - approved["RV"] if first.kind == "PA" else approved["DB"] - approved["RV"]
     return (approved["CP"] or held) - approved["RF"]
 

@@ -152,13 +152,18 @@ class Pair:
         self.went_on = 0
 
     def document(self) -> dict[str, Any]:
-        accounts = [iso_account(self.first.tap.port, "PEERFIRST"),
-                    card_account(self.second.port, keyed=True, merchant="PEERSECOND")]  # fmt: skip
-        to = [{"connector": one["connector"], "merchant": one["merchant"], "weight": 1 - place}
-              for place, one in enumerate(accounts)]  # fmt: skip
+        accounts = [
+            iso_account(self.first.tap.port, "PEERFIRST"),
+            card_account(self.second.port, keyed=True, merchant="PEERSECOND"),
+        ]
+        to = [
+            {"connector": one["connector"], "merchant": one["merchant"], "weight": 1 - place}
+            for place, one in enumerate(accounts)
+        ]
         return {
-            "acquirers": {"accounts": accounts}, "routing": {"rules": [{"name": "First, then second", "to": to}]},
-        }  # fmt: skip
+            "acquirers": {"accounts": accounts},
+            "routing": {"rules": [{"name": "First, then second", "to": to}]},
+        }
 
     def load(self, client: Client, number: int, seed: int) -> list[Chains]:
         habits = Habits(approved=CARD, first_only=number > 0)
@@ -175,13 +180,15 @@ class Pair:
         lost = [one for one in at_first.values() if not one.referenced and one.code in NOWHERE]
         lost += [one for one in at_second.values() if not one.referenced and one.code in NOWHERE]
         return [
-            *self.first.compare(), *iso_books.compare(at_first, stories), *card_books.compare(at_second, books),
+            *self.first.compare(),
+            *iso_books.compare(at_first, stories),
+            *card_books.compare(at_second, books),
             *(Finding(kind=DOUBLED, what="it stands at both acquirers", payment=ident) for ident in both),
             *(
                 Finding(kind=NO_EVIDENCE, what=f"{one.code}: it could have gone to the second", payment=one.id)
                 for one in lost
             ),
-        ]  # fmt: skip
+        ]
 
     def told(self) -> str:
         return f"{self.went_on} payments went on to the second; the first was killed {self.first.killed} times"

@@ -11,7 +11,7 @@ import socket
 import threading
 from typing import Any, Final
 
-from gateway.connectors.iso8583.wire import Wire
+from gateway.connectors.iso8583.codec import MessageCodec
 from tests.faults.peers.misdeeds import CUT_AFTER, CUT_BEFORE, LATE, SILENT_AFTER, SILENT_BEFORE, TWICE
 from tests.faults.peers.tap import Tap, hang_up
 
@@ -26,7 +26,7 @@ class IsoTap(Tap):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self.wire = Wire()
+        self.wire = MessageCodec()
 
     def serve(self, near: socket.socket) -> None:
         with self.far() as far:
@@ -57,9 +57,12 @@ class IsoTap(Tap):
         return None
 
     def _back(
-        self, near: socket.socket, far: socket.socket, asked: dict[tuple[str, str], tuple[str, str]],
+        self,
+        near: socket.socket,
+        far: socket.socket,
+        asked: dict[tuple[str, str], tuple[str, str]],
         lock: threading.Lock,
-    ) -> None:  # fmt: skip
+    ) -> None:
         rest = b""
         with contextlib.suppress(OSError):
             while octets := far.recv(65_536):

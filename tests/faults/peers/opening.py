@@ -70,30 +70,47 @@ def open_shops(stack: Stack, shops: Sequence[Shop], secrets: Mapping[str, str]) 
 def iso_account(port: int, merchant: str = "PEERISO") -> dict[str, Any]:
     """An account at an ISO 8583 host of this machine."""
     return {
-        "connector": "iso8583", "merchant": merchant, "settings": {
-            "host": "127.0.0.1", "port": str(port), "terminal": "TERM0001", "institution": "12345", "mcc": "5942",
-            "name": "Example Shop", "city": "Munich", "country": "DE", "echo_s": "5",
+        "connector": "iso8583",
+        "merchant": merchant,
+        "settings": {
+            "host": "127.0.0.1",
+            "port": str(port),
+            "terminal": "TERM0001",
+            "institution": "12345",
+            "mcc": "5942",
+            "name": "Example Shop",
+            "city": "Munich",
+            "country": "DE",
+            "echo_s": "5",
         },
-    }  # fmt: skip
+    }
 
 
 def card_account(port: int, *, keyed: bool, merchant: str = "PEERCARDS") -> dict[str, Any]:
     """An account at a card API of this machine. ``keyed``: it knows idempotency keys."""
     return {
-        "connector": "stripe", "merchant": merchant, "secretFiles": {"api_key": "card-api.key"},
+        "connector": "stripe",
+        "merchant": merchant,
+        "secretFiles": {"api_key": "card-api.key"},
         "settings": {"url": f"http://127.0.0.1:{port}", "profile": "full" if keyed else "core"},
-    }  # fmt: skip
+    }
 
 
 def bank_account(url: str, user: str) -> dict[str, Any]:
     """A creditor's account at the bank, files by upload."""
     return {
-        "connector": "sepa", "merchant": "peer-bank", "secretFiles": {"uploadPassword": "bank.password"},
+        "connector": "sepa",
+        "merchant": "peer-bank",
+        "secretFiles": {"uploadPassword": "bank.password"},
         "settings": {
-            "creditorName": "Shop Ltd", "creditorId": "DE98ZZZ09999999999", "creditorIban": "NL41MOCK0000000001",
-            "delivery": "http", "uploadUrl": url, "uploadUser": user,
+            "creditorName": "Shop Ltd",
+            "creditorId": "DE98ZZZ09999999999",
+            "creditorIban": "NL41MOCK0000000001",
+            "delivery": "http",
+            "uploadUrl": url,
+            "uploadUser": user,
         },
-    }  # fmt: skip
+    }
 
 
 def monday_at_seven(now: datetime) -> datetime:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from gateway import clock
-from gateway.api import admission
-from gateway.api.errors import Turned
+from gateway.access.tokens import TOKEN_SCOPES
+from gateway.api import authentication
+from gateway.api.errors import ApiError
+from gateway.core import clock
 from gateway.models import AccessToken, Channel, Division, Merchant, Psp
-from gateway.tokens import SCOPES
 from tests.support.fixtures import Shop
 
 NOW = datetime(2026, 5, 14, 10, 2, 3, tzinfo=UTC)
@@ -30,8 +30,8 @@ def admitted(shop: Shop, entity: UUID | None, *, scope: str = "payments", token:
     text = token or shop.api.token
     assert text is not None
     try:
-        admission.admit(text, entity, scope, ip=None)
-    except Turned as turned:
+        authentication.admit_token(text, entity, scope, ip=None)
+    except ApiError as turned:
         return turned.status != 403
     return True
 
@@ -42,7 +42,7 @@ def test_a_token_works_until_the_moment_it_ends(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, ends_in: timedelta | None, let_in: bool
 ) -> None:
     AccessToken.objects.update(ends_at=NOW + ends_in if ends_in is not None else None)
-    monkeypatch.setattr(clock, "real", lambda: NOW)
+    monkeypatch.setattr(clock, "real_now", lambda: NOW)
     assert admitted(shop, shop.channel.pk) is let_in
 
 
@@ -58,11 +58,11 @@ def test_each_thing_that_is_switched_off_alone_keeps_out(shop: Shop, model: type
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("lacking", SCOPES)
+@pytest.mark.parametrize("lacking", TOKEN_SCOPES)
 def test_each_scope_opens_itself_and_no_other(shop: Shop, lacking: str) -> None:
-    _, but_one = shop.issue(scopes=[scope for scope in SCOPES if scope != lacking])
+    _, but_one = shop.issue(scopes=[scope for scope in TOKEN_SCOPES if scope != lacking])
     _, only_one = shop.issue(scopes=[lacking])
-    for scope in SCOPES:
+    for scope in TOKEN_SCOPES:
         assert admitted(shop, shop.channel.pk, scope=scope, token=but_one) is (scope != lacking)
         assert admitted(shop, shop.channel.pk, scope=scope, token=only_one) is (scope == lacking)
 
@@ -76,22 +76,28 @@ def test_for_which_entities_a_token_speaks(shop: Shop, stranger: Shop, dispatchi
     other = shop.open_channel()
     _, text = shop.issue(channel=shop.channel if bound else None)
     told = {
-        "own": admitted(shop, shop.channel.pk, token=text), "another": admitted(shop, other.pk, token=text),
-        "merchant": admitted(shop, shop.merchant.pk, token=text), "none": admitted(shop, None, token=text),
+        "own": admitted(shop, shop.channel.pk, token=text),
+        "another": admitted(shop, other.pk, token=text),
+        "merchant": admitted(shop, shop.merchant.pk, token=text),
+        "none": admitted(shop, None, token=text),
         "stranger": admitted(shop, stranger.channel.pk, token=text),
         "strange merchant": admitted(shop, stranger.merchant.pk, token=text),
-    }  # fmt: skip
+    }
     assert told == {
-        "own": True, "another": not bound, "merchant": dispatching and not bound, "none": True,
-        "stranger": False, "strange merchant": False,
-    }  # fmt: skip
+        "own": True,
+        "another": not bound,
+        "merchant": dispatching and not bound,
+        "none": True,
+        "stranger": False,
+        "strange merchant": False,
+    }
 
 
 @pytest.mark.django_db
 def test_the_last_use_is_kept_once_a_minute(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
     for seconds in (0, 59, 60, 61, 122):
-        monkeypatch.setattr(clock, "real", lambda seconds=seconds: NOW + timedelta(seconds=seconds))
+        monkeypatch.setattr(clock, "real_now", lambda seconds=seconds: NOW + timedelta(seconds=seconds))
         assert admitted(shop, shop.channel.pk)
         at = AccessToken.objects.get().last_used_at
         assert at is not None
@@ -106,15 +112,20 @@ def test_the_narrower_limit_goes_before_the_wider_and_none_means_none() -> None:
     limit, wide = {"limit": 1, "window_s": 10}, {"limit": 2, "window_s": 20}
     with override_settings(GATEWAY_THROTTLE_LIMIT=5, GATEWAY_THROTTLE_WINDOW_S=50):
         for limits, found in (
-            ({}, (5, 50)), ({"*": wide}, (2, 20)), ({"payment": limit}, (1, 10)),
-            ({"payment": limit, "*": wide}, (1, 10)), ({"payment": None, "*": wide}, None), ({"*": None}, None),
-            ({"status": limit}, (5, 50)), ({"status": limit, "*": wide}, (2, 20)),
-        ):  # fmt: skip
-            assert admission.limit_of(Channel(limits=limits), "payment") == found, limits
-        assert admission.limit_of(None, "payment") == (5, 50)
+            ({}, (5, 50)),
+            ({"*": wide}, (2, 20)),
+            ({"payment": limit}, (1, 10)),
+            ({"payment": limit, "*": wide}, (1, 10)),
+            ({"payment": None, "*": wide}, None),
+            ({"*": None}, None),
+            ({"status": limit}, (5, 50)),
+            ({"status": limit, "*": wide}, (2, 20)),
+        ):
+            assert authentication.resolve_rate_limit(Channel(limits=limits), "payment") == found, limits
+        assert authentication.resolve_rate_limit(None, "payment") == (5, 50)
     with override_settings(GATEWAY_THROTTLE_LIMIT=0):
-        assert admission.limit_of(None, "payment") is None
-        assert admission.limit_of(Channel(limits={"payment": limit}), "payment") == (1, 10)
+        assert authentication.resolve_rate_limit(None, "payment") is None
+        assert authentication.resolve_rate_limit(Channel(limits={"payment": limit}), "payment") == (1, 10)
 
 
 class Windows(TestCase):
@@ -129,13 +140,17 @@ class Windows(TestCase):
         at = datetime.fromtimestamp((number + within) * window_s, tz=UTC)
         left = window_s * (1 - within)
         for asked in range(1, limit + 1):
-            headers = admission.throttle(ENTITY, channel, "payment", at)
+            headers = authentication.throttle_request(ENTITY, channel, "payment", at)
             assert (headers["RateLimit-Limit"], headers["RateLimit-Remaining"]) == (str(limit), str(limit - asked))
             assert left - 0.01 <= int(headers["RateLimit-Reset"]) <= max(left + 1.01, 1)
-        with pytest.raises(Turned) as turned:
-            admission.throttle(ENTITY, channel, "payment", at)
+        with pytest.raises(ApiError) as turned:
+            authentication.throttle_request(ENTITY, channel, "payment", at)
         assert turned.value.headers["Retry-After"] == turned.value.headers["RateLimit-Reset"]
         for entity, operation in ((UUID(int=0xF), "payment"), (ENTITY, "status")):
-            assert admission.throttle(entity, channel, operation, at)["RateLimit-Remaining"] == str(limit - 1)
+            assert authentication.throttle_request(entity, channel, operation, at)["RateLimit-Remaining"] == str(
+                limit - 1
+            )
         following = datetime.fromtimestamp((number + 1) * window_s, tz=UTC)
-        assert admission.throttle(ENTITY, channel, "payment", following)["RateLimit-Remaining"] == str(limit - 1)
+        assert authentication.throttle_request(ENTITY, channel, "payment", following)["RateLimit-Remaining"] == str(
+            limit - 1
+        )

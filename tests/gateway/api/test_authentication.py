@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from checkout import session
-from gateway import clock, tokens
+from gateway.access import tokens
+from gateway.core import clock
 from gateway.models import AccessToken, Channel, Payment
 from tests.support import shopper
 from tests.support.client import Api, payment
@@ -27,10 +28,24 @@ VISA, MASTER, AMEX = "4200000000000000", "5454545454545454", "377777777777770"
 @pytest.mark.parametrize(
     "header",
     [
-        None, "", "Bearer", "Bearer ", "Bearer a b", "Bearer  a", "Basic dXNlcjpwYXNz", "Token abc", "bearer", "a",
-        "Bearer a,b", "Bearer \"a\"", "Bearer ä", "Bearera", "Bearer a\tb", f"Bearer {'a' * 600}",
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer a b",
+        "Bearer  a",
+        "Basic dXNlcjpwYXNz",
+        "Token abc",
+        "bearer",
+        "a",
+        "Bearer a,b",
+        'Bearer "a"',
+        "Bearer ä",
+        "Bearera",
+        "Bearer a\tb",
+        f"Bearer {'a' * 600}",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("method, path", [("POST", "/v1/payments"), ("GET", f"/v1/payments/{'0' * 32}")])
 def test_a_missing_or_malformed_authorization_is_401(api: Api, header: str | None, method: str, path: str) -> None:
     """A30.4, A28.7."""
@@ -75,26 +90,26 @@ def test_a_token_nobody_issued_is_403(api: Api) -> None:
 def test_a_revoked_token_is_403_from_the_next_call(shop: Shop) -> None:
     """A28.8."""
     assert shop.api.pay().status == 200
-    tokens.revoke(shop.token, by=BY)
+    tokens.revoke_token(shop.token, by=BY)
     assert shop.api.pay().status == 403
 
 
 def test_an_expired_token_is_403_from_its_end(shop: Shop) -> None:
     """A28.8."""
-    _, before = shop.issue(ends_at=clock.real() + timedelta(hours=1))
-    _, after = shop.issue(ends_at=clock.real() - timedelta(seconds=1))
+    _, before = shop.issue(ends_at=clock.real_now() + timedelta(hours=1))
+    _, after = shop.issue(ends_at=clock.real_now() - timedelta(seconds=1))
     assert shop.api.with_token(before).pay().status == 200
     assert shop.api.with_token(after).pay().status == 403
 
 
 def test_both_tokens_work_while_a_rotation_overlaps(shop: Shop) -> None:
-    """Part A, Authentication; journey 7, step 5."""
-    _, secret = tokens.rotate(shop.token, by=BY)
+    """Part A, Authentication."""
+    _, secret = tokens.rotate_token(shop.token, by=BY)
     assert shop.api.pay().status == 200
     assert shop.api.with_token(secret.reveal()).pay().status == 200
     shop.token.refresh_from_db()
     assert shop.token.ends_at is not None
-    assert shop.token.ends_at > clock.real() + timedelta(days=6)
+    assert shop.token.ends_at > clock.real_now() + timedelta(days=6)
 
 
 def test_a_token_without_the_scope_is_403_and_told_which(shop: Shop) -> None:
@@ -145,13 +160,17 @@ def test_a_foreign_merchant_looks_exactly_like_an_unknown_one(shop: Shop, strang
 def test_an_inactive_entity_is_refused_like_an_unknown_one(shop: Shop, what: str) -> None:
     """D11: Entity.active, on every node above the request: calls, reads, and what a shopper has open."""
     paid, opened = shop.api.pay().id, shopper.create(shop.api).id
-    row = {"channel": shop.channel, "merchant": shop.merchant, "division": shop.merchant.division,
-           "psp": shop.merchant.division.psp}[what]  # fmt: skip
+    row = {
+        "channel": shop.channel,
+        "merchant": shop.merchant,
+        "division": shop.merchant.division,
+        "psp": shop.merchant.division.psp,
+    }[what]
     row.active = False
     row.save()
     for answer in (shop.api.pay(), shop.api.read(paid), shopper.create(shop.api)):
         assert (answer.status, answer.code) == (403, "800.900.300")
-    assert session.find(opened) is None
+    assert session.find_checkout(opened) is None
 
 
 def test_another_merchants_payment_looks_exactly_like_an_unknown_one(shop: Shop, stranger: Shop) -> None:
@@ -162,9 +181,11 @@ def test_another_merchants_payment_looks_exactly_like_an_unknown_one(shop: Shop,
         (shop.api.follow(foreign, "RF", "1.00"), shop.api.follow("0" * 32, "RF", "1.00")),
         (shop.api.follow(foreign, "CP", "1.00"), shop.api.follow("0" * 32, "CP", "1.00")),
         (shop.api.follow(foreign, "RV"), shop.api.follow("0" * 32, "RV")),
-        (shop.api.get("/v1/test/acquirer/messages", {"id": foreign}),
-         shop.api.get("/v1/test/acquirer/messages", {"id": "0" * 32})),
-    ):  # fmt: skip
+        (
+            shop.api.get("/v1/test/acquirer/messages", {"id": foreign}),
+            shop.api.get("/v1/test/acquirer/messages", {"id": "0" * 32}),
+        ),
+    ):
         assert answer.status == 404
         assert _without_its_own(answer.body) == _without_its_own(unknown.body)
 
@@ -297,7 +318,6 @@ def test_a_merchants_id_is_refused_where_dispatching_is_not_active(shop: Shop) -
 
 
 def test_the_last_use_of_a_token_is_kept(shop: Shop) -> None:
-    """Journey 7, step 4."""
     shop.api.pay()
     token = AccessToken.objects.get(pk=shop.token.pk)
     assert token.last_used_at is not None

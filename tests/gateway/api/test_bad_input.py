@@ -98,9 +98,10 @@ def test_bytes_that_are_no_utf_8_are_refused_and_the_parameter_is_named(api: Api
 def test_a_wrong_content_length_is_no_fault_of_ours(api: Api, length: str) -> None:
     """Errors: never a 5xx."""
     answer = Answer(
-        api.http.generic("POST", PAYMENTS, b"amount=1", FORM, headers={"Authorization": f"Bearer {api.token}"},
-                         CONTENT_LENGTH=length)
-    )  # fmt: skip
+        api.http.generic(
+            "POST", PAYMENTS, b"amount=1", FORM, headers={"Authorization": f"Bearer {api.token}"}, CONTENT_LENGTH=length
+        )
+    )
     assert 400 <= answer.status < 500, answer
     assert answer.body["result"]["code"]
 
@@ -165,17 +166,28 @@ def test_a_body_of_the_same_name_a_thousand_times_is_one_error(api: Api) -> None
 
 @pytest.mark.parametrize(
     "name",
-    ["cart.items[].name", "cart.items[-1].name", "cart.items[x].name", "cart.items[0", "cart.items0].name",
-     "cart[items]", "card..number", "card.", "card[number]", "customParameters[]", "customParameters[[a]]",
-     "threeDSecure.v2.nonsense.requestorId", "airline.passengers[0].legs[].departureAirport"],
-)  # fmt: skip
+    [
+        "cart.items[].name",
+        "cart.items[-1].name",
+        "cart.items[x].name",
+        "cart.items[0",
+        "cart.items0].name",
+        "cart[items]",
+        "card..number",
+        "card.",
+        "card[number]",
+        "customParameters[]",
+        "customParameters[[a]]",
+        "threeDSecure.v2.nonsense.requestorId",
+        "airline.passengers[0].legs[].departureAirport",
+    ],
+)
 def test_bracket_and_dot_nonsense_is_named(api: Api, name: str) -> None:
     """D16."""
     refused(api.post(PAYMENTS, [*payment().items(), (name, "x")]), name)
 
 
 def test_a_spelling_mistake_is_told_the_name_that_was_meant(api: Api) -> None:
-    """Journey 1, step 6."""
     answer = refused(api.pay(paymentBrand=None, paymentBrnad="VISA", amount="92.1"), "paymentBrnad", "amount")
     assert answer.errors["paymentBrnad"] == "is not an allowed parameter - did you mean paymentBrand?"
     assert answer.errors["amount"].startswith("must have exactly two decimals, e.g. 92.10")
@@ -223,9 +235,33 @@ def test_a_type_that_begins_nothing_is_told_all_that_do(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "amount", ["٩٢", "92.٠٠", "1e3", "NaN", "Infinity", "-1", "-0.01", "+92.00", "92.1", "92.123", "92,00", "0x5C",
-               " 92.00", "92.00 ", "1_000", "12345678901", "", "92.", ".92", "९२", "1'000", "ten", "92.00.00"],
-)  # fmt: skip
+    "amount",
+    [
+        "٩٢",
+        "92.٠٠",
+        "1e3",
+        "NaN",
+        "Infinity",
+        "-1",
+        "-0.01",
+        "+92.00",
+        "92.1",
+        "92.123",
+        "92,00",
+        "0x5C",
+        " 92.00",
+        "92.00 ",
+        "1_000",
+        "12345678901",
+        "",
+        "92.",
+        ".92",
+        "९२",
+        "1'000",
+        "ten",
+        "92.00.00",
+    ],
+)
 def test_an_amount_of_the_wrong_form_is_named(api: Api, amount: str) -> None:
     """D26."""
     refused(api.pay(amount=amount), "amount")
@@ -280,8 +316,12 @@ def test_a_month_has_two_digits_from_01_to_12(api: Api, month: str) -> None:
 
 def test_two_means_of_payment_are_one_too_many(api: Api) -> None:
     """D29."""
-    fields = {"bankAccount.holder": "Jane Jones", "bankAccount.iban": "DE23100000001234567890",
-              "bankAccount.bic": "MARKDEF1100", "bankAccount.country": "DE"}  # fmt: skip
+    fields = {
+        "bankAccount.holder": "Jane Jones",
+        "bankAccount.iban": "DE23100000001234567890",
+        "bankAccount.bic": "MARKDEF1100",
+        "bankAccount.country": "DE",
+    }
     refused(api.post(PAYMENTS, payment() | fields), "card.number", "bankAccount.iban")
 
 

@@ -10,8 +10,8 @@ import pytest
 from checkout.models import Checkout
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.catalogue.formats import BOOLEAN
-from gateway.catalogue.openapi import document, example_name
-from gateway.catalogue.parse import Invalid, Policy
+from gateway.catalogue.openapi import build_openapi, example_name
+from gateway.catalogue.parse import InvalidParametersError, UnknownNamePolicy
 from gateway.models import Payment, Registration
 from tests.support.client import Api
 from tests.support.fixtures import Shop
@@ -31,44 +31,59 @@ BOOLEANS = [
 ]
 
 
-def _taken(endpoint: Endpoint, name: str, value: str, policy: str = Policy.NORMAL) -> str | None:
+def _taken(endpoint: Endpoint, name: str, value: str, policy: str = UnknownNamePolicy.NORMAL) -> str | None:
     """The value that is kept; None for an error of this name. Other errors (what is required) are of no matter."""
     found = endpoint.catalogue.find(name)
     assert found is not None
     try:
         return endpoint.catalogue.parse([("entityId", "0" * 32), (name, value)], policy=policy).get(name)
-    except Invalid as fault:
+    except InvalidParametersError as fault:
         if any(error.name == name and "must be true or false" in error.message for error in fault.errors):
             return None
-    return found[0].param.format.usual(value) if found[0].param.format.usual and policy != Policy.STRICT else value
+    return (
+        found[0].param.format.usual(value)
+        if found[0].param.format.usual and policy != UnknownNamePolicy.STRICT
+        else value
+    )
 
 
 def test_booleans_stand_where_the_specification_has_them() -> None:
     """Part A, Basic payment, Customer; Part B, Cart payments, Tokenization, 3D Secure, Query."""
     assert {name for _, name in BOOLEANS} == {
-        "integrity", "createRegistration", "overrideHolder", "customer.browser.javaEnabled",
-        "shipping.customer.browser.javaEnabled", "cart.payments[0].primary", "threeDSecure.npa",
-        "threeDSecure.decoupled", "threeDSecure.disable", "includeLinkedTransactions",
-    }  # fmt: skip
+        "integrity",
+        "createRegistration",
+        "overrideHolder",
+        "customer.browser.javaEnabled",
+        "shipping.customer.browser.javaEnabled",
+        "cart.payments[0].primary",
+        "threeDSecure.npa",
+        "threeDSecure.decoupled",
+        "threeDSecure.disable",
+        "includeLinkedTransactions",
+    }
 
 
 @pytest.mark.parametrize("endpoint, name", BOOLEANS, ids=[f"{one.name}: {name}" for one, name in BOOLEANS])
 def test_every_boolean_of_every_endpoint_is_read_alike(endpoint: Endpoint, name: str) -> None:
     for word, meaning in WORDS:
         assert _taken(endpoint, name, word) == meaning
-        assert _taken(endpoint, name, word, Policy.LENIENT) == meaning
-        assert _taken(endpoint, name, word, Policy.STRICT) == (word if word in ("true", "false") else None)
+        assert _taken(endpoint, name, word, UnknownNamePolicy.LENIENT) == meaning
+        assert _taken(endpoint, name, word, UnknownNamePolicy.STRICT) == (word if word in ("true", "false") else None)
     for word in NEITHER:
-        for policy in (Policy.NORMAL, Policy.LENIENT, Policy.STRICT):
+        for policy in (UnknownNamePolicy.NORMAL, UnknownNamePolicy.LENIENT, UnknownNamePolicy.STRICT):
             assert _taken(endpoint, name, word, policy) is None, word
 
 
 @pytest.mark.parametrize("word, meaning", WORDS)
 def test_a_boolean_comes_back_as_the_specification_writes_it(api: Api, word: str, meaning: str) -> None:
-    answer = api.pay(**{
-        "createRegistration": word, "threeDSecure.npa": word, "cart.payments[0].primary": word,
-        "customer.browser.javaEnabled": word,
-    })  # fmt: skip
+    answer = api.pay(
+        **{
+            "createRegistration": word,
+            "threeDSecure.npa": word,
+            "cart.payments[0].primary": word,
+            "customer.browser.javaEnabled": word,
+        }
+    )
     assert answer.status == 200, answer
     assert answer.body["createRegistration"] == meaning
     assert answer.body["threeDSecure"]["npa"] == meaning
@@ -120,14 +135,16 @@ def test_a_checkout_reads_its_booleans_alike(api: Api, word: str, meaning: str) 
 
 @pytest.mark.parametrize("word, meaning", WORDS)
 def test_a_form_reads_its_booleans_alike(api: Api, word: str, meaning: str) -> None:
-    browser = open_checkout(api, **{"customer.merchantCustomerId": "jane", "customer.givenName": "Jane",
-                                    "customer.surname": "Jones"})  # fmt: skip
+    browser = open_checkout(
+        api, **{"customer.merchantCustomerId": "jane", "customer.givenName": "Jane", "customer.surname": "Jones"}
+    )
     answer = browser.pay(**{"createRegistration": word, "customer.browser.javaEnabled": word})
     assert answer.status == 200, answer
     payment = Payment.objects.get()
     assert (payment.request["createRegistration"], payment.request["customer"]["browser"]["javaEnabled"]) == (
-        meaning, meaning,
-    )  # fmt: skip
+        meaning,
+        meaning,
+    )
     assert Registration.objects.exists() is (meaning == "true")
 
 
@@ -150,7 +167,7 @@ def test_what_is_neither_is_named(api: Api, word: str) -> None:
 
 
 def test_the_document_says_what_is_taken() -> None:
-    whole = document("https://pay.example", "test")
+    whole = build_openapi("https://pay.example", "test")
     form = whole["paths"]["/v1/payments"]["post"]["requestBody"]["content"]["application/x-www-form-urlencoded"]
     told = form["schema"]["properties"]["createRegistration"]
     assert told["enum"] == ["true", "false"]

@@ -10,7 +10,7 @@ import pytest
 from django.core.servers.basehttp import ThreadedWSGIServer
 from pytest_django.live_server_helper import LiveServer
 
-from gateway.api.door import READ_FIRST_BYTES
+from gateway.api.base_view import MAX_PREREAD_BYTES
 from gateway.models import Payment
 from tests.support.client import form, payment
 from tests.support.fixtures import Shop
@@ -48,4 +48,4 @@ def test_a_body_that_ends_early_is_no_payment(wire: tuple[socket.socket, bytes],
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"the body ended after" in answer
     assert Payment.objects.count() == 0
-    assert len(body) < READ_FIRST_BYTES
+    assert len(body) < MAX_PREREAD_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import RequestFactory, override_settings
 
-from gateway.api.door import client_ip
+from gateway.api.base_view import resolve_client_ip
 from gateway.models import RequestLog
 from tests.support.client import Api
 
@@ -27,8 +27,8 @@ from tests.support.client import Api
 def test_the_last_entry_a_proxy_of_ours_wrote_is_the_caller(forwarded: str, address: str | None) -> None:
     request = RequestFactory().get("/", headers={"X-Forwarded-For": forwarded})
     with override_settings(GATEWAY_BEHIND_PROXY=True):
-        assert client_ip(request) == address
-    assert client_ip(request) == "127.0.0.1", "without a proxy nobody may say who he is"
+        assert resolve_client_ip(request) == address
+    assert resolve_client_ip(request) == "127.0.0.1", "without a proxy nobody may say who he is"
 
 
 @pytest.mark.django_db

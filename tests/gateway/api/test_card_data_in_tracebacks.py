@@ -15,7 +15,7 @@ from django.test import RequestFactory
 from django.views.debug import get_exception_reporter_class
 
 from gateway.api import errors
-from gateway.luhn import check_digit
+from gateway.core.luhn import compute_check_digit
 from tests.support.client import payment
 from tests.support.fixtures import Shop
 from tests.support.threeds import BILLING, BROWSER, RESULT_URL
@@ -23,32 +23,32 @@ from tests.support.threeds import BILLING, BROWSER, RESULT_URL
 pytestmark = pytest.mark.django_db
 
 NUMBER = "37828224631999"
-NUMBER += check_digit(NUMBER)
+NUMBER += compute_check_digit(NUMBER)
 CODE = "7319"
 RESULT = {"shopperResultUrl": RESULT_URL}
 CARD = {"paymentBrand": "AMEX", "card__number": NUMBER, "card__cvv": CODE, "descriptor": "order 17"}
 PHASES = {
     "parse": "gateway.catalogue.parse._Run.finish",
     "conditions": "gateway.catalogue.parse._Run._apply",
-    "intake": "gateway.payments.intake.brand_of",
-    "means": "gateway.payments.intake.means_of",
+    "intake": "gateway.payments.request_builder.brand_of",
+    "means": "gateway.payments.request_builder.means_of",
     "route": "gateway.payments.process.route",
-    "plan": "gateway.payments.screening.plan",
-    "fingerprint": "gateway.vault.Vault.fingerprint",
-    "seal": "gateway.vault.Vault.seal",
-    "begin": "gateway.payments.store.begin",
-    "screen": "gateway.payments.screening.screen",
-    "authenticate": "gateway.payments.phases.authenticate",
+    "plan": "gateway.payments.risk_screening.plan_screening",
+    "fingerprint": "gateway.vault.sealing.Vault.fingerprint",
+    "seal": "gateway.vault.sealing.Vault.seal",
+    "begin": "gateway.payments.store.insert_payment",
+    "screen": "gateway.payments.risk_screening.screen_payment",
+    "authenticate": "gateway.payments.shopper_authentication.authenticate_payment",
     "question": "gateway.payments.process.onwards",
     "submit": "gateway.connectors.simulator.connector._reply",
-    "complete": "gateway.payments.store.complete",
-    "keep": "gateway.api.payments.Answering.keep",
-    "respond": "gateway.api.payments.Answering.response",
+    "complete": "gateway.payments.store.complete_payment",
+    "keep": "gateway.api.payments.PaymentResponder.keep",
+    "respond": "gateway.api.payments.PaymentResponder.response",
 }
 THREEDS_PHASES = {
-    "authentication": "gateway.threeds.server.begin",
+    "authentication": "gateway.threeds.server.begin_authentication",
     "request": "gateway.threeds.messages._merchant",
-    "directory": "gateway.threeds.acs.ares",
+    "directory": "gateway.threeds.acs.build_ares",
 }
 
 

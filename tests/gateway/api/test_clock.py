@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from checkout.models import Checkout
-from gateway import clock, clock_moves, due
+from gateway.core import clock
 from gateway.models import Merchant
+from gateway.timers import registry, time_travel
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.shopper import open_checkout
@@ -31,12 +32,14 @@ class Diary:
     nagging: set[str] = field(default_factory=set)
     then: Callable[[str, Merchant], None] | None = None
 
-    def timer(self, name: str) -> due.Timer:
+    def timer(self, name: str) -> registry.Timer:
         self.rows[name] = []
-        return due.Timer(
-            name=name, about="Of a test.", run=lambda merchant: self._run(name, merchant),
-            next_at=lambda one: clock.now(one) if name in self.nagging else min(self.rows[name], default=None),
-        )  # fmt: skip
+        return registry.Timer(
+            name=name,
+            about="Of a test.",
+            run=lambda merchant: self._run(name, merchant),
+            next_at=lambda one: clock.merchant_now(one) if name in self.nagging else min(self.rows[name], default=None),
+        )
 
     def _run(self, name: str, merchant: Merchant | None) -> int:
         assert merchant is not None
@@ -44,7 +47,7 @@ class Diary:
             self.then(name, merchant)
         if name in self.stubborn:
             return 0
-        now = clock.now(Merchant.objects.get(pk=merchant.pk))
+        now = clock.merchant_now(Merchant.objects.get(pk=merchant.pk))
         ripe = sorted(at for at in self.rows[name] if at <= now)
         self.rows[name] = [at for at in self.rows[name] if at > now]
         self.done += [(name, at, now) for at in ripe]
@@ -56,10 +59,10 @@ def diary() -> Iterator[Diary]:
     """Two timers beside the product's own."""
     diary = Diary()
     for name in ("tea", "post"):
-        due.add(diary.timer(name))
+        registry.register_timer(diary.timer(name))
     yield diary
     for name in ("tea", "post"):
-        del due._TIMERS[name]
+        del registry._TIMERS[name]
 
 
 def move(api: Api, seconds: int) -> Answer:
@@ -70,7 +73,7 @@ def move(api: Api, seconds: int) -> Answer:
 
 def test_everything_that_falls_due_on_the_way_is_done_at_its_time_and_in_its_order(api: Api, diary: Diary) -> None:
     """Issue: POST /v1/test/clock answers when everything that fell due has run."""
-    now = clock.real()
+    now = clock.real_now()
     diary.rows["tea"] = [now + timedelta(days=day) for day in (3, 1)]
     diary.rows["post"] = [now + timedelta(days=day) for day in (2, 400)]
     answer = move(api, 10 * DAY)
@@ -84,7 +87,7 @@ def test_everything_that_falls_due_on_the_way_is_done_at_its_time_and_in_its_ord
 
 def test_what_becomes_due_by_what_was_done_is_done_too(api: Api, diary: Diary) -> None:
     """A year of a monthly subscription makes twelve payments."""
-    now = clock.real()
+    now = clock.real_now()
     diary.rows["tea"] = [now + timedelta(days=30)]
 
     def again(name: str, merchant: Merchant) -> None:
@@ -106,12 +109,12 @@ def test_a_long_way_is_bounded_and_tells_how_far_it_came(
     shop: Shop, diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The web server's patience is longer: complete=false, and the caller sends the rest."""
-    now = clock.real()
+    now = clock.real_now()
     diary.rows["tea"] = [now + timedelta(days=day) for day in range(1, 6)]
-    moved = clock_moves.move(shop.merchant, timedelta(days=10), within_s=-1)
+    moved = time_travel.advance_clock(shop.merchant, timedelta(days=10), within_s=-1)
     assert not moved.complete
     assert (moved.remaining, dict(moved.ran)) == (timedelta(days=10), {})
-    monkeypatch.setattr(clock_moves, "WITHIN_S", 20.0)
+    monkeypatch.setattr(time_travel, "MAX_ADVANCE_S", 20.0)
     answer = move(shop.api, 10 * DAY)
     assert (answer.body["complete"], answer.body["ran"]) == (True, {"tea": 5})
 
@@ -120,8 +123,8 @@ def test_what_nobody_can_do_yet_is_waited_for_and_then_told(
     api: Api, diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another worker has it, or a bank is silent: the clock goes on without it."""
-    monkeypatch.setattr(clock_moves, "PATIENCE_S", 0.2)
-    now = clock.real()
+    monkeypatch.setattr(time_travel, "MAX_BLOCKED_TIMER_WAIT_S", 0.2)
+    now = clock.real_now()
     diary.stubborn = {"tea"}
     diary.rows["tea"] = [now + timedelta(days=1)]
     diary.rows["post"] = [now + timedelta(days=2)]
@@ -133,9 +136,9 @@ def test_what_is_always_due_and_never_done_does_not_hold_the_clock(
     api: Api, diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A timer that says "now" each time it is asked."""
-    monkeypatch.setattr(clock_moves, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(time_travel, "MAX_BLOCKED_TIMER_WAIT_S", 0.2)
     diary.nagging = {"tea"}
-    diary.rows["post"] = [clock.real() + timedelta(days=day) for day in (1, 2, 3)]
+    diary.rows["post"] = [clock.real_now() + timedelta(days=day) for day in (1, 2, 3)]
     answer = move(api, 4 * DAY)
     assert (answer.body["complete"], answer.body["ran"], answer.body["waiting"]) == (True, {"post": 3}, ["tea"])
 
@@ -143,8 +146,8 @@ def test_what_is_always_due_and_never_done_does_not_hold_the_clock(
 def test_a_timer_that_breaks_stops_neither_the_clock_nor_the_others(
     api: Api, diary: Diary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock_moves, "PATIENCE_S", 0.2)
-    now = clock.real()
+    monkeypatch.setattr(time_travel, "MAX_BLOCKED_TIMER_WAIT_S", 0.2)
+    now = clock.real_now()
     diary.rows["tea"] = diary.rows["post"] = [now + timedelta(days=1)]
 
     def breaks(name: str, merchant: Merchant) -> None:
@@ -166,7 +169,7 @@ def test_a_second_mover_of_one_merchants_clock_is_refused(committed: Shop, diary
         assert go_on.wait(30)
 
     diary.then = waits
-    diary.rows["tea"] = [clock.real() + timedelta(days=1)]
+    diary.rows["tea"] = [clock.real_now() + timedelta(days=1)]
     first: list[Answer] = []
 
     def begin() -> None:
@@ -200,7 +203,7 @@ def test_only_this_merchants_rows_are_done(shop: Shop, stranger: Shop) -> None:
 def test_after_a_reset_what_is_due_later_stays_due_at_its_time(api: Api, diary: Diary) -> None:
     """docs/time.md: DELETE moves no rows."""
     move(api, 10 * DAY)
-    diary.rows["tea"] = [clock.real() + timedelta(days=11)]
+    diary.rows["tea"] = [clock.real_now() + timedelta(days=11)]
     api.delete(CLOCK)
     assert move(api, 10 * DAY).body["ran"] == {}
     assert move(api, 2 * DAY).body["ran"] == {"tea": 1}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway import card_data
-from gateway.catalogue.parse import MAX_NUMBERS_CHARS
+from gateway.catalogue.parse import MAX_SEARCHED_CHARS
+from gateway.core import card_data
 from gateway.models import Payment
 from tests.support.client import Api, payment
 
@@ -55,20 +55,20 @@ def test_a_request_full_of_digits_is_refused_unsearched(
     assert (answer.status, answer.code) == (400, "200.300.404")
     (name,) = (name for name, said in answer.errors.items() if "long digit sequences" in said)
     assert name in dense
-    assert answer.errors[name].endswith(f"may have {MAX_NUMBERS_CHARS:,} characters in all")
+    assert answer.errors[name].endswith(f"may have {MAX_SEARCHED_CHARS:,} characters in all")
     assert looked.chars <= MAX_SHOWN_CHARS
     assert Payment.objects.count() == 0
 
 
 def test_as_much_as_is_allowed_is_taken_and_looked_through_a_few_times(api: Api, looked: Counting) -> None:
     """The stored value, its log and its answer are looked through; never one value by the number of the others."""
-    full = {name: CUSTOM[name] for name in list(CUSTOM)[: MAX_NUMBERS_CHARS // len(DENSE * 250)]}
+    full = {name: CUSTOM[name] for name in list(CUSTOM)[: MAX_SEARCHED_CHARS // len(DENSE * 250)]}
     answer = api.post("/v1/payments", payment() | full)
     assert answer.status == 200, answer
-    assert sum(map(len, full.values())) <= looked.chars <= 3 * MAX_NUMBERS_CHARS
+    assert sum(map(len, full.values())) <= looked.chars <= 3 * MAX_SEARCHED_CHARS
 
 
 def test_long_texts_without_digits_do_not_count(api: Api) -> None:
     texts = dict.fromkeys(CUSTOM, "a mug of blue china, 4 by 4 " * 70)
-    assert sum(map(len, texts.values())) > 3 * MAX_NUMBERS_CHARS
+    assert sum(map(len, texts.values())) > 3 * MAX_SEARCHED_CHARS
     assert api.post("/v1/payments", payment() | texts).status == 200

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway import results
 from gateway.catalogue.endpoints import ENDPOINTS
+from gateway.core import result_codes
 from gateway.models import Channel
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
@@ -79,7 +79,7 @@ def test_every_answer_is_an_envelope_in_json(api: Api, case: str) -> None:
     assert BUILD.fullmatch(body["buildNumber"])
     assert TIME.fullmatch(body["timestamp"])
     assert NDC.fullmatch(body["ndc"])
-    assert body["result"]["code"] in results.RESULT_CODES
+    assert body["result"]["code"] in result_codes.RESULT_CODES
     assert 1 <= len(body["result"]["description"]) <= 255
 
 
@@ -187,7 +187,7 @@ def test_result_codes_are_public_and_carry_their_family() -> None:
     """D9."""
     answer = Api(token=None, entity=None).get("/v1/resultcodes")
     codes = {row["code"]: row for row in answer.body["resultCodes"]}
-    assert set(codes) == set(results.RESULT_CODES)
+    assert set(codes) == set(result_codes.RESULT_CODES)
     assert set(codes["000.100.110"]) == {"code", "description", "family"}
 
 

@@ -61,8 +61,14 @@ def test_a_name_is_known_wherever_payments_are_made_or_is_another_endpoints(api:
     assert strange == {sent_name(row) for row in ROWS if row.name in WAYS[path]}
 
 
-PLAIN = {"Customer", "Shipping customer", "Billing address", "Merchant billing address", "Shipping address",
-         "Merchant shipping address"}  # fmt: skip
+PLAIN = {
+    "Customer",
+    "Shipping customer",
+    "Billing address",
+    "Merchant billing address",
+    "Shipping address",
+    "Merchant shipping address",
+}
 MASKED = {"customer.identificationDocId", "shipping.customer.identificationDocId"}
 
 

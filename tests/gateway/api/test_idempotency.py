@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from gateway import due
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments import kept
+from gateway.payments import idempotent_responses
+from gateway.timers import registry
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
@@ -99,7 +99,7 @@ def test_an_answer_that_is_not_final_is_kept_whole(api: Api) -> None:
     waiting = Payment.objects.get(pk=first.id)
     waiting.status, waiting.result_code = Status.PENDING, "000.200.000"
     shared = {"buildNumber": "b", "timestamp": "t", "ndc": "n"}
-    assert kept.keep(waiting, shared, {}, '{"id":"x"}') == '{"id":"x"}'
+    assert idempotent_responses.compact_response(waiting, shared, {}, '{"id":"x"}') == '{"id":"x"}'
     IdempotencyKey.objects.update(answer='{"id":"x"}', status=200)
     assert pay(api).text == '{"id":"x"}'
 
@@ -148,9 +148,9 @@ def test_the_sweep_throws_away_keys_after_24_hours_and_no_others(api: Api) -> No
     pay(api)
     IdempotencyKey.objects.update(created_at=F("created_at") - timedelta(hours=24, seconds=1))
     kept_one = pay(api, "another-key")
-    assert due.run_now("idempotency keys") == 1
+    assert registry.run_timer_now("idempotency keys") == 1
     assert [key.payment.hex for key in IdempotencyKey.objects.all()] == [kept_one.id]
-    assert due.run_now("idempotency keys") == 0
+    assert registry.run_timer_now("idempotency keys") == 0
 
 
 def test_a_key_whose_payment_is_still_being_made_answers_409(api: Api) -> None:

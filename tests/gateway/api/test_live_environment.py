@@ -100,9 +100,15 @@ def test_no_payment_is_made_while_no_acquirer_is_set_up(secure: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "method, path", [("GET", "/v1/test/clock"), ("POST", "/v1/test/clock"), ("DELETE", "/v1/test/clock"),
-                     ("GET", "/v1/test/acquirer/messages"), ("PUT", "/v1/test/clock")]
-)  # fmt: skip
+    "method, path",
+    [
+        ("GET", "/v1/test/clock"),
+        ("POST", "/v1/test/clock"),
+        ("DELETE", "/v1/test/clock"),
+        ("GET", "/v1/test/acquirer/messages"),
+        ("PUT", "/v1/test/clock"),
+    ],
+)
 def test_the_test_environments_endpoints_do_not_exist(secure: Api, method: str, path: str) -> None:
     """D21: they look like any unknown path, with a token and without."""
     for api in (secure, secure.with_token(None)):

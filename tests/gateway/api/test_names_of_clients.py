@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalogue.clients_names import CLIENTS_NAMES
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
-from gateway.catalogue.parse import Invalid, Policy
+from gateway.catalogue.parse import InvalidParametersError, UnknownNamePolicy
 from gateway.catalogue.structures import KNOWN_STRUCTURES
+from gateway.catalogue.tolerated_names import TOLERATED_NAMES
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.shopper import create, open_checkout
 
 pytestmark = pytest.mark.django_db
-NAMES = list(CLIENTS_NAMES)
+NAMES = list(TOLERATED_NAMES)
 OUR_OWN = {"ourOwnTracking": "7"}
 
 
@@ -29,8 +29,12 @@ def test_the_table_has_no_name_of_the_specification() -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
 def test_every_endpoint_takes_them_and_a_strict_channel_none(endpoint: Endpoint) -> None:
-    for policy, refused in ((Policy.NORMAL, set()), (Policy.LENIENT, set()), (Policy.STRICT, set(NAMES))):
-        with pytest.raises(Invalid) as caught:  # of entityId at least
+    for policy, refused in (
+        (UnknownNamePolicy.NORMAL, set()),
+        (UnknownNamePolicy.LENIENT, set()),
+        (UnknownNamePolicy.STRICT, set(NAMES)),
+    ):
+        with pytest.raises(InvalidParametersError) as caught:  # of entityId at least
             endpoint.catalogue.parse([(name, "x") for name in (*NAMES, "entityId")], policy=policy)
         assert {error.name for error in caught.value.errors} & set(NAMES) == refused
 
@@ -91,10 +95,14 @@ def _each(shop: Shop) -> dict[str, Answer]:
     period = {"date.from": "2026-05-01", "date.to": "2026-05-31", "testMode": "INTERNAL"}
     settled = api.get("/v1/reports/reconciliations", period).body["aggregations"][0]["id"]
     gets = {
-        "status": f"payments/{paid.id}", "read-registration": f"registrations/{stored}",
-        "read-schedule": f"schedules/{job}", "query-one": f"query/{paid.id}", "read-clock": "test/clock",
-        "checkout-status": f"checkouts/{made}/payment", "checkout-registration": f"checkouts/{storing}/registration",
-    }  # fmt: skip
+        "status": f"payments/{paid.id}",
+        "read-registration": f"registrations/{stored}",
+        "read-schedule": f"schedules/{job}",
+        "query-one": f"query/{paid.id}",
+        "read-clock": "test/clock",
+        "checkout-status": f"checkouts/{made}/payment",
+        "checkout-registration": f"checkouts/{storing}/registration",
+    }
     for name, path in gets.items():
         found[name] = api.get(f"/v1/{path}", OUR_OWN)
     found["query"] = api.get("/v1/query", OUR_OWN)

@@ -17,17 +17,18 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gateway import clock, due
-from gateway.brands import BRANDS
-from gateway.catalogue.openapi import document
-from gateway.connectors.message import flat
+from gateway.catalogue.openapi import build_openapi
+from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.port import AcquirerReply
+from gateway.core import clock
+from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import AcquirerExchange, Channel, Merchant, Payment, RequestLog
-from gateway.payments import recovery, told
-from gateway.payments.exchanges import message
+from gateway.payments import acquirer_reported, recovery
+from gateway.payments.acquirer_message_store import restore_message
 from gateway.scheduling.models import JobRun
+from gateway.timers import registry
+from tests.gateway.connectors.card_api.conftest import processor
 from tests.gateway.connectors.sepa.conftest import outbox
-from tests.gateway.connectors.stripe.conftest import processor
 from tests.gateway.wallets.test_payments import pay as pay_by_wallet
 from tests.gateway.wallets.test_payments import token_of, with_keys
 from tests.support import sepa
@@ -47,7 +48,7 @@ pytestmark = pytest.mark.django_db
 
 OWN = "Shop statement 24"
 """The channel's own descriptor in these tests."""
-REDIRECTING = next(code for code, brand in BRANDS.items() if brand.redirect)
+REDIRECTING = next(code for code, brand in PAYMENT_BRANDS.items() if brand.redirect)
 CARD = {"paymentBrand": "VISA", "card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
 MONEY = {"amount": "9.00", "currency": "EUR", "paymentType": "DB"}
 MIT = {
@@ -59,7 +60,7 @@ CIT = {**MIT, "standingInstruction.mode": "INITIAL", "standingInstruction.source
 
 @pytest.fixture(scope="module")
 def schema() -> jsonschema_rs.Draft202012Validator:
-    whole = document(base_url="http://testserver", environment="test")
+    whole = build_openapi(base_url="http://testserver", environment="test")
     return jsonschema_rs.Draft202012Validator(
         {**whole["components"]["schemas"]["Payment"], "components": whole["components"]}
     )
@@ -191,12 +192,23 @@ def test_checkouts_and_shoppers_who_go_away(shop: Shop, checked: Checked) -> Non
     every_reading(api, checked, pending.id)
     Channel.objects.filter(pk=shop.channel.pk).update(three_d_secure=True)
     asked = api.pay(
-        card__number="4200000000000042", shopperResultUrl="https://shop.example/", customer__givenName="Jane",
-        customer__surname="Jones", billing__street1="Main Street", billing__city="Munich", billing__country="DE",
-        billing__postcode="80331", customer__ip="192.0.2.1", customer__browser__acceptHeader="text/html",
-        customer__browser__language="de", customer__browser__screenHeight="900", customer__browser__screenWidth="1400",
-        customer__browser__timezone="60", customer__browser__userAgent="Tests", customer__browser__javaEnabled="false",
-    )  # fmt: skip
+        card__number="4200000000000042",
+        shopperResultUrl="https://shop.example/",
+        customer__givenName="Jane",
+        customer__surname="Jones",
+        billing__street1="Main Street",
+        billing__city="Munich",
+        billing__country="DE",
+        billing__postcode="80331",
+        customer__ip="192.0.2.1",
+        customer__browser__acceptHeader="text/html",
+        customer__browser__language="de",
+        customer__browser__screenHeight="900",
+        customer__browser__screenWidth="1400",
+        customer__browser__timezone="60",
+        customer__browser__userAgent="Tests",
+        customer__browser__javaEnabled="false",
+    )
     assert "redirect" in asked.body, asked
     checked.answer("3-D Secure", asked)
     pass_time(api, minutes=61)
@@ -284,9 +296,11 @@ def test_answers_after_recovery(shop: Shop, checked: Checked, acquirer: StubProc
     for behaviour in ("silent_after", "silent_before"):
         lost = shop.api.pay(testMode="EXTERNAL", **{"customParameters[STUB_behaviour]": behaviour})
         checked.answer("in doubt", lost)
-        for one in recovery.claim(10, clock.real() + timedelta(minutes=1)):
-            asked = recovery.ask(recovery.CONNECTORS["stub"], recovery.inquiry(one, recovery.CONNECTORS["stub"]), one)
-            recovery.settle(one, asked)
+        for one in recovery.claim_due_inquiries(10, clock.real_now() + timedelta(minutes=1)):
+            asked = recovery.resolve_outcome(
+                recovery.CONNECTORS["stub"], recovery.build_inquiry(one, recovery.CONNECTORS["stub"]), one
+            )
+            recovery.record_outcome(one, asked)
         after = shop.api.read(lost.id)
         assert after.code != lost.code, after
         checked.answer("recovered", after)
@@ -299,12 +313,14 @@ def test_direct_debits_and_what_banks_say(shop: Shop, checked: Checked, outbox: 
     pass_time(shop.api, days=sepa.A_RUN)
     (file,) = sepa.files_in(outbox)
     sepa.take(sepa.status(file.message, orders={paid.id: ("ACCP", ""), returned.id: ("RJCT", "AC04")}))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     for one in (paid, returned):
         checked.answer("answered", shop.api.read(one.id))
     assert shop.api.read(returned.id).body["resultDetails"] | {"ConnectorTxID1": ""} == {
-        "AcquirerResponse": "AC04", "ExtendedDescription": "account closed", "ConnectorTxID1": "",
-    }  # fmt: skip
+        "AcquirerResponse": "AC04",
+        "ExtendedDescription": "account closed",
+        "ConnectorTxID1": "",
+    }
 
 
 def test_wallets_and_other_means(shop: Shop, checked: Checked) -> None:
@@ -312,10 +328,13 @@ def test_wallets_and_other_means(shop: Shop, checked: Checked) -> None:
     for wallet in ("wallet1", "wallet2", "wallet3"):
         checked.answer(wallet, pay_by_wallet(shop.api, wallet, token_of(shop.channel, wallet)))
     network = {
-        "paymentBrand": "VISA", "tokenAccount.number": "4200000000000000", "tokenAccount.type": "NETWORK",
-        "tokenAccount.expiryMonth": "05", "tokenAccount.expiryYear": "2034",
+        "paymentBrand": "VISA",
+        "tokenAccount.number": "4200000000000000",
+        "tokenAccount.type": "NETWORK",
+        "tokenAccount.expiryMonth": "05",
+        "tokenAccount.expiryYear": "2034",
         "tokenAccount.cryptogram": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
-    }  # fmt: skip
+    }
     checked.answer("network token", shop.api.post("/v1/payments", MONEY | network))
     listed(shop.api, checked)
 
@@ -323,7 +342,7 @@ def test_wallets_and_other_means(shop: Shop, checked: Checked) -> None:
 def test_what_an_acquirer_told_of(shop: Shop, checked: Checked) -> None:
     paid = shop.api.pay()
     reply = AcquirerReply(code="000.100.203", details={"AcquirerResponse": "R-1"})
-    entered = told.enter(
+    entered = acquirer_reported.record_acquirer_reported_follow_up(
         "CB", Payment.objects.get(pk=paid.id).id, shop.merchant, Decimal("5.00"), "EUR", reply, origin="a file"
     )
     checked.answer("CB out of a file", shop.api.read(entered.id.hex))
@@ -335,7 +354,7 @@ def test_what_an_acquirer_told_of(shop: Shop, checked: Checked) -> None:
 def sent_on(answer: Answer) -> str:
     """The descriptor as the acquirer got it."""
     exchange = AcquirerExchange.objects.filter(payment=answer.id).latest("id")
-    return flat(message(exchange, Payment.objects.get(pk=answer.id))).get("descriptor", "")
+    return flatten_body(restore_message(exchange, Payment.objects.get(pk=answer.id))).get("descriptor", "")
 
 
 def test_the_one_that_was_sent_is_the_chains(shop: Shop) -> None:
@@ -344,9 +363,12 @@ def test_the_one_that_was_sent_is_the_chains(shop: Shop) -> None:
     other = shop.api.follow(held.id, "CP", "10.00", descriptor="Order 4712")
     back, back_again = shop.api.follow(captured.id, "RF", "1.00"), shop.api.follow(other.id, "RF", "1.00")
     for answer, expected in (
-        (held, "Order 4711"), (captured, "Order 4711"), (other, "Order 4712"), (back, "Order 4711"),
+        (held, "Order 4711"),
+        (captured, "Order 4711"),
+        (other, "Order 4712"),
+        (back, "Order 4711"),
         (back_again, "Order 4712"),
-    ):  # fmt: skip
+    ):
         assert answer.body["descriptor"] == expected == sent_on(answer)
         assert shop.api.read(answer.id).body["descriptor"] == expected
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Payment
 from tests.support.client import Answer, Api
 from tests.support.database import statements
@@ -164,7 +164,7 @@ def test_a_list_has_the_newest_first_and_says_when_each_was_made(api: Api) -> No
     assert ids(answer) == made[::-1]
     one = answer.body["payments"][0]
     assert one["result"]["code"] == "000.100.110"
-    assert one["timestamp"] == clock.wire(Payment.objects.get(pk=one["id"]).created_at)
+    assert one["timestamp"] == clock.format_timestamp(Payment.objects.get(pk=one["id"]).created_at)
     assert one["card"]["last4Digits"] == "0000"
     assert ids(api.get(RECORDS), "records") == made[::-1]
     assert "pages" not in api.get(RECORDS).body
@@ -205,9 +205,13 @@ def test_payment_types_filter_by_the_codes_that_are_listed(api: Api, chain: list
     paid = api.pay().id
     risk = api.pay(paymentType="RI").id
     for wanted, found in {
-        "DB": [paid], "RF": [chain[2]], "DB,RF": [paid, chain[2]], "PA,CP": [chain[1], chain[0]],
-        "RF,RI,CB": [risk, chain[2]], "RG": [],
-    }.items():  # fmt: skip
+        "DB": [paid],
+        "RF": [chain[2]],
+        "DB,RF": [paid, chain[2]],
+        "PA,CP": [chain[1], chain[0]],
+        "RF,RI,CB": [risk, chain[2]],
+        "RG": [],
+    }.items():
         answer = api.get(LIST, {"paymentTypes": wanted})
         assert nothing(answer) if not found else ids(answer) == found, wanted
     assert "paymentTypes" in api.get(LIST, {"paymentTypes": "DB,QQ"}).errors
@@ -252,7 +256,7 @@ def test_dates_are_utc_by_the_merchants_clock_and_both_ends_count(api: Api) -> N
     moved = api.post("/v1/test/clock", {"advance": "86400"})
     assert moved.status == 200
     later = api.pay().id
-    after = clock.real() + timedelta(hours=23)
+    after = clock.real_now() + timedelta(hours=23)
     wanted = {"date.from": f"{after:%Y-%m-%d %H:%M:%S}", "date.to": "2099-12-31 23:59:59"}
     assert ids(api.get(LIST, wanted)) == [later]
 
@@ -276,7 +280,7 @@ def test_dates_are_utc_by_the_merchants_clock_and_both_ends_count(api: Api) -> N
         ({"pageNo": "2"}, {"pageNo"}),
         ({"payment_Types": "DB"}, {"payment_Types"}),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_allowed_is_named(api: Api, fields: dict[str, str], names: set[str]) -> None:
     """A27.14, B22.1–B22.6, A31.6; rulings D10, D16."""
     answer = api.get(LIST, fields)

@@ -14,8 +14,8 @@ from typing import Any, Final
 import jsonschema_rs
 import pytest
 
-from gateway import identifiers
-from gateway.catalogue.openapi import document
+from gateway.catalogue.openapi import build_openapi
+from gateway.core import identifiers
 from tests import spec
 from tests.support.client import Answer, Api
 from tests.support.shopper import create
@@ -31,8 +31,13 @@ WHOLE: Final = {
     "merchantTransactionId": "order-4711",
 }  # fmt: skip
 STORED: Final = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
-AWAY: Final = {"card__number": None, "card__expiryMonth": None, "card__expiryYear": None, "card__cvv": None,
-               "card__holder": None}  # fmt: skip
+AWAY: Final = {
+    "card__number": None,
+    "card__expiryMonth": None,
+    "card__expiryYear": None,
+    "card__cvv": None,
+    "card__holder": None,
+}
 BACK: Final = "https://shop.example/result"
 
 ANSWERS: Final[dict[str, tuple[str, Callable[[Api], Answer]]]] = {
@@ -80,7 +85,7 @@ def fits(field: str, value: Any) -> bool:
 
 def test_every_field_of_the_response_table_is_seen_and_has_its_form(api: Api) -> None:
     """B18.1, B18.2, B18.3, B18.5, B18.6, B18.7, B18.8, B18.9, B18.10, B18.11, B18.13, B13.3, A30.7."""
-    whole = document("https://pay.example", "test")
+    whole = build_openapi("https://pay.example", "test")
     seen: set[str] = set()
     faults: dict[str, list[str]] = {}
     for what, (kind, ask) in ANSWERS.items():
@@ -100,7 +105,7 @@ def test_every_field_of_the_response_table_is_seen_and_has_its_form(api: Api) ->
 
 def test_a_thousand_requests_have_a_thousand_numbers(api: Api) -> None:
     """B18.4: 1-69 letters, digits, hyphen, also with an entity's id in front."""
-    numbers = {identifiers.ndc(identifiers.row_id(), api.entity or "") for _ in range(1000)}
+    numbers = {identifiers.format_ndc(identifiers.row_id(), api.entity or "") for _ in range(1000)}
     assert len(numbers) == 1000
     assert all(re.fullmatch(FORMS["ndc"], number) for number in numbers)
 
@@ -121,13 +126,16 @@ def test_a_security_code_gives_the_answer_of_its_check(api: Api, cvv: str, lette
 
 def test_the_issuer_s_advice_comes_with_a_decline(api: Api) -> None:
     """B18.8: the acquirer's own code, and what to do next, two digits."""
-    told = {number: api.pay(card__number=number).body["resultDetails"] for number in
-            ("4000015500000005", "4000060002000004", "4000015900000001")}  # fmt: skip
+    told = {
+        number: api.pay(card__number=number).body["resultDetails"]
+        for number in ("4000015500000005", "4000060002000004", "4000015900000001")
+    }
     assert all(details.pop("ExtendedDescription") for details in told.values())
     assert list(told.values()) == [
-        {"AcquirerResponse": "51", "MerchantAdviceCode": "02"}, {"AcquirerResponse": "05", "MerchantAdviceCode": "02"},
+        {"AcquirerResponse": "51", "MerchantAdviceCode": "02"},
+        {"AcquirerResponse": "05", "MerchantAdviceCode": "02"},
         {"AcquirerResponse": "43", "MerchantAdviceCode": "03"},
-    ]  # fmt: skip
+    ]
 
 
 def test_risk_score_is_told_where_risk_was_checked_and_nowhere_else(api: Api) -> None:

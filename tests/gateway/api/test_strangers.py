@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from gateway import identifiers
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
+from gateway.core import identifiers
 from gateway.models import AcquirerExchange, Payment
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway import identifiers
+from gateway.core import identifiers
 from gateway.models import Merchant, Payment
 from tests.gateway.api.test_strangers import STORED, Naming, ask, each_that_names_a_payment, told
 from tests.support.fixtures import Shop

@@ -11,14 +11,25 @@ from typing import Any
 
 import pytest
 
-from gateway.catalogue.endpoints import PAYMENTS
+from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
 from gateway.models import Payment
 from tests.support.client import Api
 
 pytestmark = pytest.mark.django_db
 
-STRUCTURES = ("corporate", "sender", "recipient", "merchant", "marketPlace", "airline", "forex", "cart", "customer",
-              "billing", "shipping")  # fmt: skip
+STRUCTURES = (
+    "corporate",
+    "sender",
+    "recipient",
+    "merchant",
+    "marketPlace",
+    "airline",
+    "forex",
+    "cart",
+    "customer",
+    "billing",
+    "shipping",
+)
 SENT: dict[str, dict[str, str]] = {
     "forex": {"forex.amount": "101.20", "forex.currency": "USD"},
     "corporate": {"corporate.name": "Arch Works", "corporate.purchase": "Y", "corporate.phone": "49301234567"},
@@ -59,18 +70,24 @@ def test_a_structure_is_stored_echoed_and_sent_on(api: Api, name: str) -> None:
         assert set(fields.values()) <= held(where), name
 
 
-@pytest.mark.parametrize("fields, fault", [
-    ({"forex__amount": "10.00"}, "forex.currency"),
-    ({"forex__currency": "USD"}, "forex.amount"),
-    ({"transactionProcessingCode": "PAYMENT", "recipient__country": "IND"}, "transactionPurposeCode"),
-    ({"transactionProcessingCode": "REFUND"}, "transactionProcessingCode"),
-    ({"corporate__purchase": "Z"}, "corporate.purchase"),
-    ({"sender__country": "DE"}, "sender.country"),
-    ({"merchant__countryCode": "DE"}, "merchant.countryCode"),
-    ({"marketPlace.sellers[0].id": "s-1", "marketPlace.sellers[0].amount": "92.01"}, "marketPlace.sellers[0].amount"),
-    ({"airline.bookingType": "WEB"}, "airline.bookingType"),
-    ({"cart.items[1000].name": "x"}, "cart.items[1000].name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields, fault",
+    [
+        ({"forex__amount": "10.00"}, "forex.currency"),
+        ({"forex__currency": "USD"}, "forex.amount"),
+        ({"transactionProcessingCode": "PAYMENT", "recipient__country": "IND"}, "transactionPurposeCode"),
+        ({"transactionProcessingCode": "REFUND"}, "transactionProcessingCode"),
+        ({"corporate__purchase": "Z"}, "corporate.purchase"),
+        ({"sender__country": "DE"}, "sender.country"),
+        ({"merchant__countryCode": "DE"}, "merchant.countryCode"),
+        (
+            {"marketPlace.sellers[0].id": "s-1", "marketPlace.sellers[0].amount": "92.01"},
+            "marketPlace.sellers[0].amount",
+        ),
+        ({"airline.bookingType": "WEB"}, "airline.bookingType"),
+        ({"cart.items[1000].name": "x"}, "cart.items[1000].name"),
+    ],
+)
 def test_a_breach_names_its_field(api: Api, fields: dict[str, str], fault: str) -> None:
     """D10, D37."""
     answer = api.pay(**fields)
@@ -105,5 +122,5 @@ def test_what_stays_in_the_house_is_never_sent_on(api: Api) -> None:
 
 
 def test_every_structure_of_the_specification_is_taken_by_a_payment() -> None:
-    prefixes = {structure.prefix.split(".")[0].split("[")[0] for structure in PAYMENTS.structures}
+    prefixes = {structure.prefix.split(".")[0].split("[")[0] for structure in PAYMENT_ENDPOINT.structures}
     assert set(STRUCTURES) | {"bankAccount", "virtualAccount", "tokenAccount", "giftCard"} <= prefixes

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from gateway import clock, tokens
+from gateway.access import tokens
+from gateway.access.tokens import TokenLimits
+from gateway.core import clock
 from gateway.models import AccessToken, Payment, TokenMove
-from gateway.payments.token_limits import WINDOW, delete_old_moves
-from gateway.tokens import TokenLimits
+from gateway.payments.token_limits import TOKEN_LIMIT_WINDOW, delete_old_token_moves
 from tests.support.client import Answer, Api
 from tests.support.fixtures import BY, Shop
 from tests.support.threads import at_once
@@ -49,8 +50,12 @@ def test_a_token_makes_the_payment_types_it_may_and_no_others(shop: Shop) -> Non
     assert api.read(paid.id).status == 200
     registered = api.post("/v1/registrations", {"paymentBrand": "VISA", **CARD})
     assert registered.status == 200, registered
-    refused(api.post(f"/v1/registrations/{registered.id}/payments",
-                     {"paymentType": "PA", "amount": "1.00", "currency": "EUR"}), "not PA")  # fmt: skip
+    refused(
+        api.post(
+            f"/v1/registrations/{registered.id}/payments", {"paymentType": "PA", "amount": "1.00", "currency": "EUR"}
+        ),
+        "not PA",
+    )
 
 
 @pytest.mark.parametrize("amount, good", [("50.00", True), ("50.01", False)])
@@ -83,9 +88,9 @@ def test_a_token_moves_no_more_than_its_amount_of_24_hours(shop: Shop) -> None:
     assert api.follow(target, "RF", "40.00").status == 200
     refused(api.follow(target, "RF", "0.01"), "at most 100.00 EUR in 24 hours, and moved 100.00 of it")
     assert api.pay(amount="100.00", currency="USD").status == 200, "each currency has a sum of its own"
-    TokenMove.objects.update(at=clock.real() - WINDOW - timedelta(seconds=1))
+    TokenMove.objects.update(at=clock.real_now() - TOKEN_LIMIT_WINDOW - timedelta(seconds=1))
     assert api.follow(target, "RF", "100.00").status == 200
-    assert delete_old_moves() == 3
+    assert delete_old_token_moves() == 3
     assert TokenMove.objects.count() == 1
 
 
@@ -121,19 +126,19 @@ def test_of_many_at_once_no_more_than_the_limit_is_moved(committed: Shop) -> Non
 
 
 def test_a_token_that_waits_for_a_second_person_is_refused(shop: Shop) -> None:
-    token, secret = tokens.issue(shop.merchant, name="waits", by=BY, approved=False)
+    token, secret = tokens.issue_token(shop.merchant, name="waits", by=BY, approved=False)
     api = shop.api.with_token(secret.reveal())
     assert (api.pay().status, api.pay().code) == (403, "800.900.300")
-    assert tokens.approve(token, by=BY)
-    assert not tokens.approve(token, by=BY)
+    assert tokens.approve_token(token, by=BY)
+    assert not tokens.approve_token(token, by=BY)
     assert api.pay().status == 200
 
 
 def test_the_predecessor_of_a_successor_that_waits_goes_on(shop: Shop) -> None:
-    successor, _ = tokens.rotate(shop.token, by=BY, approved=False)
+    successor, _ = tokens.rotate_token(shop.token, by=BY, approved=False)
     shop.token.refresh_from_db()
     assert shop.token.ends_at is None
-    tokens.approve(successor, by=BY)
+    tokens.approve_token(successor, by=BY)
     assert AccessToken.objects.get(pk=shop.token.pk).ends_at is not None
     (limits,) = {(each.max_amount, each.max_day_amount, tuple(each.operations)) for each in (shop.token, successor)}
     assert limits == (None, None, ())

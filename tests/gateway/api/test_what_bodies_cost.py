@@ -12,8 +12,8 @@ from django.core.wsgi import get_wsgi_application
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
-from gateway.api.bodies import MAX_FORM_BYTES, MAX_FORM_OF_A_STRANGER_BYTES
-from gateway.api.door import READ_FIRST_BYTES
+from gateway.api.base_view import MAX_PREREAD_BYTES
+from gateway.api.body_limits import MAX_ANONYMOUS_FORM_BYTES, MAX_FORM_BYTES
 from gateway.catalogue import forms
 from tests.support.client import Api, form, payment
 from tests.support.database import statements
@@ -39,19 +39,27 @@ def sent(path: str, body: bytes, *, length: int | None, kind: str = FORM, **head
     """POST as gunicorn hands it on; ``length`` None: in chunks. The status, and the body."""
     stream, got = Unread(body), []
     environ: dict[str, Any] = {
-        "REQUEST_METHOD": "POST", "PATH_INFO": path, "QUERY_STRING": "", "SERVER_NAME": "testserver",
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": path,
+        "QUERY_STRING": "",
+        "SERVER_NAME": "testserver",
         "SERVER_PORT": "80",
-        "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "203.0.113.7", "CONTENT_TYPE": kind, "wsgi.input": stream,
-        "wsgi.errors": io.StringIO(), "wsgi.url_scheme": "http", "wsgi.input_terminated": True,
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "203.0.113.7",
+        "CONTENT_TYPE": kind,
+        "wsgi.input": stream,
+        "wsgi.errors": io.StringIO(),
+        "wsgi.url_scheme": "http",
+        "wsgi.input_terminated": True,
         **{f"HTTP_{name}": value for name, value in headers.items()},
-    }  # fmt: skip
+    }
     environ |= {"HTTP_TRANSFER_ENCODING": "chunked"} if length is None else {"CONTENT_LENGTH": str(length)}
     b"".join(get_wsgi_application()(environ, lambda status, _headers, _fault=None: got.append(status)))
     return int(got[0].split()[0]), stream
 
 
 @pytest.mark.usefixtures("same_connection")
-@pytest.mark.parametrize("length", [None, READ_FIRST_BYTES + 1])
+@pytest.mark.parametrize("length", [None, MAX_PREREAD_BYTES + 1])
 def test_a_strangers_body_is_not_read_whatever_its_framing(shop: Shop, length: int | None) -> None:
     status, stream = sent("/v1/payments", b"z=" + b"%41" * 30_000, length=length, AUTHORIZATION="Bearer nonsense")
     assert (status, stream.read_bytes) == (403, 0)
@@ -62,10 +70,10 @@ def test_a_small_body_of_a_stranger_is_read_and_not_decoded(shop: Shop, monkeypa
     def decoded(body: bytes) -> list[tuple[str, str]]:
         raise AssertionError("decoded for a stranger")
 
-    monkeypatch.setattr("gateway.api.door.pairs", decoded)
+    monkeypatch.setattr("gateway.api.base_view.pairs", decoded)
     body = b"4112 " * 1_000 + b"=\xff"
     assert sent("/v1/payments", body, length=len(body), AUTHORIZATION="Bearer nonsense")[0] == 403
-    assert forms.pairs is not decoded
+    assert forms.parse_form is not decoded
 
 
 def test_the_throttle_counts_before_a_body_is_decoded(shop: Shop) -> None:
@@ -118,10 +126,12 @@ PAGES = ("/admin/login/", "/shopper/x", "/demo/checkout", "/docs/", "/admin/", "
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_reads_no_file_and_no_long_form_of_a_stranger(path: str, db: None) -> None:
     file = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("a.csv", b"x" * 1_000)})
-    long = b"x" * (MAX_FORM_OF_A_STRANGER_BYTES + 1)
+    long = b"x" * (MAX_ANONYMOUS_FORM_BYTES + 1)
     for body, length, kind, most in (
-        (file, len(file), MULTIPART_CONTENT, 415), (long, len(long), FORM, 413), (b"a=b", None, FORM, 411),
-    ):  # fmt: skip
+        (file, len(file), MULTIPART_CONTENT, 415),
+        (long, len(long), FORM, 413),
+        (b"a=b", None, FORM, 411),
+    ):
         status, stream = sent(path, body, length=length, kind=kind, HOST="testserver")
         assert (status in (most, 404), stream.read_bytes) == (True, 0), (status, kind)
 

@@ -9,8 +9,17 @@ import re
 
 import pytest
 
-from gateway.catalogue.endpoints import CHECKOUT, FOLLOW_UP, ONE_CLICK, PAYMENTS, QUERY, REGISTER, REPORTS, Endpoint
-from gateway.catalogue.parse import Invalid
+from gateway.catalogue.endpoints import (
+    CREATE_CHECKOUT_ENDPOINT,
+    CREATE_REGISTRATION_ENDPOINT,
+    FOLLOW_UP_ENDPOINT,
+    ONE_CLICK_ENDPOINT,
+    PAYMENT_ENDPOINT,
+    QUERY_ENDPOINT,
+    REPORTS,
+    Endpoint,
+)
+from gateway.catalogue.parse import InvalidParametersError
 from gateway.catalogue.structure import Param, Structure
 from gateway.catalogue.structures import ALL_STRUCTURES, NETWORK_KEYS
 from tests import spec
@@ -130,8 +139,8 @@ def test_a_parameter_refuses_the_values_the_specification_does_not_allow(key: Ke
 # --- conditions ----------------------------------------------------------------------------------------------------
 
 ENDPOINTS: dict[str, Endpoint] = {
-    "payments": PAYMENTS, "checkouts": CHECKOUT, "follow-up": FOLLOW_UP, "registrations": REGISTER,
-    "one-click": ONE_CLICK, "query": QUERY, "reports": REPORTS[0],
+    "payments": PAYMENT_ENDPOINT, "checkouts": CREATE_CHECKOUT_ENDPOINT, "follow-up": FOLLOW_UP_ENDPOINT, "registrations": CREATE_REGISTRATION_ENDPOINT,
+    "one-click": ONE_CLICK_ENDPOINT, "query": QUERY_ENDPOINT, "reports": REPORTS[0],
 }  # fmt: skip
 TODAY = "today:2026-07"
 ENTITY = ("entityId", "8a8294174b7ecb28014b9699220015ca")
@@ -152,7 +161,7 @@ SET_UPS: dict[str, tuple[frozenset[str], tuple[tuple[str, str], ...]]] = {
 """What a row needs → facts of the channel and fields that make it so."""
 
 NOT_HERE = {
-    "widget": "what a page's form may send is said by checkout.form: tests/checkout/test_checkouts.py",
+    "widget": "what a page's form may send is said by checkout.form_parameters: tests/checkout/test_checkouts.py",
     "a receiver that requires it": "no connector that demands more than the catalogue is set up",
     "no payment with that id": "an id is looked up behind the catalogue: tests/gateway/payments tell of it",
     "the risk provider that fixes the length": "no risk provider is set up",
@@ -179,7 +188,7 @@ def complaints(one: SpecCondition, pairs: tuple[tuple[str, str], ...]) -> dict[s
     sent = (*entity, *pairs, *((name, value) for name, value in more if name not in names))
     try:
         parameters = ENDPOINTS[one.where].catalogue.parse(sent, facts=facts | {TODAY})
-    except Invalid as invalid:
+    except InvalidParametersError as invalid:
         return {error.name: error.message for error in invalid.errors}
     return {error.name: error.message for error in parameters.refusals}
 

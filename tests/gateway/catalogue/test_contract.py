@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.catalogue.openapi import FORM, document
+from gateway.catalogue.openapi import FORM_MEDIA_TYPE, build_openapi
 from tests.support.client import Api
 
 CONTRACT: Final = Path(__file__).parent / "contract_v1.txt"
@@ -35,7 +35,7 @@ def promises(whole: dict[str, Any]) -> Iterator[Promise]:
         for method, operation in operations.items():
             where = f"{method.upper()} {path}"
             sent = {one["name"]: one["required"] for one in operation.get("parameters", []) if one["in"] == "query"}
-            form = operation.get("requestBody", {}).get("content", {}).get(FORM, {}).get("schema", {})
+            form = operation.get("requestBody", {}).get("content", {}).get(FORM_MEDIA_TYPE, {}).get("schema", {})
             sent |= {name: name in form.get("required", []) for name in form.get("properties", {})}
             for name, required in sent.items():
                 structure, dot, rest = name.rpartition(".")
@@ -60,7 +60,7 @@ def read() -> set[Promise]:
 
 @pytest.fixture(scope="module")
 def now() -> set[Promise]:
-    return set(promises(document("https://pay.example", "test")))
+    return set(promises(build_openapi("https://pay.example", "test")))
 
 
 def test_nothing_that_was_promised_is_taken_back(now: set[Promise]) -> None:
@@ -94,7 +94,7 @@ def closed(node: Any, at: str = "") -> Iterator[str]:
 @pytest.mark.django_db
 def test_answers_may_gain_fields_and_clients_are_told_so() -> None:
     """A32.3: no schema of an answer is closed; the page says what may come, and that more needs another version."""
-    assert list(closed(document("https://pay.example", "test")["components"]["schemas"])) == []
+    assert list(closed(build_openapi("https://pay.example", "test")["components"]["schemas"])) == []
     page = Api(token=None, entity=None).call("GET", "/docs/versioning").text
     for said in ("new fields in an answer", "Ignore fields that it does not know", "comes under a new version"):
         assert said in page

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from gateway.catalogue.endpoints import REPORTS
-from gateway.catalogue.openapi import document
+from gateway.catalogue.openapi import build_openapi
 
 METHODS = ("get", "post", "delete")
 
 
 @pytest.fixture(scope="module", params=["test", "live"])
 def whole(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return document("https://pay.example", request.param)
+    return build_openapi("https://pay.example", request.param)
 
 
 def nodes(node: Any, at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -82,7 +82,7 @@ def test_forms_leave_open_what_else_there_may_be_without_saying_so(whole: dict[s
 
 def test_what_is_published_once_is_taken_in_either_form() -> None:
     """Part B, Reporting parameters: ASC, DESC, asc, desc; 3D Secure: _DELAYED_SHIPMENT."""
-    whole = document("https://pay.example", "test")
+    whole = build_openapi("https://pay.example", "test")
     detail = next(one for one in REPORTS if one.name == "settlement")
     for value in ("ASC", "DESC", "asc", "desc"):
         sent = [("entityId", "0" * 32), ("sortOrder", value)]

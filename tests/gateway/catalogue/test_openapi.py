@@ -16,7 +16,7 @@ import pytest
 import schemathesis
 
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
-from gateway.catalogue.openapi import FORM, REQUEST_EXAMPLES, document, example_name, name_pattern
+from gateway.catalogue.openapi import FORM_MEDIA_TYPE, REQUEST_EXAMPLES, build_openapi, example_name, name_pattern
 from tests.support.client import Api
 from tests.support.fixtures import Shop
 
@@ -28,7 +28,7 @@ POSTS = [endpoint for endpoint in ENDPOINTS if endpoint.method == "POST"]
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    return document(BASE, "test")
+    return build_openapi(BASE, "test")
 
 
 def _operation(whole: dict[str, Any], endpoint: Endpoint) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def _validator(whole: dict[str, Any], schema: dict[str, Any]) -> jsonschema_rs.D
 
 
 def _body(whole: dict[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    found = _operation(whole, endpoint)["requestBody"]["content"][FORM]
+    found = _operation(whole, endpoint)["requestBody"]["content"][FORM_MEDIA_TYPE]
     assert isinstance(found, dict)
     return found
 
@@ -135,7 +135,7 @@ def test_a_wrong_value_breaks_the_schema_at_any_index(whole: dict[str, Any]) -> 
 
 def test_live_has_no_test_endpoints() -> None:
     """Part A, What the service does, 2: two environments."""
-    live = document(BASE, "live")
+    live = build_openapi(BASE, "live")
     assert not [path for path in live["paths"] if path.startswith("/v1/test/")]
     assert "/v1/payments" in live["paths"]
     assert live["servers"][0]["url"] == BASE

@@ -9,8 +9,7 @@ import pytest
 from gateway.catalogue import conditions
 from gateway.catalogue.conditions import ALL_CONDITIONS
 from gateway.catalogue.formats import Format
-from gateway.catalogue.rules import Rule, Sent
-from gateway.catalogue.sent import SECRETS
+from gateway.catalogue.rules import ParameterRule, RuleInput
 from gateway.catalogue.structure import Echo, Param, Structure
 from gateway.catalogue.structures import (
     ALL_STRUCTURES,
@@ -20,9 +19,10 @@ from gateway.catalogue.structures import (
     REQUEST_STRUCTURES,
     three_d_secure,
 )
-from gateway.secret import Secret
+from gateway.catalogue.typed_pairs import SECRET_PARAMETERS
+from gateway.core.secret import Secret
 
-RULES: list[tuple[str, Rule]] = [
+RULES: list[tuple[str, ParameterRule]] = [
     *((one.title, rule) for one in ALL_STRUCTURES for rule in one.rules),
     *(("conditions", rule) for rule in ALL_CONDITIONS),
 ]
@@ -35,22 +35,22 @@ each_rule = pytest.mark.parametrize("rule", [rule for _, rule in RULES], ids=RUL
 each_row = pytest.mark.parametrize("row", [row for _, row in ROWS], ids=ROW_IDS)
 
 
-def breaches(rule: Rule, values: dict[str, str], *facts: str) -> list[str]:
+def breaches(rule: ParameterRule, values: dict[str, str], *facts: str) -> list[str]:
     """The names a rule complains of, indexes written as n."""
-    plain = {name: value for name, value in values.items() if name not in SECRETS}
-    secrets = {name: Secret(value) for name, value in values.items() if name in SECRETS}
-    sent = Sent(plain, facts=frozenset(facts) or rule.facts, secrets=secrets)
+    plain = {name: value for name, value in values.items() if name not in SECRET_PARAMETERS}
+    secrets = {name: Secret(value) for name, value in values.items() if name in SECRET_PARAMETERS}
+    sent = RuleInput(plain, facts=frozenset(facts) or rule.facts, secrets=secrets)
     return [re.sub(r"\[[0-9]+\]", "[n]", name) for name, _ in rule.check(sent)]
 
 
 @each_rule
-def test_a_request_that_keeps_a_condition_passes_it(rule: Rule) -> None:
+def test_a_request_that_keeps_a_condition_passes_it(rule: ParameterRule) -> None:
     """Part A and B, notes of the tables."""
     assert breaches(rule, dict(rule.keeps)) == []
 
 
 @each_rule
-def test_a_request_that_breaks_a_condition_is_told_which_parameter(rule: Rule) -> None:
+def test_a_request_that_breaks_a_condition_is_told_which_parameter(rule: ParameterRule) -> None:
     """Part A and B, notes of the tables; Errors."""
     named = breaches(rule, dict(rule.breaks))
     assert named
@@ -58,7 +58,7 @@ def test_a_request_that_breaks_a_condition_is_told_which_parameter(rule: Rule) -
 
 
 @pytest.mark.parametrize("rule", ALL_CONDITIONS, ids=[rule.text for rule in ALL_CONDITIONS])
-def test_a_condition_says_nothing_of_an_unrelated_request(rule: Rule) -> None:
+def test_a_condition_says_nothing_of_an_unrelated_request(rule: ParameterRule) -> None:
     """D29: only the means of payment is asked of every payment."""
     expected = ["card.number", "paymentBrand"] if rule in conditions.MEANS_FOR_PAYMENT[1:] else []
     expected = ["card.number"] if rule is conditions.TO_STORE[0] else expected
@@ -76,19 +76,41 @@ def test_the_example_of_a_row_fits_and_its_counterexample_does_not(row: Param) -
 @pytest.mark.parametrize(
     "title, rows",
     [
-        ("Basic payment", 24), ("Forex", 2), ("Card account", 6), ("Mobile wallets", 8),
-        ("Virtual account", 1), ("Bank account", 10), ("Token account", 6), ("Customer", 32),
+        ("Basic payment", 24),
+        ("Forex", 2),
+        ("Card account", 6),
+        ("Mobile wallets", 8),
+        ("Virtual account", 1),
+        ("Bank account", 10),
+        ("Token account", 6),
+        ("Customer", 32),
         ("Shipping customer", 28),
-        ("Billing address", 10), ("Merchant billing address", 18), ("Shipping address", 26),
-        ("Merchant shipping address", 26), ("Corporate", 13), ("Sender (the party who pays the debt)", 17),
-        ("Recipient (the party whose debt is paid)", 19), ("Merchant (the acceptor)", 30), ("Cart items", 45),
-        ("Cart payments", 7), ("Marketplace", 2), ("Airline", 46), ("Tokenization and registration", 2),
-        ("Recurring migration (deprecated)", 6), ("3D Secure", 35), ("Custom parameters and scheme data", 4),
-        ("Asynchronous payment parameters", 2), ("Reporting parameters", 4), ("Gift card", 5), ("Risk", 8),
-        ("Scheduling (subscription jobs)", 16), ("Card on file (standing instruction)", 10),
-        ("Chargeback", 1), ("Query", 8),
+        ("Billing address", 10),
+        ("Merchant billing address", 18),
+        ("Shipping address", 26),
+        ("Merchant shipping address", 26),
+        ("Corporate", 13),
+        ("Sender (the party who pays the debt)", 17),
+        ("Recipient (the party whose debt is paid)", 19),
+        ("Merchant (the acceptor)", 30),
+        ("Cart items", 45),
+        ("Cart payments", 7),
+        ("Marketplace", 2),
+        ("Airline", 46),
+        ("Tokenization and registration", 2),
+        ("Recurring migration (deprecated)", 6),
+        ("3D Secure", 35),
+        ("Custom parameters and scheme data", 4),
+        ("Asynchronous payment parameters", 2),
+        ("Reporting parameters", 4),
+        ("Gift card", 5),
+        ("Risk", 8),
+        ("Scheduling (subscription jobs)", 16),
+        ("Card on file (standing instruction)", 10),
+        ("Chargeback", 1),
+        ("Query", 8),
     ],
-)  # fmt: skip
+)
 def test_a_table_has_as_many_rows_as_the_specification(title: str, rows: int) -> None:
     """Part A and B, all tables."""
     of_title = [one for one in ALL_STRUCTURES if one.title == title or one.title.startswith(f"{title}: ")]
@@ -110,9 +132,11 @@ def test_the_network_keys_of_3d_secure_are_a_setting() -> None:
     """Part B, 3D Secure; D35."""
     message = three_d_secure(("visa", "girocard"))[0]
     assert [name for name in message.names if name.startswith("v2.")] == [
-        "v2.visa.requestorId", "v2.visa.requestorName",
-        "v2.girocard.requestorId", "v2.girocard.requestorName",
-    ]  # fmt: skip
+        "v2.visa.requestorId",
+        "v2.visa.requestorName",
+        "v2.girocard.requestorId",
+        "v2.girocard.requestorName",
+    ]
     assert len(NETWORK_KEYS) == 6
 
 
@@ -120,9 +144,16 @@ def test_card_numbers_codes_tokens_and_pins_never_come_back() -> None:
     """D17; PCI DSS 4.0.1, 3.3."""
     never = {one.full(row.name) for one, row in ROWS if row.echo is Echo.NEVER}
     assert never == {
-        "card.number", "card.cvv", "tokenAccount.number", "tokenAccount.cryptogram", "tokenAccount.dtvc",
-        "wallet1.paymentToken", "wallet2.paymentToken", "wallet3.paymentToken", "giftCard.pin",
-    }  # fmt: skip
+        "card.number",
+        "card.cvv",
+        "tokenAccount.number",
+        "tokenAccount.cryptogram",
+        "tokenAccount.dtvc",
+        "wallet1.paymentToken",
+        "wallet2.paymentToken",
+        "wallet3.paymentToken",
+        "giftCard.pin",
+    }
 
 
 def test_a_proof_of_authentication_is_a_secret_that_comes_back_as_it_was_sent() -> None:
@@ -147,14 +178,11 @@ def form_of(name: str) -> Format:
         ("numberOfCaptures", ["1", "98"], ["0", "99", "01", "001", "1x"]),
         ("card.expiryMonth", ["01", "12"], ["1", "00", "13", "١٢"]),
         ("card.expiryYear", ["1999", "2034"], ["34", "2134", "1899"]),
-        ("card.holder", ["Łukasz Wójcik", "Anne-Marie O’Neil", "李小龙"],
-         ["Jo", "<b>x", " Jane", "Jane\u0000"]),
-        ("bankAccount.iban", ["DE23100000001234567890", "NO9386011117947"],
-         ["DE23 1000", "D123100000001234567890"]),
+        ("card.holder", ["Łukasz Wójcik", "Anne-Marie O’Neil", "李小龙"], ["Jo", "<b>x", " Jane", "Jane\u0000"]),
+        ("bankAccount.iban", ["DE23100000001234567890", "NO9386011117947"], ["DE23 1000", "D123100000001234567890"]),
         ("bankAccount.bic", ["MARKDEF1", "MARKDEF1100"], ["MARKDEF", "MARKDEF110"]),
         ("bankAccount.mandate.id", ["MANDATE-A", "a" * 256], ["M1", "a" * 257]),
-        ("tokenAccount.cryptogram", ["AgAAAAAAAIR8CQrXcIhbQAAAAAA=", "A" * 32],
-         ["A" * 27, "A" * 33, "-" * 28]),
+        ("tokenAccount.cryptogram", ["AgAAAAAAAIR8CQrXcIhbQAAAAAA=", "A" * 32], ["A" * 27, "A" * 33, "-" * 28]),
         ("billing.state", ["BY", "N.Y."], ["New York", "Bayern!"]),
         ("shipping.city", ["Zürich", "Saint-Denis"], ["4711", ""]),
         ("shipping.cost", ["5.00"], ["5", "5.0", ".50"]),
@@ -166,22 +194,40 @@ def form_of(name: str) -> Format:
         ("sender.sourceOfFunds", ["01", "09"], ["1", "10"]),
         ("recipient.accountNumberType", ["BAN_AND_BIC", "IBAN_AND_BIC"], ["CARD_ACCOUNT"]),
         ("merchant.countryCode", ["276"], ["DE", "27", "999"]),
-        ("merchant.geographicCoordinates", ["48.1,11.5", "-33.8,-151.2"],
-         ["48.1", "91,0", "0,181", "1" * 21]),
+        ("merchant.geographicCoordinates", ["48.1,11.5", "-33.8,-151.2"], ["48.1", "91,0", "0,181", "1" * 21]),
         ("cart.items[n].quantity", ["1", "999999999999.125"], ["1.1250", "1.", "-1", "1234567890123"]),
         ("cart.items[n].tax", ["0", "19", "7.5", "100.00"], ["100.01", "101", "19.000", "7."]),
-        ("shopperResultUrl",
-         ["https://例え.jp/戻る", "http://localhost:8000/x", "https://[::1]:8443/", "https://shop.example./", "com.example.app://a"],
-         ["https://a..b/", f"https://{'a' * 64}.example/", "https://shop.example:99999/", "https://shop.example:x/",
-          "https://shop.example;frame-ancestors/", "https://*/", "https://[zz]/", "https://shop.example:0/"]),
+        (
+            "shopperResultUrl",
+            [
+                "https://例え.jp/戻る",
+                "http://localhost:8000/x",
+                "https://[::1]:8443/",
+                "https://shop.example./",
+                "com.example.app://a",
+            ],
+            [
+                "https://a..b/",
+                f"https://{'a' * 64}.example/",
+                "https://shop.example:99999/",
+                "https://shop.example:x/",
+                "https://shop.example;frame-ancestors/",
+                "https://*/",
+                "https://[zz]/",
+                "https://shop.example:0/",
+            ],
+        ),
         ("cart.items[n].productUrl", ["https://shop.example/a"], ["/a", "app://a", "javascript:alert(1)"]),
         ("cart.items[n].recipient.country", ["DE", "276"], ["DEU", "de"]),
         ("threeDSecure.version", ["1.0.2", "2.2.0"], ["2.2", "3.0.0"]),
         ("threeDSecure.authenticationInd", ["_DELAYED_SHIPMENT", "DELAYED_SHIPMENT"], ["DELAYED"]),
         ("recurringMigration.amount", ["12345678.00", "1"], ["123456789", "1.0"]),
         ("giftCard.type", ["SEASONS_GREETINGS"], ["EASTER_MONDAY"]),
-        ("chargebackResultCode", ["000.100.203", "000.100.211", "000.100.212", "000.100.277"],
-         ["000.100.303", "000.100.2", "000x100x203", "000.100.2110", "000.100.21"]),
+        (
+            "chargebackResultCode",
+            ["000.100.203", "000.100.211", "000.100.212", "000.100.277"],
+            ["000.100.303", "000.100.2", "000x100x203", "000.100.2110", "000.100.21"],
+        ),
         ("shortId", ["1234.5678.9012"], ["123456789012", "12345678901234", "x", "1234.5678.901", "1234.5678.9012."]),
         ("paymentTypes", ["DB", "DB,RF", "3D"], ["QQ", "DB,", "DB;RF", "db"]),
         ("limit", ["100", "500"], ["99", "501", "0100"]),
@@ -189,16 +235,13 @@ def form_of(name: str) -> Format:
         ("overridePaymentType[brand]", ["PA"], ["ZZ", "pa"]),
         ("job.year", ["", "*", "2026-2030", "2026/2"], ["1969", "2030-2026"]),
         ("job.month", ["1", "*/3", "11-2"], ["13", "JAN", "?"]),
-        ("job.dayOfMonth", ["?", "L", "LW", "L-3", "15W", "1,15", "28-3"],
-         ["0", "32", "L,1", "15W,16", "1#2"]),
-        ("job.dayOfWeek", ["?", "MON-FRI", "FRI-MON", "6#3", "FRIL", "6L", "L"],
-         ["8", "MON#6", "15W", "XYZ"]),
+        ("job.dayOfMonth", ["?", "L", "LW", "L-3", "15W", "1,15", "28-3"], ["0", "32", "L,1", "15W,16", "1#2"]),
+        ("job.dayOfWeek", ["?", "MON-FRI", "FRI-MON", "6#3", "FRIL", "6L", "L"], ["8", "MON#6", "15W", "XYZ"]),
         ("job.hour", ["0", "08", "22-2", "*/4"], ["24", "?", "*/24", "8-"]),
         ("job.minute", ["0", "59"], ["60", "*", "0,30"]),
-        ("job.expression", ["0 0 12 1 * ?", "0 */5 0 ? JAN-MAR MON#1 2026"],
-         ["0 0 12 1 *", "0 0 12 1 * MON", "x"]),
+        ("job.expression", ["0 0 12 1 * ?", "0 */5 0 ? JAN-MAR MON#1 2026"], ["0 0 12 1 *", "0 0 12 1 * MON", "x"]),
     ],
-)  # fmt: skip
+)
 def test_a_format_takes_what_the_specification_says(name: str, good: list[str], bad: list[str]) -> None:
     """A31.4, B5.6, B21.1; Part A and B, format columns; D22-D26, D35, D39, D40."""
     form = form_of(name)
@@ -234,7 +277,7 @@ def test_a_money_transfer_to_six_countries_needs_a_purpose(country: str, side: s
 )
 def test_only_a_shopper_is_asked_for_a_security_code(instruction: dict[str, str], asked: bool) -> None:
     """Part A, Card account: card.cvv; Part B, Card on file."""
-    (rule,) = conditions.CVV
+    (rule,) = conditions.CVV_REQUIRED
     payment = {"paymentType": "DB", "card.number": "4200000000000000"}
     assert bool(breaches(rule, payment | instruction)) is asked
     assert breaches(rule, payment | {"wallet1.source": "web"}) == []
@@ -254,11 +297,17 @@ def test_a_card_is_good_until_the_end_of_its_month() -> None:
 @pytest.mark.parametrize(
     "number, brand",
     [
-        ("4200000000000000", "VISA"), ("4242424242424242", "VISA"), ("4111111111111111", "VISA"),
-        ("5454545454545454", "MASTER"), ("5105105105105100", "MASTER"), ("5200000000000007", "MASTER"),
-        ("377777777777770", "AMEX"), ("30082246403846", "DINERS"), ("4012001037461114", "VISA"),
+        ("4200000000000000", "VISA"),
+        ("4242424242424242", "VISA"),
+        ("4111111111111111", "VISA"),
+        ("5454545454545454", "MASTER"),
+        ("5105105105105100", "MASTER"),
+        ("5200000000000007", "MASTER"),
+        ("377777777777770", "AMEX"),
+        ("30082246403846", "DINERS"),
+        ("4012001037461114", "VISA"),
     ],
-)  # fmt: skip
+)
 def test_the_test_cards_pass_the_checks_of_their_brand(number: str, brand: str) -> None:
     """D5: simulator cards."""
     for values in ({"card.number": number}, {"card.number": number, "paymentBrand": brand}):
@@ -274,10 +323,12 @@ SERVER = {"threeDSecure.dsTransactionId": "c5b808e7-1de1-4069-a17b-f70d3b3b1645"
 @pytest.mark.parametrize(
     "more",
     [
-        PROOF | SERVER, {"threeDSecure.disable": "true"}, {"standingInstruction.source": "MIT"},
+        PROOF | SERVER,
+        {"threeDSecure.disable": "true"},
+        {"standingInstruction.source": "MIT"},
         {"paymentType": "CD"},
     ],
-)  # fmt: skip
+)
 def test_browser_and_address_are_asked_for_when_an_authentication_will_start(more: dict[str, str]) -> None:
     """Part A, Customer and Billing address: mandatory for 3D Secure v2; D34."""
     browser, address = conditions.THREEDS_BROWSER

@@ -11,60 +11,70 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from gateway import audit
-from gateway import document as d
-from gateway.configuration.apply import configure, find, show
-from gateway.configuration.section import Target
-from gateway.connectors.accounts import account_at
-from gateway.connectors.port import Setting
-from gateway.connectors.routing import table_of
+from gateway.access import audit_log
+from gateway.configuration.apply import apply_configuration, export_configuration, find_configuration_target
+from gateway.configuration.section import ConfigurationTarget
+from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.port import ConnectorSetting
+from gateway.connectors.routing import load_routing_table
+from gateway.core import document as d
 from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, RoutingRule
-from gateway.payments import follow_up
+from gateway.payments import follow_ups
 from tests.support.acquirers import Acquirer, known
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 SECRET = "sk_test_4711secret"
-HOST = Setting(name="host", about="Where it listens.", pattern="[a-z.]+", allowed="a host name", required=True,
-               place=True)  # fmt: skip
-MODE = Setting(name="mode", about="How.", pattern="fast|slow", allowed="fast or slow", default="fast")
-KEY = Setting(name="key", about="The key.", pattern="sk_[a-z0-9_]+", allowed="sk_…", required=True, secret=True)
+HOST = ConnectorSetting(
+    name="host", about="Where it listens.", pattern="[a-z.]+", allowed="a host name", required=True, place=True
+)
+MODE = ConnectorSetting(name="mode", about="How.", pattern="fast|slow", allowed="fast or slow", default="fast")
+KEY = ConnectorSetting(
+    name="key", about="The key.", pattern="sk_[a-z0-9_]+", allowed="sk_…", required=True, secret=True
+)
 
 
 @pytest.fixture
-def target(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Target:
+def target(shop: Shop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ConfigurationTarget:
     """A channel of an installation with a processor that wants settings, and a folder with its key."""
     known(monkeypatch, Acquirer("cards", settings=(HOST, MODE, KEY)))
     (tmp_path / "key").write_text(SECRET + "\n")
     (tmp_path / "bad").write_text("no key 4711")
-    found = find(shop.channel.id)
+    found = find_configuration_target(shop.channel.id)
     assert found is not None
-    return Target(merchant=found.merchant, channel=found.channel, folder=tmp_path)
+    return ConfigurationTarget(merchant=found.merchant, channel=found.channel, folder=tmp_path)
 
 
 def account(**values: Any) -> dict[str, Any]:
-    return {"connector": "cards", "merchant": "M-1", "settings": {"host": "a.example"}, "secretFiles": {"key": "key"},
-            **values}  # fmt: skip
+    return {
+        "connector": "cards",
+        "merchant": "M-1",
+        "settings": {"host": "a.example"},
+        "secretFiles": {"key": "key"},
+        **values,
+    }
 
 
-def apply(target: Target, **sections: Any) -> list[str]:
-    return [change.section for change in configure(target, sections, by=audit.COMMAND)]
+def apply(target: ConfigurationTarget, **sections: Any) -> list[str]:
+    return [change.section for change in apply_configuration(target, sections, by=audit_log.COMMAND_LINE_ACTOR)]
 
 
-def faults(target: Target, **sections: Any) -> dict[str, str]:
-    with pytest.raises(d.Unreadable) as raised:
+def faults(target: ConfigurationTarget, **sections: Any) -> dict[str, str]:
+    with pytest.raises(d.InvalidDocumentError) as raised:
         apply(target, **sections)
     return {fault.path: fault.message for fault in raised.value.faults}
 
 
-def test_every_fault_of_an_account_is_told_and_no_secret_is_repeated(target: Target) -> None:
+def test_every_fault_of_an_account_is_told_and_no_secret_is_repeated(target: ConfigurationTarget) -> None:
     """Bad input names the field, what was sent, what is allowed."""
     rows = [
-        account(connector="card"), account(settings={"host": "UPPER", "port": "1"}, secretFiles={"key": "bad"}),
-        account(merchant="M-2", settings={}, secretFiles={}), account(merchant="M-3", secretFiles={"key": "nowhere"}),
+        account(connector="card"),
+        account(settings={"host": "UPPER", "port": "1"}, secretFiles={"key": "bad"}),
+        account(merchant="M-2", settings={}, secretFiles={}),
+        account(merchant="M-3", secretFiles={"key": "nowhere"}),
         account(merchant="M-3"),
-    ]  # fmt: skip
+    ]
     found = faults(target, acquirers={"accounts": rows})
     where = "acquirers.accounts"
     assert "did you mean cards?" in found[f"{where}[0].connector"]
@@ -80,15 +90,15 @@ def test_every_fault_of_an_account_is_told_and_no_secret_is_repeated(target: Tar
     assert not AcquirerAccount.objects.exists()
 
 
-def test_an_account_is_set_up_changed_and_shown_without_its_secrets(target: Target) -> None:
+def test_an_account_is_set_up_changed_and_shown_without_its_secrets(target: ConfigurationTarget) -> None:
     """What --show prints may be applied again."""
     assert apply(target, acquirers={"accounts": [account()]}) == ["acquirers"]
     row = AcquirerAccount.objects.get()
     assert (row.settings, list(row.secrets_set)) == ({"host": "a.example"}, ["key"])
-    asked = account_at(follow_up.CONNECTORS["cards"], row.channel_id, "M-1")
+    asked = load_connector_account(follow_ups.CONNECTORS["cards"], row.channel_id, "M-1")
     assert asked.settings == {"host": "a.example", "mode": "fast"}
     assert asked.secrets["key"].reveal() == SECRET
-    printed = show(target)["acquirers"]
+    printed = export_configuration(target)["acquirers"]
     assert SECRET not in str(printed)
     assert apply(target, acquirers=printed) == []
     printed["accounts"][0] |= {"active": False, "settings": {"host": "b.example", "mode": "slow"}}
@@ -100,9 +110,9 @@ def test_an_account_is_set_up_changed_and_shown_without_its_secrets(target: Targ
 
 
 def test_an_account_stays_where_its_undecided_payments_are(
-    target: Target, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    target: ConfigurationTarget, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 9: another host knows nothing of a payment in doubt. What does not say where it is may change."""
+    """Another host knows nothing of a payment in doubt. What does not say where it is may change."""
     apply(target, acquirers={"accounts": [account()]})
     known(monkeypatch, Acquirer("cards", "silent after", settings=(HOST, MODE, KEY)))
     assert shop.api.pay(testMode="EXTERNAL").code == "000.200.001"
@@ -122,11 +132,15 @@ ISO = {"host": "93.184.216.34", "port": "8583", "terminal": "TERM0001"}
 
 @pytest.mark.parametrize(
     "more, setting, words",
-    [({}, "tls", "must be on in the live environment"), ({"without_tls": "on"}, "host", "nor in a private network"),
-     ({"tls": "on"}, "", ""), ({"host": "10.0.0.7", "without_tls": "on"}, "", "")],
-)  # fmt: skip
+    [
+        ({}, "tls", "must be on in the live environment"),
+        ({"without_tls": "on"}, "host", "nor in a private network"),
+        ({"tls": "on"}, "", ""),
+        ({"host": "10.0.0.7", "without_tls": "on"}, "", ""),
+    ],
+)
 def test_what_settings_are_together_is_the_connectors_to_judge(
-    target: Target, more: dict[str, str], setting: str, words: str
+    target: ConfigurationTarget, more: dict[str, str], setting: str, words: str
 ) -> None:
     """Live speaks ISO 8583 over TLS, or on a private line that is said to be one."""
     rows = [{"connector": "iso8583", "merchant": "M-1", "settings": ISO | more, "secretFiles": {}}]
@@ -162,29 +176,35 @@ STUB = {"connector": "stub", "merchant": "M-9"}
         ({"to": [{**STUB, "merchant": "M-8"}]}, "to[0]", "no account of this channel"),
     ],
 )
-def test_a_rules_faults_are_told(target: Target, rule: dict[str, Any], path: str, words: str) -> None:
+def test_a_rules_faults_are_told(target: ConfigurationTarget, rule: dict[str, Any], path: str, words: str) -> None:
     """docs/routing.md."""
     apply(target, acquirers={"accounts": [{"connector": "stub", "merchant": "M-9"}]})
     found = faults(target, routing={"rules": [RULE | rule]})
     assert words in found[f"routing.rules[0].{path}"], found
 
 
-def test_accounts_and_rules_of_one_document_are_applied_together_and_shown(target: Target) -> None:
+def test_accounts_and_rules_of_one_document_are_applied_together_and_shown(target: ConfigurationTarget) -> None:
     """The first set-up is one document; the rules that are named are all there are."""
     when = {
-        "brands": ["VISA"], "bins": ["420000", "51000000000-51999999999"], "currencies": ["EUR"], "amountFrom": "1.00",
-        "amountTo": "500.00", "amountCurrency": "EUR", "countries": ["DE"], "paymentTypes": ["DB", "PA"],
-    }  # fmt: skip
+        "brands": ["VISA"],
+        "bins": ["420000", "51000000000-51999999999"],
+        "currencies": ["EUR"],
+        "amountFrom": "1.00",
+        "amountTo": "500.00",
+        "amountCurrency": "EUR",
+        "countries": ["DE"],
+        "paymentTypes": ["DB", "PA"],
+    }
     rules = [{"name": "B", "when": when, "to": [{**STUB, "weight": 3}]}, RULE]
     assert apply(target, acquirers={"accounts": [STUB]}, routing={"rules": rules}) == ["acquirers", "routing"]
-    printed = show(target)["routing"]
+    printed = export_configuration(target)["routing"]
     assert [rule["name"] for rule in printed["rules"]] == ["B", "R"]
     assert printed["rules"][0]["when"] == when | {"bins": ["420000-420000", "51000000000-51999999999"]}
     assert printed["rules"][0]["to"] == [{**STUB, "weight": 3}]
     assert apply(target, routing=printed) == []
-    assert [rule.name for rule in table_of(target.channel_there.pk).rules] == ["B", "R"]
+    assert [rule.name for rule in load_routing_table(target.channel_there.pk).rules] == ["B", "R"]
     printed["rules"][0]["active"] = False
     apply(target, routing=printed)
-    assert [rule.name for rule in table_of(target.channel_there.pk).rules] == ["R"]
+    assert [rule.name for rule in load_routing_table(target.channel_there.pk).rules] == ["R"]
     apply(target, routing={"rules": []})
     assert not RoutingRule.objects.exists()

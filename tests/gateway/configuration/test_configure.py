@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from gateway import clock
-from gateway.configuration.sections import SECTIONS
-from gateway.management.commands.seed_demo import CONFIGURATION
+from gateway.configuration.sections import CONFIGURATION_SECTIONS
+from gateway.core import clock
+from gateway.management.commands.seed_demo import DEMO_CONFIGURATION
 from gateway.models import AuditEntry, Channel, RiskList, RiskListEntry, RiskSet, ThreeDSecureConfiguration, WalletKey
-from gateway.vault import vault
-from gateway.wallets.making import make_key
+from gateway.vault.sealing import current_vault
+from gateway.wallets.token_factory import generate_wallet_key
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 
@@ -75,11 +75,23 @@ def test_every_fault_of_every_section_is_told_at_once_and_nothing_changes(shop: 
         ),
     )
     assert set(found) == {
-        "chanel", "channel.brands[0]", "channel.currencies[0]", "channel.cvvRequired", "limits.payment.limit",
-        "limits.payments", "threeDSecure.networks[0]", "threeDSecure.challengeMinutes", "threeDSecure.onAttempt",
-        "wallets.wallet1[0]", "cardTesting.failures", "cardTesting.windowSeconds", "risk.sets[0].rules[0].when",
-        "risk.sets[0].rules[0].then", "risk.lists[0].entries[0]", "risk.lists[0].entries[1]",
-    }  # fmt: skip
+        "chanel",
+        "channel.brands[0]",
+        "channel.currencies[0]",
+        "channel.cvvRequired",
+        "limits.payment.limit",
+        "limits.payments",
+        "threeDSecure.networks[0]",
+        "threeDSecure.challengeMinutes",
+        "threeDSecure.onAttempt",
+        "wallets.wallet1[0]",
+        "cardTesting.failures",
+        "cardTesting.windowSeconds",
+        "risk.sets[0].rules[0].when",
+        "risk.sets[0].rules[0].then",
+        "risk.lists[0].entries[0]",
+        "risk.lists[0].entries[1]",
+    }
     assert "did you mean channel?" in found["chanel"]
     assert "did you mean VISA?" in found["channel.brands[0]"]
     assert shown(shop) == before
@@ -107,8 +119,11 @@ def test_what_only_the_database_knows_is_checked_before_anything_changes(
         ),
     )
     assert set(found) == {
-        "risk.set", "risk.sets[0].rules[0].when.list", "risk.lists[1].entries[0]", "risk.lists[1].entries[1]",
-    }  # fmt: skip
+        "risk.set",
+        "risk.sets[0].rules[0].when.list",
+        "risk.lists[1].entries[0]",
+        "risk.lists[1].entries[1]",
+    }
     assert "did you mean SET?" in found["risk.set"]
     assert "did you mean bda?" in found["risk.sets[0].rules[0].when.list"]
     assert not RiskList.objects.exists()
@@ -116,10 +131,10 @@ def test_what_only_the_database_knows_is_checked_before_anything_changes(
 
 def test_a_document_is_applied_shown_and_found_unchanged(shop: Shop, write: Any) -> None:
     """What --show prints may be applied again, and changes nothing."""
-    assert run("--entity", shop.channel.entity_id, str(CONFIGURATION)) == "Changed: cardTesting, risk.\n"
+    assert run("--entity", shop.channel.entity_id, str(DEMO_CONFIGURATION)) == "Changed: cardTesting, risk.\n"
     assert shop.api.pay(customer__ip="203.0.113.1").code == "800.300.301"
     now = shown(shop)
-    assert set(now) == set(SECTIONS)
+    assert set(now) == set(CONFIGURATION_SECTIONS)
     assert now["risk"]["set"] == "RISKCHANNEL1"
     assert [one["key"] for one in now["risk"]["sets"]] == ["RISKCHANNEL1", "RISKSTRICT01"]
     again = run("--entity", shop.channel.entity_id, write(now))
@@ -153,8 +168,10 @@ def test_a_list_becomes_what_is_written_and_others_stay(shop: Shop, write: Any) 
     run("--entity", entity, write({"risk": {"lists": [BAD_LIST, other], "sets": [{"key": "SET", "rules": [RULE]}]}}))
     run("--entity", entity, write({"risk": {"lists": [BAD_LIST | {"entries": ["C@D.example"]}]}}))
     assert list(RiskListEntry.objects.order_by("value").values_list("value", flat=True)) == [
-        "192.0.2.0/24", "2001:db8::1", "c@d.example",
-    ]  # fmt: skip
+        "192.0.2.0/24",
+        "2001:db8::1",
+        "c@d.example",
+    ]
     run("--entity", entity, write({"risk": {"sets": [{"key": "SET", "rules": []}]}}))
     run("--entity", entity, write({"risk": {"sets": [{"key": "SET", "rules": []}]}}))
     assert RiskSet.objects.get().version == 2
@@ -172,9 +189,13 @@ def test_sets_and_lists_belong_to_the_merchant_the_rest_to_a_channel(shop: Shop,
 def test_three_d_secure_is_configured_with_what_its_channel_does(shop: Shop, write: Any) -> None:
     """Part B, 3D Secure."""
     section = {
-        "enabled": True, "networks": ["visa"], "requestors": {"visa": {"id": "R-1", "name": "Shop"}},
-        "onUnavailable": "decline", "challengeMinutes": 7, "challengeIndicator": "04",
-    }  # fmt: skip
+        "enabled": True,
+        "networks": ["visa"],
+        "requestors": {"visa": {"id": "R-1", "name": "Shop"}},
+        "onUnavailable": "decline",
+        "challengeMinutes": 7,
+        "challengeIndicator": "04",
+    }
     run("--entity", shop.channel.entity_id, write({"threeDSecure": section}))
     row = ThreeDSecureConfiguration.objects.get(pk=shop.channel.pk)
     assert (row.networks, row.on_unavailable, row.challenge_minutes, row.method) == (["visa"], "decline", 7, True)
@@ -185,14 +206,14 @@ def test_three_d_secure_is_configured_with_what_its_channel_does(shop: Shop, wri
 
 def test_wallet_keys_come_from_files_and_are_never_shown(shop: Shop, write: Any, tmp_path: Path) -> None:
     """Part A, Mobile wallets: private keys stand in no document."""
-    made = make_key("jwe", now=clock.real())
+    made = generate_wallet_key("jwe", now=clock.real_now())
     pem = made.private.reveal()
     (tmp_path / "key.pem").write_text(pem)
     entity = shop.channel.entity_id
     entry = {"name": "spring", "keyFile": "key.pem", "facts": {"kid": "k-1"}}
     assert run("--entity", entity, write({"wallets": {"wallet3": [entry]}})) == "Changed: wallets.\n"
     row = WalletKey.objects.get()
-    assert pem.splitlines()[1] in vault().open(row.key_sealed, row.pk).reveal()
+    assert pem.splitlines()[1] in current_vault().open(row.key_sealed, row.pk).reveal()
     text = run("--entity", entity, "--show")
     assert pem.splitlines()[1] not in text
     assert places_of(pem.splitlines()[1]) == set()
@@ -203,8 +224,9 @@ def test_wallet_keys_come_from_files_and_are_never_shown(shop: Shop, write: Any,
     assert not WalletKey.objects.get().active
     wrong = [entry | {"keyFile": "other.pem"}, {"keyHash": "x"}, {"name": "neither"}]
     assert set(faults(shop, write({"wallets": {"wallet3": wrong[:2]}}))) == {
-        "wallets.wallet3[0].keyFile", "wallets.wallet3[1].keyHash",
-    }  # fmt: skip
+        "wallets.wallet3[0].keyFile",
+        "wallets.wallet3[1].keyHash",
+    }
     assert set(faults(shop, write({"wallets": {"wallet3": wrong[2:]}}))) == {"wallets.wallet3[0]"}
 
 
@@ -237,15 +259,18 @@ def test_a_listed_card_is_sealed_for_its_entry(shop: Shop, write: Any) -> None:
     seen = shop.api.pay().id
     cards = {"name": "cards", "field": "account", "entries": [seen]}
     rule = {
-        "name": "r", "when": {"kind": "list", "field": "account", "list": "cards"}, "then": {"verdict": "decline"},
-    }  # fmt: skip
+        "name": "r",
+        "when": {"kind": "list", "field": "account", "list": "cards"},
+        "then": {"verdict": "decline"},
+    }
     run(
-        "--entity", shop.channel.entity_id,
+        "--entity",
+        shop.channel.entity_id,
         write({"risk": {"set": "SET", "sets": [{"key": "SET", "rules": [rule]}], "lists": [cards]}}),
-    )  # fmt: skip
+    )
     entry = RiskListEntry.objects.get()
     assert entry.account_sealed is not None
-    assert vault().open(entry.account_sealed, entry.pk).reveal() == "4200000000000000"
+    assert current_vault().open(entry.account_sealed, entry.pk).reveal() == "4200000000000000"
     assert shop.api.pay().code == "800.300.101"
 
 

@@ -15,40 +15,44 @@ from uuid import UUID
 import pytest
 from django.test import override_settings
 
+from gateway.connectors.card_api.connector import CARD_API
 from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.means import Card
-from gateway.connectors.port import Account, AcquirerRequest, Connector
+from gateway.connectors.port import AcquirerRequest, Connector, ConnectorAccount
 from gateway.connectors.simulator.connector import SIMULATOR
-from gateway.connectors.stripe.connector import CARD_API
 from gateway.connectors.stub.connector import STUB
-from gateway.luhn import check_digit
-from gateway.money import Money
-from gateway.outbound.line import Line
-from gateway.secret import Secret
+from gateway.core.luhn import compute_check_digit
+from gateway.core.money import Money
+from gateway.core.secret import Secret
+from gateway.outbound.connections import OutboundConnection
 
 NUMBER = "491612345678901"
-NUMBER += check_digit(NUMBER)
+NUMBER += compute_check_digit(NUMBER)
 CODE, CRYPTOGRAM = "9731", "QUFBQ0FnU1JCa2xtUUNGZ01wRUdBQUFBQUFBPQ=="[:28]
 HOST = {"host": "127.0.0.1", "port": "9", "terminal": "TERM0001"}
 API: dict[str, str] = {}
 REQUEST = AcquirerRequest(
-    payment=UUID(int=7), operation="DB", money=Money.parse("92.00", "EUR"), brand="VISA",
-    at=datetime(2026, 3, 1, 12, tzinfo=UTC), cryptogram=Secret(CRYPTOGRAM),
+    payment=UUID(int=7),
+    operation="DB",
+    money=Money.parse("92.00", "EUR"),
+    brand="VISA",
+    at=datetime(2026, 3, 1, 12, tzinfo=UTC),
+    cryptogram=Secret(CRYPTOGRAM),
     parameters={"threeDSecure.eci": "05", "threeDSecure.dsTransactionId": "c75f23af-9454-43f6-ba17-130ed529507e"},
     means=Card(number=Secret(NUMBER), expiry_month="05", expiry_year="2034", holder="Jane Jones", cvv=Secret(CODE)),
-)  # fmt: skip
+)
 WHERE: dict[str, tuple[Connector, dict[str, str], str]] = {
     "simulator": (SIMULATOR, {}, "gateway.connectors.simulator.connector._reply"),
-    "simulator, answering": (SIMULATOR, {}, "gateway.connectors.simulator.cards.avs_answer"),
-    "stub, connecting": (STUB, {}, "gateway.connectors.stub.line.Line.__init__"),
-    "stub, writing": (STUB, {}, "gateway.connectors.stub.line.Lines._quiet_line"),
-    "card API, sending": (CARD_API, API, "gateway.outbound.line.Line.sendall"),
-    "card API, connecting": (CARD_API, API, "gateway.outbound.line.Lines.take"),
-    "card API, mapping": (CARD_API, API, "gateway.connectors.stripe.mapping._initiator"),
+    "simulator, answering": (SIMULATOR, {}, "gateway.connectors.simulator.cards.simulate_avs"),
+    "stub, connecting": (STUB, {}, "gateway.connectors.stub.connections.StubConnection.__init__"),
+    "stub, writing": (STUB, {}, "gateway.connectors.stub.connections.StubConnectionPool._quiet_line"),
+    "card API, sending": (CARD_API, API, "gateway.outbound.connections.OutboundConnection.sendall"),
+    "card API, connecting": (CARD_API, API, "gateway.outbound.connections.ConnectionPool.take"),
+    "card API, mapping": (CARD_API, API, "gateway.connectors.card_api.mapping._initiator"),
     "ISO 8583, mapping": (ISO8583, HOST, "gateway.connectors.iso8583.connector.masked"),
-    "ISO 8583, elements": (ISO8583, HOST, "gateway.connectors.iso8583.elements.currency_number"),
-    "ISO 8583, connecting": (ISO8583, HOST, "gateway.connectors.iso8583.line.Link._up"),
-    "ISO 8583, sending": (ISO8583, HOST, "gateway.connectors.iso8583.pending.Pending.enter"),
+    "ISO 8583, elements": (ISO8583, HOST, "gateway.connectors.iso8583.data_elements.currency_number"),
+    "ISO 8583, connecting": (ISO8583, HOST, "gateway.connectors.iso8583.link.HostLink._up"),
+    "ISO 8583, sending": (ISO8583, HOST, "gateway.connectors.iso8583.pending_requests.PendingRequestTable.enter"),
 }
 
 
@@ -63,11 +67,16 @@ def test_a_fault_in_a_connector_tells_no_card(
     """PCI DSS 4.0.1, 3.3.1."""
     monkeypatch.setattr(where, broken)
     if where.endswith("Line.sendall"):
-        monkeypatch.setattr("gateway.outbound.line.Lines.take", lambda *_: (Line.__new__(Line), False))
-        monkeypatch.setattr("gateway.outbound.line.Line.close", lambda *_: None)
+        monkeypatch.setattr(
+            "gateway.outbound.connections.ConnectionPool.take",
+            lambda *_: (OutboundConnection.__new__(OutboundConnection), False),
+        )
+        monkeypatch.setattr("gateway.outbound.connections.OutboundConnection.close", lambda *_: None)
     if where.endswith("Pending.enter"):
-        monkeypatch.setattr("gateway.connectors.iso8583.line.Link._up", lambda *_: object())
-    account = Account(merchant="M-1", settings=settings, secrets={"api_key": Secret("sk_test_1234567890abcdef")})
+        monkeypatch.setattr("gateway.connectors.iso8583.link.HostLink._up", lambda *_: object())
+    account = ConnectorAccount(
+        merchant="M-1", settings=settings, secrets={"api_key": Secret("sk_test_1234567890abcdef")}
+    )
     asked: Callable[[AcquirerRequest], object] = connector.submit
     request = AcquirerRequest(**{name: getattr(REQUEST, name) for name in REQUEST.__slots__} | {"account": account})
     with override_settings(GATEWAY_STUB_ACQUIRER="127.0.0.1:9"), pytest.raises(ZeroDivisionError) as caught:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.catalogue.endpoints import PAYMENTS
+from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
 from gateway.catalogue.structure import Echo
-from gateway.connectors.message import flat
+from gateway.connectors.acquirer_message import flatten_body
 
 _BASE = {"entityId": "8a8294174b7ecb28014b9699220015ca", "amount": "92.00", "currency": "EUR", "paymentType": "DB"}
 _MORE = {
@@ -19,11 +19,11 @@ _MORE = {
 
 def test_a_nested_echo_is_flat_again_name_for_name() -> None:
     """Decisions, section 5: after the shopper is back the acquirer gets what the merchant sent."""
-    parameters = PAYMENTS.catalogue.parse((_BASE | _MORE).items())
+    parameters = PAYMENT_ENDPOINT.catalogue.parse((_BASE | _MORE).items())
     told = {}
     for name, value in parameters.values.items():
-        found = PAYMENTS.catalogue.find(name)
+        found = PAYMENT_ENDPOINT.catalogue.find(name)
         assert found is not None
         if found[0].param.echo is Echo.YES and not found[0].param.private:
             told[name] = value
-    assert flat(parameters.echo()) == told
+    assert flatten_body(parameters.echo()) == told

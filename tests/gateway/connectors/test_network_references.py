@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from gateway.connectors.message import scheme_reference
+from gateway.connectors.acquirer_message import parse_scheme_reference
 from gateway.models import Agreement, Channel
-from tests.gateway.connectors.stripe.conftest import processor
+from tests.gateway.connectors.card_api.conftest import processor
 from tests.support.card_api import CARD, CardApi
 from tests.support.card_api import account_at as account_at_card_api
 from tests.support.client import Answer
@@ -28,19 +28,26 @@ MIT_AT_CARD_API = "payment_method_options[card][mit_exemption][network_transacti
 
 def initial(shop: Shop, currency: str) -> Answer:
     answer = shop.api.pay(
-        testMode="EXTERNAL", currency=currency, standingInstruction__mode="INITIAL", standingInstruction__source="CIT",
+        testMode="EXTERNAL",
+        currency=currency,
+        standingInstruction__mode="INITIAL",
+        standingInstruction__source="CIT",
         standingInstruction__type="UNSCHEDULED",
-    )  # fmt: skip
+    )
     assert answer.code == OK, answer
     return answer
 
 
 def again(shop: Shop, currency: str, reference: str) -> Answer:
     answer = shop.api.pay(
-        testMode="EXTERNAL", currency=currency, card__cvv=None, standingInstruction__mode="REPEATED",
-        standingInstruction__source="MIT", standingInstruction__type="UNSCHEDULED",
+        testMode="EXTERNAL",
+        currency=currency,
+        card__cvv=None,
+        standingInstruction__mode="REPEATED",
+        standingInstruction__source="MIT",
+        standingInstruction__type="UNSCHEDULED",
         standingInstruction__initialTransactionId=reference,
-    )  # fmt: skip
+    )
     assert answer.code == OK, answer
     return answer
 
@@ -119,18 +126,26 @@ def test_a_migrated_agreement_goes_onwards_as_it_was_brought_everywhere(
     moved = both.api.post(
         "/v1/registrations",
         {
-            "testMode": "EXTERNAL", "paymentBrand": "VISA", "card.number": CARD, "card.expiryMonth": "05",
-            "card.expiryYear": "2034", "recurringMigration.paymentType": "DB",
+            "testMode": "EXTERNAL",
+            "paymentBrand": "VISA",
+            "card.number": CARD,
+            "card.expiryMonth": "05",
+            "card.expiryYear": "2034",
+            "recurringMigration.paymentType": "DB",
             "recurringMigration.connectorTxId1": "MIGR-TX-000111",
         },
-    )  # fmt: skip
+    )
     assert moved.status == 200, moved
     for currency in ("EUR", "USD"):
         fields = {
-            "testMode": "EXTERNAL", "amount": "9.00", "currency": currency, "paymentType": "DB",
-            "standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT",
+            "testMode": "EXTERNAL",
+            "amount": "9.00",
+            "currency": currency,
+            "paymentType": "DB",
+            "standingInstruction.mode": "REPEATED",
+            "standingInstruction.source": "MIT",
             "standingInstruction.type": "RECURRING",
-        }  # fmt: skip
+        }
         paid = both.api.post(f"/v1/registrations/{moved.id}/payments", fields)
         assert paid.code == OK, paid
     assert processor.posts("/v1/payment_intents")[-1].form[MIT_AT_CARD_API] == "MIGR-TX-000111"
@@ -148,20 +163,31 @@ def test_a_migrated_agreement_never_takes_a_reference_of_our_own_payments(
     card = {"paymentBrand": "VISA", "card.number": CARD, "card.expiryMonth": "05", "card.expiryYear": "2034"}
     moved = both.api.post(
         "/v1/registrations",
-        {"testMode": "EXTERNAL", **card, "recurringMigration.paymentType": "DB",
-         "recurringMigration.connectorTxId1": brought},
-    )  # fmt: skip
+        {
+            "testMode": "EXTERNAL",
+            **card,
+            "recurringMigration.paymentType": "DB",
+            "recurringMigration.connectorTxId1": brought,
+        },
+    )
     assert moved.status == 200, moved
     path = f"/v1/registrations/{moved.id}/payments" if named == "by the registration" else "/v1/payments"
-    more = {} if named == "by the registration" else card | {
-        "standingInstruction.initialTransactionId": brought if named == "by what was brought" else moved.id
-    }  # fmt: skip
+    more = (
+        {}
+        if named == "by the registration"
+        else card
+        | {"standingInstruction.initialTransactionId": brought if named == "by what was brought" else moved.id}
+    )
     for currency, kind in (("USD", "DB"), ("EUR", "DB"), ("USD", "DB"), ("USD", "PA"), ("EUR", "DB")):
         fields = {
-            "testMode": "EXTERNAL", "amount": "9.00", "currency": currency, "paymentType": kind,
-            "standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT",
+            "testMode": "EXTERNAL",
+            "amount": "9.00",
+            "currency": currency,
+            "paymentType": kind,
+            "standingInstruction.mode": "REPEATED",
+            "standingInstruction.source": "MIT",
             "standingInstruction.type": "RECURRING",
-        }  # fmt: skip
+        }
         paid = both.api.post(path, fields | more)
         assert paid.code == OK, paid
     asked = [message["48"] for message in (*iso_host.seen("0200"), *iso_host.seen("0100"))]
@@ -186,10 +212,18 @@ def test_the_stub_tells_a_reference_in_the_schemes_shape_and_gets_it_back(shop: 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("016153570198200", "016153570198200"), ("MCC0123450321", "MCC0123450321"), ("MCC012345 0321", "MCC0123450321"),
-        ("", ""), ("12345678", ""), ("pi_3MtwBwLkdIwHu7ix28a3tqPa", ""), ("SIM9D3A4E5F60718293A4B5", ""),
-        ("01a1fe2c5f1e7c0b9d3a4e5f60718293", ""), ("0161535701982001", ""), ("mcc0123450321", ""), ("٠١٢٣٤٥٦٧٨٩", ""),
+        ("016153570198200", "016153570198200"),
+        ("MCC0123450321", "MCC0123450321"),
+        ("MCC012345 0321", "MCC0123450321"),
+        ("", ""),
+        ("12345678", ""),
+        ("pi_3MtwBwLkdIwHu7ix28a3tqPa", ""),
+        ("SIM9D3A4E5F60718293A4B5", ""),
+        ("01a1fe2c5f1e7c0b9d3a4e5f60718293", ""),
+        ("0161535701982001", ""),
+        ("mcc0123450321", ""),
+        ("٠١٢٣٤٥٦٧٨٩", ""),
     ],
-)  # fmt: skip
+)
 def test_a_schemes_reference_is_told_by_its_shape(text: str, found: str) -> None:
-    assert scheme_reference(text) == found
+    assert parse_scheme_reference(text) == found

@@ -4,24 +4,24 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.advice import advice
-from gateway.brands import detect_brand, fits, issuer
 from gateway.connectors.simulator.cards import (
     ADVICE_MEANING,
-    APPROVED,
     AVS_BY_POSTCODE,
     AVS_MEANING,
     CVV_ANSWERS,
     CVV_MEANING,
     INVALID_NUMBER,
     SIMULATED_CARDS,
+    SIMULATED_SUCCESS,
     SimulatedCard,
-    answer_for,
-    simulated,
+    find_simulated_card,
+    simulate_card_answer,
 )
-from gateway.luhn import luhn_ok
-from gateway.money import Money
-from gateway.results import RESULT_CODES, Family, family, is_approved, is_review
+from gateway.core.advice import get_developer_advice
+from gateway.core.brands import detect_brand, find_issuer, fits_brand
+from gateway.core.luhn import is_luhn_valid
+from gateway.core.money import Money
+from gateway.core.result_codes import RESULT_CODES, ResultFamily, find_result_family, is_approved, is_review
 
 EUR = Money.parse("92.00", "EUR")
 
@@ -48,27 +48,27 @@ WELL_KNOWN = "4000000000000002 4000000000009995 4000000000000069 400000000000012
 @each_card
 def test_every_card_passes_luhn_but_the_one_that_fails(card: SimulatedCard) -> None:
     """Decisions, section 5."""
-    assert luhn_ok(card.number) is (card.number != "4444444444444444")
+    assert is_luhn_valid(card.number) is (card.number != "4444444444444444")
 
 
 @each_card
 def test_every_card_is_of_its_brand_and_has_an_issuer(card: SimulatedCard) -> None:
     """Decisions, section 5; Part B, card.issuer."""
     assert detect_brand(card.number) == card.brand
-    assert fits(card.brand, card.number)
-    assert issuer(card.number) is not None
+    assert fits_brand(card.brand, card.number)
+    assert find_issuer(card.number) is not None
 
 
 @each_card
 def test_every_card_answers_a_code_of_the_table(card: SimulatedCard) -> None:
     """One table for the simulator, the test-data page and the tests."""
     assert card.code in RESULT_CODES
-    assert advice(card.code)
+    assert get_developer_advice(card.code)
     assert card.spaced.replace(" ", "") == card.number
     assert card.merchant_advice_code is None or card.merchant_advice_code in ADVICE_MEANING
     assert not (is_approved(card.code) and card.merchant_advice_code)
-    assert answer_for(card.number).code == card.code
-    assert simulated(card.number) is card
+    assert simulate_card_answer(card.number).code == card.code
+    assert find_simulated_card(card.number) is card
 
 
 def test_no_number_is_there_twice_or_known_elsewhere_as_another_answer() -> None:
@@ -81,28 +81,28 @@ def test_no_number_is_there_twice_or_known_elsewhere_as_another_answer() -> None
 @pytest.mark.parametrize("number", PLAIN.split())
 def test_plain_cards_are_approved(number: str) -> None:
     """Decisions, section 5."""
-    card = simulated(number)
+    card = find_simulated_card(number)
     assert card is not None
     assert card.threeds is None
-    answer = answer_for(number, amount=EUR)
-    assert (answer.code, answer.acquirer_response, answer.approved) == (APPROVED, "00", EUR)
+    answer = simulate_card_answer(number, amount=EUR)
+    assert (answer.code, answer.acquirer_response, answer.approved) == (SIMULATED_SUCCESS, "00", EUR)
 
 
 @pytest.mark.parametrize(("flow", "number"), [(flow, n) for flow, ns in THREEDS.items() for n in ns.split()])
 def test_cards_with_a_flow_are_approved_without_it(flow: str, number: str) -> None:
     """Decisions, section 5."""
-    card = simulated(number)
+    card = find_simulated_card(number)
     assert card is not None
     assert card.threeds == flow
-    assert answer_for(number).code == APPROVED
+    assert simulate_card_answer(number).code == SIMULATED_SUCCESS
 
 
 def test_any_other_number_that_passes_luhn_is_approved() -> None:
     """Decisions, section 5; a number that fails Luhn is not."""
-    assert answer_for("5555555555554444", amount=EUR).approved == EUR
-    assert answer_for("5555555555554444").card is None
-    assert answer_for("5555555555554445").code == INVALID_NUMBER
-    assert answer_for("4444444444444444", amount=EUR).approved is None
+    assert simulate_card_answer("5555555555554444", amount=EUR).approved == EUR
+    assert simulate_card_answer("5555555555554444").card is None
+    assert simulate_card_answer("5555555555554445").code == INVALID_NUMBER
+    assert simulate_card_answer("4444444444444444", amount=EUR).approved is None
 
 
 @pytest.mark.parametrize("end", range(150, 180))
@@ -110,28 +110,28 @@ def test_every_decline_has_a_card_whose_number_tells_it(end: int) -> None:
     """Decisions, section 3: default declines are 800.100.150 to 800.100.179."""
     (visa,) = (card for card in SIMULATED_CARDS if card.code == f"800.100.{end}" and card.brand == "VISA")
     assert visa.number.startswith(f"40000{end}00000")
-    answer = answer_for(visa.number, amount=EUR, cvv="123")
+    answer = simulate_card_answer(visa.number, amount=EUR, cvv="123")
     assert answer.approved is None
     assert answer.acquirer_response not in ("", "00")
     assert answer.cvv == "M"
 
 
 def test_the_table_has_soft_declines_blocks_silence_and_review() -> None:
-    """Issue 2, the simulator as data."""
+    """The simulator as data."""
     codes = {card.code for card in SIMULATED_CARDS}
     assert {"300.100.100", "700.600.002", "700.601.001", "700.601.003", "900.100.300"} <= codes
     assert any(is_review(code) for code in codes)
     for card in SIMULATED_CARDS:
-        speechless = family(card.code) is Family.REJECTED_COMMUNICATION
+        speechless = find_result_family(card.code) is ResultFamily.REJECTED_COMMUNICATION
         assert (card.behaviour != "answer") is speechless
-    assert answer_for("4000090003000000").behaviour == "silence"
-    assert answer_for("4000060103000002").merchant_advice_code == "03"
+    assert simulate_card_answer("4000090003000000").behaviour == "silence"
+    assert simulate_card_answer("4000060103000002").merchant_advice_code == "03"
 
 
 def test_a_soft_decline_passes_once_the_shopper_has_authenticated() -> None:
     """Result code 300.100.100: the customer must authenticate."""
-    assert answer_for("4000030001000008", amount=EUR).code == "300.100.100"
-    assert answer_for("4000030001000008", amount=EUR, authenticated=True).approved == EUR
+    assert simulate_card_answer("4000030001000008", amount=EUR).code == "300.100.100"
+    assert simulate_card_answer("4000030001000008", amount=EUR, authenticated=True).approved == EUR
 
 
 @pytest.mark.parametrize(
@@ -146,26 +146,26 @@ def test_a_soft_decline_passes_once_the_shopper_has_authenticated() -> None:
 )
 def test_a_partial_approval_tells_the_approved_amount(amount: str, currency: str, approved: str) -> None:
     """B18.5; Part B, Response parameters: amount is the amount approved."""
-    answer = answer_for("4000050000000007", amount=Money.parse(amount, currency))
-    assert answer.code == APPROVED
+    answer = simulate_card_answer("4000050000000007", amount=Money.parse(amount, currency))
+    assert answer.code == SIMULATED_SUCCESS
     assert answer.approved == Money.parse(approved, currency)
-    assert simulated("4000050000000007").approved_share == Decimal("0.5")  # type: ignore[union-attr]
+    assert find_simulated_card("4000050000000007").approved_share == Decimal("0.5")  # type: ignore[union-attr]
 
 
 def test_five_postcodes_give_the_five_answers_of_the_address_check() -> None:
     """B18.6, A22.6; Part B, result.avsResponse: A, Z, N, U, F."""
     assert set(AVS_BY_POSTCODE.values()) == set("AZNUF") == set(AVS_MEANING)
     for postcode, letter in AVS_BY_POSTCODE.items():
-        assert answer_for("4200000000000000", postcode=postcode).avs == letter
-    assert answer_for("4200000000000000").avs is None
-    assert answer_for("4200000000000000", postcode="80331").avs is None
+        assert simulate_card_answer("4200000000000000", postcode=postcode).avs == letter
+    assert simulate_card_answer("4200000000000000").avs is None
+    assert simulate_card_answer("4200000000000000", postcode="80331").avs is None
 
 
 def test_a_security_code_gives_its_answer_and_none_gives_none() -> None:
     """B18.7; Part B, result.cvvResponse: one upper-case letter."""
     assert set(CVV_ANSWERS.values()) == set(CVV_MEANING)
     for cvv, letter in CVV_ANSWERS.items():
-        assert answer_for("4200000000000000", cvv=cvv).cvv == letter
-    assert answer_for("4200000000000000", cvv="737").cvv == "M"
-    assert answer_for("4200000000000000").cvv is None
-    assert answer_for("4200000000000000", cvv="999").code == APPROVED
+        assert simulate_card_answer("4200000000000000", cvv=cvv).cvv == letter
+    assert simulate_card_answer("4200000000000000", cvv="737").cvv == "M"
+    assert simulate_card_answer("4200000000000000").cvv is None
+    assert simulate_card_answer("4200000000000000", cvv="999").code == SIMULATED_SUCCESS

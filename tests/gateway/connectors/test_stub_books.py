@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.connectors.stub.books import Books, transaction_id
+from gateway.connectors.stub.ledger import StubLedger, build_transaction_id
 from tests.support.database import leaves
 
 APPROVED = "4200000000000000"
@@ -19,16 +19,22 @@ class Talk:
     """Speaks to books, booking every decision."""
 
     def __init__(self) -> None:
-        self.books = Books()
+        self.books = StubLedger()
         self.log: list[dict[str, Any]] = []
 
     def submit(self, operation: str, amount: str, reference: str = "", **more: Any) -> dict[str, Any]:
         key = more.pop("key", None) or uuid4().hex
         first = {} if reference else {"card": {"number": APPROVED, "cvv": "123"}}
         message = {
-            "kind": "submit", "key": key, "operation": operation, "amount": amount, "currency": "EUR",
-            "reference": transaction_id(reference) if reference else "", **first, **more,
-        }  # fmt: skip
+            "kind": "submit",
+            "key": key,
+            "operation": operation,
+            "amount": amount,
+            "currency": "EUR",
+            "reference": build_transaction_id(reference) if reference else "",
+            **first,
+            **more,
+        }
         return self.book(self.books.submit(message))
 
     def void(self, key: str) -> dict[str, Any]:
@@ -140,7 +146,7 @@ def test_the_log_makes_the_same_books_again(talk: Talk) -> None:
     talk.submit("RF", "10.00", capture)
     talk.void(talk.submit("DB", "5.00")["key"])
     talk.void(uuid4().hex)
-    again = Books()
+    again = StubLedger()
     for entry in talk.log:
         again.apply(entry)
     assert (again.pools, again.tombstones) == (talk.books.pools, talk.books.tombstones)

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from gateway.connectors.means import Card
-from gateway.connectors.port import Account, AcquirerRequest, Silence
-from gateway.connectors.stub.connector import masked_submission, reply_to, submission
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.connectors.port import AcquirerRequest, ConnectorAccount, OutcomeUnknownError
+from gateway.connectors.stub.connector import build_submission, mask_submission, reply_from_stub_answer
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from tests.support.database import leaves
 
 PAN = "4200000000000000"
@@ -23,7 +23,7 @@ ASKED = AcquirerRequest(
     brand="VISA",
     at=datetime(2026, 1, 1, tzinfo=UTC),
     means=Card(number=Secret(PAN), expiry_month="05", expiry_year="2034", cvv=Secret("987")),
-    account=Account(merchant="M-1"),
+    account=ConnectorAccount(merchant="M-1"),
 )
 APPROVED = {
     "id": 1, "key": ASKED.payment.hex, "outcome": "approved", "code": "000.100.110", "transactionId": "STB7",
@@ -33,13 +33,13 @@ APPROVED = {
 
 def reply(**changes: Any) -> Any:
     answer = {name: value for name, value in (APPROVED | changes).items() if value is not None}
-    return reply_to(ASKED, answer, {"key": "K"})
+    return reply_from_stub_answer(ASKED, answer, {"key": "K"})
 
 
 def test_the_message_carries_the_card_and_what_is_kept_does_not() -> None:
     """Goals, R8."""
-    masked = masked_submission(ASKED)
-    message = submission(ASKED, masked)
+    masked = mask_submission(ASKED)
+    message = build_submission(ASKED, masked)
     assert (message["card"]["number"], message["card"]["cvv"]) == (PAN, "987")
     assert (message["key"], message["merchant"]) == (ASKED.payment.hex, "M-1")
     assert PAN not in str(masked)
@@ -84,7 +84,7 @@ def test_a_decline_grants_nothing(outcome: str) -> None:
 )
 def test_an_answer_that_makes_no_sense_leaves_the_payment_in_doubt(changes: dict[str, Any]) -> None:
     """Goals, R1 and R3: neither granted nor declined on nonsense."""
-    with pytest.raises(Silence):
+    with pytest.raises(OutcomeUnknownError):
         reply(**changes)
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.connectors.stub.line import Lines, Unanswered, Unreachable
+from gateway.connectors.stub.connections import StubConnectionPool, StubUnansweredError, StubUnreachableError
 from tests.support.stub import StubProcess
 
 DEBIT = {
@@ -47,7 +47,7 @@ def peer(*answers: bytes) -> Iterator[str]:
 
 def test_many_questions_at_once_each_get_their_own_answer(acquirer: StubProcess) -> None:
     """Goals, P5."""
-    lines = Lines(acquirer.address, most=8, timeout_s=10)
+    lines = StubConnectionPool(acquirer.address, most=8, timeout_s=10)
     questions = [debit(amount=f"{number}.00") for number in range(1, 101)]
     with ThreadPoolExecutor(max_workers=16) as pool:
         answers = list(pool.map(lines.ask, questions))
@@ -58,7 +58,7 @@ def test_many_questions_at_once_each_get_their_own_answer(acquirer: StubProcess)
 
 def test_a_repeated_answer_is_not_taken_for_the_next_one(acquirer: StubProcess) -> None:
     """Goals, R1: the acquirer answers twice."""
-    lines = Lines(acquirer.address, most=1, timeout_s=10)
+    lines = StubConnectionPool(acquirer.address, most=1, timeout_s=10)
     acquirer.control.steer(duplicate=1)
     questions = [debit() for _ in range(5)]
     assert [lines.ask(question)["key"] for question in questions] == [question["key"] for question in questions]
@@ -81,16 +81,16 @@ def test_a_repeated_answer_is_not_taken_for_the_next_one(acquirer: StubProcess) 
 )
 def test_what_is_no_answer_to_the_question_is_none(answer: bytes) -> None:
     """Goals, R1."""
-    with peer(answer) as address, pytest.raises(Unanswered):
-        Lines(address, most=1, timeout_s=10).ask({"kind": "inquire", "key": "K"})
+    with peer(answer) as address, pytest.raises(StubUnansweredError):
+        StubConnectionPool(address, most=1, timeout_s=10).ask({"kind": "inquire", "key": "K"})
 
 
 def test_a_line_that_broke_meanwhile_is_replaced_before_anything_is_sent(acquirer: StubProcess) -> None:
     """Goals, R1: reset connections."""
-    lines = Lines(acquirer.address, most=1, timeout_s=10)
+    lines = StubConnectionPool(acquirer.address, most=1, timeout_s=10)
     lines.ask(debit())
     acquirer.kill()
-    with pytest.raises(Unreachable):
+    with pytest.raises(StubUnreachableError):
         lines.ask(debit())
     acquirer.start()
     assert lines.ask(debit())["outcome"] == "approved"
@@ -98,10 +98,10 @@ def test_a_line_that_broke_meanwhile_is_replaced_before_anything_is_sent(acquire
 
 def test_when_all_lines_are_busy_nothing_is_sent(acquirer: StubProcess) -> None:
     """A named limit on everything that can wait."""
-    lines = Lines(acquirer.address, most=1, timeout_s=2)
+    lines = StubConnectionPool(acquirer.address, most=1, timeout_s=2)
     lines._free.acquire()
     question = debit()
-    with pytest.raises(Unreachable):
+    with pytest.raises(StubUnreachableError):
         lines.ask(question)
     lines._free.release()
     assert lines.ask(debit())["outcome"] == "approved"
@@ -110,7 +110,7 @@ def test_when_all_lines_are_busy_nothing_is_sent(acquirer: StubProcess) -> None:
 
 def test_a_killed_acquirer_knows_after_its_restart_what_it_answered(acquirer: StubProcess) -> None:
     """Goals, R1. Its log is on the disk before its answer goes out."""
-    lines = Lines(acquirer.address, most=1, timeout_s=10)
+    lines = StubConnectionPool(acquirer.address, most=1, timeout_s=10)
     question = debit()
     answer = lines.ask(question)
     acquirer.kill()
@@ -129,9 +129,9 @@ def test_unknown_steering_is_refused_and_the_next_n_messages_are_hit(acquirer: S
     with pytest.raises(ValueError):
         acquirer.control.steer(explode=1)
     acquirer.control.steer(disconnect_after=1, next=2)
-    lines = Lines(acquirer.address, most=1, timeout_s=10)
+    lines = StubConnectionPool(acquirer.address, most=1, timeout_s=10)
     for _ in range(2):
-        with pytest.raises(Unanswered):
+        with pytest.raises(StubUnansweredError):
             lines.ask(debit())
     assert lines.ask(debit())["outcome"] == "approved"
     assert len(acquirer.entries(kind="submit", outcome="approved")) == 3

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.connectors.message import success_code
+from gateway.backoffice.payments.timeline import build_payment_story
+from gateway.connectors.acquirer_message import external_success_code
 from gateway.connectors.routing import CONNECTORS
-from gateway.desk.story import story_of
 from gateway.models import AcquirerExchange, Payment
-from gateway.payments.exchanges import message
+from gateway.payments.acquirer_message_store import restore_message
 from tests.support.database import recover_at
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
@@ -45,7 +45,7 @@ def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Sho
     assert answer.body["result"]["cvvResponse"] == "N"
     assert acquirer.control.transactions()[answer.id]["approved"] == "92.00"
     exchange = AcquirerExchange.objects.get()
-    sent = message(exchange, exchange.payment)
+    sent = restore_message(exchange, exchange.payment)
     assert sent["card"]["number"] == "420000******0000"
     assert sent["merchant"] == "M-1"
     assert "999" not in str(sent["card"])
@@ -54,7 +54,7 @@ def test_external_succeeds_with_its_own_code_and_keeps_masked_messages(shop: Sho
     assert "4200000000000000" not in logged
     payment = Payment.objects.select_related("merchant", "channel").get()
     assert payment.connector == "stub"
-    asked = [moment.title for moment in story_of(payment).moments if moment.kind == "exchange"]
+    asked = [moment.title for moment in build_payment_story(payment).moments if moment.kind == "exchange"]
     assert [title.split()[0] for title in asked] == ["stub"]
 
 
@@ -70,7 +70,7 @@ def test_external_answers_by_the_same_test_cards(shop: Shop, acquirer: StubProce
 
 def test_in_live_success_is_its_own_code(live: None) -> None:
     """Ruling D18."""
-    assert success_code() == "000.000.000"
+    assert external_success_code() == "000.000.000"
 
 
 def test_in_live_no_payment_goes_to_the_stub(shop: Shop, acquirer: StubProcess, live: None) -> None:
@@ -88,9 +88,14 @@ def test_follow_ups_go_where_the_first_payment_went(shop: Shop, acquirer: StubPr
     capture = shop.api.follow(pa, "CP", "60.00")
     again = shop.api.post(
         f"/v1/payments/{pa}",
-        {"paymentType": "PA", "amount": "10.00", "currency": "EUR", "paymentBrand": "VISA",
-         "standingInstruction.industryPractice": "INCREMENTAL_AUTH"},
-    )  # fmt: skip
+        {
+            "paymentType": "PA",
+            "amount": "10.00",
+            "currency": "EUR",
+            "paymentBrand": "VISA",
+            "standingInstruction.industryPractice": "INCREMENTAL_AUTH",
+        },
+    )
     refund = shop.api.follow(capture.id, "RF", "25.00")
     rest = shop.api.follow(pa, "RV")
     rebill = shop.api.follow(capture.id, "RB", "5.00")

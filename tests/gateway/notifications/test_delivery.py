@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import RiskSet, WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import claims, delivery, endpoints, timing
-from gateway.notifications.fan_out import fan_out
-from gateway.outbound import Failure
-from gateway.pages import webhook_receiver
-from gateway.payments import telling
+from gateway.notifications import claims, delivery, endpoints, retry_schedule
+from gateway.notifications.fan_out import fan_out_notifications
+from gateway.outbound import CallFailure
+from gateway.payments import webhook_payloads
+from gateway.portal import webhook_receiver
 from tests.support.fixtures import Shop
 from tests.support.receivers import receiving
 from tests.support.telling import BY, deliver, messages, opened, register, the_delivery
@@ -94,11 +94,11 @@ def test_the_retries_follow_the_table_for_thirty_days_of_the_merchants_clock(sho
         register(shop, hook)
         hook.always = 503
         shop.api.pay()
-        start = clock.now(shop.merchant)
+        start = clock.merchant_now(shop.merchant)
         tried: list[timedelta] = []
-        while (due := delivery.next_at(shop.merchant)) is not None:
-            pass_time(shop, max(timedelta(0), due - clock.now(shop.merchant)))
-            tried.append(clock.now(shop.merchant) - start)
+        while (due := delivery.next_webhook_at(shop.merchant)) is not None:
+            pass_time(shop, max(timedelta(0), due - clock.merchant_now(shop.merchant)))
+            tried.append(clock.merchant_now(shop.merchant) - start)
             assert deliver(shop) == 1
     minutes = [round(one.total_seconds() / 60) for one in tried]
     table = [0, 1, 3, 7, 15, 30, 60, 120]
@@ -106,7 +106,7 @@ def test_the_retries_follow_the_table_for_thirty_days_of_the_merchants_clock(sho
     sent = the_delivery()
     assert (sent.state, sent.attempts) == ("given_up", 37)
     assert sent.ended_at is not None
-    assert sent.ended_at - sent.created_at <= timing.GIVE_UP_AFTER
+    assert sent.ended_at - sent.created_at <= retry_schedule.WEBHOOK_GIVE_UP_AFTER
     assert sent.tried.count() == 37
 
 
@@ -132,7 +132,7 @@ def test_a_receiver_that_is_not_there_is_an_attempt_with_its_reason(shop: Shop) 
     shop.api.pay()
     assert deliver() == 1
     tried = the_delivery().tried.get()
-    assert (tried.status, tried.failure) == (None, Failure.UNREACHABLE)
+    assert (tried.status, tried.failure) == (None, CallFailure.UNREACHABLE)
     assert "refused" in tried.answer
 
 
@@ -144,16 +144,16 @@ def test_an_endpoint_that_fails_wholly_is_paused_probed_and_resumed(shop: Shop) 
             shop.api.pay()
         while endpoint.state == "active":
             deliver(shop)
-            due = delivery.next_at(shop.merchant)
+            due = delivery.next_webhook_at(shop.merchant)
             assert due is not None
-            pass_time(shop, due - clock.now(shop.merchant) + timedelta(milliseconds=1))
+            pass_time(shop, due - clock.merchant_now(shop.merchant) + timedelta(milliseconds=1))
             endpoint.refresh_from_db()
         assert endpoint.state == "paused"
         assert "have failed since" in endpoint.reason
-        assert endpoint.failures >= timing.PAUSED_AFTER_FAILURES
+        assert endpoint.failures >= retry_schedule.PAUSE_AFTER_FAILURES
         before = len(hook.told)
         assert endpoint.probe_at is not None
-        pass_time(shop, endpoint.probe_at - clock.now(shop.merchant) + timedelta(hours=3))
+        pass_time(shop, endpoint.probe_at - clock.merchant_now(shop.merchant) + timedelta(hours=3))
         assert deliver(shop) == 1  # all four are due, one is tried
         assert len(hook.told) == before + 1
         endpoint.refresh_from_db()
@@ -172,14 +172,14 @@ def test_while_secrets_rotate_both_are_honoured_for_a_day(shop: Shop) -> None:
     with hooked() as signed, hooked() as sealed:
         first, old = register(shop, signed, mode="signed")
         second, key = register(shop, sealed)
-        new, new_key = (endpoints.rotate(one, by=BY).reveal() for one in (first, second))
+        new, new_key = (endpoints.rotate_secret(one, by=BY).reveal() for one in (first, second))
         shop.api.pay()
         deliver()
         during = signed.told[-1]
         assert opened(during, old) == opened(during, new)
         assert len(during.headers["webhook-signature"].split()) == 2
         assert opened(sealed.told[-1], key)  # a body has one key: the one that the receiver has for sure
-        WebhookEndpoint.objects.update(previous_until=clock.real())
+        WebhookEndpoint.objects.update(previous_until=clock.real_now())
         shop.api.pay()
         deliver()
         after = signed.told[-1]
@@ -194,18 +194,18 @@ def test_a_worker_that_dies_loses_its_lease_and_another_one_sends(shop: Shop) ->
     with hooked() as hook:
         register(shop, hook, mode="signed")
         shop.api.pay()
-        fan_out(telling.tell)
-        (lost,) = claims.claim({}, room=8, limit=8)
-        assert claims.claim({}, room=8, limit=8) == []
+        fan_out_notifications(webhook_payloads.build_webhook_payloads)
+        (lost,) = claims.claim_due_webhooks({}, room=8, limit=8)
+        assert claims.claim_due_webhooks({}, room=8, limit=8) == []
         assert deliver() == 0
         # It had sent, and died before it could say so.
-        died = delivery.attempt(lost)
-        WebhookDelivery.objects.filter(pk=lost.id).update(lease_until=clock.real())
+        died = delivery.attempt_webhook(lost)
+        WebhookDelivery.objects.filter(pk=lost.id).update(lease_until=clock.real_now())
         assert deliver() == 1
         first, second = hook.told[1:]
         assert first.headers["webhook-id"] == second.headers["webhook-id"]
         # And if it was only slow: what it did is kept, and changes nothing.
-        assert claims.settle([died]) == 0
+        assert claims.record_webhook_attempts([died]) == 0
     sent = the_delivery()
     assert (sent.state, sent.attempts, sent.tried.count()) == ("delivered", 1, 2)
 
@@ -226,8 +226,8 @@ def test_claims_at_once_never_lease_one_delivery_twice(committed: Shop) -> None:
         register(committed, hook)
     for _ in range(12):
         committed.api.pay()
-    fan_out(telling.tell)
-    several = at_once(*[lambda: [due.id for due in claims.claim({}, room=5, limit=5)]] * 6)
+    fan_out_notifications(webhook_payloads.build_webhook_payloads)
+    several = at_once(*[lambda: [due.id for due in claims.claim_due_webhooks({}, room=5, limit=5)]] * 6)
     leased = [ident for one in several for ident in one]
     assert len(leased) == len(set(leased))
     assert leased
@@ -243,8 +243,8 @@ def test_a_receiver_that_hangs_makes_nobody_wait_but_itself(committed: Shop) -> 
     with hooked() as good:
         register(committed, good, mode="signed")
         with receiving(hang) as receiver:
-            slow, _ = endpoints.make(committed.merchant, receiver.url, by=BY, mode="signed")
-            assert endpoints.activate(slow, by=BY).active
+            slow, _ = endpoints.create_endpoint(committed.merchant, receiver.url, by=BY, mode="signed")
+            assert endpoints.activate_endpoint(slow, by=BY).active
             for _ in range(20):
                 committed.api.pay()
             # The run ends though eight calls hang: they are left to their threads.
@@ -252,7 +252,7 @@ def test_a_receiver_that_hangs_makes_nobody_wait_but_itself(committed: Shop) -> 
                 deliver()
             assert len(good.told) == 21
             assert the_count("waiting") == 20
-            assert len(receiver.requests) - 1 <= delivery.LANE_THREADS
+            assert len(receiver.requests) - 1 <= delivery.THREADS_PER_ENDPOINT
         # The receiver is gone now: what hung is written down, and what stood in line goes back untried.
         while WebhookAttempt.objects.filter(delivery__endpoint=slow, failure="broken").count() == 0:
             deliver()
@@ -265,13 +265,13 @@ def the_count(state: str) -> int:
 
 def test_an_endpoint_is_inactive_until_a_test_message_is_answered_2xx(shop: Shop) -> None:
     with hooked(answers=[500, 302]) as hook:
-        endpoint, secret = endpoints.make(shop.merchant, hook.url, by=BY)
+        endpoint, secret = endpoints.create_endpoint(shop.merchant, hook.url, by=BY)
         shop.api.pay()
         assert deliver() == 0
         for _ in range(2):
-            assert not endpoints.activate(endpoint, by=BY).active
+            assert not endpoints.activate_endpoint(endpoint, by=BY).active
         assert endpoint.state == "inactive"
-        assert endpoints.activate(endpoint, by=BY).active
+        assert endpoints.activate_endpoint(endpoint, by=BY).active
         assert deliver() == 0  # what was before its activation is not told
         message = opened(hook.told[-1], secret.reveal())
     assert (message["type"], message["action"]) == ("test", "webhook activation")
@@ -293,14 +293,14 @@ def test_an_endpoint_is_inactive_until_a_test_message_is_answered_2xx(shop: Shop
 def test_an_endpoint_that_could_not_be_told_is_refused_in_words(
     shop: Shop, url: str, more: dict[str, object], words: str
 ) -> None:
-    with pytest.raises(endpoints.Unusable, match=words):
-        endpoints.make(shop.merchant, url, by=BY, **more)  # type: ignore[arg-type]
+    with pytest.raises(endpoints.InvalidEndpointError, match=words):
+        endpoints.create_endpoint(shop.merchant, url, by=BY, **more)  # type: ignore[arg-type]
     assert not WebhookEndpoint.objects.exists()
 
 
 def test_in_live_an_endpoint_is_https(shop: Shop, live: None) -> None:
-    with pytest.raises(endpoints.Unusable, match="https"):
-        endpoints.make(shop.merchant, "http://shop.example/", by=BY)
+    with pytest.raises(endpoints.InvalidEndpointError, match="https"):
+        endpoints.create_endpoint(shop.merchant, "http://shop.example/", by=BY)
 
 
 def test_a_secret_that_the_vault_cannot_open_is_an_attempt_that_failed(shop: Shop) -> None:
@@ -316,12 +316,12 @@ def test_a_secret_that_the_vault_cannot_open_is_an_attempt_that_failed(shop: Sho
 def test_the_next_due_time_of_one_merchant_is_their_own(shop: Shop, stranger: Shop) -> None:
     with hooked() as hook:
         register(shop, hook)
-        assert delivery.next_at(shop.merchant) is None
+        assert delivery.next_webhook_at(shop.merchant) is None
         hook.always = 500
         shop.api.pay()
         deliver()
-    assert delivery.next_at(stranger.merchant) is None
-    due = delivery.next_at(shop.merchant)
+    assert delivery.next_webhook_at(stranger.merchant) is None
+    due = delivery.next_webhook_at(shop.merchant)
     assert due is not None
     assert due == the_delivery().due_at
 
@@ -377,7 +377,11 @@ def test_the_receiver_on_the_docs_page_takes_every_event_once(shop: Shop) -> Non
         told = messages(hook, secret)
     seen: dict[str, int] = {}
     assert sorted(f"{message['type']} {message['action']}" for message in told) == [
-        "PAYMENT CREATED", "REGISTRATION CREATED", "REGISTRATION DELETED", "REGISTRATION UPDATED", "RISK CREATED",
-    ]  # fmt: skip
+        "PAYMENT CREATED",
+        "REGISTRATION CREATED",
+        "REGISTRATION DELETED",
+        "REGISTRATION UPDATED",
+        "RISK CREATED",
+    ]
     assert all(webhook_receiver.take(message, seen) for message in told)
     assert not any(webhook_receiver.take(message, seen) for message in told)

@@ -7,11 +7,11 @@ import time
 from django.db import connection, transaction
 from psycopg import connect
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import FannedOut, Notification, WebhookDelivery
 from gateway.notifications import fan_out as module
-from gateway.notifications.fan_out import Gap, fan_out
-from gateway.payments import telling
+from gateway.notifications.fan_out import SequenceGap, fan_out_notifications
+from gateway.payments import webhook_payloads
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, register
@@ -20,7 +20,7 @@ from tests.support.webhooks import hooked
 
 
 def hand_on() -> int:
-    return fan_out(telling.tell)
+    return fan_out_notifications(webhook_payloads.build_webhook_payloads)
 
 
 def told() -> int:
@@ -73,7 +73,12 @@ def test_batches_follow_each_other(shop: Shop) -> None:
         register(shop, hook)
         for _ in range(5):
             shop.api.pay()
-        assert [fan_out(telling.tell, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+        assert [fan_out_notifications(webhook_payloads.build_webhook_payloads, limit=2) for _ in range(4)] == [
+            2,
+            2,
+            1,
+            0,
+        ]
     assert told() == 5
 
 
@@ -91,7 +96,7 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
                 "INSERT INTO gateway_notification"
                 " (merchant_id, channel_id, kind, action, payment_id, sequence, created_at)"
                 " VALUES (%s, %s, 'PAYMENT', 'UPDATED', %s, 9, %s)",
-                (row["merchant_id"], row["channel_id"], row["payment_id"], clock.real()),
+                (row["merchant_id"], row["channel_id"], row["payment_id"], clock.real_now()),
             )
             later = committed.api.pay()
             assert hand_on() == 1
@@ -131,11 +136,11 @@ def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
 
 
 def test_of_a_gap_only_what_is_still_missing_is_remembered() -> None:
-    gap = Gap(first=5, last=9, xid=100, at="2026-01-01T00:00:00+00:00")
-    left = module._split([gap], [6, 9], 99, clock.real())
+    gap = SequenceGap(first=5, last=9, xid=100, at="2026-01-01T00:00:00+00:00")
+    left = module._remaining_gaps([gap], [6, 9], 99, clock.real_now())
     assert [(one.first, one.last) for one in left] == [(5, 5), (7, 8)]
-    assert module._split([gap], [], 100, clock.real()) == []
-    missing = module._missing(3, [4, 7, 8, 10], 50, clock.real())
+    assert module._remaining_gaps([gap], [], 100, clock.real_now()) == []
+    missing = module._find_gaps(3, [4, 7, 8, 10], 50, clock.real_now())
     assert [(one.first, one.last, one.xid) for one in missing] == [(5, 6, 50), (9, 9, 50)]
 
 
@@ -166,9 +171,9 @@ def test_one_delivery_that_cannot_be_kept_does_not_hold_back_the_others(shop: Sh
         endpoint, _ = register(shop, hook)
         for _ in range(3):
             shop.api.pay()
-        rows = [module.delivery(one, endpoint, body="{}") for one in Notification.objects.order_by("pk")]
+        rows = [module.build_delivery_row(one, endpoint, body="{}") for one in Notification.objects.order_by("pk")]
         rows[1]["url"] = "http://shop.example/" + "x" * 4_000
-        assert module.insert(rows) == 2
+        assert module.insert_deliveries(rows) == 2
     kept = WebhookDelivery.objects.exclude(kind="test").values_list("notification", flat=True)
     assert set(kept) == {rows[0]["notification"], rows[2]["notification"]}
 

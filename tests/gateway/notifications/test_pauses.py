@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway.models import WebhookEndpoint
-from gateway.notifications import claims, timing
+from gateway.notifications import claims, retry_schedule
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ def endpoint(shop: Shop, **values: object) -> WebhookEndpoint:
 
 
 def fail(row: WebhookEndpoint, number: int, lasting: timedelta) -> WebhookEndpoint:
-    claims._has_failed(row.pk, number, AT, AT + lasting, anew=False)
+    claims._record_endpoint_failure(row.pk, number, AT, AT + lasting, anew=False)
     row.refresh_from_db()
     return row
 
@@ -37,26 +37,30 @@ def fail(row: WebhookEndpoint, number: int, lasting: timedelta) -> WebhookEndpoi
 @pytest.mark.parametrize(
     ("number", "lasting", "state"),
     [
-        (timing.PAUSED_AFTER_FAILURES, timing.PAUSED_AFTER, "paused"),
-        (timing.PAUSED_AFTER_FAILURES - 1, timing.PAUSED_AFTER, "active"),
-        (timing.PAUSED_AFTER_FAILURES, timing.PAUSED_AFTER - STEP, "active"),
-        (1, timing.PAUSED_AFTER * 100, "active"),
+        (retry_schedule.PAUSE_AFTER_FAILURES, retry_schedule.PAUSE_AFTER, "paused"),
+        (retry_schedule.PAUSE_AFTER_FAILURES - 1, retry_schedule.PAUSE_AFTER, "active"),
+        (retry_schedule.PAUSE_AFTER_FAILURES, retry_schedule.PAUSE_AFTER - STEP, "active"),
+        (1, retry_schedule.PAUSE_AFTER * 100, "active"),
     ],
 )
 def test_so_many_failures_over_so_long_pause_it(shop: Shop, number: int, lasting: timedelta, state: str) -> None:
     row = fail(endpoint(shop), number, lasting)
     assert (row.state, row.failures, row.failing_since) == (state, number, AT)
-    assert row.probe_at == (AT + lasting + timing.PROBES[0] if state == "paused" else None)
+    assert row.probe_at == (AT + lasting + retry_schedule.PROBE_DELAYS[0] if state == "paused" else None)
 
 
 def test_a_probe_that_fails_makes_the_next_pause_longer_up_to_the_last(shop: Shop) -> None:
     row = endpoint(shop, state="paused", probes=0, probe_at=AT)
     pauses = []
-    for _ in range(len(timing.PROBES) + 1):
+    for _ in range(len(retry_schedule.PROBE_DELAYS) + 1):
         row = fail(row, 1, timedelta(0))
         assert row.probe_at is not None
         pauses.append(row.probe_at - AT)
-    assert pauses == [*timing.PROBES[1:], timing.PROBES[-1], timing.PROBES[-1]]
+    assert pauses == [
+        *retry_schedule.PROBE_DELAYS[1:],
+        retry_schedule.PROBE_DELAYS[-1],
+        retry_schedule.PROBE_DELAYS[-1],
+    ]
 
 
 def test_what_was_paused_by_hand_is_not_probed_after_an_attempt_that_was_under_way(shop: Shop) -> None:
@@ -66,7 +70,7 @@ def test_what_was_paused_by_hand_is_not_probed_after_an_attempt_that_was_under_w
 
 def test_an_endpoint_that_answers_again_goes_on_and_no_other_does(shop: Shop) -> None:
     mine, other = (endpoint(shop, state="paused", probe_at=AT) for _ in range(2))
-    claims._is_well(mine.pk, AT)
+    claims._record_endpoint_success(mine.pk, AT)
     for row in (mine, other):
         row.refresh_from_db()
     assert (mine.state, other.state) == ("active", "paused")

@@ -1,4 +1,4 @@
-"""Webhooks once more: counted first, then sent. Source: design journeys, J3."""
+"""Webhooks once more: counted first, then sent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import AuditEntry, Notification, WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from gateway.notifications import replay, sweep
+from gateway.notifications import replay, retention
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, opened, register
 from tests.support.webhooks import hooked
@@ -68,7 +68,7 @@ def test_one_can_be_chosen_by_payment_delivery_kind_state_or_time(shop: Shop) ->
         assert counted("--kinds", "REGISTRATION") == 1
         assert counted("--states", "given_up") == 0
         assert counted("--endpoint", endpoint.pk.hex) == 3
-        later = (clock.real() + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S")
+        later = (clock.real_now() + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S")
         assert counted("--from", later) == 0
         assert counted("--to", later) == 3
 
@@ -90,12 +90,12 @@ def test_a_replay_goes_on_where_it_was_broken_off(shop: Shop) -> None:
         for _ in range(5):
             shop.api.pay()
         deliver()
-        selection = replay.Selection(merchant=shop.merchant)
-        begun = replay.replay(selection, batch=2)
+        selection = replay.ReplaySelection(merchant=shop.merchant)
+        begun = replay.replay_deliveries(selection, batch=2)
         assert next(begun) == 2
         begun.close()
-        assert replay.preview(selection).events == 3
-        assert list(replay.replay(selection, batch=2)) == [2, 1]
+        assert replay.preview_replay(selection).events == 3
+        assert list(replay.replay_deliveries(selection, batch=2)) == [2, 1]
         assert deliver() == 5
 
 
@@ -106,7 +106,7 @@ def test_what_a_worker_delivers_meanwhile_is_not_replayed_again(shop: Shop) -> N
             shop.api.pay()
         deliver()
         batches = []
-        for number in replay.replay(replay.Selection(merchant=shop.merchant), batch=2):
+        for number in replay.replay_deliveries(replay.ReplaySelection(merchant=shop.merchant), batch=2):
             batches.append(number)
             assert deliver() == number
             if len(batches) > 5:
@@ -119,11 +119,11 @@ def test_the_times_of_a_replay_are_those_of_the_events(shop: Shop) -> None:
     with hooked() as hook:
         register(shop, hook)
         shop.api.pay()
-        Notification.objects.update(created_at=clock.real() - timedelta(hours=2))
+        Notification.objects.update(created_at=clock.real_now() - timedelta(hours=2))
         deliver()
-        before = clock.real() - timedelta(hours=1)
-        assert replay.preview(replay.Selection(merchant=shop.merchant, until=before)).events == 1
-        assert replay.preview(replay.Selection(merchant=shop.merchant, since=before)).events == 0
+        before = clock.real_now() - timedelta(hours=1)
+        assert replay.preview_replay(replay.ReplaySelection(merchant=shop.merchant, until=before)).events == 1
+        assert replay.preview_replay(replay.ReplaySelection(merchant=shop.merchant, since=before)).events == 0
 
 
 def test_what_an_endpoint_that_is_off_would_get_is_counted_apart(shop: Shop) -> None:
@@ -133,7 +133,7 @@ def test_what_an_endpoint_that_is_off_would_get_is_counted_apart(shop: Shop) -> 
         shop.api.pay()
         deliver()
         command("webhook_endpoint", "--off", "--endpoint", endpoint.pk.hex)
-        told = replay.preview(replay.Selection(merchant=shop.merchant))
+        told = replay.preview_replay(replay.ReplaySelection(merchant=shop.merchant))
         assert (told.events, told.off) == (0, 1)
         missed = shop.api.pay()
         assert deliver() == 0
@@ -154,9 +154,17 @@ def test_an_endpoint_is_made_listed_rotated_and_switched_off_by_command(shop: Sh
     entity = shop.channel.entity_id
     with hooked() as hook:
         made, active = command(
-            "webhook_endpoint", "--entity", entity, "--url", hook.url, "--mode", "signed", "--kinds", "PAYMENT,RISK",
+            "webhook_endpoint",
+            "--entity",
+            entity,
+            "--url",
+            hook.url,
+            "--mode",
+            "signed",
+            "--kinds",
+            "PAYMENT,RISK",
             "--activate",
-        )  # fmt: skip
+        )
         assert (made["state"], active["state"], made["kinds"]) == ("inactive", "active", ["PAYMENT", "RISK"])
         assert len(made["secret"]) == 64
         assert opened(hook.told[0], made["secret"])["type"] == "test"
@@ -210,10 +218,10 @@ def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(shop: Shop) -> N
         waits = shop.api.pay()
         deliver()
     with override_settings(GATEWAY_WEBHOOK_DAYS=90):
-        assert sweep.sweep(clock.real()) == 0
+        assert retention.purge_webhook_deliveries(clock.real_now()) == 0
         # The test message, and the one that was delivered.
-        assert sweep.sweep(clock.real() + timedelta(days=29)) == 0
-        assert sweep.sweep(clock.real() + timedelta(days=91)) == 2
+        assert retention.purge_webhook_deliveries(clock.real_now() + timedelta(days=29)) == 0
+        assert retention.purge_webhook_deliveries(clock.real_now() + timedelta(days=91)) == 2
     kept = WebhookDelivery.objects.get()
     assert kept.payment is not None
     assert (kept.payment.hex, kept.state) == (waits.id, "given_up")

@@ -10,15 +10,15 @@ from datetime import UTC, date, datetime
 import pytest
 
 from gateway.models import Merchant
-from gateway.payments.agreements import Standing, refusal_of
+from gateway.payments.agreements import AgreementUse, find_agreement_violation
 
 MIDNIGHT = {"UTC": 0, "Asia/Tokyo": 15, "America/Los_Angeles": 7}
 """Zone → the hour, in UTC, at which the 15th of May begins there: in Tokyo on the 14th."""
 
 
 def refused(zone: str, expiry: date, now: datetime) -> bool:
-    standing = Standing(agreement=None, counts=False, expiry=expiry, onwards={})
-    return refusal_of(standing, Merchant(time_zone=zone), now) is not None
+    agreement_use = AgreementUse(agreement=None, counts=False, expiry=expiry, scheme_references={})
+    return find_agreement_violation(agreement_use, Merchant(time_zone=zone), now) is not None
 
 
 @pytest.mark.parametrize("zone", MIDNIGHT)

@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from gateway.models import AcquirerExchange, Agreement, Channel, Payment, Registration
-from gateway.payments.agreements import USES, Use
-from gateway.payments.exchanges import message
+from gateway.payments.acquirer_message_store import restore_message
+from gateway.payments.agreements import AGREEMENT_USE_TYPES, AgreementUseType
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.subscriptions import started, step
@@ -25,7 +25,7 @@ MODES = ("", "INITIAL", "REPEATED")
 SOURCES = ("", "CIT", "MIT")
 PRACTICES = ("", "RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW", "INCREMENTAL_AUTH", "REAUTHORIZATION")
 CELLS = list(itertools.product(MODES, SOURCES, PRACTICES))
-NEEDS_A_LINK = (Use.DRAW, Use.EXTRA)
+NEEDS_A_LINK = (AgreementUseType.MERCHANT_INITIATED, AgreementUseType.INDUSTRY_PRACTICE)
 
 
 def instruction(**words: str) -> dict[str, str]:
@@ -56,7 +56,7 @@ def click(api: Api, registration: str, **words: str) -> Answer:
 def sent_of(payment: Answer) -> str:
     """The reference of the first payment, as the acquirer was sent it."""
     exchange = AcquirerExchange.objects.get(payment=payment.id)
-    told = message(exchange, Payment.objects.get(pk=payment.id))
+    told = restore_message(exchange, Payment.objects.get(pk=payment.id))
     return str(told["standingInstruction"]["initialTransactionId"])
 
 
@@ -72,7 +72,7 @@ def test_every_cell_of_the_table_is_taken_or_told_why_not(
     """B20.1, B20.2: the spec's words in every combination, without and with the initial transaction."""
     first = initial(api).body["standingInstruction"]["initialTransactionId"]
     words = instruction(type=kind, mode=mode, source=source, industryPractice=practice)
-    use = USES.get((mode, source, practice))
+    use = AGREEMENT_USE_TYPES.get((mode, source, practice))
     alone = api.pay(paymentType="PA", **words)
     linked = api.pay(paymentType="PA", **words, **instruction(initialTransactionId=first))
     if practice in ("INCREMENTAL_AUTH", "REAUTHORIZATION"):
@@ -92,7 +92,7 @@ def test_every_cell_of_the_table_is_taken_or_told_why_not(
     else:
         assert alone.status == linked.status == 200
     made = Agreement.objects.count()
-    assert made == 1 + (2 if use is Use.INITIAL and practice == "" else 0)
+    assert made == 1 + (2 if use is AgreementUseType.INITIAL and practice == "" else 0)
 
 
 def test_the_initial_payment_answers_the_reference_and_a_later_one_gives_it_back(api: Api) -> None:
@@ -108,13 +108,13 @@ def test_the_initial_payment_answers_the_reference_and_a_later_one_gives_it_back
 
 
 def test_an_agreement_of_before_schemes_references_were_kept_still_works(api: Api) -> None:
-    """Review of issue 9, 8: it has its processor's id alone, which is no scheme's reference and is not sent as one."""
+    """It has its processor's id alone, which is no scheme's reference and is not sent as one."""
     first = initial(api)
     Agreement.objects.update(network_reference="")
     reference = first.body["standingInstruction"]["initialTransactionId"]
     for later in (draw(api, reference), draw(api, first.id), click(api, first.body["registrationId"])):
         assert later.status == 200, later
-        sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+        sent = restore_message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
         assert "initialTransactionId" not in sent["standingInstruction"]
 
 
@@ -209,9 +209,10 @@ def test_no_more_instalments_are_taken_than_agreed(api: Api) -> None:
     first = initial(api, type="INSTALLMENT", numberOfInstallments="3")
     reference = first.body["standingInstruction"]["initialTransactionId"]
     declined = api.pay(
-        card__number="4000015500000005", card__cvv=None,
+        card__number="4000015500000005",
+        card__cvv=None,
         **instruction(mode="REPEATED", source="MIT", initialTransactionId=reference),
-    )  # fmt: skip
+    )
     assert declined.code == "800.100.155"
     assert draw(api, reference, industryPractice="RESUBMISSION").status == 200
     assert draw(api, reference).status == 200
@@ -297,7 +298,7 @@ def test_after_the_transition_the_agreement_id_is_enough(shop: Shop) -> None:
     assert "CardholderInitiatedTransactionID" not in first.body["resultDetails"]
     later = draw(api, agreementId=told["agreementId"])
     assert later.status == 200
-    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+    sent = restore_message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert "initialTransactionId" not in sent["standingInstruction"]
     assert sent["standingInstruction"]["agreementId"] == told["agreementId"]
     assert draw(api, "anything").errors.keys() == {"standingInstruction.agreementId"}
@@ -329,7 +330,7 @@ def test_an_agreement_of_another_processor_comes_along_with_its_registration(api
     assert moved.body["recurringMigration"]["connectorTxId1"] == "380912345678901"
     later = click(api, moved.id, type="RECURRING")
     assert later.status == 200, later
-    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+    sent = restore_message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert sent["standingInstruction"]["initialTransactionId"] == "380912345678901"
     assert draw(api, "380912345678901").status == 200
 
@@ -358,7 +359,7 @@ def test_a_migration_without_ids_sends_none_of_ours(api: Api) -> None:
     moved = api.post("/v1/registrations", body)
     later = click(api, moved.id)
     assert later.status == 200, later
-    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+    sent = restore_message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert "initialTransactionId" not in sent["standingInstruction"]
 
 
@@ -367,7 +368,7 @@ def test_a_subscription_on_a_migrated_card_sends_what_was_brought(shop: Shop) ->
     started(shop.api, moved.id)
     while not (run := Payment.objects.filter(payment_type="DB").first()):
         step(shop.merchant)
-    told = message(AcquirerExchange.objects.get(payment=run.pk), run)
+    told = restore_message(AcquirerExchange.objects.get(payment=run.pk), run)
     assert told["standingInstruction"]["initialTransactionId"] == "MIGR-TX-000111"
 
 
@@ -401,7 +402,7 @@ def test_a_registration_whose_first_transaction_has_no_reference_sends_none(
     Payment.objects.filter(pk=first.id).update(answer={})
     later = click(api, first.id)
     assert later.status == 200, later
-    sent = message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
+    sent = restore_message(AcquirerExchange.objects.get(payment=later.id), Payment.objects.get(pk=later.id))
     assert "initialTransactionId" not in sent["standingInstruction"]
 
 
@@ -431,10 +432,15 @@ def test_a_migrated_agreement_begins_where_it_began(api: Api) -> None:
 @pytest.mark.parametrize(
     "name, value",
     [
-        ("paymentType", "RF"), ("paymentType", None), ("amount", "123456789"), ("requestTimestamp", "2026-01-01"),
-        ("connectorTxId1", "x" * 129), ("connectorTxId2", "x" * 129), ("connectorTxId3", "x" * 129),
+        ("paymentType", "RF"),
+        ("paymentType", None),
+        ("amount", "123456789"),
+        ("requestTimestamp", "2026-01-01"),
+        ("connectorTxId1", "x" * 129),
+        ("connectorTxId2", "x" * 129),
+        ("connectorTxId3", "x" * 129),
     ],
-)  # fmt: skip
+)
 def test_a_migration_is_checked_like_everything(api: Api, name: str, value: str | None) -> None:
     """B10.2."""
     full = f"recurringMigration.{name}"

@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gateway.models import Status
-from gateway.payments.chain import capturable, captures_left, refundable, reversible, worth
-from gateway.payments.operations import OPERATIONS, decide
+from gateway.payments.chain import (
+    compute_capturable_amount,
+    compute_refundable_amount,
+    compute_reversible_amount,
+    count_remaining_captures,
+    resolve_payment_amount,
+)
+from gateway.payments.operations import OPERATIONS, evaluate_operation
 from tests.support.chains import after, chain, first
 
 D = Decimal
@@ -21,29 +27,34 @@ D = Decimal
 
 @pytest.mark.parametrize(
     "status, approved, expected",
-    [(Status.APPROVED, "50.00", "50.00"), (Status.APPROVED, "100.00", "100.00"), (Status.STARTED, None, "100.00"),
-     (Status.PENDING, None, "100.00"), (Status.IN_DOUBT, None, "100.00")],
-)  # fmt: skip
+    [
+        (Status.APPROVED, "50.00", "50.00"),
+        (Status.APPROVED, "100.00", "100.00"),
+        (Status.STARTED, None, "100.00"),
+        (Status.PENDING, None, "100.00"),
+        (Status.IN_DOUBT, None, "100.00"),
+    ],
+)
 def test_a_payment_is_worth_what_was_granted_or_may_still_be(
     status: Status, approved: str | None, expected: str
 ) -> None:
     """Part B, partial approval: the granted part counts."""
-    assert worth(first("DB", status=status, approved=approved)) == D(expected)
+    assert resolve_payment_amount(first("DB", status=status, approved=approved)) == D(expected)
 
 
 def test_an_authorization_gives_what_was_granted_less_captured_less_reversed() -> None:
     """Decisions, section 4."""
     authorization = first("PA", "100.00", approved="80.00")
     members = [authorization, after(authorization, "CP", "30.00"), after(authorization, "RV", "20.00")]
-    assert capturable(chain(*members), authorization) == D("30.00")
-    assert reversible(chain(*members), authorization) == D("30.00")
+    assert compute_capturable_amount(chain(*members), authorization) == D("30.00")
+    assert compute_reversible_amount(chain(*members), authorization) == D("30.00")
 
 
 def test_a_final_capture_releases_the_rest() -> None:
     """A13.15."""
     authorization = first("PA")
     members = [authorization, after(authorization, "CP", "30.00", final=True)]
-    assert capturable(chain(*members), authorization) == D(0)
+    assert compute_capturable_amount(chain(*members), authorization) == D(0)
 
 
 def test_a_capture_is_refunded_on_its_own_account() -> None:
@@ -52,9 +63,9 @@ def test_a_capture_is_refunded_on_its_own_account() -> None:
     one, two = after(authorization, "CP", "30.00"), after(authorization, "CP", "50.00")
     refund = after(one, "RF", "10.00")
     whole = chain(authorization, one, two, refund)
-    assert refundable(whole, one) == D("20.00")
-    assert refundable(whole, two) == D("50.00")
-    assert capturable(whole, authorization) == D("20.00")
+    assert compute_refundable_amount(whole, one) == D("20.00")
+    assert compute_refundable_amount(whole, two) == D("50.00")
+    assert compute_capturable_amount(whole, authorization) == D("20.00")
 
 
 def test_a_reversed_capture_does_not_open_the_authorization_again() -> None:
@@ -62,25 +73,25 @@ def test_a_reversed_capture_does_not_open_the_authorization_again() -> None:
     authorization = first("PA")
     capture = after(authorization, "CP", "100.00")
     whole = chain(authorization, capture, after(capture, "RV", "100.00"))
-    assert refundable(whole, capture) == D(0)
-    assert capturable(whole, authorization) == D(0)
+    assert compute_refundable_amount(whole, capture) == D(0)
+    assert compute_capturable_amount(whole, authorization) == D(0)
 
 
 def test_a_chargeback_takes_what_could_be_refunded_and_its_reversal_gives_it_back() -> None:
     """Decisions, section 4: CB, CR."""
     debit = first("DB")
     dispute = after(debit, "CB", "40.00")
-    assert refundable(chain(debit, dispute), debit) == D("60.00")
+    assert compute_refundable_amount(chain(debit, dispute), debit) == D("60.00")
     won = after(dispute, "CR", "40.00")
-    assert refundable(chain(debit, dispute, won), debit) == D("100.00")
+    assert compute_refundable_amount(chain(debit, dispute, won), debit) == D("100.00")
 
 
 def test_captures_are_counted_only_where_their_number_was_sent() -> None:
     """A13.16."""
     authorization = first("PA")
-    assert captures_left(chain(authorization), authorization) is None
+    assert count_remaining_captures(chain(authorization), authorization) is None
     bounded = first("PA", max_captures=3)
-    assert captures_left(chain(bounded, after(bounded, "CP", "1.00")), bounded) == 2
+    assert count_remaining_captures(chain(bounded, after(bounded, "CP", "1.00")), bounded) == 2
 
 
 STEPS = some.lists(
@@ -106,14 +117,14 @@ def test_no_order_of_follow_ups_gives_back_more_than_came_in(
         amount = None if cents is None else D(cents) / 100
         if amount is None and operation != "RV":
             continue
-        decision = decide(OPERATIONS[operation], chain(*members), target, amount, None)
+        decision = evaluate_operation(OPERATIONS[operation], chain(*members), target, amount, None)
         if not decision.code:
             assert decision.amount > 0
             members.append(after(target, operation, str(decision.amount), status=status, final=final))
     may_count = [member for member in members[1:] if member.status != Status.DECLINED]
     for target in members:
         taken = [member for member in may_count if member.referenced == target.id]
-        assert sum((worth(member) for member in taken), D(0)) <= worth(target)
+        assert sum((resolve_payment_amount(member) for member in taken), D(0)) <= resolve_payment_amount(target)
     assert all(
         member.status == Status.APPROVED for member in members if any(m.referenced == member.id for m in members)
     )

@@ -13,7 +13,12 @@ from itertools import product
 import pytest
 
 from gateway.models import Payment, Status
-from gateway.payments.operations import AUTHORIZE_AGAIN, OPERATIONS, RENEW, decide
+from gateway.payments.operations import (
+    INDUSTRY_PRACTICE_OPERATIONS,
+    OPERATIONS,
+    REAUTHORIZATION_OPERATION,
+    evaluate_operation,
+)
 from tests.support.chains import after, chain, first
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
@@ -134,7 +139,7 @@ def test_a_declined_end_ends_nothing(api: Api) -> None:
 
 
 @pytest.mark.parametrize("status", sorted({Status.STARTED, Status.PENDING, Status.IN_DOUBT}))
-@pytest.mark.parametrize("practice", AUTHORIZE_AGAIN)
+@pytest.mark.parametrize("practice", INDUSTRY_PRACTICE_OPERATIONS)
 def test_an_end_waits_for_an_increment_that_has_no_answer_yet(practice: str, status: Status) -> None:
     """What were granted after the end would come to life."""
     held = first("PA", "50.00")
@@ -143,7 +148,7 @@ def test_an_end_waits_for_an_increment_that_has_no_answer_yet(practice: str, sta
 
     def code(kind: str, amount: str | None, *, final: bool = False) -> str:
         asked = Decimal(amount) if amount is not None else None
-        return decide(OPERATIONS[kind], found, held, asked, "EUR", final=final).code
+        return evaluate_operation(OPERATIONS[kind], found, held, asked, "EUR", final=final).code
 
     assert code("RV", None) == code("RV", "50.00") == OPEN
     assert code("CP", "10.00", final=True) == code("RV", "10.00", final=True) == OPEN
@@ -158,8 +163,11 @@ def test_an_end_waits_for_an_increment_that_has_no_answer_yet(practice: str, sta
 def test_an_end_that_has_no_answer_yet_counts(ending: str, status: Status) -> None:
     held = first("PA", "50.00")
     found = chain(held, after(held, ending, "50.00", status=status))
-    assert decide(AUTHORIZE_AGAIN[RAISE], found, held, Decimal("20.00"), "EUR").code == NOT_SUCCESSFUL
-    assert decide(RENEW, found, held, Decimal("20.00"), "EUR").code == NOTHING_LEFT
+    assert (
+        evaluate_operation(INDUSTRY_PRACTICE_OPERATIONS[RAISE], found, held, Decimal("20.00"), "EUR").code
+        == NOT_SUCCESSFUL
+    )
+    assert evaluate_operation(REAUTHORIZATION_OPERATION, found, held, Decimal("20.00"), "EUR").code == NOTHING_LEFT
 
 
 def test_nothing_is_captured_of_what_was_reversed_while_it_was_raised(committed: Shop) -> None:

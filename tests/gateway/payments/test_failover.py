@@ -1,6 +1,6 @@
 """A payment that certainly was not accepted goes on to the next acquirer, once, and recovery always asks the right one.
 
-Source: issue 9 (failover only when the first certainly did not accept, never after silence); docs/routing.md.
+Source: docs/routing.md.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from gateway import audit, clock
-from gateway.configuration.apply import configure, find
+from gateway.access import audit_log
+from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors import accounts
-from gateway.connectors.port import Setting
+from gateway.connectors.port import ConnectorSetting
+from gateway.core import clock
 from gateway.models import (
     AcquirerAccount,
     AcquirerExchange,
@@ -70,12 +71,12 @@ def exchanges(payment: Payment) -> list[tuple[str, str]]:
     return list(rows.values_list("connector", "kind"))
 
 
-def recover(after_s: float = 60.0) -> recovery.Recovered:
-    return recovery.recover_due(now=clock.real() + timedelta(seconds=after_s))
+def recover(after_s: float = 60.0) -> recovery.RecoverySummary:
+    return recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=after_s))
 
 
 def test_a_payment_that_nobody_took_goes_to_the_next_account_and_says_so(pair: Pair) -> None:
-    """Issue 9: failover to the next acquirer; the choice and its reason kept on the payment."""
+    """Failover to the next acquirer; the choice and its reason kept on the payment."""
     answer = pair.pay()
     assert (answer.status, answer.code) == (200, APPROVED)
     payment = Payment.objects.get()
@@ -86,15 +87,19 @@ def test_a_payment_that_nobody_took_goes_to_the_next_account_and_says_so(pair: P
     [tried] = payment.route["tried"]
     assert tried.pop("at")
     assert tried == {
-        "name": "The first", "connector": "first", "account": "at first", "code": OUT_OF_REACH,
-        "why": "unreachable: no line", "sent": True,
-    }  # fmt: skip
+        "name": "The first",
+        "connector": "first",
+        "account": "at first",
+        "code": OUT_OF_REACH,
+        "why": "unreachable: no line",
+        "sent": True,
+    }
     assert payment.route["name"] == "The second"
     assert "next" not in payment.route
 
 
 def test_follow_ups_go_where_the_money_is_and_nowhere_else(pair: Pair) -> None:
-    """Issue 9: follow-ups never fail over."""
+    """Follow-ups never fail over."""
     pa = pair.pay(paymentType="PA").id
     assert pair.shop.api.follow(pa, "CP", "40.00").code == APPROVED
     pair.second.behaviour = "down"
@@ -110,7 +115,7 @@ def test_follow_ups_go_where_the_money_is_and_nowhere_else(pair: Pair) -> None:
     "behaviour, code", [("declines", DECLINED), ("silent", PENDING), ("silent after", PENDING), ("approves", APPROVED)]
 )
 def test_an_answer_or_silence_leads_nowhere_else(pair: Pair, behaviour: str, code: str) -> None:
-    """Issue 9: never after silence."""
+    """Never after silence."""
     pair.first.behaviour = behaviour
     assert pair.pay().code == code
     payment = Payment.objects.get()
@@ -119,7 +124,7 @@ def test_an_answer_or_silence_leads_nowhere_else(pair: Pair, behaviour: str, cod
 
 
 def test_failover_ends_when_nobody_is_left_and_the_last_word_is_kept(pair: Pair) -> None:
-    """Issue 9: bounded."""
+    """Bounded."""
     pair.second.behaviour = "down"
     answer = pair.pay()
     assert (answer.status, answer.code) == (400, OUT_OF_REACH)
@@ -130,7 +135,7 @@ def test_failover_ends_when_nobody_is_left_and_the_last_word_is_kept(pair: Pair)
 
 
 def test_failover_is_bounded_by_number_and_by_time(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue 9: bounded by number and by total time."""
+    """Bounded by number and by total time."""
     third = Acquirer("third")
     pair.second.behaviour = "down"
     known(monkeypatch, pair.first, pair.second, third)
@@ -146,7 +151,7 @@ def test_failover_is_bounded_by_number_and_by_time(pair: Pair, monkeypatch: pyte
 
 
 def test_a_rule_with_one_account_leaves_nowhere_to_go(pair: Pair) -> None:
-    """Issue 9: the rest of the rule's targets is the failover order."""
+    """The rest of the rule's targets is the failover order."""
     rule = RoutingRule.objects.create(channel=pair.shop.channel, name="only the first")
     RoutingTarget.objects.create(rule=rule, account=pair.accounts[0])
     assert pair.pay().code == OUT_OF_REACH
@@ -158,17 +163,17 @@ def test_a_rule_with_one_account_leaves_nowhere_to_go(pair: Pair) -> None:
 # --- accounts whose secrets do not open ---------------------------------------------------------------------------
 
 
-KEY = Setting(name="key", about="A key.", pattern=".+", allowed="any text", required=True, secret=True)
+KEY = ConnectorSetting(name="key", about="A key.", pattern=".+", allowed="any text", required=True, secret=True)
 
 
 @pytest.fixture
 def locked(pair: Pair) -> Iterator[Pair]:
     """The first acquirer answers, but nobody can open what it wants to be asked with."""
-    accounts.forget()
+    accounts.clear_account_cache()
     pair.first.behaviour, pair.first.settings = "approves", (KEY,)
     AcquirerAccount.objects.filter(connector="first").update(secrets_sealed=b"of another key")
     yield pair
-    accounts.forget()
+    accounts.clear_account_cache()
 
 
 def test_an_account_whose_secrets_do_not_open_is_passed_by(locked: Pair) -> None:
@@ -191,7 +196,7 @@ def test_a_follow_up_is_refused_before_it_begins(locked: Pair) -> None:
     AcquirerAccount.objects.filter(connector="first").update(secrets_sealed=None)
     paid = locked.pay(paymentType="PA").id
     AcquirerAccount.objects.filter(connector="first").update(secrets_sealed=b"of another key")
-    accounts.forget()
+    accounts.clear_account_cache()
     answer = locked.shop.api.follow(paid, "CP", "40.00")
     assert (answer.status, answer.code) == (400, "900.100.205")
     assert [payment.id.hex for payment in Payment.objects.all()] == [paid]
@@ -207,7 +212,7 @@ def kill() -> None:
 
 def test_killed_before_the_move_the_first_acquirer_is_asked(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """R1: kill -9 at any point leaves recovery asking the right acquirer."""
-    monkeypatch.setattr(store, "move_on", lambda *args, **names: kill())
+    monkeypatch.setattr(store, "reroute_payment", lambda *args, **names: kill())
     payment = pair.killed()
     assert (payment.status, payment.connector) == (Status.STARTED, "first")
     assert recover().settled == 1
@@ -250,9 +255,9 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
     """R1: it would ask the first acquirer, and decline what the second accepts."""
     claimed: list[Payment] = []
     doubted: list[bool] = []
-    later = clock.real() + timedelta(minutes=5)
-    pair.first.before = lambda: claimed.extend(recovery.claim(10, later))
-    pair.second.before = lambda: doubted.append(recovery.doubt(claimed[0]))
+    later = clock.real_now() + timedelta(minutes=5)
+    pair.first.before = lambda: claimed.extend(recovery.claim_due_inquiries(10, later))
+    pair.second.before = lambda: doubted.append(recovery.mark_outcome_unknown(claimed[0]))
     assert pair.pay().code == APPROVED
     assert claimed[0].connector == "first"
     assert doubted == [False]
@@ -261,8 +266,8 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
 
 def test_a_payment_that_recovery_has_taken_over_is_not_moved(pair: Pair) -> None:
     """R1: whoever came first decides where it is; the acquirer's word that it did not accept still counts."""
-    later = clock.real() + timedelta(minutes=5)
-    pair.first.before = lambda: [recovery.doubt(row) for row in recovery.claim(10, later)]
+    later = clock.real_now() + timedelta(minutes=5)
+    pair.first.before = lambda: [recovery.mark_outcome_unknown(row) for row in recovery.claim_due_inquiries(10, later)]
     answer = pair.pay()
     payment = Payment.objects.get()
     assert (answer.code, payment.status, payment.connector) == (OUT_OF_REACH, Status.DECLINED, "first")
@@ -274,7 +279,7 @@ def test_a_payment_that_recovery_has_taken_over_is_not_moved(pair: Pair) -> None
 
 
 def test_the_proof_of_an_authentication_and_the_card_go_to_the_next_acquirer(pair: Pair) -> None:
-    """Issue 9: wallet and 3DS proofs stay valid."""
+    """Wallet and 3DS proofs stay valid."""
     pair.shop.channel.three_d_secure = True
     pair.shop.channel.save()
     answer = threeds.buy(pair.shop.api, threeds.FRICTIONLESS, testMode="EXTERNAL")
@@ -290,7 +295,7 @@ def test_the_proof_of_an_authentication_and_the_card_go_to_the_next_acquirer(pai
 
 
 def test_after_a_challenge_the_payment_can_still_go_to_the_next_acquirer(pair: Pair) -> None:
-    """Issue 9: only first payments, also those that waited for their shopper."""
+    """Only first payments, also those that waited for their shopper."""
     pair.shop.channel.three_d_secure = True
     pair.shop.channel.save()
     answer = threeds.buy(pair.shop.api, threeds.PASS, testMode="EXTERNAL")
@@ -304,10 +309,12 @@ def test_after_a_challenge_the_payment_can_still_go_to_the_next_acquirer(pair: P
 
 
 def test_what_the_rules_on_avs_take_back_is_taken_back_where_it_was_approved(pair: Pair) -> None:
-    """Issue 9: the rules on AVS and CVV use the connector that answered."""
-    target = find(pair.shop.channel.id)
+    """The rules on AVS and CVV use the connector that answered."""
+    target = find_configuration_target(pair.shop.channel.id)
     assert target is not None
-    configure(target, {"risk": {"set": "S", "sets": [{"key": "S", "avs": {"N": "decline"}}]}}, by=audit.COMMAND)
+    apply_configuration(
+        target, {"risk": {"set": "S", "sets": [{"key": "S", "avs": {"N": "decline"}}]}}, by=audit_log.COMMAND_LINE_ACTOR
+    )
     pair.second.behaviour = "wrong address"
     assert pair.pay().code == "800.400.100"
     assert (pair.first.kinds, pair.second.kinds) == (["submit"], ["submit", "void"])

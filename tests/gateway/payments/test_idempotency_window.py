@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import IdempotencyKey, Payment
-from gateway.payments.idempotency import KEPT
+from gateway.payments.idempotency import IDEMPOTENCY_RETENTION
 from tests.support.client import payment
 from tests.support.fixtures import Shop
 
@@ -23,13 +23,16 @@ def pay(shop: Shop, key: str = "key-1", token: str | None = None, path: str = "/
     return answer.id
 
 
-@pytest.mark.parametrize(("age", "same"), [(KEPT - STEP, True), (KEPT, True), (KEPT + STEP, False)])
+@pytest.mark.parametrize(
+    ("age", "same"),
+    [(IDEMPOTENCY_RETENTION - STEP, True), (IDEMPOTENCY_RETENTION, True), (IDEMPOTENCY_RETENTION + STEP, False)],
+)
 def test_a_key_is_kept_for_a_day_of_real_time(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, age: timedelta, same: bool
 ) -> None:
     first = pay(shop)
     made = IdempotencyKey.objects.get().created_at
-    monkeypatch.setattr(clock, "real", lambda: made + age)
+    monkeypatch.setattr(clock, "real_now", lambda: made + age)
     assert (pay(shop) == first) is same
     assert Payment.objects.count() == (1 if same else 2)
 
@@ -44,7 +47,7 @@ def test_a_key_is_one_tokens_own(shop: Shop) -> None:
 
 def test_the_merchants_clock_does_not_age_a_key(shop: Shop) -> None:
     first = pay(shop)
-    shop.api.post("/v1/test/clock", {"advance": str(int(KEPT.total_seconds()) + 3600)})
+    shop.api.post("/v1/test/clock", {"advance": str(int(IDEMPOTENCY_RETENTION.total_seconds()) + 3600)})
     assert pay(shop) == first
 
 

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 import pytest
 
-from gateway import results
+from gateway.core import result_codes
 from gateway.models import Status
-from gateway.payments.operations import OPERATIONS, decide
+from gateway.payments.operations import OPERATIONS, evaluate_operation
 from tests.support.chains import after, chain, first
 
 MAY_FOLLOW = {
@@ -59,7 +59,7 @@ def a(kind: str, amount: str = "100.00", **values: object):  # type: ignore[no-u
 
 def code_of(kind: str, members, target, amount: str | None = "10.00", currency: str | None = "EUR") -> str:  # type: ignore[no-untyped-def]
     asked = Decimal(amount) if amount is not None else None
-    return decide(OPERATIONS[kind], chain(*members), target, asked, currency).code
+    return evaluate_operation(OPERATIONS[kind], chain(*members), target, asked, currency).code
 
 
 def test_every_type_of_the_ruling_is_an_operation() -> None:
@@ -149,7 +149,7 @@ def test_a_reversal_without_an_amount_takes_all_that_remains(behind: str) -> Non
         members.append(after(target, "CP", "30.00"))
     elif behind != "CD":
         members.append(after(target, "RF", "30.00"))
-    decision = decide(OPERATIONS["RV"], chain(*members), target, None, None)
+    decision = evaluate_operation(OPERATIONS["RV"], chain(*members), target, None, None)
     assert (decision.code, decision.amount) == ("", Decimal("100.00" if behind == "CD" else "70.00"))
 
 
@@ -164,7 +164,7 @@ def test_an_amount_of_zero_moves_nothing(kind: str) -> None:
 def test_every_refusal_has_a_code_of_the_table(kind: str, behind: str) -> None:
     """D9."""
     operation = OPERATIONS[kind]
-    assert operation.unknown in results.RESULT_CODES
+    assert operation.unknown in result_codes.RESULT_CODES
     for name in ("unknown", "failed", "over", "closed", "disputed", "second", "wrong_type", "undecided"):
         code = getattr(operation, name, "")
         assert code == "" or _is_a_refusal(code), name
@@ -173,8 +173,10 @@ def test_every_refusal_has_a_code_of_the_table(kind: str, behind: str) -> None:
 def test_unknown_payments_have_the_codes_that_clients_match() -> None:
     """D11; decisions, section 3."""
     assert {kind: OPERATIONS[kind].unknown for kind in ("CP", "RF", "RV")} == {
-        "CP": "700.400.510", "RF": "600.200.500", "RV": "700.400.530",
-    }  # fmt: skip
+        "CP": "700.400.510",
+        "RF": "600.200.500",
+        "RV": "700.400.530",
+    }
 
 
 def test_a_captured_authorization_is_reversed_for_what_is_left_only() -> None:
@@ -206,4 +208,6 @@ def test_number_of_captures_bounds_the_captures() -> None:
 
 
 def _is_a_refusal(code: str) -> bool:
-    return code in results.RESULT_CODES and not results.is_approved(code) and not results.is_pending(code)
+    return (
+        code in result_codes.RESULT_CODES and not result_codes.is_approved(code) and not result_codes.is_pending(code)
+    )

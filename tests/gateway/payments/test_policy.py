@@ -10,8 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from gateway import audit, clock
-from gateway.configuration.apply import configure, find
+from gateway.access import audit_log
+from gateway.configuration.apply import apply_configuration, find_configuration_target
+from gateway.core import clock
 from gateway.models import AcquirerExchange, Payment, RiskDecision, Status
 from gateway.payments import recovery
 from tests.support.fixtures import Shop
@@ -28,10 +29,10 @@ PENDING = "000.200.001"
 def shop(committed: Shop) -> Shop:
     """A merchant at the stub acquirer who takes no card whose address does not match."""
     account_at_stub(committed.channel)
-    target = find(committed.channel.id)
+    target = find_configuration_target(committed.channel.id)
     assert target is not None
     risk = {"set": "SET", "sets": [{"key": "SET", "avs": {"N": "decline"}, "start": 5}]}
-    configure(target, {"risk": risk}, by=audit.COMMAND)
+    apply_configuration(target, {"risk": risk}, by=audit_log.COMMAND_LINE_ACTOR)
     return committed
 
 
@@ -42,8 +43,8 @@ def pay(shop: Shop, behaviour: str = "") -> Payment:
     return Payment.objects.get(pk=answer.id)
 
 
-def recover(after_s: float = 2.0) -> recovery.Recovered:
-    return recovery.recover_due(now=clock.real() + timedelta(seconds=after_s))
+def recover(after_s: float = 2.0) -> recovery.RecoverySummary:
+    return recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=after_s))
 
 
 def outcome(acquirer: StubProcess, payment: Payment) -> str:

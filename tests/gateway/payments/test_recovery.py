@@ -19,14 +19,21 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
-from gateway import clock, tasks
+from gateway import tasks
 from gateway.connectors import routing
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, NeverArrived, NotTakenBack, Silence
-from gateway.connectors.simulator.connector import Simulator
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+    VoidRefusedError,
+)
+from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.connectors.stub.connector import STUB
+from gateway.core import clock
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
 from gateway.payments import process, recovery, store
-from gateway.payments.states import Event
+from gateway.payments.states import LifecycleEvent
 from tests.support.client import payment as fields
 from tests.support.database import recover_at, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
@@ -53,9 +60,9 @@ def pay(shop: Shop, behaviour: str = "", **more: str) -> Payment:
     return Payment.objects.get(pk=answer.id)
 
 
-def recover(after_s: float = 2.0) -> recovery.Recovered:
+def recover(after_s: float = 2.0) -> recovery.RecoverySummary:
     """A tick ``after_s`` from now."""
-    return recovery.recover_due(now=clock.real() + timedelta(seconds=after_s))
+    return recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=after_s))
 
 
 def kinds(payment: Payment) -> list[str]:
@@ -90,8 +97,8 @@ def test_what_the_acquirer_accepted_in_silence_becomes_approved(
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
     due = recover_at(payment)
     assert due is not None
-    assert recovery.recover_due(now=due - timedelta(milliseconds=1)).claimed == 0
-    assert recover() == recovery.Recovered(claimed=1, settled=1)
+    assert recovery.recover_due_batch(now=due - timedelta(milliseconds=1)).claimed == 0
+    assert recover() == recovery.RecoverySummary(claimed=1, settled=1)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code, recover_at(payment)) == (Status.APPROVED, "000.100.112", None)
     assert payment.connector_tx_id
@@ -109,7 +116,7 @@ def test_what_never_arrived_is_taken_back_and_declined_on_the_acquirers_word(
     acquirer.control.steer(late_ms=2_000)
     payment = pay(shop, behaviour)
     assert payment.status == Status.IN_DOUBT
-    assert recover() == recovery.Recovered(claimed=1, settled=1)
+    assert recover() == recovery.RecoverySummary(claimed=1, settled=1)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code, recover_at(payment)) == (Status.DECLINED, REVERSED, None)
     assert kinds(payment) == ["submit", "inquire", "void"]
@@ -120,7 +127,7 @@ def test_what_never_arrived_is_taken_back_and_declined_on_the_acquirers_word(
     agree(acquirer)
 
 
-class _LateVoid(Simulator):
+class _LateVoid(SimulatorConnector):
     """An acquirer that gets the question after it said that it never came, and says nothing to the first void."""
 
     name = "latevoid"
@@ -129,19 +136,19 @@ class _LateVoid(Simulator):
         self.heard: list[str] = []
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        raise Silence("nothing came back", {"key": request.payment.hex})
+        raise OutcomeUnknownError("nothing came back", {"key": request.payment.hex})
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         self.heard.append("inquire")
         if "void" not in self.heard:
-            return NeverArrived(sent={"kind": "inquire"}, received={"outcome": "unknown"})
+            return NotFoundAtAcquirer(sent={"kind": "inquire"}, received={"outcome": "unknown"})
         sent, received = {"kind": "inquire"}, {"outcome": "approved"}
         return AcquirerReply(code="000.100.112", approved=request.money, sent=sent, received=received)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         self.heard.append("void")
         if self.heard.count("void") == 1:
-            raise Silence("the void is under way", {"kind": "void"})
+            raise OutcomeUnknownError("the void is under way", {"kind": "void"})
         return AcquirerReply(code=REVERSED, sent={"kind": "void"}, received={"outcome": "voided"})
 
 
@@ -207,15 +214,15 @@ def test_without_contact_it_is_asked_again_ever_more_rarely_and_never_declined(
     payment = pay(shop, "silent_after")
     acquirer.kill()
     for inquiry in range(1, 10):
-        asked = clock.real()
-        assert recover(after_s=100) == recovery.Recovered(claimed=1, settled=0)
+        asked = clock.real_now()
+        assert recover(after_s=100) == recovery.RecoverySummary(claimed=1, settled=0)
         payment.refresh_from_db()
         assert (payment.status, OpenPayment.objects.get(pk=payment.pk).inquiries) == (Status.IN_DOUBT, inquiry)
         due = recover_at(payment)
         assert due is not None
-        assert due >= asked + recovery.pause(inquiry)
-    assert recovery.pause(1) == timedelta(seconds=1)
-    assert recovery.pause(1_000) < timedelta(seconds=60)
+        assert due >= asked + recovery.get_inquiry_backoff(inquiry)
+    assert recovery.get_inquiry_backoff(1) == timedelta(seconds=1)
+    assert recovery.get_inquiry_backoff(1_000) < timedelta(seconds=60)
     assert kinds(payment) == ["submit"] + ["inquire"] * 9
     acquirer.start()
     assert recover(after_s=100).settled == 1
@@ -244,11 +251,16 @@ def begun(shop: Shop) -> Payment:
     """A payment whose worker died before it asked, or before it wrote the answer: STARTED and nothing else."""
     donor = pay(shop)
     donor.status = Status.STARTED
-    OpenPayment.objects.create(payment=donor, recover_at=clock.real() + store.answered_within())
+    OpenPayment.objects.create(payment=donor, recover_at=clock.real_now() + store.get_recovery_delay())
     changes: dict[str, Any] = {
-        "status": Status.STARTED, "result_code": "", "approved": None, "connector_tx_id": "", "sequence": 1,
-        "answer": {}, "completed_at": None,
-    }  # fmt: skip
+        "status": Status.STARTED,
+        "result_code": "",
+        "approved": None,
+        "connector_tx_id": "",
+        "sequence": 1,
+        "answer": {},
+        "completed_at": None,
+    }
     with connection.cursor() as cursor:
         # That one alone: tests empty tables between them, and the trigger against it is off (tests/conftest.py).
         cursor.execute("ALTER TABLE gateway_paymentevent DISABLE TRIGGER append_only")
@@ -277,15 +289,15 @@ def test_a_started_payment_is_in_doubt_before_it_is_asked_about_and_its_claim_ho
 ) -> None:
     """R3. Asking may take a while: the row says IN_DOUBT meanwhile, and no other tick takes it."""
     payment = begun(shop)
-    now = clock.real() + timedelta(seconds=10)
-    (claimed,) = recovery.claim(10, now)
-    assert recovery.doubt(claimed)
+    now = clock.real_now() + timedelta(seconds=10)
+    (claimed,) = recovery.claim_due_inquiries(10, now)
+    assert recovery.mark_outcome_unknown(claimed)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
     due = recover_at(payment)
     assert due is not None
     assert due > now
-    assert recovery.claim(10, now) == []
+    assert recovery.claim_due_inquiries(10, now) == []
 
 
 def test_a_worker_killed_before_it_asked_leaves_a_decline_with_evidence(shop: Shop, acquirer: StubProcess) -> None:
@@ -307,7 +319,7 @@ def test_every_started_payment_says_when_it_is_looked_after_and_a_final_one_does
     """R3."""
     seen: list[Payment] = []
 
-    class Looking(Simulator):
+    class Looking(SimulatorConnector):
         """Looks at the row while the acquirer thinks."""
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
@@ -316,7 +328,7 @@ def test_every_started_payment_says_when_it_is_looked_after_and_a_final_one_does
             return super().submit(request)
 
     monkeypatch.setattr(routing, "SIMULATOR", Looking())
-    before = clock.real()
+    before = clock.real_now()
     answer = shop.api.pay()
     assert answer.status == 200
     row = seen[0]
@@ -379,9 +391,9 @@ def test_two_ticks_at_once_ask_once(shop: Shop, acquirer: StubProcess) -> None:
 def test_a_tick_that_died_leaves_its_claim_to_the_next(shop: Shop, acquirer: StubProcess) -> None:
     """R1: kill -9 of the worker."""
     payment = pay(shop, "silent_after")
-    now = clock.real() + timedelta(seconds=2)
-    assert [row.pk for row in recovery.claim(10, now)] == [payment.pk]
-    assert recovery.claim(10, now) == []
+    now = clock.real_now() + timedelta(seconds=2)
+    assert [row.pk for row in recovery.claim_due_inquiries(10, now)] == [payment.pk]
+    assert recovery.claim_due_inquiries(10, now) == []
     assert recover(after_s=30).settled == 1
     agree(acquirer)
 
@@ -406,11 +418,11 @@ def test_an_answer_that_comes_while_recovery_asks_is_taken_and_one_after_it_chan
             if self.whole:
                 asked.append(recover(after_s=60).settled == 1)
             else:
-                asked.append(recovery.doubt(payment))
+                asked.append(recovery.mark_outcome_unknown(payment))
             return reply
 
     slow = Slow()
-    monkeypatch.setattr(process, "route", lambda *args, **names: routing.Route(connector=slow))  # type: ignore[arg-type]
+    monkeypatch.setattr(process, "route_payment", lambda *args, **names: routing.Route(connector=slow))  # type: ignore[arg-type]
     first = shop.api.pay(testMode="EXTERNAL")
     slow.whole = True
     second = shop.api.pay(testMode="EXTERNAL")
@@ -434,11 +446,11 @@ def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_not
 
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             reply = STUB.submit(request)
-            recovery.doubt(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
+            recovery.mark_outcome_unknown(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
             OpenPayment.objects.update(taken_back=True)
             return reply
 
-    monkeypatch.setattr(process, "route", lambda *args, **names: routing.Route(connector=Slow()))  # type: ignore[arg-type]
+    monkeypatch.setattr(process, "route_payment", lambda *args, **names: routing.Route(connector=Slow()))  # type: ignore[arg-type]
     key = {"Idempotency_Key": "a-slow-one"} if keyed else {}
     answer = shop.api.post("/v1/payments", fields(testMode="EXTERNAL"), **key)
     payment = Payment.objects.get(pk=answer.id)
@@ -482,7 +494,7 @@ def test_a_payment_whose_connector_is_gone_stays_in_doubt(shop: Shop, acquirer: 
     """R3: nothing declined without evidence."""
     payment = pay(shop, "silent_after")
     Payment.objects.filter(pk=payment.pk).update(connector="gone")
-    assert recover() == recovery.Recovered(claimed=1, settled=0)
+    assert recover() == recovery.RecoverySummary(claimed=1, settled=0)
     payment.refresh_from_db()
     assert payment.status == Status.IN_DOUBT
     assert recover_at(payment) is not None
@@ -490,7 +502,7 @@ def test_a_payment_whose_connector_is_gone_stays_in_doubt(shop: Shop, acquirer: 
 
 def test_the_command_and_the_celery_tick_do_the_same_without_a_broker(shop: Shop, acquirer: StubProcess) -> None:
     """House rule 6: the database is the schedule."""
-    now = clock.real()
+    now = clock.real_now()
     for run in (lambda: tasks.run_timer("recovery"), lambda: call_command("tick")):
         payment = pay(shop, "silent_after")
         OpenPayment.objects.filter(pk=payment.pk).update(recover_at=now)
@@ -510,19 +522,19 @@ def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
             raise AssertionError("not asked")
 
         def inquire(self, request: AcquirerRequest) -> AcquirerReply:
-            raise Silence("no line", {"key": request.payment.hex})
+            raise OutcomeUnknownError("no line", {"key": request.payment.hex})
 
         def void(self, request: AcquirerRequest) -> AcquirerReply:
             raise AssertionError("nothing is taken back before it is known not to have arrived")
 
     payment = Payment.objects.get(pk=shop.api.pay().id)
-    finding = recovery.ask(Deaf(), recovery.inquiry(payment, Deaf()), payment)
+    finding = recovery.resolve_outcome(Deaf(), recovery.build_inquiry(payment, Deaf()), payment)
     assert finding.reply is None
     assert [(row.kind, row.received) for row in finding.exchanges] == [("inquire", {"silence": "no line"})]
-    assert process.event_of(AcquirerReply(code=REVERSED)) is Event.DECLINE
+    assert process.event_from_reply(AcquirerReply(code=REVERSED)) is LifecycleEvent.DECLINE
 
 
-class _Hole(Simulator):
+class _Hole(SimulatorConnector):
     """An acquirer that says nothing until somebody lets go of it."""
 
     name = "hole"
@@ -533,10 +545,10 @@ class _Hole(Simulator):
     def inquire(self, request: AcquirerRequest) -> AcquirerReply:
         if not self.let_go.wait(60):
             raise AssertionError("the payment of the other acquirer had to wait for this one")
-        raise Silence("nothing was said", {"transaction": request.payment.hex})
+        raise OutcomeUnknownError("nothing was said", {"transaction": request.payment.hex})
 
 
-class _Alive(Simulator):
+class _Alive(SimulatorConnector):
     """An acquirer that answers inquiries, and lets go of the other one then."""
 
     name = "alive"
@@ -556,17 +568,17 @@ def test_an_acquirer_that_says_nothing_keeps_no_other_acquirers_payments_waiting
     hole = _Hole()
     alive = _Alive(hole)
     monkeypatch.setattr(recovery, "CONNECTORS", {"hole": hole, "alive": alive})
-    monkeypatch.setattr(recovery, "AT_ONCE", 4)
-    monkeypatch.setattr(recovery, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(recovery, "RECOVERY_BATCH_SIZE", 4)
+    monkeypatch.setattr(recovery, "INQUIRY_POLL_S", 0.01)
     paid = [Payment.objects.get(pk=committed.api.pay().id) for _ in range(6)]
-    due = clock.real() - timedelta(minutes=1)
+    due = clock.real_now() - timedelta(minutes=1)
     for number, payment in enumerate(paid):
         connector = "alive" if number == 5 else "hole"
         Payment.objects.filter(pk=payment.pk).update(
             status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved=None
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
-    done = recovery.recover_all_due()
+    done = recovery.recover_due_payments()
     assert done.settled == 1
     assert Payment.objects.get(pk=paid[5].pk).status == Status.DECLINED
     assert set(Payment.objects.filter(connector="hole").values_list("status", flat=True)) == {Status.IN_DOUBT}
@@ -587,17 +599,20 @@ def test_a_silent_account_keeps_no_other_account_of_its_processor_waiting(
 ) -> None:
     """R3: the limit is each account's, as that of payments is."""
     monkeypatch.setattr(recovery, "CONNECTORS", {"hole": _HalfDeaf()})
-    monkeypatch.setattr(recovery, "AT_ONCE", 4)
-    monkeypatch.setattr(recovery, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(recovery, "RECOVERY_BATCH_SIZE", 4)
+    monkeypatch.setattr(recovery, "INQUIRY_POLL_S", 0.01)
     paid = [Payment.objects.get(pk=committed.api.pay().id) for _ in range(6)]
-    due = clock.real() - timedelta(minutes=1)
+    due = clock.real_now() - timedelta(minutes=1)
     for number, payment in enumerate(paid):
         Payment.objects.filter(pk=payment.pk).update(
-            status=Status.IN_DOUBT, result_code=PENDING, connector="hole", approved=None,
+            status=Status.IN_DOUBT,
+            result_code=PENDING,
+            connector="hole",
+            approved=None,
             account="alive" if number == 5 else "silent",
-        )  # fmt: skip
+        )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
-    assert recovery.recover_all_due().settled == 1
+    assert recovery.recover_due_payments().settled == 1
     assert Payment.objects.get(pk=paid[5].pk).status == Status.DECLINED
 
 
@@ -608,21 +623,21 @@ def test_however_many_acquirers_are_silent_the_others_are_asked(
     hole = _Hole()
     silent = ("hole", "pit", "gap")
     monkeypatch.setattr(recovery, "CONNECTORS", {**dict.fromkeys(silent, hole), "alive": _Alive(hole)})
-    monkeypatch.setattr(recovery, "AT_ONCE", 4)
-    monkeypatch.setattr(recovery, "MOST_AT_ONCE", 8)
-    monkeypatch.setattr(recovery, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(recovery, "RECOVERY_BATCH_SIZE", 4)
+    monkeypatch.setattr(recovery, "MAX_OPEN_INQUIRIES", 8)
+    monkeypatch.setattr(recovery, "INQUIRY_POLL_S", 0.01)
     paid = [Payment.objects.get(pk=committed.api.pay().id) for _ in range(13)]
-    due = clock.real() - timedelta(minutes=1)
+    due = clock.real_now() - timedelta(minutes=1)
     for number, payment in enumerate(paid):
         Payment.objects.filter(pk=payment.pk).update(
             status=Status.IN_DOUBT, result_code=PENDING, connector=[*silent, "alive"][number // 4], approved=None
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
-    assert recovery.recover_all_due().settled == 1
+    assert recovery.recover_due_payments().settled == 1
     assert Payment.objects.get(pk=paid[12].pk).status == Status.DECLINED
 
 
-class _Between(Simulator):
+class _Between(SimulatorConnector):
     """Asked, it never got the question; by the time of the void somebody else has done something."""
 
     name = "between"
@@ -631,16 +646,16 @@ class _Between(Simulator):
         self.meanwhile = meanwhile
         self.heard: list[str] = []
 
-    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NeverArrived:
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         self.heard.append("inquire")
         if self.heard == ["inquire"]:
             self.meanwhile()
-            return NeverArrived(sent={"asked": True})
+            return NotFoundAtAcquirer(sent={"asked": True})
         return AcquirerReply(code="000.100.110", approved=request.money, sent={"asked": True})
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         self.heard.append("void")
-        raise NotTakenBack("what was given back is not taken again", {"void": True})
+        raise VoidRefusedError("what was given back is not taken again", {"void": True})
 
 
 def _lost(shop: Shop, connector: str) -> Payment:
@@ -649,7 +664,7 @@ def _lost(shop: Shop, connector: str) -> Payment:
     Payment.objects.filter(pk=payment.pk).update(
         status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved=None, completed_at=None
     )
-    OpenPayment.objects.create(payment=payment, recover_at=clock.real(), inquiries=0)
+    OpenPayment.objects.create(payment=payment, recover_at=clock.real_now(), inquiries=0)
     payment.refresh_from_db()
     return payment
 
@@ -675,7 +690,7 @@ def test_nothing_is_taken_back_of_a_payment_that_got_its_answer_meanwhile(
     def answered() -> None:
         late = Payment.objects.select_related("merchant").get(pk=payment.pk)
         reply = AcquirerReply(code="000.100.110", approved=late.money)
-        store.complete(late, Event.APPROVE, reply, at=clock.real(), duration_ms=1)
+        store.complete_payment(late, LifecycleEvent.APPROVE, reply, at=clock.real_now(), duration_ms=1)
 
     between = _Between(answered)
     monkeypatch.setattr(recovery, "CONNECTORS", {"between": between})
@@ -689,18 +704,18 @@ def test_a_slow_worker_and_recoverys_mark_do_not_pass_each_other(shop: Shop, mon
     """R1: recovery begins to take back between the worker's look and its write; the mark waits, and finds an answer."""
     marked: list[bool] = []
     written = threading.Event()
-    complete = store.complete
+    complete = store.complete_payment
 
-    class Slow(Simulator):
+    class Slow(SimulatorConnector):
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
-            recovery.doubt(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
+            recovery.mark_outcome_unknown(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
             return super().submit(request)
 
     def mark(ident: UUID) -> None:
-        marked.append(recovery._will_take_back(Payment.objects.select_related("open").get(pk=ident)))
+        marked.append(recovery._mark_void_attempted(Payment.objects.select_related("open").get(pk=ident)))
         connection.close()
 
-    def completing(payment: Payment, event: Event, *rest: Any, **names: Any) -> None:
+    def completing(payment: Payment, event: LifecycleEvent, *rest: Any, **names: Any) -> None:
         if connection.in_atomic_block and not written.is_set():
             written.set()
             marking.append(pool.submit(mark, payment.pk))
@@ -709,7 +724,7 @@ def test_a_slow_worker_and_recoverys_mark_do_not_pass_each_other(shop: Shop, mon
 
     marking: list[Future[None]] = []
     monkeypatch.setattr(routing, "SIMULATOR", Slow())
-    monkeypatch.setattr(store, "complete", completing)
+    monkeypatch.setattr(store, "complete_payment", completing)
     with ThreadPoolExecutor(1) as pool:
         answer = shop.api.pay()
         marking[0].result(60)

@@ -84,9 +84,11 @@ def test_a_lifecycle_id_goes_with_every_transaction_that_carries_it(api: Api) ->
     held = api.pay(paymentType="PA", amount="100.00", **lifecycle).id
     plain = api.follow(held, "CP", "1.00")
     made = [
-        held, raised(api, held, **lifecycle).id, api.follow(held, "CP", "60.00", **lifecycle).id,
+        held,
+        raised(api, held, **lifecycle).id,
+        api.follow(held, "CP", "60.00", **lifecycle).id,
         api.follow(held, "RV", **lifecycle).id,
-    ]  # fmt: skip
+    ]
     for one in made:
         assert api.read(one).body["lifecycleId"] == lifecycle["lifecycleId"]
         assert sent_on(api, one)["lifecycleId"] == lifecycle["lifecycleId"]

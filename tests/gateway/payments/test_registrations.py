@@ -10,11 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from gateway import clock
 from gateway.connectors.means import Card
+from gateway.core import clock
 from gateway.models import Agreement, Notification, Payment, Registration, Status
-from gateway.payments import recovery, registrations, retention
-from gateway.vault import vault
+from gateway.payments import recovery, registration_retention, registrations
+from gateway.vault.sealing import current_vault
 from tests.support.client import Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
@@ -37,7 +37,7 @@ def test_a_direct_registration_holds_the_number_once_and_sealed(api: Api) -> Non
     assert places_of(PAN) == set()
     row, made = Registration.objects.get(), Payment.objects.get()
     assert (made.id, made.payment_type, made.means_sealed, made.registration) == (row.id, "RG", None, row.id)
-    means = registrations.opened(row, {})
+    means = registrations.open_registration_means(row, {})
     assert isinstance(means, Card)
     assert means.number.reveal() == PAN
     names = {field.name for field in Registration._meta.get_fields()}
@@ -55,7 +55,7 @@ def test_the_number_of_a_payment_is_sealed_anew_for_its_registration(api: Api) -
     """R8: a sealed value opens for its own row only."""
     paid = api.pay(**{name.replace(".", "__"): value for name, value in CARD.items()}, createRegistration="true")
     row = Registration.objects.get()
-    assert vault().open(row.means_sealed or b"", row.id).reveal() == PAN
+    assert current_vault().open(row.means_sealed or b"", row.id).reveal() == PAN
     assert row.payment.hex == paid.id
     assert places_of(PAN) == set()
     api.delete(f"/v1/registrations/{row.id.hex}")
@@ -74,9 +74,11 @@ def test_what_happens_to_a_registration_is_told(api: Api) -> None:
     api.pay(createRegistration="true")
     rows = Counter(Notification.objects.values_list("kind", "action"))
     assert rows == {
-        ("REGISTRATION", "CREATED"): 2, ("REGISTRATION", "UPDATED"): 2, ("REGISTRATION", "DELETED"): 1,
+        ("REGISTRATION", "CREATED"): 2,
+        ("REGISTRATION", "UPDATED"): 2,
+        ("REGISTRATION", "DELETED"): 1,
         ("PAYMENT", "CREATED"): 2,
-    }  # fmt: skip
+    }
     kinds = Payment.objects.filter(registration=stored.id).order_by("id").values_list("payment_type", "status")
     assert list(kinds) == [(kind, Status.APPROVED) for kind in ("RG", "RR", "TE", "DR")]
 
@@ -91,7 +93,7 @@ def test_a_payment_that_is_answered_late_registers_then(committed: Shop, acquire
     assert (paid.code, direct.code) == ("000.200.001", "000.200.001")
     assert not Registration.objects.exists()
     assert api.get(f"/v1/registrations/{direct.id}").code == "100.150.201"
-    recovery.recover_due(now=clock.real() + timedelta(minutes=1))
+    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=1))
     found = api.read(paid.id)
     assert found.code == "000.100.112"
     assert Registration.objects.count() == 2
@@ -123,7 +125,7 @@ def test_an_account_is_erased_once_its_retention_has_ended(shop: Shop, stranger:
     ended, other = (each.api.post("/v1/registrations", CARD).id for each in (shop, stranger))
     paid = shop.api.post(f"/v1/registrations/{ended}/payments", CLICK)
     pass_time(shop.api, days=30, minutes=1)
-    assert retention.erase_due() == 0
+    assert registration_retention.erase_expired_registrations() == 0
     late = shop.api.post(f"/v1/registrations/{ended}/payments", CLICK).code
     assert Registration.objects.get(pk=ended).means_sealed is not None
     pass_time(shop.api, days=1)
@@ -133,4 +135,4 @@ def test_an_account_is_erased_once_its_retention_has_ended(shop: Shop, stranger:
     assert late == "100.150.206"
     assert shop.api.post(f"/v1/registrations/{ended}/payments", CLICK).code == late
     assert shop.api.read(paid.id).code == paid.code
-    assert retention.erase_due(stranger.merchant) == 0
+    assert registration_retention.erase_expired_registrations(stranger.merchant) == 0

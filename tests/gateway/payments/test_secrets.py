@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from gateway.models import Payment
-from gateway.vault import vault
+from gateway.vault.sealing import current_vault
 from tests.support.client import Api
 from tests.support.database import places_of, places_of_word
 from tests.support.fixtures import Shop
@@ -42,7 +42,8 @@ def everything(api: Api) -> list[str]:
     assert paid.status == 200, paid
     held = api.pay(**card, paymentType="PA")
     answers = [
-        paid, held,
+        paid,
+        held,
         api.pay(**{**card, "card__number": wrong}),
         api.pay(**card, amount="92.1"),
         api.pay(**{**card, "card__cvv": CVV * 2}),
@@ -59,7 +60,7 @@ def everything(api: Api) -> list[str]:
         api.read(paid.id),
         api.get(f"/v1/payments/{paid.id}", {"card.number": right, "card.cvv": CVV}),
         api.get("/v1/test/acquirer/messages", {"id": paid.id}),
-    ]  # fmt: skip
+    ]
     assert all(answer.status < 500 for answer in answers), answers
     return [answer.text for answer in answers]
 
@@ -93,7 +94,7 @@ def test_what_is_sealed_for_a_payment_is_its_number_and_nothing_else(shop: Shop)
     paid = shop.api.pay(paymentBrand="AMEX", card__number=NUMBERS["right"], card__cvv=CVV)
     row = Payment.objects.get(pk=paid.id)
     assert row.means_sealed is not None
-    assert vault().open(row.means_sealed, row.id).reveal() == NUMBERS["right"]
+    assert current_vault().open(row.means_sealed, row.id).reveal() == NUMBERS["right"]
 
 
 def test_a_refused_number_is_not_even_sealed(shop: Shop) -> None:

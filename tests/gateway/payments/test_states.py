@@ -10,7 +10,13 @@ import itertools
 import pytest
 
 from gateway.models import Status
-from gateway.payments.states import START, TRANSITIONS, Event, ImpossibleMove, after
+from gateway.payments.states import (
+    NOT_CREATED,
+    PAYMENT_TRANSITIONS,
+    LifecycleEvent,
+    PaymentTransitionError,
+    resolve_next_status,
+)
 
 MOVES = {
     # state        event      → state
@@ -31,34 +37,36 @@ MOVES = {
 }
 """Everything that is not here is impossible."""
 
-STATES = [START, *Status]
-ALL = list(itertools.product(STATES, Event))
+STATES = [NOT_CREATED, *Status]
+ALL = list(itertools.product(STATES, LifecycleEvent))
 
 
 @pytest.mark.parametrize("status, event", ALL, ids=[f"{status or 'nothing'}-{event}" for status, event in ALL])
-def test_each_state_and_event_lead_where_the_table_says_or_nowhere(status: Status | None, event: Event) -> None:
+def test_each_state_and_event_lead_where_the_table_says_or_nowhere(
+    status: Status | None, event: LifecycleEvent
+) -> None:
     """House: one transition table with a completeness test."""
     expected = MOVES.get((status or "", event.value))
     if expected is None:
-        with pytest.raises(ImpossibleMove):
-            after(status, event)
+        with pytest.raises(PaymentTransitionError):
+            resolve_next_status(status, event)
     else:
-        assert after(status, event) == expected
+        assert resolve_next_status(status, event) == expected
 
 
 def test_a_final_state_is_final() -> None:
     """House, States and operations."""
     for status in (Status.APPROVED, Status.DECLINED):
-        assert [event for state, event in TRANSITIONS if state == status] == []
+        assert [event for state, event in PAYMENT_TRANSITIONS if state == status] == []
 
 
 def test_every_state_can_be_reached_and_left_unless_it_is_final() -> None:
     """House: a lost answer is a state; nothing is stuck."""
-    assert set(TRANSITIONS.values()) == set(Status)
-    assert {state for state, _ in TRANSITIONS} == {START, Status.STARTED, Status.PENDING, Status.IN_DOUBT}
+    assert set(PAYMENT_TRANSITIONS.values()) == set(Status)
+    assert {state for state, _ in PAYMENT_TRANSITIONS} == {NOT_CREATED, Status.STARTED, Status.PENDING, Status.IN_DOUBT}
 
 
 def test_the_table_cannot_be_changed() -> None:
     """House: tables are data."""
     with pytest.raises(TypeError):
-        TRANSITIONS[START, Event.APPROVE] = Status.APPROVED  # type: ignore[index]
+        PAYMENT_TRANSITIONS[NOT_CREATED, LifecycleEvent.APPROVE] = Status.APPROVED  # type: ignore[index]

@@ -12,38 +12,50 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from gateway import clock, identifiers
 from gateway.connectors.port import AcquirerReply
+from gateway.core import clock, identifiers
+from gateway.core.money import Money
 from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog, Status
-from gateway.money import Money
 from gateway.payments import store
-from gateway.payments.request import Trace
-from gateway.payments.states import Event, ImpossibleMove
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from tests.conftest import APPEND_ONLY
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 
 
-def trace() -> Trace:
-    return Trace(request=identifiers.row_id(), method="POST", path="/v1/payments", at=clock.real())
+def trace() -> RequestTrace:
+    return RequestTrace(request=identifiers.row_id(), method="POST", path="/v1/payments", at=clock.real_now())
 
 
 def begun(shop: Shop, **values: Any) -> Payment:
     ident = identifiers.row_id()
     payment = Payment(
-        id=ident, merchant=shop.merchant, channel=shop.channel, chain=ident, payment_type="DB", brand="VISA",
-        method="CC", amount=Decimal("92.00"), currency="EUR", connector="simulator", request_id=identifiers.row_id(),
-        created_at=clock.real(), **values,
-    )  # fmt: skip
-    assert store.begin(payment, trace=trace())
+        id=ident,
+        merchant=shop.merchant,
+        channel=shop.channel,
+        chain=ident,
+        payment_type="DB",
+        brand="VISA",
+        method="CC",
+        amount=Decimal("92.00"),
+        currency="EUR",
+        connector="simulator",
+        request_id=identifiers.row_id(),
+        created_at=clock.real_now(),
+        **values,
+    )
+    assert store.insert_payment(payment, trace=trace())
     return payment
 
 
-def complete(payment: Payment, event: Event = Event.APPROVE, code: str = "000.100.110", **values: Any) -> None:
-    granted = Money(payment.amount, payment.currency) if event == Event.APPROVE else None
+def complete(
+    payment: Payment, event: LifecycleEvent = LifecycleEvent.APPROVE, code: str = "000.100.110", **values: Any
+) -> None:
+    granted = Money(payment.amount, payment.currency) if event == LifecycleEvent.APPROVE else None
     reply = AcquirerReply(code=code, approved=granted, connector_tx_id="SIM1", sent={"a": 1}, received={"b": 2})
-    store.complete(payment, event, reply, at=clock.real(), duration_ms=1, **values)
+    store.complete_payment(payment, event, reply, at=clock.real_now(), duration_ms=1, **values)
 
 
 def rows() -> list[int]:
@@ -66,8 +78,11 @@ def test_an_end_is_a_move_its_event_its_messages_and_what_is_told(shop: Shop) ->
     assert rows() == [1, 2, 1, 1, 1]
     kept = Payment.objects.get(pk=payment.pk)
     assert (kept.status, kept.result_code, kept.approved, kept.sequence) == (
-        "APPROVED", "000.100.110", Decimal("92.00"), 2,
-    )  # fmt: skip
+        "APPROVED",
+        "000.100.110",
+        Decimal("92.00"),
+        2,
+    )
     told = Notification.objects.get()
     assert (told.kind, told.action, told.sequence) == ("PAYMENT", "CREATED", 2)
 
@@ -78,8 +93,8 @@ def test_a_payment_that_somebody_else_moved_is_not_moved_again(shop: Shop) -> No
     late = Payment.objects.get(pk=payment.pk)
     complete(payment)
     before = rows()
-    with pytest.raises(ImpossibleMove):
-        complete(late, Event.DECLINE, "800.100.155", trace=trace())
+    with pytest.raises(PaymentTransitionError):
+        complete(late, LifecycleEvent.DECLINE, "800.100.155", trace=trace())
     assert rows() == before
     assert Payment.objects.get(pk=payment.pk).status == Status.APPROVED
 
@@ -89,8 +104,8 @@ def test_an_event_that_the_state_does_not_allow_writes_nothing(shop: Shop) -> No
     payment = begun(shop)
     complete(payment)
     before = rows()
-    with pytest.raises(ImpossibleMove):
-        complete(payment, Event.DECLINE, "800.100.155")
+    with pytest.raises(PaymentTransitionError):
+        complete(payment, LifecycleEvent.DECLINE, "800.100.155")
     assert rows() == before
 
 
@@ -100,22 +115,31 @@ def test_a_follow_up_joins_only_the_chain_it_was_decided_on(shop: Shop) -> None:
     stale = Payment.objects.get(pk=payment.pk)
     Payment.objects.filter(pk=payment.pk).update(follow_ups=1)
     follow_up = Payment(
-        id=identifiers.row_id(), merchant=shop.merchant, channel=shop.channel, chain=payment.pk, referenced=payment.pk,
-        payment_type="RF", brand="VISA", method="CC", amount=Decimal("1.00"), currency="EUR",
-        request_id=identifiers.row_id(), created_at=clock.real(),
-    )  # fmt: skip
+        id=identifiers.row_id(),
+        merchant=shop.merchant,
+        channel=shop.channel,
+        chain=payment.pk,
+        referenced=payment.pk,
+        payment_type="RF",
+        brand="VISA",
+        method="CC",
+        amount=Decimal("1.00"),
+        currency="EUR",
+        request_id=identifiers.row_id(),
+        created_at=clock.real_now(),
+    )
     before = rows()
-    assert store.begin(follow_up, trace=trace(), raising=stale) is False
+    assert store.insert_payment(follow_up, trace=trace(), parent=stale) is False
     assert rows() == before
 
 
 def test_a_silence_is_in_doubt_and_due_to_be_asked_about(shop: Shop) -> None:
     """House, 4: a lost answer is a state."""
     payment = begun(shop)
-    complete(payment, Event.LOSE, "000.200.001")
+    complete(payment, LifecycleEvent.LOSE, "000.200.001")
     kept = Payment.objects.get(pk=payment.pk)
     assert (kept.status, kept.completed_at) == (Status.IN_DOUBT, None)
-    assert kept.open.recover_at < clock.real() + timedelta(minutes=1)
+    assert kept.open.recover_at < clock.real_now() + timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("table", ["gateway_paymentevent", "gateway_auditentry"])
@@ -142,9 +166,13 @@ def test_the_database_refuses_to_empty_what_happened(db: None, table: str) -> No
 
 @pytest.mark.parametrize(
     "values",
-    [{"status": "NONSENSE"}, {"amount": Decimal("-0.01")}, {"status": "APPROVED", "result_code": "000.100.110"},
-     {"status": "DECLINED", "result_code": ""}],
-)  # fmt: skip
+    [
+        {"status": "NONSENSE"},
+        {"amount": Decimal("-0.01")},
+        {"status": "APPROVED", "result_code": "000.100.110"},
+        {"status": "DECLINED", "result_code": ""},
+    ],
+)
 def test_the_database_refuses_a_payment_that_cannot_be(shop: Shop, values: dict[str, Any]) -> None:
     """Goals: constraints, not only code."""
     payment = begun(shop)

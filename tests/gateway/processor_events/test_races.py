@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 
 from gateway.models import Payment, ProcessorEvent
-from gateway.processor_events import work
+from gateway.processor_events import event_processing
 from tests.gateway.processor_events.test_webhooks import Sender, body_of, intent_of, pay
 from tests.support.card_api import CardApi, account_at
 from tests.support.fixtures import Shop
@@ -27,7 +27,7 @@ def test_a_refund_that_two_events_tell_of_is_recorded_once(committed: Shop, proc
 
     def act() -> None:
         try:
-            work.act_on_due()
+            event_processing.process_due_events()
         finally:
             connection.close()
 
@@ -45,10 +45,10 @@ def test_what_could_not_be_written_is_not_taken_for_recorded_before(
     paid = pay(committed)
     dispute = processor.dispute(intent_of(processor, paid), 1_000, "general", "lost")
     with monkeypatch.context() as patch:
-        patch.setattr("gateway.payments.told.identifiers.row_id", lambda: UUID(paid.id))
+        patch.setattr("gateway.payments.acquirer_reported.identifiers.row_id", lambda: UUID(paid.id))
         row = sender.tell("charge.dispute.created", dispute["id"], "evt_dispute")
     assert (row.state, row.made) == (ProcessorEvent.State.NEW, None)
     ProcessorEvent.objects.update(due_at=row.created_at)
-    work.act_on_due()
+    event_processing.process_due_events()
     row.refresh_from_db()
     assert (row.state, row.made) == (ProcessorEvent.State.DONE, Payment.objects.get(payment_type="CB").pk)

@@ -17,16 +17,16 @@ from django.test import Client, override_settings
 
 from chargebacks import cases
 from chargebacks.models import Chargeback
-from gateway import identifiers
-from gateway.connectors.accounts import sealed_secrets
-from gateway.connectors.stripe import signature
-from gateway.connectors.stripe.asking import NotThere
+from gateway.connectors.accounts import seal_connector_secrets
+from gateway.connectors.card_api import webhook_signature
+from gateway.connectors.card_api.client import ObjectNotFoundError
+from gateway.core import identifiers
+from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, Payment, ProcessorEvent, Status
-from gateway.payments.process import IN_DOUBT_CODE
-from gateway.processor_events import work
-from gateway.processor_events.intake import MOST_BYTES
-from gateway.processor_events.verdict import Verdict
-from gateway.secret import Secret
+from gateway.payments.process import OUTCOME_UNKNOWN_CODE
+from gateway.processor_events import event_processing
+from gateway.processor_events.event_outcomes import EventOutcome
+from gateway.processor_events.intake import MAX_EVENT_BYTES
 from tests.support.card_api import KEY, SIGNING, CardApi
 from tests.support.client import Answer
 from tests.support.database import places_of
@@ -62,7 +62,7 @@ class Sender:
         """An event about an object is sent, and acted on."""
         name = event or f"evt_{identifiers.row_id().hex}"
         assert self.send(body_of(kind, ident, name)).status_code == 200
-        work.act_on_due()
+        event_processing.process_due_events()
         return ProcessorEvent.objects.get(event_id=name)
 
 
@@ -92,14 +92,16 @@ BODY = b'{"id":"evt_1"}'
 def test_the_documented_scheme_fits_a_signature_made_elsewhere() -> None:
     """Made with: printf '%s' '1700000000.{"id":"evt_1"}' | openssl dgst -sha256 -hmac whsec_of_the_example"""
     header = f"t={AT},v1=62eb50816705414de65cf6e1d1770543b0f016d09d6ebde015c4a16477b58c51"
-    assert signature.why_not(header, BODY, [Secret("whsec_of_the_example")], AT) == ""
+    assert webhook_signature.explain_bad_signature(header, BODY, [Secret("whsec_of_the_example")], AT) == ""
 
 
 @pytest.mark.parametrize("at", [AT - 300, AT, AT + 300])
 def test_a_signature_is_good_for_five_minutes_either_way(at: int) -> None:
-    assert signature.why_not(signed(BODY, at=AT), BODY, [Secret(SIGNING)], at) == ""
-    assert "older than 300 seconds" in signature.why_not(signed(BODY, at=AT), BODY, [Secret(SIGNING)], AT + 301)
-    assert "future" in signature.why_not(signed(BODY, at=AT), BODY, [Secret(SIGNING)], AT - 301)
+    assert webhook_signature.explain_bad_signature(signed(BODY, at=AT), BODY, [Secret(SIGNING)], at) == ""
+    assert "older than 300 seconds" in webhook_signature.explain_bad_signature(
+        signed(BODY, at=AT), BODY, [Secret(SIGNING)], AT + 301
+    )
+    assert "future" in webhook_signature.explain_bad_signature(signed(BODY, at=AT), BODY, [Secret(SIGNING)], AT - 301)
 
 
 def test_one_of_several_signatures_and_secrets_is_enough() -> None:
@@ -107,21 +109,30 @@ def test_one_of_several_signatures_and_secrets_is_enough() -> None:
     old, new = signed(BODY, "whsec_old", AT), signed(BODY, "whsec_new", AT).partition(",")[2]
     both = f"{old},{new},v0={'0' * 64}"
     for secrets in (["whsec_old"], ["whsec_new"], ["whsec_other", "whsec_new"]):
-        assert signature.why_not(both, BODY, [Secret(one) for one in secrets], AT) == ""
-    assert signature.why_not(both, BODY, [Secret("whsec_other")], AT) == "no signature fits"
+        assert webhook_signature.explain_bad_signature(both, BODY, [Secret(one) for one in secrets], AT) == ""
+    assert webhook_signature.explain_bad_signature(both, BODY, [Secret("whsec_other")], AT) == "no signature fits"
 
 
 @pytest.mark.parametrize(
     "header",
     [
-        "", "t=1", f"t={AT}", f"v1={'0' * 64}", f"t={AT},v0={'0' * 64}", f"t={AT},v1=zz",
+        "",
+        "t=1",
+        f"t={AT}",
+        f"v1={'0' * 64}",
+        f"t={AT},v0={'0' * 64}",
+        f"t={AT},v1=zz",
         f"t={AT},t={AT},v1={'0' * 64}",
-        f"t=-1,v1={'0' * 64}", f"t={'9' * 400},v1={'0' * 64}", "=,=,=", "v1" * 3_000, f"t={AT},v1={'0' * 64}",
+        f"t=-1,v1={'0' * 64}",
+        f"t={'9' * 400},v1={'0' * 64}",
+        "=,=,=",
+        "v1" * 3_000,
+        f"t={AT},v1={'0' * 64}",
         f"t=\u0661,v1={'0' * 64}",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_signature_is_refused_in_words(header: str) -> None:
-    assert signature.why_not(header, BODY, [Secret(SIGNING)], AT)
+    assert webhook_signature.explain_bad_signature(header, BODY, [Secret(SIGNING)], AT)
 
 
 # --- taking in ----------------------------------------------------------------------------------------------------
@@ -149,14 +160,21 @@ def test_events_of_no_concern_are_acknowledged_and_forgotten(sender: Sender) -> 
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[]", b"null", b"7", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"id": "evt_1"}',
+        b"",
+        b"[]",
+        b"null",
+        b"7",
+        b"{",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"id": "evt_1"}',
         b'{"id": 7, "type": "refund.created", "data": {"object": {"id": "re_1"}}}',
         b'{"id": "evt_1", "type": "refund.created", "data": {"object": {"id": "re 1"}}}',
         b'{"id": "evt_\\u0000", "type": "refund.created", "data": {"object": {"id": "re_1"}}}',
         b'{"id": "evt_1", "type": "refund.created", "data": []}',
         b'{"id": "evt_1", "type": ["refund.created"], "data": {"object": {"id": "re_1"}}}',
     ],
-)  # fmt: skip
+)
 def test_garbage_is_refused_and_nothing_is_kept(sender: Sender, body: bytes) -> None:
     assert sender.send(body).status_code == 400
     assert not ProcessorEvent.objects.exists()
@@ -173,12 +191,19 @@ def test_a_stranger_a_recorded_message_and_a_changed_one_are_refused(sender: Sen
 
 
 def test_bodies_have_a_limit(sender: Sender) -> None:
-    assert sender.send(b" " * (MOST_BYTES + 1)).status_code == 413
+    assert sender.send(b" " * (MAX_EVENT_BYTES + 1)).status_code == 413
 
 
-@pytest.mark.parametrize("path", ["/connectors/stripe/", "/connectors/stripe/4711", "/connectors/other/1",
-                                  f"/connectors/stripe/{'0' * 32}",
-                                  "/connectors/stripe/00000000-0000-0000-0000-000000000000"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/connectors/stripe/",
+        "/connectors/stripe/4711",
+        "/connectors/other/1",
+        f"/connectors/stripe/{'0' * 32}",
+        "/connectors/stripe/00000000-0000-0000-0000-000000000000",
+    ],
+)
 def test_an_address_of_nobody_is_not_found(sender: Sender, path: str) -> None:
     body = body_of("payment_intent.succeeded", "pi_1")
     answer = sender.http.post(path, body, content_type="application/json", headers={"Stripe-Signature": signed(body)})
@@ -194,7 +219,7 @@ def test_another_connectors_account_and_other_methods_take_no_events(sender: Sen
 
 def test_an_account_without_a_signing_secret_takes_no_events(sender: Sender) -> None:
     account = sender.account
-    AcquirerAccount.objects.update(secrets_sealed=sealed_secrets({"api_key": KEY}, account.pk))
+    AcquirerAccount.objects.update(secrets_sealed=seal_connector_secrets({"api_key": KEY}, account.pk))
     assert sender.send(body_of("payment_intent.succeeded", "pi_1")).status_code == 400
 
 
@@ -211,7 +236,7 @@ def test_an_event_wakes_the_payment_it_names_and_is_not_believed(
 ) -> None:
     processor.fault("silent_after")
     answer = pay(card_shop)
-    assert answer.code == IN_DOUBT_CODE
+    assert answer.code == OUTCOME_UNKNOWN_CODE
     OpenPayment.objects.update(recover_at="2099-01-01T00:00:00Z")
     row = sender.tell("payment_intent.payment_failed", intent_of(processor, answer)["id"])
     assert (row.state, row.payment) == (State.DONE, Payment.objects.get().pk)
@@ -290,10 +315,12 @@ def test_a_dispute_becomes_a_chargeback_with_a_case_and_one_that_is_won_its_reve
     opened = sender.tell("charge.dispute.created", dispute["id"])
     charged = Payment.objects.get(payment_type="CB")
     assert (charged.result_code, charged.approved, charged.referenced) == (
-        code, Decimal("92.00"), Payment.objects.get(pk=paid.id).pk,
-    )  # fmt: skip
+        code,
+        Decimal("92.00"),
+        Payment.objects.get(pk=paid.id).pk,
+    )
     assert (opened.state, opened.made) == (State.DONE, charged.pk)
-    assert cases.adopt_all() == 1
+    assert cases.adopt_all_payments() == 1
     assert Chargeback.objects.get().pk == charged.pk
     dispute["status"] = "won"
     for _ in range(2):
@@ -357,8 +384,8 @@ def test_while_the_processor_cannot_be_asked_an_event_waits(
     assert (row.state, row.attempts) == (State.NEW, 1)
     assert row.due_at > row.created_at
     assert "could not be asked" in row.why
-    ProcessorEvent.objects.update(attempts=work.MOST_TRIES - 1, due_at=row.created_at)
-    work.act_on_due()
+    ProcessorEvent.objects.update(attempts=event_processing.MAX_EVENT_TRIES - 1, due_at=row.created_at)
+    event_processing.process_due_events()
     row.refresh_from_db()
     assert row.state == State.FLAGGED
 
@@ -369,21 +396,26 @@ def test_only_an_object_that_is_not_there_is_of_no_concern(
 ) -> None:
     """A question that the processor does not take (another version, a parameter) tells nothing about the object."""
 
-    def refused(event: object) -> Verdict:
-        raise NotThere("/v1/disputes/dp_1", status)
+    def refused(event: object) -> EventOutcome:
+        raise ObjectNotFoundError("/v1/disputes/dp_1", status)
 
-    monkeypatch.setitem(work._ABOUT, "charge.dispute", refused)  # type: ignore[misc]
+    monkeypatch.setitem(event_processing._EVENT_HANDLERS, "charge.dispute", refused)  # type: ignore[misc]
     assert sender.tell("charge.dispute.created", "dp_1").state == state
 
 
 def test_old_events_are_forgotten_but_not_those_that_wait_for_a_person(sender: Sender) -> None:
     for number, state in enumerate(State.values):
         ProcessorEvent.objects.create(
-            account=sender.account, event_id=f"evt_{number}", kind="refund.created", object_id="re_1", state=state,
-            due_at="2020-01-01T00:00:00Z", created_at="2020-01-01T00:00:00Z",
+            account=sender.account,
+            event_id=f"evt_{number}",
+            kind="refund.created",
+            object_id="re_1",
+            state=state,
+            due_at="2020-01-01T00:00:00Z",
+            created_at="2020-01-01T00:00:00Z",
             done_at=None if state == State.NEW else "2020-01-01T00:00:00Z",
-        )  # fmt: skip
-    assert work.forget() == 2
+        )
+    assert event_processing.delete_old_processor_events() == 2
     assert set(ProcessorEvent.objects.values_list("state", flat=True)) == {State.NEW, State.FLAGGED}
 
 
@@ -405,7 +437,7 @@ def test_a_flagged_event_is_settled_by_a_person_or_acted_on_again(
     assert "700.400.200" in office.get(page + "?state__exact=flagged").content.decode()
     refund["amount"] = 1_000
     office.post(page, {"action": "again", "_selected_action": [str(row.pk)]})
-    work.act_on_due()
+    event_processing.process_due_events()
     row.refresh_from_db()
     assert (row.state, row.made) == (State.DONE, Payment.objects.get(payment_type="RF").pk)
     ProcessorEvent.objects.update(state=State.FLAGGED)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.configuration.sections import SECTIONS
-from gateway.risk.fields import FIELDS
-from gateway.risk.guard import CODES
-from gateway.risk.rules import KINDS, RISK_REFUSED
+from gateway.configuration.sections import CONFIGURATION_SECTIONS
+from gateway.risk.card_testing import CARD_TESTING_CODES
+from gateway.risk.conditions import CONDITION_KINDS, RISK_REFUSED_CODE
+from gateway.risk.fields import RISK_FIELDS
 
 DOCS = Path(__file__).parents[3] / "docs"
 RISK = (DOCS / "risk.md").read_text(encoding="utf-8")
@@ -24,17 +24,19 @@ def first_cells(text: str, header: str) -> list[str]:
 
 def test_every_kind_of_condition_and_every_field_is_in_the_docs() -> None:
     """In the table's order."""
-    assert first_cells(RISK, "| `kind` | holds when") == list(KINDS)
-    assert first_cells(RISK, "| field | what it is") == list(FIELDS)
+    assert first_cells(RISK, "| `kind` | holds when") == list(CONDITION_KINDS)
+    assert first_cells(RISK, "| field | what it is") == list(RISK_FIELDS)
 
 
 def test_every_section_of_a_configuration_is_in_the_docs() -> None:
     """In the table's order."""
     text = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    assert first_cells(text, "| section | what it holds") == list(SECTIONS)
+    assert first_cells(text, "| section | what it holds") == list(CONFIGURATION_SECTIONS)
 
 
-@pytest.mark.parametrize("code", sorted({*CODES.values(), RISK_REFUSED, "800.300.200", "800.120.203", "100.400.021"}))
+@pytest.mark.parametrize(
+    "code", sorted({*CARD_TESTING_CODES.values(), RISK_REFUSED_CODE, "800.300.200", "800.120.203", "100.400.021"})
+)
 def test_the_codes_are_in_the_docs(code: str) -> None:
     """Which code means what."""
     assert f"`{code}`" in RISK

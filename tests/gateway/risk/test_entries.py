@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.risk.fields import entry, entry_fault
+from gateway.risk.fields import find_entry_fault, normalize_entry
 
 RIGHT = [
     ("customer.ip", "192.0.2.7"), ("customer.ip", "192.0.2.0/24"), ("customer.ip", "2001:db8::/32"),
@@ -23,14 +23,16 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "value"), RIGHT)
 def test_what_may_stand_in_a_list(name: str, value: str) -> None:
-    assert entry_fault(name, value) is None
+    assert find_entry_fault(name, value) is None
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
 def test_what_may_not(name: str, value: str) -> None:
-    assert entry_fault(name, value)
+    assert find_entry_fault(name, value)
 
 
 def test_an_entry_is_kept_as_it_is_looked_for() -> None:
-    assert entry("customer.ip", "192.0.2.7/32") == entry("customer.ip", "192.0.2.7")
-    assert entry("customer.email", "JANE@Mail.Example") == entry("customer.email", "jane@mail.example")
+    assert normalize_entry("customer.ip", "192.0.2.7/32") == normalize_entry("customer.ip", "192.0.2.7")
+    assert normalize_entry("customer.email", "JANE@Mail.Example") == normalize_entry(
+        "customer.email", "jane@mail.example"
+    )

@@ -13,10 +13,9 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Merchant, Payment
-from gateway.payments import job_runs
-from gateway.scheduling import tasks
+from gateway.scheduling import job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
 from tests.gateway.scheduling.test_runs import make_due
 from tests.support.fixtures import Shop
@@ -73,7 +72,7 @@ def test_a_claim_passes_by_what_another_connection_holds_and_does_not_wait(
 ) -> None:
     """Both ways to what is due, and the way of one merchant: no lane waits behind another's."""
     first, second = due_jobs(committed, 2)
-    Job.objects.update(next_at=clock.real() - timedelta(hours=2))
+    Job.objects.update(next_at=clock.real_now() - timedelta(hours=2))
     Merchant.objects.filter(pk=committed.merchant.pk).update(clock_offset=ahead)
     merchant = Merchant.objects.get(pk=committed.merchant.pk) if for_one_merchant else None
     waited = []
@@ -81,7 +80,7 @@ def test_a_claim_passes_by_what_another_connection_holds_and_does_not_wait(
         done: list[object] = []
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = '20s'")
-        claimed = [row[0] for row in tasks.claim(Job, 20, clock.real(), merchant)]
+        claimed = [row[0] for row in job_timer.claim_due_jobs(Job, 20, clock.real_now(), merchant)]
         done.append(claimed)
     assert claimed == [second.pk]
     assert waited == [False], "the claim came back before the lock was let go"
@@ -96,7 +95,7 @@ def test_a_job_that_another_worker_ran_between_reading_and_locking_is_not_charge
     (job,) = due_jobs(committed, 1)
     result = []
     with elsewhere(change(job, sequence=job.sequence + 1)):
-        result.append(job_runs.run(job.pk, job.sequence))
+        result.append(job_runs.run_job(job.pk, job.sequence))
     assert result == [False]
     assert Payment.objects.filter(payment_type="DB").count() == JobRun.objects.count() == 0
 
@@ -106,7 +105,7 @@ def test_a_job_that_is_as_it_was_read_is_charged_after_the_wait(committed: Shop)
     (job,) = due_jobs(committed, 1)
     result = []
     with elsewhere(lambda: Job.objects.select_for_update().get(pk=job.pk) and None):
-        result.append(job_runs.run(job.pk, job.sequence))
+        result.append(job_runs.run_job(job.pk, job.sequence))
     assert result == [True]
     assert Payment.objects.filter(payment_type="DB").count() == JobRun.objects.count() == 1
 
@@ -114,31 +113,31 @@ def test_a_job_that_is_as_it_was_read_is_charged_after_the_wait(committed: Shop)
 @pytest.mark.parametrize("off", [-1, 1])
 def test_a_claim_of_another_turn_is_not_run(committed: Shop, off: int) -> None:
     (job,) = due_jobs(committed, 1)
-    assert not job_runs.run(job.pk, job.sequence + off)
+    assert not job_runs.run_job(job.pk, job.sequence + off)
     assert JobRun.objects.count() == 0
 
 
 def test_a_lease_lasts_until_its_last_moment_and_frees_the_job_then(committed: Shop) -> None:
     (job,) = due_jobs(committed, 1)
-    now = clock.real()
-    assert [row[0] for row in tasks.claim(Job, 20, now)] == [job.pk]
+    now = clock.real_now()
+    assert [row[0] for row in job_timer.claim_due_jobs(Job, 20, now)] == [job.pk]
     until = Job.objects.get(pk=job.pk).lease_until
     assert until is not None
     for merchant in (None, Merchant.objects.get(pk=committed.merchant.pk)):
-        assert tasks.claim(Job, 20, until - timedelta(microseconds=1), merchant) == []
-    assert [row[0] for row in tasks.claim(Job, 20, until)] == [job.pk]
+        assert job_timer.claim_due_jobs(Job, 20, until - timedelta(microseconds=1), merchant) == []
+    assert [row[0] for row in job_timer.claim_due_jobs(Job, 20, until)] == [job.pk]
 
 
 def test_a_job_is_due_at_its_moment_and_not_before_on_its_merchants_clock(committed: Shop) -> None:
     """Clocks ahead, behind and right."""
     (job,) = due_jobs(committed, 1)
-    at = clock.real()
+    at = clock.real_now()
     for offset in (timedelta(0), timedelta(hours=1), -timedelta(hours=1)):
         Merchant.objects.filter(pk=committed.merchant.pk).update(clock_offset=offset)
         Job.objects.update(next_at=at + offset, lease_until=None)
         for merchant in (None, Merchant.objects.get(pk=committed.merchant.pk)):
-            assert tasks.claim(Job, 20, at - timedelta(microseconds=1), merchant) == []
-            assert [row[0] for row in tasks.claim(Job, 20, at, merchant)] == [job.pk]
+            assert job_timer.claim_due_jobs(Job, 20, at - timedelta(microseconds=1), merchant) == []
+            assert [row[0] for row in job_timer.claim_due_jobs(Job, 20, at, merchant)] == [job.pk]
             Job.objects.update(lease_until=None)
 
 
@@ -146,5 +145,7 @@ def test_one_merchants_run_leaves_the_jobs_of_others_alone(committed: Shop) -> N
     (job,) = due_jobs(committed, 1)
     other = Merchant.objects.create(name="Other", division=committed.merchant.division)
     Merchant.objects.update(clock_offset=committed.merchant.clock_offset)
-    assert tasks.claim(Job, 20, clock.real(), Merchant.objects.get(pk=other.pk)) == []
-    assert [row[0] for row in tasks.claim(Job, 20, clock.real(), Merchant.objects.get(pk=job.merchant_id))] == [job.pk]
+    assert job_timer.claim_due_jobs(Job, 20, clock.real_now(), Merchant.objects.get(pk=other.pk)) == []
+    assert [
+        row[0] for row in job_timer.claim_due_jobs(Job, 20, clock.real_now(), Merchant.objects.get(pk=job.merchant_id))
+    ] == [job.pk]

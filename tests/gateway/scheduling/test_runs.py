@@ -16,14 +16,14 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
-from gateway import clock
+from gateway.core import clock
+from gateway.core.result_codes import ResultFamily, find_result_family
+from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Notification, Payment, PaymentEvent, Registration, RequestLog, Status
-from gateway.payments import job_runs, recovery
-from gateway.results import Family, family
-from gateway.scheduling import dunning, tasks
+from gateway.payments import recovery
+from gateway.scheduling import dunning, job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
-from gateway.secret import Secret
-from gateway.vault import vault
+from gateway.vault.sealing import current_vault
 from tests.support.client import Api
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
@@ -33,8 +33,13 @@ from tests.support.threads import at_once
 NO_MONEY, STOLEN, SOFT, LATER, SILENT = (
     "4000015500000005", "4000015900000001", "4000030001000008", "4000017600000000", "4000090003000000",
 )  # fmt: skip
-STOPPED = {"4000060103000002": "DO_NOT_RETRY", STOLEN: "DO_NOT_RETRY", SOFT: "AUTHENTICATION_NEEDED",
-           "4000015700000003": "CARD_EXPIRED", "4000060101000004": "CARD_EXPIRED"}  # fmt: skip
+STOPPED = {
+    "4000060103000002": "DO_NOT_RETRY",
+    STOLEN: "DO_NOT_RETRY",
+    SOFT: "AUTHENTICATION_NEEDED",
+    "4000015700000003": "CARD_EXPIRED",
+    "4000060101000004": "CARD_EXPIRED",
+}
 PATIENCE_S = 30.0
 
 
@@ -55,7 +60,7 @@ def store_card_as(api: Api, number: str) -> str:
     """A registration of a card that the simulator would not have stored."""
     ident = store_card(api)
     row = Registration.objects.get(pk=ident)
-    row.means_sealed = vault().seal(Secret(number), row.id)
+    row.means_sealed = current_vault().seal(Secret(number), row.id)
     row.save(update_fields=["means_sealed"])
     return ident
 
@@ -70,9 +75,9 @@ def plan_of(api: Api, job: Job) -> dict[str, str]:
 
 def make_due(merchant: Merchant) -> None:
     """The merchant's clock stands where the next thing is due."""
-    at = tasks.next_at(merchant)
+    at = job_timer.find_next_job_time(merchant)
     assert at is not None
-    merchant.clock_offset = at - clock.real() + timedelta(milliseconds=1)
+    merchant.clock_offset = at - clock.real_now() + timedelta(milliseconds=1)
     Merchant.objects.filter(pk=merchant.pk).update(clock_offset=merchant.clock_offset)
 
 
@@ -83,7 +88,7 @@ def test_four_tickers_make_one_payment_per_job(committed: Shop) -> None:
     for _ in range(6):
         started(committed.api, card)
     make_due(committed.merchant)
-    done = at_once(*[lambda: tasks.run(None)] * 4)
+    done = at_once(*[lambda: job_timer.run_due_jobs(None)] * 4)
     assert sum(done) == 6
     assert (charges(), JobRun.objects.count()) == (6, 6)
     assert set(JobRun.objects.values_list("state", flat=True)) == {"PAID"}
@@ -91,7 +96,7 @@ def test_four_tickers_make_one_payment_per_job(committed: Shop) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_silent_acquirer_keeps_no_other_run_waiting(committed: Shop, acquirer: StubProcess) -> None:
-    """Issue 9, bulkhead: the others are paid while the first is still waited for."""
+    """The others are paid while the first is still waited for."""
     account_at_stub(committed.channel)
     card = store_card(committed.api)
     slow = started(committed.api, card, testMode="EXTERNAL").id
@@ -99,7 +104,7 @@ def test_a_silent_acquirer_keeps_no_other_run_waiting(committed: Shop, acquirer:
     make_due(committed.merchant)
     acquirer.control.steer(silent_before=1)
     with override_settings(GATEWAY_JOB_LANES=2, GATEWAY_ACQUIRER_TIMEOUT_S=PATIENCE_S / 10):
-        assert tasks.run(None) == 6
+        assert job_timer.run_due_jobs(None) == 6
     runs = {row.job_id.hex: row for row in JobRun.objects.all()}
     assert {ident: runs[ident].state for ident in (slow, *quick)} == {slow: "OPEN", **dict.fromkeys(quick, "PAID")}
     ends = dict(PaymentEvent.objects.exclude(event="BEGIN").values_list("payment", "at"))
@@ -113,10 +118,12 @@ def test_of_a_run_and_a_cancellation_one_comes_first(committed: Shop) -> None:
     for _ in range(6):
         job = started(api, card)
         make_due(committed.merchant)
-        answers = at_once(lambda job=job: api.delete(f"/v1/schedules/{job.id}").status, lambda: tasks.run(None))
+        answers = at_once(
+            lambda job=job: api.delete(f"/v1/schedules/{job.id}").status, lambda: job_timer.run_due_jobs(None)
+        )
         assert answers[0] == 200
         lease_out()
-        tasks.run(None)
+        job_timer.run_due_jobs(None)
         row = Job.objects.get(pk=job.id)
         assert (row.state, row.next_at) == ("ENDED", None)
         # Ids follow the time: the end was written after the run, or there is no run.
@@ -131,12 +138,12 @@ def test_a_claim_that_nobody_worked_on_is_free_again_when_its_lease_ends(committ
     """R1: kill -9 between claim and payment."""
     started(committed.api, store_card(committed.api))
     make_due(committed.merchant)
-    now = clock.real()
-    assert len(tasks.claim(Job, 20, now)) == 1
-    assert (tasks.claim(Job, 20, now), tasks.run(None)) == ([], 0)
-    assert len(tasks.claim(Job, 20, now + timedelta(minutes=5))) == 1
+    now = clock.real_now()
+    assert len(job_timer.claim_due_jobs(Job, 20, now)) == 1
+    assert (job_timer.claim_due_jobs(Job, 20, now), job_timer.run_due_jobs(None)) == ([], 0)
+    assert len(job_timer.claim_due_jobs(Job, 20, now + timedelta(minutes=5))) == 1
     lease_out()
-    assert (tasks.run(None), charges()) == (1, 1)
+    assert (job_timer.run_due_jobs(None), charges()) == (1, 1)
 
 
 CHILD = """
@@ -157,9 +164,11 @@ def test_a_worker_killed_while_the_acquirer_thinks_charges_once(committed: Shop,
     at = connection.settings_dict
     address = f"postgres://{at['USER']}:{at['PASSWORD']}@{at['HOST'] or ''}:{at['PORT'] or ''}/{at['NAME']}"
     environment = {
-        **os.environ, "DATABASE_URL": address, "GATEWAY_STUB_ACQUIRER": acquirer.address,
+        **os.environ,
+        "DATABASE_URL": address,
+        "GATEWAY_STUB_ACQUIRER": acquirer.address,
         "GATEWAY_ACQUIRER_TIMEOUT_S": "30",
-    }  # fmt: skip
+    }
     child = subprocess.Popen([sys.executable, "-c", CHILD], env=environment)
     try:
         deadline = time.monotonic() + PATIENCE_S
@@ -174,8 +183,8 @@ def test_a_worker_killed_while_the_acquirer_thinks_charges_once(committed: Shop,
     assert (run.state, run.payment, payment.status) == ("OPEN", payment.id, Status.STARTED)
     acquirer.control.steer(delay_ms=0)
     lease_out()
-    assert tasks.run(None) == 0
-    recovery.recover_due(now=clock.real() + timedelta(seconds=60))
+    assert job_timer.run_due_jobs(None) == 0
+    recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=60))
     payment.refresh_from_db()
     assert payment.status == Status.APPROVED
     assert step(committed.merchant) == 1
@@ -194,9 +203,9 @@ def test_what_is_in_doubt_is_not_repeated(shop: Shop, settings: Any) -> None:
     assert Payment.objects.get(pk=run.payment).status == Status.IN_DOUBT
     waits = []
     for _ in range(6):
-        before = tasks.next_at(shop.merchant)
+        before = job_timer.find_next_job_time(shop.merchant)
         assert step(shop.merchant) == 1
-        waits.append(tasks.next_at(shop.merchant) - before)  # type: ignore[operator]
+        waits.append(job_timer.find_next_job_time(shop.merchant) - before)  # type: ignore[operator]
     assert waits == sorted(waits)
     assert waits[-1] > 10 * waits[0]
     assert (charges(), JobRun.objects.get().state) == (1, "OPEN")
@@ -222,7 +231,7 @@ def test_a_soft_decline_is_tried_again_by_the_plan_and_then_the_job_waits(shop: 
     assert (run.state, len(run.earlier), charges()) == ("FAILED", 3, 4)
     told = plan_of(shop.api, job)
     assert (told["active"], told["state"], told["reason"]) == (False, "SUSPENDED", "DECLINED")
-    assert tasks.next_at(shop.merchant) is None
+    assert job_timer.find_next_job_time(shop.merchant) is None
     again = Payment.objects.filter(payment_type="DB").order_by("-id")[0]
     assert again.request["standingInstruction"]["industryPractice"] == "RESUBMISSION"
     assert list(Notification.objects.filter(kind="SCHEDULE").values_list("action", flat=True)) == ["CREATED", "UPDATED"]
@@ -249,7 +258,7 @@ def test_a_hard_decline_stops_the_job_at_once(shop: Shop, number: str, reason: s
     step(shop.merchant)
     told = plan_of(shop.api, job)
     assert (told["state"], told["reason"], charges()) == ("SUSPENDED", reason, 1)
-    assert (JobRun.objects.get().state, tasks.next_at(shop.merchant)) == ("FAILED", None)
+    assert (JobRun.objects.get().state, job_timer.find_next_job_time(shop.merchant)) == ("FAILED", None)
 
 
 @pytest.mark.django_db
@@ -272,7 +281,7 @@ def test_a_run_that_is_declined_after_the_next_one_came_is_not_tried_again(shop:
     Job.objects.update(declined=0, registration=store_card(shop.api))
     step(shop.merchant)
     assert JobRun.objects.filter(job=job, state="PAID").count() == 1
-    assert job_runs.look(first.pk)
+    assert job_runs.recheck_run(first.pk)
     first.refresh_from_db()
     assert (first.state, first.next_at, first.attempt) == ("FAILED", None, 1)
     assert plan_of(shop.api, job)["state"] == "ACTIVE"
@@ -280,13 +289,13 @@ def test_a_run_that_is_declined_after_the_next_one_came_is_not_tried_again(shop:
 
 def test_every_advice_and_family_has_a_course() -> None:
     """The tables name known codes, and every family of declines says something."""
-    for code in dunning.BY_CODE:
-        assert family(code)
-    assert isinstance(dunning.course_of("800.100.152", ""), dunning.Retry)
-    assert dunning.course_of("800.100.155", "03") == dunning.Stop(reason=Job.Reason.DO_NOT_RETRY)
-    assert dunning.wait(dunning.Retry(), 1) == timedelta(days=3)
-    assert dunning.wait(dunning.Retry(), 4) is None
-    assert Family.REJECTED_BANK not in dunning.BY_FAMILY
+    for code in dunning.DUNNING_BY_RESULT_CODE:
+        assert find_result_family(code)
+    assert isinstance(dunning.decide_dunning("800.100.152", ""), dunning.DunningRetry)
+    assert dunning.decide_dunning("800.100.155", "03") == dunning.DunningStop(reason=Job.Reason.DO_NOT_RETRY)
+    assert dunning.get_retry_delay(dunning.DunningRetry(), 1) == timedelta(days=3)
+    assert dunning.get_retry_delay(dunning.DunningRetry(), 4) is None
+    assert ResultFamily.REJECTED_BANK not in dunning.DUNNING_BY_FAMILY
 
 
 # --- what cannot be charged ---------------------------------------------------------------------------------------
@@ -294,7 +303,7 @@ def test_every_advice_and_family_has_a_course() -> None:
 
 @pytest.mark.django_db
 def test_an_expired_card_declines_the_run_and_the_job_waits_for_a_new_one(shop: Shop) -> None:
-    year = clock.now(shop.merchant).year + 1
+    year = clock.merchant_now(shop.merchant).year + 1
     after = {"job__hour": "6", "job__startDate": f"{year + 1}-02-01 00:00:00"}
     job = started(shop.api, store_card(shop.api, year=str(year)), **after)
     step(shop.merchant)
@@ -351,7 +360,7 @@ def test_a_run_that_is_some_days_late_is_made_up_for(shop: Shop) -> None:
     job = started(shop.api, store_card(shop.api))
     due = Job.objects.get(pk=job.id).next_at
     wake_up_after(shop.merchant, days=6)
-    assert (tasks.run(None), charges()) == (1, 1)
+    assert (job_timer.run_due_jobs(None), charges()) == (1, 1)
     assert (JobRun.objects.get().due_at, JobRun.objects.get().state) == (due, "PAID")
 
 
@@ -360,24 +369,24 @@ def test_of_many_missed_runs_three_are_made_up_for(shop: Shop) -> None:
     """Nobody is charged for every minute of an outage."""
     started(shop.api, store_card(shop.api), job__expression="0 * * * * ?")
     wake_up_after(shop.merchant, hours=5)
-    while tasks.run(None):
+    while job_timer.run_due_jobs(None):
         pass
     states = list(JobRun.objects.order_by("due_at").values_list("state", flat=True))
     assert (states, charges()) == (["PAID", "PAID", "PAID", "MISSED"], 3)
     missed = JobRun.objects.get(state="MISSED")
     assert missed.missed_until is not None
     assert missed.missed_until - missed.due_at > timedelta(hours=4)
-    assert Job.objects.get().next_at > clock.now(shop.merchant)  # type: ignore[operator]
+    assert Job.objects.get().next_at > clock.merchant_now(shop.merchant)  # type: ignore[operator]
 
 
 @pytest.mark.django_db
 def test_what_is_older_than_a_week_is_left_out(shop: Shop) -> None:
     started(shop.api, store_card(shop.api))
     wake_up_after(shop.merchant, days=20)
-    while tasks.run(None):
+    while job_timer.run_due_jobs(None):
         pass
     assert (JobRun.objects.get().state, charges()) == ("MISSED", 0)
-    assert Job.objects.get().next_at > clock.now(shop.merchant)  # type: ignore[operator]
+    assert Job.objects.get().next_at > clock.merchant_now(shop.merchant)  # type: ignore[operator]
 
 
 # --- limits and traces ----------------------------------------------------------------------------------------------
@@ -406,11 +415,11 @@ def test_a_run_is_the_merchants_own_payment_and_leaves_its_trace(shop: Shop) -> 
 @pytest.mark.django_db
 def test_an_agreement_past_its_expiry_ends_the_job(shop: Shop) -> None:
     """Part B, Card on file (expiry)."""
-    end = f"{clock.now(shop.merchant) + timedelta(days=200):%Y-%m-%d}"
+    end = f"{clock.merchant_now(shop.merchant) + timedelta(days=200):%Y-%m-%d}"
     words = {"standingInstruction__expiry": end, "job__month": "*", "job__dayOfMonth": "31"}
     job = schedule(shop.api, store_card(shop.api), **words)
     assert job.status == 200, job
-    while tasks.next_at(shop.merchant) is not None:
+    while job_timer.find_next_job_time(shop.merchant) is not None:
         step(shop.merchant)
     told = shop.api.get(f"/v1/schedules/{job.id}").body
     assert (told["plan"]["state"], told["plan"]["reason"]) == ("ENDED", "AGREEMENT_ENDED")

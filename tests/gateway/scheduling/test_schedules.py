@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway import clock
+from gateway.core import clock
 from gateway.models import Notification, Payment
 from gateway.scheduling.models import Job
 from tests.support.client import Answer, Api
@@ -57,15 +57,17 @@ def test_a_schedule_tells_its_job_and_its_next_runs(api: Api, card: str) -> None
         ({"name": "Plan"}, "0 0 0 1 1 ? *"),
         ({"dayOfWeek": "MON", "month": "*"}, "0 0 0 ? * MON *"),
         ({"dayOfMonth": "?", "month": "*"}, "0 0 0 ? * 1 *"),
-        ({"dayOfMonth": "L", "month": "*/3", "second": "10,40", "minute": "59", "hour": "22-2"},
-         "10,40 59 22-2 L */3 ? *"),
+        (
+            {"dayOfMonth": "L", "month": "*/3", "second": "10,40", "minute": "59", "hour": "22-2"},
+            "10,40 59 22-2 L */3 ? *",
+        ),
         ({"dayOfMonth": "*", "dayOfWeek": "?", "month": "2-4"}, "0 0 0 * 2-4 ? *"),
         ({"year": "", "hour": "5"}, "0 0 5 1 1 ? *"),
         ({"year": "2030-2099", "dayOfWeek": "6#3"}, "0 0 0 ? 1 6#3 2030-2099"),
         ({"expression": "0 0 12 15W * ?", "hour": "5", "dayOfMonth": "3"}, "0 0 12 15W * ?"),
         ({"expression": "0 0/30 8 ? jan-mar fril *"}, "0 0/30 8 ? JAN-MAR FRIL *"),
     ],
-)  # fmt: skip
+)
 def test_the_times_have_their_defaults_and_the_expression_wins(
     api: Api, card: str, sent: dict[str, str], expected: str
 ) -> None:
@@ -75,7 +77,7 @@ def test_the_times_have_their_defaults_and_the_expression_wins(
 
 def test_job_hour_alone_runs_on_the_first_of_january(api: Api, card: str) -> None:
     """B17.1."""
-    now = clock.real()
+    now = clock.real_now()
     first = started(api, card, job__hour="7").body["plan"]["nextRuns"][0]
     at = datetime.strptime(first, "%Y-%m-%d %H:%M:%S%z")
     assert (at.month, at.day, at.hour, at.minute, at.second, at.tzinfo) == (1, 1, 7, 0, 0, UTC)
@@ -121,7 +123,7 @@ def test_job_hour_alone_runs_on_the_first_of_january(api: Api, card: str) -> Non
         ({"job__hours": "1"}, "job.hours", "200.300.404"),
         ({"card__number": "4200000000000000", "job__hour": "1"}, "card.number", "200.300.404"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_plan_is_refused_and_named(
     api: Api, card: str, sent: dict[str, str], name: str, code: str
 ) -> None:
@@ -141,11 +143,23 @@ def test_without_any_job_parameter_there_is_no_job(api: Api, card: str) -> None:
 def test_all_sixteen_parameters_are_taken_together(api: Api, card: str) -> None:
     """B17.1."""
     sent = {
-        "name": "All", "year": "*", "month": "*", "dayOfMonth": "1", "dayOfWeek": "?", "hour": "6", "minute": "30",
-        "second": "15", "startDate": "2030-06-01 00:00:00", "endDate": "2033-06-01 00:00:00", "noticeUnit": "WEEK",
-        "noticeNumber": "2", "noticeCallable": "ANYTIME", "durationUnit": "YEAR", "durationNumber": "2",
+        "name": "All",
+        "year": "*",
+        "month": "*",
+        "dayOfMonth": "1",
+        "dayOfWeek": "?",
+        "hour": "6",
+        "minute": "30",
+        "second": "15",
+        "startDate": "2030-06-01 00:00:00",
+        "endDate": "2033-06-01 00:00:00",
+        "noticeUnit": "WEEK",
+        "noticeNumber": "2",
+        "noticeCallable": "ANYTIME",
+        "durationUnit": "YEAR",
+        "durationNumber": "2",
         "expression": "15 30 6 1 * ? *",
-    }  # fmt: skip
+    }
     made = started(api, card, **{f"job__{name}": value for name, value in sent.items()})
     assert made.body["job"] == sent
     assert made.body["plan"]["nextRuns"][0] == "2030-06-01 06:30:15+0000"
@@ -162,13 +176,13 @@ def test_start_and_end_bound_the_runs(api: Api, card: str) -> None:
 def test_a_job_runs_in_its_channels_zone(shop: Shop) -> None:
     """D39: 02:30 in Berlin, also on the day whose clocks skip it."""
     api = shop.api_of(shop.open_channel("Berlin", time_zone="Europe/Berlin"))
-    made = started(
-        api, store_card(api), job__expression="0 30 2 * * ?", job__startDate="2031-03-29 00:00:00"
-    )  # fmt: skip
+    made = started(api, store_card(api), job__expression="0 30 2 * * ?", job__startDate="2031-03-29 00:00:00")
     assert made.body["plan"]["timeZone"] == "Europe/Berlin"
     assert made.body["plan"]["nextRuns"][:3] == [
-        "2031-03-29 01:30:00+0000", "2031-03-30 01:00:00+0000", "2031-03-31 00:30:00+0000",
-    ]  # fmt: skip
+        "2031-03-29 01:30:00+0000",
+        "2031-03-30 01:00:00+0000",
+        "2031-03-31 00:30:00+0000",
+    ]
 
 
 def test_foreign_and_unknown_ids_look_the_same(shop: Shop, stranger: Shop, card: str) -> None:
@@ -197,10 +211,16 @@ def test_what_could_never_be_charged_is_refused_at_once(shop: Shop, card: str) -
     gone = store_card(api)
     api.delete(f"/v1/registrations/{gone}")
     assert codes(schedule(api, gone)) == (400, "100.150.202")
-    account = api.post("/v1/registrations", {
-        "paymentBrand": "DIRECTDEBIT_SEPA", "bankAccount.holder": "Jane Jones", "bankAccount.country": "DE",
-        "bankAccount.iban": "DE23100000001234567890", "bankAccount.bic": "MARKDEF1100",
-    })  # fmt: skip
+    account = api.post(
+        "/v1/registrations",
+        {
+            "paymentBrand": "DIRECTDEBIT_SEPA",
+            "bankAccount.holder": "Jane Jones",
+            "bankAccount.country": "DE",
+            "bankAccount.iban": "DE23100000001234567890",
+            "bankAccount.bic": "MARKDEF1100",
+        },
+    )
     assert account.status == 200, account
     assert schedule(api, account.id).status == 200
     narrow = shop.open_channel(currencies=["USD"])
@@ -249,14 +269,38 @@ def test_reschedule_changes_what_is_sent_and_keeps_the_rest(api: Api, card: str)
         ({"noticeUnit": "MONTH", "noticeNumber": "3", "noticeCallable": "ANYTIME"}, 3),
         ({"durationUnit": "MONTH", "durationNumber": "2"}, 0),
         ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "DURATION_END"}, 2),
-        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "DURATION_END", "noticeUnit": "MONTH",
-          "noticeNumber": "1"}, 2),
-        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "DURATION_END", "noticeUnit": "MONTH",
-          "noticeNumber": "3"}, 4),
-        ({"durationUnit": "MONTH", "durationNumber": "2", "noticeCallable": "ANYTIME", "noticeUnit": "MONTH",
-          "noticeNumber": "5"}, 2),
+        (
+            {
+                "durationUnit": "MONTH",
+                "durationNumber": "2",
+                "noticeCallable": "DURATION_END",
+                "noticeUnit": "MONTH",
+                "noticeNumber": "1",
+            },
+            2,
+        ),
+        (
+            {
+                "durationUnit": "MONTH",
+                "durationNumber": "2",
+                "noticeCallable": "DURATION_END",
+                "noticeUnit": "MONTH",
+                "noticeNumber": "3",
+            },
+            4,
+        ),
+        (
+            {
+                "durationUnit": "MONTH",
+                "durationNumber": "2",
+                "noticeCallable": "ANYTIME",
+                "noticeUnit": "MONTH",
+                "noticeNumber": "5",
+            },
+            2,
+        ),
     ],
-)  # fmt: skip
+)
 def test_notice_ends_a_job_at_the_computed_date(api: Api, card: str, sent: dict[str, str], months: int) -> None:
     """B17.5, B17.6: ANYTIME after the notice; DURATION_END with the term in which it is given in time."""
     words = {f"job__{name}": value for name, value in sent.items()}
@@ -308,10 +352,13 @@ def test_a_declined_payment_starts_none(api: Api) -> None:
         ({"job__month": "*"}, "100.150.300", "createRegistration"),
         ({"job__month": "*", "createRegistration": "true", "paymentType": "CD"}, "600.200.400", "paymentType"),
         ({"job__year": "2001", "createRegistration": "true"}, "100.250.120", "job.year"),
-        ({"job__month": "*", "createRegistration": "true", "paymentType": "PA", "amount": "0.00"}, "200.300.404",
-         "amount"),
+        (
+            {"job__month": "*", "createRegistration": "true", "paymentType": "PA", "amount": "0.00"},
+            "200.300.404",
+            "amount",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_payment_that_could_start_no_job_is_not_made(api: Api, fields: dict[str, str], code: str, name: str) -> None:
     answer = api.pay(**fields)
     assert (answer.status, answer.code) == (400, code), answer

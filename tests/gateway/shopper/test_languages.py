@@ -11,11 +11,11 @@ import pytest
 from django.shortcuts import render
 from django.test import Client, RequestFactory
 
-from gateway import languages
-from gateway.languages import LOCALES
-from gateway.models import Authentication, Payment, SimulatedOrder, Status, Step
-from gateway.shopper.views import to_the_merchant
-from gateway.shopper.words import spoken
+from gateway.core import languages
+from gateway.core.languages import LANGUAGE_CODES
+from gateway.models import Authentication, AuthenticationStep, Payment, SimulatedOrder, Status
+from gateway.shopper.page_language import build_language_context
+from gateway.shopper.views import redirect_to_merchant
 from tests.checkout.test_widget_files import SAME_WORDS
 from tests.gateway.simulator.test_redirects import REDIRECTS, browse, page_of, pay
 from tests.support.fixtures import Shop
@@ -31,7 +31,7 @@ PLACEHOLDER = re.compile(r"\\\{\w+\\\}")
 def english(locale: str) -> dict[str, re.Pattern[str]]:
     """Every text of these pages that a page in ``locale`` may not show, as a pattern."""
     found = {}
-    for key, text in languages.texts("en").items():
+    for key, text in languages.load_texts("en").items():
         if key.startswith(("page.", "bank.")) and locale not in SAME_WORDS.get(key, ()) and len(text) > 4:
             words = PLACEHOLDER.sub(".+", re.escape(text))
             found[key] = re.compile(rf"(?<!\w){words}(?!\w)")
@@ -41,14 +41,17 @@ def english(locale: str) -> dict[str, re.Pattern[str]]:
 def told(page: Any, locale: str) -> set[str]:
     """The keys whose words a page shows, in its own language; English ones must not be among them."""
     assert page.status_code == 200, page
-    assert f'<html lang="{languages.iso(locale)}" dir="{languages.direction(locale)}"' in page.content.decode()
+    assert (
+        f'<html lang="{languages.iso_language_code(locale)}" dir="{languages.text_direction(locale)}"'
+        in page.content.decode()
+    )
     text = unescape(words(page))
     if locale != "en":
         left = [key for key, pattern in english(locale).items() if pattern.search(text)]
         assert not left, (locale, left)
     pieces = [unescape(piece).strip() for piece in re.split(r"<[^>]+>", page.content.decode())]
-    english_texts, found = languages.texts("en"), set()
-    for key, value in languages.texts(locale).items():
+    english_texts, found = languages.load_texts("en"), set()
+    for key, value in languages.load_texts(locale).items():
         if key.startswith(("page.", "bank.")):
             pattern = re.compile(PLACEHOLDER.sub(".+", re.escape(value)))
             # A short word may be part of another text.
@@ -62,7 +65,7 @@ def told_in_all(pages: dict[str, list[Any]]) -> None:
     """Locale → the same pages, in the same order: each shows what the English one shows."""
     for place, page in enumerate(pages["en"]):
         wanted = told(page, "en") - {"page.code"}
-        for locale in LOCALES:
+        for locale in LANGUAGE_CODES:
             assert told(pages[locale][place], locale) >= wanted, (locale, place)
 
 
@@ -71,9 +74,11 @@ def test_every_page_of_the_bank_speaks(shop: Shop) -> None:
     channel = shop.open_channel("authenticating", three_d_secure=True)
     api = shop.api_of(channel)
     shopper, app = Shopper.of(buy(api, METHOD_CHALLENGE)), Shopper.of(buy(api, **{"threeDSecure.decoupled": "true"}))
-    pages = {locale: [shopper.open(locale=locale), app.open(locale=locale)] for locale in LOCALES}
+    pages = {locale: [shopper.open(locale=locale), app.open(locale=locale)] for locale in LANGUAGE_CODES}
     shopper.post(completed="Y")
-    Authentication.objects.filter(channel=channel, step=Step.DECOUPLED).update(step=Step.DONE, trans_status="Y")
+    Authentication.objects.filter(channel=channel, step=AuthenticationStep.DECOUPLED).update(
+        step=AuthenticationStep.DONE, trans_status="Y"
+    )
     for locale, found in pages.items():
         found += [shopper.open(locale=locale, info=info) for info in ("", "wrong", "empty", "resent", "resends")]
         found.append(app.open(locale=locale, embedded="true"))
@@ -83,7 +88,9 @@ def test_every_page_of_the_bank_speaks(shop: Shop) -> None:
 def test_every_page_of_the_simulator_speaks(shop: Shop) -> None:
     """Bank, wallets and invoice house; left, and decided one way or the other."""
     paths = [page_of(pay(shop.api, brand)) for brand in REDIRECTS]
-    clients = {locale: Client(headers={"Accept-Language": languages.iso(locale)}) for locale in LOCALES}
+    clients = {
+        locale: Client(headers={"Accept-Language": languages.iso_language_code(locale)}) for locale in LANGUAGE_CODES
+    }
     pages = {locale: [browse(path, http=client) for path in paths] for locale, client in clients.items()}
     for locale, client in clients.items():
         pages[locale].append(browse(paths[0], "leave", http=client))
@@ -93,21 +100,21 @@ def test_every_page_of_the_simulator_speaks(shop: Shop) -> None:
             pages[locale].append(browse(paths[0], http=client))
     told_in_all(pages)
     shown = {key for page in pages["en"] for key in told(page, "en")}
-    assert shown >= {key for key in languages.texts("en") if key.startswith("bank.")}
+    assert shown >= {key for key in languages.load_texts("en") if key.startswith("bank.")}
 
 
 def test_an_end_without_an_address_speaks(shop: Shop) -> None:
     """Paid, not paid, still open; an authentication alone that was confirmed or not."""
     payment = Payment.objects.get(pk=pay(shop.api, "WEBWALLET").id)
     del payment.request["shopperResultUrl"]
-    pages: dict[str, list[Any]] = {locale: [] for locale in LOCALES}
+    pages: dict[str, list[Any]] = {locale: [] for locale in LANGUAGE_CODES}
     for locale, found in pages.items():
-        request = RequestFactory().get("/", headers={"Accept-Language": languages.iso(locale)})
+        request = RequestFactory().get("/", headers={"Accept-Language": languages.iso_language_code(locale)})
         for status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT):
             payment.status = status
-            found.append(to_the_merchant(request, payment))
+            found.append(redirect_to_merchant(request, payment))
         for outcome in ("Y", "N"):
-            context = {"row": Authentication(trans_status=outcome), **spoken(request)}
+            context = {"row": Authentication(trans_status=outcome), **build_language_context(request)}
             found.append(render(request, "shopper/authenticated.html", context))
     told_in_all(pages)
 
@@ -116,6 +123,6 @@ def test_the_form_s_language_comes_before_the_merchant_s_and_that_before_the_bro
     """A13.18: locale is the merchant's word; the form tells the one it was drawn in."""
     asked = RequestFactory().get("/?locale=fi", headers={"Accept-Language": "de"})
     silent = RequestFactory().get("/", headers={"Accept-Language": "de"})
-    assert spoken(asked, "fr_FR")["locale"] == "fi"
-    assert spoken(silent, "fr_FR")["locale"] == "fr"
-    assert spoken(silent)["locale"] == "de"
+    assert build_language_context(asked, "fr_FR")["locale"] == "fi"
+    assert build_language_context(silent, "fr_FR")["locale"] == "fr"
+    assert build_language_context(silent)["locale"] == "de"

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from django.test import Client
 
-from gateway import clock
 from gateway.connectors.simulator import orders
+from gateway.core import clock
 from gateway.models import AcquirerExchange, Merchant, Payment, PaymentEvent, SimulatedOrder, Status
-from gateway.payments import resume
+from gateway.payments import shopper_return
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -32,9 +32,14 @@ FINAL = {
 def pay(shop: Shop) -> Answer:
     return shop.api.post(
         "/v1/payments",
-        {"amount": "92.00", "currency": "EUR", "paymentBrand": "ONLINETRANSFER", "paymentType": "DB",
-         "shopperResultUrl": "https://shop.example/result"},
-    )  # fmt: skip
+        {
+            "amount": "92.00",
+            "currency": "EUR",
+            "paymentBrand": "ONLINETRANSFER",
+            "paymentType": "DB",
+            "shopperResultUrl": "https://shop.example/result",
+        },
+    )
 
 
 def shopper(answer: Answer, outcome: str) -> Callable[[], int]:
@@ -80,12 +85,12 @@ def test_an_approval_at_the_deadline_is_paid_or_ended_and_never_both(committed: 
     for _ in range(5):
         answer = pay(committed)
         Merchant.objects.update(clock_offset=timedelta(seconds=1801))
-        at_once(shopper(answer, "approve"), lambda: resume.expire_due())
+        at_once(shopper(answer, "approve"), lambda: shopper_return.expire_due_suspensions())
         order = SimulatedOrder.objects.get(pk=answer.id)
         if Payment.objects.get(pk=answer.id).status == Status.PENDING:
             # Approved between the last question and the taking back: the bank did not take it back.
             assert order.state == "APPROVED"
-            resume.expire_due(now=clock.real() + timedelta(minutes=5))
+            shopper_return.expire_due_suspensions(now=clock.real_now() + timedelta(minutes=5))
         assert agrees(answer)[0] in ("APPROVED", "EXPIRED")
         Merchant.objects.update(clock_offset=timedelta(0))
 
@@ -93,26 +98,28 @@ def test_an_approval_at_the_deadline_is_paid_or_ended_and_never_both(committed: 
 def test_two_ticks_end_a_payment_once(committed: Shop) -> None:
     answer = pay(committed)
     Merchant.objects.update(clock_offset=timedelta(seconds=1801))
-    assert sum(at_once(*[lambda: resume.expire_due()] * 3)) == 1
+    assert sum(at_once(*[lambda: shopper_return.expire_due_suspensions()] * 3)) == 1
     assert agrees(answer) == ("EXPIRED", "100.396.103")
     assert AcquirerExchange.objects.filter(payment=answer.id, kind="void").count() == 1
 
 
 def test_a_question_asked_twice_opens_one_order(committed: Shop) -> None:
-    from gateway.payments.process import question
+    from gateway.payments.process import build_acquirer_request
 
     payment = Payment.objects.get(pk=pay(committed).id)
     SimulatedOrder.objects.all().delete()
-    handles = at_once(*[lambda: orders.open_order(question(payment, None, {}), orders.BANK).handle] * 4)
+    handles = at_once(
+        *[lambda: orders.open_simulated_order(build_acquirer_request(payment, None, {}), orders.BANK_ORDER).handle] * 4
+    )
     assert len(set(handles)) == 1
 
 
 def test_an_order_that_was_taken_back_before_it_came_is_never_open(committed: Shop) -> None:
-    from gateway.payments.process import question
+    from gateway.payments.process import build_acquirer_request
 
     payment = Payment.objects.get(pk=pay(committed).id)
     SimulatedOrder.objects.all().delete()
-    asked = question(payment, None, {})
-    assert orders.take_back(asked).state == "EXPIRED"
-    assert orders.open_order(asked, orders.BANK).state == "EXPIRED"
-    assert orders.take_back(asked).state == "EXPIRED"
+    asked = build_acquirer_request(payment, None, {})
+    assert orders.void_simulated_order(asked).state == "EXPIRED"
+    assert orders.open_simulated_order(asked, orders.BANK_ORDER).state == "EXPIRED"
+    assert orders.void_simulated_order(asked).state == "EXPIRED"

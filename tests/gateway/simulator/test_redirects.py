@@ -14,26 +14,32 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from gateway import clock, languages
-from gateway.brands import BRANDS
 from gateway.connectors.simulator import orders
+from gateway.core import clock, languages
+from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import AcquirerExchange, Payment, PaymentEvent, SimulatedOrder, Status, Suspension
-from gateway.payments import resume
+from gateway.payments import shopper_return
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 
-WORDS = languages.bank_texts("en")
+WORDS = languages.load_bank_texts("en")
 RESULT_URL = "https://shop.example/result?order=17"
-REDIRECTS = [code for code, brand in BRANDS.items() if brand.redirect]
+REDIRECTS = [code for code, brand in PAYMENT_BRANDS.items() if brand.redirect]
 each_brand = pytest.mark.parametrize("brand", REDIRECTS)
 
 
 def pay(api: Api, brand: str, **more: str) -> Answer:
-    fields = {"amount": "92.00", "currency": "EUR", "paymentBrand": brand, "paymentType": "DB",
-              "shopperResultUrl": RESULT_URL, "merchantTransactionId": "order-17"}  # fmt: skip
+    fields = {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentBrand": brand,
+        "paymentType": "DB",
+        "shopperResultUrl": RESULT_URL,
+        "merchantTransactionId": "order-17",
+    }
     return api.post("/v1/payments", fields | {name.replace("__", "."): value for name, value in more.items()})
 
 
@@ -71,19 +77,19 @@ def test_the_first_answer_is_pending_with_an_address_to_send_the_shopper_to(api:
 
 
 @each_brand
-@pytest.mark.parametrize("outcome", orders.OUTCOMES)
+@pytest.mark.parametrize("outcome", orders.ORDER_OUTCOMES)
 def test_each_outcome_is_one_click_and_brings_the_shopper_back_with_the_promised_result(
     api: Api, brand: str, outcome: str
 ) -> None:
     """A6.3, A6.4, A29.1: the existing query of shopperResultUrl is kept."""
     answer = pay(api, brand)
     url = follow(browse(page_of(answer), outcome))
-    kind = orders.BY_BRAND[brand]
+    kind = orders.ORDER_KIND_BY_BRAND[brand]
     assert url.startswith("https://shop.example/result?order=17&")
     told = parse_qs(urlsplit(url).query)
     assert told == {"order": ["17"], "id": [answer.id], "resourcePath": [f"/v1/payments/{answer.id}"]}
     read = api.get(told["resourcePath"][0])
-    assert read.code == kind.code(orders.OUTCOMES[outcome])
+    assert read.code == kind.code(orders.ORDER_OUTCOMES[outcome])
     assert "redirect" not in read.body
     assert read.status == (200 if outcome == "approve" else 400)
 
@@ -163,12 +169,12 @@ def test_leaving_leaves_it_open_and_the_deadline_declines_it_with_evidence(shop:
     left = browse(page_of(answer), "leave")
     assert left.status_code == 200
     assert WORDS["leftTitle"] in left.content.decode()
-    assert resume.expire_due() == 0
+    assert shopper_return.expire_due_suspensions() == 0
     assert shop.api.read(answer.id).code == "000.200.000"
     jump(1799)
-    assert resume.expire_due() == 0
+    assert shopper_return.expire_due_suspensions() == 0
     jump(2)
-    assert resume.expire_due() == 1
+    assert shopper_return.expire_due_suspensions() == 1
     assert shop.api.read(answer.id).code == "100.396.103"
     kinds = [exchange.kind for exchange in AcquirerExchange.objects.filter(payment=answer.id).order_by("id")]
     assert kinds == ["submit", "inquire", "void"]
@@ -223,7 +229,7 @@ def test_in_live_there_is_no_simulator(api: Api, live: None) -> None:
 def test_the_pages_speak_the_merchants_locale_where_they_can(api: Api, locale: str, lang: str) -> None:
     """A13.18."""
     page = browse(page_of(pay(api, "INVOICE", locale=locale)))
-    assert languages.bank_texts(languages.known(lang) or "")["invoiceTitle"] in page.content.decode()
+    assert languages.load_bank_texts(languages.resolve_language(lang) or "")["invoiceTitle"] in page.content.decode()
     assert f'<html lang="{lang}"' in page.content.decode()
 
 
@@ -232,7 +238,7 @@ def test_the_pages_say_that_they_are_a_test_and_run_no_script(api: Api) -> None:
     for brand in REDIRECTS:
         page = browse(page_of(pay(api, brand)))
         text = page.content.decode()
-        assert languages.page_texts("en")["test"] in text
+        assert languages.load_page_texts("en")["test"] in text
         assert "<script" not in text
         assert " style=" not in text
         assert "order-17" in text
@@ -254,7 +260,7 @@ def test_what_a_merchant_sends_is_only_text_on_the_page(api: Api) -> None:
 def test_what_was_paid_elsewhere_is_followed_up_like_anything_else(
     api: Api, brand: str, kind: str, then: tuple[str, ...]
 ) -> None:
-    """A27.3; gateway.payments.methods."""
+    """A27.3; gateway.payments.payment_methods."""
     for operation in then:
         answer = pay(api, brand, paymentType=kind)
         early = api.follow(answer.id, operation, "10.00")
@@ -266,7 +272,7 @@ def test_what_was_paid_elsewhere_is_followed_up_like_anything_else(
 @pytest.mark.parametrize("kind", ["RB"])
 @each_brand
 def test_nobody_charges_again_what_a_shopper_has_to_confirm(api: Api, brand: str, kind: str) -> None:
-    """gateway.payments.methods."""
+    """gateway.payments.payment_methods."""
     answer = pay(api, brand)
     follow(browse(page_of(answer), "approve"))
     assert api.follow(answer.id, kind, "10.00").code == "600.200.310"
@@ -281,25 +287,25 @@ def test_a_lost_answer_is_found_again_and_waits_for_its_shopper(shop: Shop) -> N
     payment = Payment.objects.get(pk=answer.id)
     assert payment.status == Status.PENDING
     order = SimulatedOrder.objects.get(pk=answer.id)
-    again = orders.open_order(_question(payment), orders.BANK)
+    again = orders.open_simulated_order(_question(payment), orders.BANK_ORDER)
     assert again.handle == order.handle
 
 
 def _question(payment: Payment) -> Any:
-    from gateway.payments.process import question
+    from gateway.payments.process import build_acquirer_request
 
-    return question(payment, None, {})
+    return build_acquirer_request(payment, None, {})
 
 
 def test_orders_that_were_decided_long_ago_are_forgotten_but_not_what_a_payment_still_asks_about(api: Api) -> None:
     """What stands for another party's memory has an end, too; not while somebody may ask."""
     decided, waiting, asked = (pay(api, "ONLINETRANSFER") for _ in range(3))
     follow(browse(page_of(decided), "approve"))
-    long_ago = clock.real() - orders.KEPT - timedelta(seconds=1)
+    long_ago = clock.real_now() - orders.SIMULATED_ORDER_RETENTION - timedelta(seconds=1)
     SimulatedOrder.objects.filter(pk=asked.id).update(state=SimulatedOrder.State.APPROVED)
     SimulatedOrder.objects.update(opened_at=long_ago)
-    assert orders.forget(limit=10) == 0
+    assert orders.delete_old_simulated_orders(limit=10) == 0
     SimulatedOrder.objects.exclude(pk=waiting.id).update(decided_at=long_ago)
-    assert orders.forget(limit=10) == 1
+    assert orders.delete_old_simulated_orders(limit=10) == 1
     assert {row.payment.hex for row in SimulatedOrder.objects.all()} == {waiting.id, asked.id}
     assert api.read(decided.id).code == "000.100.110"

@@ -8,19 +8,19 @@ import pytest
 
 from gateway.connectors.simulator.cards import SIMULATED_CARDS, SimulatedCard
 from gateway.threeds.acs import (
-    ENROLLED,
-    FLOW,
-    MAX_ATTEMPTS,
-    MAX_RESENDS,
+    CHALLENGE_WINDOWS,
+    ENROLLED_PARAMETER,
+    FLOW_PARAMETER,
+    MAX_CODE_ATTEMPTS,
+    MAX_CODE_RESENDS,
     ONE_TIME_CODE,
-    WINDOWS,
-    Desk,
-    ares,
-    card_range,
-    challenge,
-    decoupled_result,
-    scenario,
-    window_of,
+    ChallengeState,
+    answer_challenge,
+    build_ares,
+    build_decoupled_result,
+    choose_scenario,
+    find_card_range,
+    resolve_challenge_window,
 )
 
 STATUS = {
@@ -31,17 +31,17 @@ WITH_FLOW = [card for card in SIMULATED_CARDS if card.threeds is not None]
 
 
 def answer(flow: str, **areq: str) -> dict[str, Any]:
-    return ares(
+    return build_ares(
         {"messageVersion": "2.2.0", "threeDSServerTransID": "x", "deviceChannel": "02", **areq}, flow, "visa"
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("card", WITH_FLOW, ids=lambda card: f"{card.threeds} {card.number}")
 def test_every_card_of_the_table_goes_as_its_column_says(card: SimulatedCard) -> None:
     """Decisions, section 5."""
-    flow = scenario(card.number, {})
+    flow = choose_scenario(card.number, {})
     assert flow == card.threeds
-    found = card_range(flow)
+    found = find_card_range(flow)
     if flow == "not_enrolled":
         assert found is None
         return
@@ -55,30 +55,30 @@ def test_every_card_of_the_table_goes_as_its_column_says(card: SimulatedCard) ->
 
 def test_any_other_card_is_enrolled_and_authenticates_without_a_challenge() -> None:
     """Plain cards; A8.7."""
-    assert scenario("4200000000000000", {}) == scenario("5555555555554444", {}) == "frictionless"
+    assert choose_scenario("4200000000000000", {}) == choose_scenario("5555555555554444", {}) == "frictionless"
 
 
 @pytest.mark.parametrize(
     ("number", "steering", "flow"),
     [
-        ("4200000000000000", {ENROLLED: "false"}, "not_enrolled"),
-        ("4200000000000042", {ENROLLED: "false"}, "not_enrolled"),
-        ("4200000000000042", {ENROLLED: "false", FLOW: "challenge"}, "not_enrolled"),
-        ("4012001037141112", {ENROLLED: "true"}, "frictionless"),
-        ("4012001037141112", {ENROLLED: "true", FLOW: "challenge"}, "challenge_pass"),
-        ("4012001037141112", {FLOW: "challenge"}, "not_enrolled"),
-        ("4200000000000000", {FLOW: "challenge"}, "challenge_pass"),
-        ("4200000000000091", {FLOW: "challenge"}, "challenge_pass"),
-        ("4200000000000018", {FLOW: "challenge"}, "challenge_fail"),
-        ("4200000000000042", {FLOW: "frictionless"}, "frictionless"),
-        ("4200000000000018", {FLOW: "frictionless"}, "frictionless"),
-        ("4200000000000109", {FLOW: "frictionless"}, "attempt"),
-        ("4200000000000042", {FLOW: "sideways"}, "challenge_pass"),
+        ("4200000000000000", {ENROLLED_PARAMETER: "false"}, "not_enrolled"),
+        ("4200000000000042", {ENROLLED_PARAMETER: "false"}, "not_enrolled"),
+        ("4200000000000042", {ENROLLED_PARAMETER: "false", FLOW_PARAMETER: "challenge"}, "not_enrolled"),
+        ("4012001037141112", {ENROLLED_PARAMETER: "true"}, "frictionless"),
+        ("4012001037141112", {ENROLLED_PARAMETER: "true", FLOW_PARAMETER: "challenge"}, "challenge_pass"),
+        ("4012001037141112", {FLOW_PARAMETER: "challenge"}, "not_enrolled"),
+        ("4200000000000000", {FLOW_PARAMETER: "challenge"}, "challenge_pass"),
+        ("4200000000000091", {FLOW_PARAMETER: "challenge"}, "challenge_pass"),
+        ("4200000000000018", {FLOW_PARAMETER: "challenge"}, "challenge_fail"),
+        ("4200000000000042", {FLOW_PARAMETER: "frictionless"}, "frictionless"),
+        ("4200000000000018", {FLOW_PARAMETER: "frictionless"}, "frictionless"),
+        ("4200000000000109", {FLOW_PARAMETER: "frictionless"}, "attempt"),
+        ("4200000000000042", {FLOW_PARAMETER: "sideways"}, "challenge_pass"),
     ],
 )
 def test_custom_parameters_steer(number: str, steering: dict[str, str], flow: str) -> None:
     """Decisions, section 5: customParameters[3DS2_enrolled] and [3DS2_flow]."""
-    assert scenario(number, steering) == flow
+    assert choose_scenario(number, steering) == flow
 
 
 def test_wishes_of_the_merchant_change_the_answer() -> None:
@@ -93,13 +93,13 @@ def test_wishes_of_the_merchant_change_the_answer() -> None:
     assert (refused["transStatus"], refused["transStatusReason"]) == ("N", "21")
 
 
-def desk(flow: str = "challenge_pass") -> Desk:
-    return Desk(scenario=flow, network="visa")
+def challenge_state(flow: str = "challenge_pass") -> ChallengeState:
+    return ChallengeState(scenario=flow, network="visa")
 
 
 def test_the_right_code_passes_and_proves() -> None:
     """A8.6: enrolled card, challenge, success."""
-    step = challenge(desk(), {"challengeDataEntry": f" {ONE_TIME_CODE[:3]} {ONE_TIME_CODE[3:]}"})
+    step = answer_challenge(challenge_state(), {"challengeDataEntry": f" {ONE_TIME_CODE[:3]} {ONE_TIME_CODE[3:]}"})
     assert step.rreq is not None
     assert (step.rreq["transStatus"], step.rreq["eci"]) == ("Y", "05")
     assert len(step.rreq["authenticationValue"]) == 28
@@ -108,45 +108,45 @@ def test_the_right_code_passes_and_proves() -> None:
 
 def test_three_wrong_codes_fail() -> None:
     """Limited tries."""
-    state = desk()
-    for left in range(MAX_ATTEMPTS - 1, 0, -1):
-        step = challenge(state, {"challengeDataEntry": "000000"})
+    state = challenge_state()
+    for left in range(MAX_CODE_ATTEMPTS - 1, 0, -1):
+        step = answer_challenge(state, {"challengeDataEntry": "000000"})
         assert step.rreq is None
         assert step.cres["challengeInfo"] == "wrong"
-        state = step.desk
-        assert MAX_ATTEMPTS - state.attempts == left
-    step = challenge(state, {"challengeDataEntry": "000000"})
+        state = step.challenge_state
+        assert MAX_CODE_ATTEMPTS - state.attempts == left
+    step = answer_challenge(state, {"challengeDataEntry": "000000"})
     assert step.rreq is not None
     assert (step.rreq["transStatus"], step.rreq.get("authenticationValue")) == ("N", None)
 
 
 def test_an_empty_code_costs_no_try() -> None:
     """A slip of the finger."""
-    step = challenge(desk(), {"challengeDataEntry": "  "})
-    assert (step.rreq, step.desk.attempts, step.cres["challengeInfo"]) == (None, 0, "empty")
+    step = answer_challenge(challenge_state(), {"challengeDataEntry": "  "})
+    assert (step.rreq, step.challenge_state.attempts, step.cres["challengeInfo"]) == (None, 0, "empty")
 
 
 def test_the_code_is_sent_again_a_few_times_only() -> None:
     """Resend, limited."""
-    state = desk()
-    for _ in range(MAX_RESENDS):
-        step = challenge(state, {"resendChallenge": "Y"})
+    state = challenge_state()
+    for _ in range(MAX_CODE_RESENDS):
+        step = answer_challenge(state, {"resendChallenge": "Y"})
         assert step.cres["challengeInfo"] == "resent"
-        state = step.desk
-    step = challenge(state, {"resendChallenge": "Y"})
-    assert (step.cres["challengeInfo"], step.desk.resends) == ("resends", MAX_RESENDS)
+        state = step.challenge_state
+    step = answer_challenge(state, {"resendChallenge": "Y"})
+    assert (step.cres["challengeInfo"], step.challenge_state.resends) == ("resends", MAX_CODE_RESENDS)
 
 
 def test_a_failing_card_fails_even_with_the_right_code() -> None:
     """Decisions, section 5: a challenge that fails."""
-    step = challenge(desk("challenge_fail"), {"challengeDataEntry": ONE_TIME_CODE})
+    step = answer_challenge(challenge_state("challenge_fail"), {"challengeDataEntry": ONE_TIME_CODE})
     assert step.rreq is not None
     assert step.rreq["transStatus"] == "N"
 
 
 def test_cancelling_ends_it() -> None:
     """EMV 3DS, challengeCancel 01: by the cardholder."""
-    step = challenge(desk(), {"challengeCancel": "01"})
+    step = answer_challenge(challenge_state(), {"challengeCancel": "01"})
     assert step.rreq is not None
     assert (step.rreq["transStatus"], step.rreq["challengeCancel"]) == ("N", "01")
 
@@ -154,21 +154,27 @@ def test_cancelling_ends_it() -> None:
 @pytest.mark.parametrize("status", "YNU")
 def test_the_test_panel_forces_an_outcome(status: str) -> None:
     """Look and feel: every outcome one click away."""
-    step = challenge(desk("challenge_fail"), {"simulate": status})
+    step = answer_challenge(challenge_state("challenge_fail"), {"simulate": status})
     assert step.rreq is not None
     assert step.rreq["transStatus"] == status
 
 
 def test_a_decoupled_result_goes_by_the_card() -> None:
     """Part B, decoupled."""
-    assert decoupled_result(desk())["transStatus"] == "Y"
-    assert decoupled_result(desk("challenge_fail"))["transStatus"] == "N"
+    assert build_decoupled_result(challenge_state())["transStatus"] == "Y"
+    assert build_decoupled_result(challenge_state("challenge_fail"))["transStatus"] == "N"
 
 
 def test_window_sizes_are_five_and_anything_else_is_full() -> None:
     """A20.10; decisions, section 5."""
-    assert {code: window_of(code[1]) for code in WINDOWS} == {code: code for code in WINDOWS}
-    assert window_of("") == window_of("9") == "05"
-    assert WINDOWS == {
-        "01": ("250", "400"), "02": ("390", "400"), "03": ("500", "600"), "04": ("600", "400"), "05": ("full", "full"),
-    }  # fmt: skip
+    assert {code: resolve_challenge_window(code[1]) for code in CHALLENGE_WINDOWS} == {
+        code: code for code in CHALLENGE_WINDOWS
+    }
+    assert resolve_challenge_window("") == resolve_challenge_window("9") == "05"
+    assert CHALLENGE_WINDOWS == {
+        "01": ("250", "400"),
+        "02": ("390", "400"),
+        "03": ("500", "600"),
+        "04": ("600", "400"),
+        "05": ("full", "full"),
+    }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway import due, identifiers
+from gateway.core import identifiers
 from gateway.models import Authentication, Channel, Payment
+from gateway.timers import registry
 from tests.support.client import Answer, Api
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
@@ -111,7 +112,7 @@ def test_the_method_page_and_the_deadline_hold_here_too(api: Api) -> None:
     answer = authenticate(api, METHOD)
     assert answer.body["redirect"]["preconditions"]
     api.post("/v1/test/clock", {"advance": "601"})
-    due.run_all()
+    registry.run_all_timers()
     assert read(api, answer.id).code == "100.380.501"
     row = Authentication.objects.get()
     assert row.number_sealed is None
@@ -121,7 +122,7 @@ def test_a_decoupled_one_is_answered_by_the_tick(api: Api) -> None:
     """Part B, decoupled."""
     answer = authenticate(api, PASS, **{"threeDSecure.decoupled": "true"})
     api.post("/v1/test/clock", {"advance": "31"})
-    due.run_all()
+    registry.run_all_timers()
     assert read(api, answer.id).code == "000.100.110"
 
 

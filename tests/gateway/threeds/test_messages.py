@@ -10,36 +10,43 @@ from uuid import UUID
 import pytest
 
 from gateway.catalogue.structures import NETWORK_KEYS, three_d_secure
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from gateway.threeds.messages import (
-    APP,
+    APP_CHANNEL,
     AUTHENTICATION_IND,
-    BROWSER,
-    NON_PAYMENT,
-    PAYMENT,
-    REQUESTOR,
+    BROWSER_CHANNEL,
+    NON_PAYMENT_CATEGORY,
+    PAYMENT_CATEGORY,
+    REQUESTOR_CHANNEL,
     THREE_RI_IND,
-    Ask,
-    areq,
-    device_channel,
-    masked,
-    message_category,
-    money_to_authenticate,
+    AuthenticationSubject,
+    build_areq,
+    mask_threeds_message,
+    resolve_authenticated_amount,
+    resolve_device_channel,
+    resolve_message_category,
 )
-from gateway.threeds.networks import BY_KEY, NETWORKS, eci_of, network_of
+from gateway.threeds.networks import THREEDS_NETWORK_BY_KEY, THREEDS_NETWORKS, find_network_eci, find_threeds_network
 
 PAID = Money(Decimal("92.00"), "EUR")
 NUMBER = "4200000000000042"
 
 
-def ask(given: dict[str, str] | None = None, **more: Any) -> Ask:
+def ask(given: dict[str, str] | None = None, **more: Any) -> AuthenticationSubject:
     values: dict[str, Any] = {
-        "id": UUID(int=7), "brand": "VISA", "network": "visa", "number": Secret(NUMBER), "expiry": ("05", "2034"),
-        "holder": "Jane Jones", "money": PAID, "parameters": given or {}, "merchant": "Shop",
+        "id": UUID(int=7),
+        "brand": "VISA",
+        "network": "visa",
+        "number": Secret(NUMBER),
+        "expiry": ("05", "2034"),
+        "holder": "Jane Jones",
+        "money": PAID,
+        "parameters": given or {},
+        "merchant": "Shop",
         "at": datetime(2026, 11, 21, 9, 8, 7, tzinfo=UTC),
-    }  # fmt: skip
-    return Ask(**(values | more))
+    }
+    return AuthenticationSubject(**(values | more))
 
 
 @pytest.mark.parametrize(
@@ -57,40 +64,53 @@ def test_the_amount_to_authenticate_is_the_risk_amount_else_its_own_else_the_pay
     given: dict[str, str], amount: str
 ) -> None:
     """D33; B16.4."""
-    assert str(money_to_authenticate(given, PAID)) == amount
+    assert str(resolve_authenticated_amount(given, PAID)) == amount
 
 
 @pytest.mark.parametrize(
     ("given", "channel"),
     [
-        ({}, BROWSER),
-        ({"threeDSecure.deviceInfo": "eyJ..."}, APP),
-        ({"threeDSecure.channel": "03"}, REQUESTOR),
-        ({"threeDSecure.threeRIInd": "RECURRING"}, REQUESTOR),
-        ({"threeDSecure.channel": "03", "threeDSecure.deviceInfo": "eyJ..."}, REQUESTOR),
+        ({}, BROWSER_CHANNEL),
+        ({"threeDSecure.deviceInfo": "eyJ..."}, APP_CHANNEL),
+        ({"threeDSecure.channel": "03"}, REQUESTOR_CHANNEL),
+        ({"threeDSecure.threeRIInd": "RECURRING"}, REQUESTOR_CHANNEL),
+        ({"threeDSecure.channel": "03", "threeDSecure.deviceInfo": "eyJ..."}, REQUESTOR_CHANNEL),
     ],
 )
 def test_the_device_channel_follows_from_what_was_sent(given: dict[str, str], channel: str) -> None:
     """B11.5, B11.8."""
-    assert device_channel(given) == channel
-    assert areq(ask(given))["deviceChannel"] == channel
+    assert resolve_device_channel(given) == channel
+    assert build_areq(ask(given))["deviceChannel"] == channel
 
 
 def test_npa_makes_it_a_non_payment_authentication() -> None:
     """Part B, 3D Secure, npa."""
-    assert message_category({"threeDSecure.npa": "true"}) == NON_PAYMENT
-    assert message_category({"threeDSecure.npa": "false"}) == message_category({}) == PAYMENT
+    assert resolve_message_category({"threeDSecure.npa": "true"}) == NON_PAYMENT_CATEGORY
+    assert resolve_message_category({"threeDSecure.npa": "false"}) == resolve_message_category({}) == PAYMENT_CATEGORY
 
 
 def test_a_plain_request_names_card_amount_and_time() -> None:
     """EMV 3DS, AReq."""
-    message = areq(ask())
-    assert message | {
-        "messageType": "AReq", "messageVersion": "2.2.0", "acctNumber": Secret(NUMBER), "cardExpiryDate": "3405",
-        "cardholderName": "Jane Jones", "purchaseAmount": "9200", "purchaseCurrency": "978", "purchaseExponent": "2",
-        "purchaseDate": "20261121090807", "merchantName": "Shop", "threeDSRequestorAuthenticationInd": "01",
-        "threeDSServerTransID": "00000000-0000-0000-0000-000000000007", "threeDSCompInd": "U",
-    } == message  # fmt: skip
+    message = build_areq(ask())
+    assert (
+        message
+        | {
+            "messageType": "AReq",
+            "messageVersion": "2.2.0",
+            "acctNumber": Secret(NUMBER),
+            "cardExpiryDate": "3405",
+            "cardholderName": "Jane Jones",
+            "purchaseAmount": "9200",
+            "purchaseCurrency": "978",
+            "purchaseExponent": "2",
+            "purchaseDate": "20261121090807",
+            "merchantName": "Shop",
+            "threeDSRequestorAuthenticationInd": "01",
+            "threeDSServerTransID": "00000000-0000-0000-0000-000000000007",
+            "threeDSCompInd": "U",
+        }
+        == message
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +119,7 @@ def test_a_plain_request_names_card_amount_and_time() -> None:
 )
 def test_amounts_are_in_the_currencys_smallest_unit(amount: str, currency: str, units: str, exponent: str) -> None:
     """ISO 4217; a fraction that the currency does not have is cut."""
-    message = areq(ask(money=Money(Decimal(amount), currency)))
+    message = build_areq(ask(money=Money(Decimal(amount), currency)))
     assert (message["purchaseAmount"], message["purchaseExponent"]) == (units, exponent)
 
 
@@ -133,18 +153,18 @@ ELSEWHERE = {
 @pytest.mark.parametrize(("name", "emv"), [*BROWSER_FIELDS.items(), *ELSEWHERE.items()])
 def test_a_parameter_goes_into_its_field(name: str, emv: str) -> None:
     """Part A, Customer, Billing address; Part B, 3D Secure, Card on file."""
-    assert areq(ask({name: "05"}))[emv] == "05"
+    assert build_areq(ask({name: "05"}))[emv] == "05"
 
 
 @pytest.mark.parametrize(("address", "emv"), [("billing", "billAddr"), ("shipping", "shipAddr")])
 def test_beside_a_house_number_the_second_line_is_ignored(address: str, emv: str) -> None:
     """A22.4, A24.2: street1 is only the street's name then."""
     street = {f"{address}.street1": "Main Street", f"{address}.street2": "Rear"}
-    plain = areq(ask(street))
+    plain = build_areq(ask(street))
     assert (plain[f"{emv}Line1"], plain[f"{emv}Line2"]) == ("Main Street", "Rear")
-    numbered = areq(ask(street | {f"{address}.houseNumber1": "12"}))
+    numbered = build_areq(ask(street | {f"{address}.houseNumber1": "12"}))
     assert (numbered[f"{emv}Line1"], numbered.get(f"{emv}Line2", "")) == ("Main Street 12", "")
-    both = areq(ask(street | {f"{address}.houseNumber1": "12", f"{address}.houseNumber2": "b"}))
+    both = build_areq(ask(street | {f"{address}.houseNumber1": "12", f"{address}.houseNumber2": "b"}))
     assert (both[f"{emv}Line1"], both[f"{emv}Line2"]) == ("Main Street 12", "b")
 
 
@@ -152,15 +172,15 @@ def test_no_browser_field_is_sent_for_an_app_or_the_merchant_alone() -> None:
     """EMV 3DS: each channel has its own fields."""
     given = dict.fromkeys(BROWSER_FIELDS, "x")
     for marked in ({"threeDSecure.deviceInfo": "eyJ..."}, {"threeDSecure.channel": "03"}):
-        message = areq(ask(given | marked))
+        message = build_areq(ask(given | marked))
         assert not {name for name in message if name.startswith("browser")}
         assert "threeDSCompInd" not in message
-    assert areq(ask({"threeDSecure.deviceInfo": "eyJ..."}))["sdkEncData"] == "eyJ..."
+    assert build_areq(ask({"threeDSecure.deviceInfo": "eyJ..."}))["sdkEncData"] == "eyJ..."
 
 
 def test_countries_and_dates_are_written_as_emv_does() -> None:
     """ISO 3166-1 numeric; yyyyMMdd."""
-    message = areq(
+    message = build_areq(
         ask(
             {
                 "billing.country": "DE",
@@ -177,39 +197,39 @@ def test_countries_and_dates_are_written_as_emv_does() -> None:
 @pytest.mark.parametrize("word", AUTHENTICATION_IND)
 def test_every_authentication_indicator_has_its_number(word: str) -> None:
     """B11.9, B11.12."""
-    sent = areq(ask({"threeDSecure.authenticationInd": word}))
+    sent = build_areq(ask({"threeDSecure.authenticationInd": word}))
     assert sent["threeDSRequestorAuthenticationInd"] == AUTHENTICATION_IND[word]
-    assert areq(ask({"threeDSecure.authenticationInd": "_DELAYED_SHIPMENT"})) != areq(ask())
+    assert build_areq(ask({"threeDSecure.authenticationInd": "_DELAYED_SHIPMENT"})) != build_areq(ask())
 
 
 @pytest.mark.parametrize("word", THREE_RI_IND)
 def test_every_requestor_initiated_kind_has_its_number(word: str) -> None:
     """B11.9."""
-    assert areq(ask({"threeDSecure.threeRIInd": word}))["threeRIInd"] == THREE_RI_IND[word]
+    assert build_areq(ask({"threeDSecure.threeRIInd": word}))["threeRIInd"] == THREE_RI_IND[word]
 
 
 def test_the_standing_instruction_says_the_indicator_where_none_is_sent() -> None:
     """Part B, Card on file, type."""
-    assert areq(ask({"standingInstruction.type": "RECURRING"}))["threeDSRequestorAuthenticationInd"] == "02"
-    assert areq(ask({"standingInstruction.type": "INSTALLMENT"}))["threeDSRequestorAuthenticationInd"] == "03"
-    assert areq(ask({"standingInstruction.type": "UNSCHEDULED"}))["threeDSRequestorAuthenticationInd"] == "01"
+    assert build_areq(ask({"standingInstruction.type": "RECURRING"}))["threeDSRequestorAuthenticationInd"] == "02"
+    assert build_areq(ask({"standingInstruction.type": "INSTALLMENT"}))["threeDSRequestorAuthenticationInd"] == "03"
+    assert build_areq(ask({"standingInstruction.type": "UNSCHEDULED"}))["threeDSRequestorAuthenticationInd"] == "01"
 
 
 @pytest.mark.parametrize("network", NETWORK_KEYS)
 def test_requestor_data_are_the_requests_own_else_the_channels(network: str) -> None:
     """Part B, threeDSecure.v2.<net>; D35."""
     of_channel = {"id": "channel-id", "name": "Channel"}
-    message = areq(ask(network=network, requestor=of_channel))
+    message = build_areq(ask(network=network, requestor=of_channel))
     assert (message["threeDSRequestorID"], message["threeDSRequestorName"]) == ("channel-id", "Channel")
     other = next(key for key in NETWORK_KEYS if key != network)
     given = {f"threeDSecure.v2.{network}.requestorId": "own-id", f"threeDSecure.v2.{other}.requestorName": "Other"}
-    message = areq(ask(given, network=network, requestor=of_channel))
+    message = build_areq(ask(given, network=network, requestor=of_channel))
     assert (message["threeDSRequestorID"], message["threeDSRequestorName"]) == ("own-id", "Channel")
 
 
 def test_decoupled_scheme_data_and_the_channels_default_indicator_are_sent() -> None:
     """B11.9, B12."""
-    message = areq(
+    message = build_areq(
         ask({"threeDSecure.decoupled": "true", "threeDSecure.schemeData[CB-USECASE]": "01"}, challenge_indicator="02")
     )
     assert message["threeDSRequestorDecReqInd"] == "Y"
@@ -220,10 +240,11 @@ def test_decoupled_scheme_data_and_the_channels_default_indicator_are_sent() -> 
 
 def test_the_timeline_keeps_no_number_no_proof_no_code_and_no_device_data() -> None:
     """Goals, R8."""
-    message = areq(ask({"threeDSecure.deviceInfo": "eyJ..."})) | {
-        "authenticationValue": "AAACAgSRBklmQCFgMpEGAAAAAAA=", "challengeDataEntry": "123456"
-    }  # fmt: skip
-    kept = masked(message)
+    message = build_areq(ask({"threeDSecure.deviceInfo": "eyJ..."})) | {
+        "authenticationValue": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+        "challengeDataEntry": "123456",
+    }
+    kept = mask_threeds_message(message)
     assert kept["acctNumber"] == "420000******0042"
     assert {kept[name] for name in ("sdkEncData", "authenticationValue", "challengeDataEntry")} == {"•••"}
     assert message["acctNumber"] == Secret(NUMBER)
@@ -246,16 +267,26 @@ def test_every_parameter_of_the_message_group_is_used_or_named_here() -> None:
     }
     for row in message_group.rows:
         network = row.name.split(".")[1] if row.name.startswith("v2.") else "visa"
-        with_it = areq(ask({f"threeDSecure.{row.name}": example[row.name]}, network=network))
-        assert row.name in decides or with_it != areq(ask(network=network)), row.name
+        with_it = build_areq(ask({f"threeDSecure.{row.name}": example[row.name]}, network=network))
+        assert row.name in decides or with_it != build_areq(ask(network=network)), row.name
 
 
 def test_networks_are_six_and_know_their_brands() -> None:
     """D35: the six keys are a setting."""
-    assert tuple(BY_KEY) == NETWORK_KEYS == tuple(network.key for network in NETWORKS)
-    assert {brand: network.key for network in NETWORKS for brand in network.brands}["MAESTRO"] == NETWORK_KEYS[1]
-    assert network_of("DIRECTDEBIT_SEPA") is None
-    assert (eci_of("visa", "Y"), eci_of("visa", "A"), eci_of("mastercard", "Y"), eci_of("mastercard", "A")) == (
-        "05", "06", "02", "01",
-    )  # fmt: skip
-    assert eci_of("mastercard", "U") == eci_of("nobody", "Y") == ""
+    assert tuple(THREEDS_NETWORK_BY_KEY) == NETWORK_KEYS == tuple(network.key for network in THREEDS_NETWORKS)
+    assert {brand: network.key for network in THREEDS_NETWORKS for brand in network.brands}["MAESTRO"] == NETWORK_KEYS[
+        1
+    ]
+    assert find_threeds_network("DIRECTDEBIT_SEPA") is None
+    assert (
+        find_network_eci("visa", "Y"),
+        find_network_eci("visa", "A"),
+        find_network_eci("mastercard", "Y"),
+        find_network_eci("mastercard", "A"),
+    ) == (
+        "05",
+        "06",
+        "02",
+        "01",
+    )
+    assert find_network_eci("mastercard", "U") == find_network_eci("nobody", "Y") == ""

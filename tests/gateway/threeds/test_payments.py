@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
-from gateway import due
-from gateway.catalogue.conditions.situation import THREEDS, authentication_starts
-from gateway.catalogue.rules import Sent
-from gateway.models import Authentication, Channel, Payment, Status, Step, Suspension, ThreeDSecureConfiguration
-from gateway.payments import resume
-from gateway.secret import Secret
+from gateway.catalogue.conditions.request_facts import AUTHENTICATING_FACTS, will_authenticate
+from gateway.catalogue.rules import RuleInput
+from gateway.core.secret import Secret
+from gateway.models import (
+    Authentication,
+    AuthenticationStep,
+    Channel,
+    Payment,
+    Status,
+    Suspension,
+    ThreeDSecureConfiguration,
+)
+from gateway.payments import shopper_return
 from gateway.threeds import server
+from gateway.timers import registry
 from tests.support.client import Api
 from tests.support.clock import jump
 from tests.support.database import leaves, places_of
@@ -79,9 +87,9 @@ def test_what_asks_for_the_browsers_fields_is_what_is_authenticated() -> None:
     ]
     for chosen in itertools.product(*choices):
         said = {name: value for name, value in zip(names, chosen, strict=True) if value is not None}
-        wanted = server.is_wanted(said, proved=False, brand="VISA", operation="DB")
-        sent = Sent(said, facts=THREEDS, secrets={"card.number": Secret(PASS)})
-        assert wanted == authentication_starts(sent), said
+        wanted = server.is_authentication_wanted(said, proved=False, brand="VISA", operation="DB")
+        sent = RuleInput(said, facts=AUTHENTICATING_FACTS, secrets={"card.number": Secret(PASS)})
+        assert wanted == will_authenticate(sent), said
 
 
 # --- every card -----------------------------------------------------------------------------------------------------
@@ -338,8 +346,11 @@ def test_instalments_need_their_number(api: Api) -> None:
     """B20.4."""
     given = {"standingInstruction.type": "INSTALLMENT"}
     assert set(buy(api, FRICTIONLESS, **given).errors) == {"standingInstruction.numberOfInstallments"}
-    more = {"standingInstruction.numberOfInstallments": "12", "standingInstruction.expiry": "2094-05-14",
-            "standingInstruction.frequency": "30"}  # fmt: skip
+    more = {
+        "standingInstruction.numberOfInstallments": "12",
+        "standingInstruction.expiry": "2094-05-14",
+        "standingInstruction.frequency": "30",
+    }
     assert buy(api, FRICTIONLESS, **given, **more).code == PAID
     areq = Authentication.objects.get().messages[0]
     assert (areq["purchaseInstalData"], areq["recurringExpiry"], areq["recurringFrequency"]) == ("12", "20940514", "30")
@@ -407,8 +418,11 @@ def test_the_banks_page_shows_the_merchants_hints(api: Api) -> None:
 
 # --- 3RI, decoupled, apps -------------------------------------------------------------------------------------------
 
-THREE_RI = {**dict.fromkeys([*BROWSER, "shopperResultUrl"]), "threeDSecure.channel": "03",
-            "threeDSecure.threeRIInd": "RECURRING"}  # fmt: skip
+THREE_RI = {
+    **dict.fromkeys([*BROWSER, "shopperResultUrl"]),
+    "threeDSecure.channel": "03",
+    "threeDSecure.threeRIInd": "RECURRING",
+}
 
 
 @pytest.mark.parametrize(("card", "code"), [(PASS, PAID), (FAIL, "100.390.121"), (FRICTIONLESS, PAID)])
@@ -428,10 +442,10 @@ def test_a_decoupled_authentication_is_answered_by_the_tick(api: Api, card: str,
     """B11.9, decoupled: pending, then the result."""
     answer = buy(api, card, **{"threeDSecure.decoupled": "true"})
     assert answer.code == PENDING
-    due.run_all()
+    registry.run_all_timers()
     assert api.read(answer.id).code == PENDING
     move_clock(api, 31)
-    due.run_all()
+    registry.run_all_timers()
     result = api.read(answer.id)
     assert (result.code, result.body["threeDSecure"]["flow"]) == (code, "decoupled")
 
@@ -481,7 +495,7 @@ def test_an_apps_nonsense_is_told_as_nonsense_and_costs_no_try(api: Api, name: s
     found = shopper.http.post(address, json.dumps({name: value}), "application/json")
     assert (found.status_code, found.json()) == (400, {"messageType": "Erro", "errorCode": "203"})
     row = Authentication.objects.get()
-    assert (row.step, row.attempts, row.resends) == (Step.CHALLENGE, 0, 0)
+    assert (row.step, row.attempts, row.resends) == (AuthenticationStep.CHALLENGE, 0, 0)
 
 
 # --- the acquirer's own test system -----------------------------------------------------------------------------
@@ -508,10 +522,10 @@ def test_an_acquirer_gets_the_proof_and_custom_parameters_steer_nothing(
 def test_after_the_deadline_the_payment_is_declined_with_evidence(api: Api) -> None:
     """Issue: time-out; 100.380.501."""
     answer = buy(api)
-    due.run_all()
+    registry.run_all_timers()
     assert api.read(answer.id).code == PENDING
     move_clock(api, 10 * 60 + 1)
-    due.run_all()
+    registry.run_all_timers()
     assert api.read(answer.id).code == "100.380.501"
     row = Authentication.objects.get()
     assert (row.step, row.code, row.trans_status_reason) == ("done", "100.380.501", "14")
@@ -526,7 +540,7 @@ def test_an_authentication_whose_worker_died_ends_once_its_payment_has(api: Api,
     Suspension.objects.all().delete()
     Payment.objects.filter(pk=answer.id).update(status="DECLINED", result_code="900.100.301")
     move_clock(api, 10 * 60 + 1)
-    due.run_all()
+    registry.run_all_timers()
     row = Authentication.objects.get()
     assert (row.step, row.code, row.number_sealed) == ("done", "100.380.501", None)
     assert api.read(answer.id).code == "900.100.301"
@@ -556,7 +570,7 @@ def test_the_channel_says_how_long_the_shopper_may_take(api: Api, channel: Chann
     configure(channel, challenge_minutes=30)
     answer = buy(api)
     move_clock(api, 29 * 60)
-    due.run_all()
+    registry.run_all_timers()
     assert api.read(answer.id).code == PENDING
 
 
@@ -577,7 +591,7 @@ def test_who_authenticated_and_left_is_taken_on_at_the_next_look(api: Api) -> No
     """A worker that died between the bank's word and the acquirer."""
     answer = buy(api)
     row = Authentication.objects.get()
-    server.challenged(row.id, {"challengeDataEntry": CODE})
+    server.continue_challenge(row.id, {"challengeDataEntry": CODE})
     assert api.read(answer.id).code == PENDING
     assert way_back(Shopper.of(answer).open())["id"] == answer.id
     assert api.read(answer.id).code == PAID
@@ -586,9 +600,9 @@ def test_who_authenticated_and_left_is_taken_on_at_the_next_look(api: Api) -> No
 def test_who_authenticated_and_left_is_taken_on_at_the_deadline(api: Api) -> None:
     """The proof is there: it is no time-out."""
     answer = buy(api)
-    server.challenged(Authentication.objects.get().id, {"challengeDataEntry": CODE})
+    server.continue_challenge(Authentication.objects.get().id, {"challengeDataEntry": CODE})
     move_clock(api, 10 * 60 + 1)
-    resume.expire_due()
+    shopper_return.expire_due_suspensions()
     assert api.read(answer.id).code == PAID
 
 

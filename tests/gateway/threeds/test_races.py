@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway import due
 from gateway.models import Authentication, Payment, PaymentEvent
+from gateway.timers import registry
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
 from tests.support.threeds import PASS, Shopper, buy
@@ -34,7 +34,7 @@ def test_a_code_and_a_cancel_and_a_tick_past_the_deadline_come_to_one_end(commit
     at_once(
         lambda: Shopper(redirect).enter().status_code,
         lambda: Shopper(redirect).press("cancel").status_code,
-        lambda: len(due.run_all()),
+        lambda: len(registry.run_all_timers()),
         lambda: Shopper(redirect).open().status_code,
     )
     code = api.read(answer.id).code

@@ -10,8 +10,11 @@ from tests.support.fixtures import Shop
 from tests.support.threeds import BILLING, BROWSER, FAIL, FRICTIONLESS, PASS, RESULT_URL, Shopper, buy
 
 pytestmark = pytest.mark.django_db
-AGREES = {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "UNSCHEDULED",
-          "standingInstruction.source": "CIT"}  # fmt: skip
+AGREES = {
+    "standingInstruction.mode": "INITIAL",
+    "standingInstruction.type": "UNSCHEDULED",
+    "standingInstruction.source": "CIT",
+}
 AGAIN = {**AGREES, "standingInstruction.mode": "REPEATED"}
 
 
@@ -45,8 +48,15 @@ def test_a_stored_card_is_authenticated_and_its_agreement_goes_onwards(api: Api)
     first = passed(api, buy(api, PASS, createRegistration="true", **AGREES))
     (told,) = api.get("/v1/test/acquirer/messages", {"id": first.id}).body["messages"]
     click = f"/v1/registrations/{first.body['registrationId']}/payments"
-    sent = {"amount": "12.00", "currency": "EUR", "paymentType": "DB", "shopperResultUrl": RESULT_URL,
-            "card.cvv": "999", "standingInstruction.initialTransactionId": first.id, **AGAIN}  # fmt: skip
+    sent = {
+        "amount": "12.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "shopperResultUrl": RESULT_URL,
+        "card.cvv": "999",
+        "standingInstruction.initialTransactionId": first.id,
+        **AGAIN,
+    }
     bare = api.post(click, sent)
     assert {*BROWSER, *BILLING} <= set(bare.errors)
     waiting = api.post(click, sent | BROWSER | BILLING)

@@ -12,14 +12,15 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from gateway import clock, due
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
+from gateway.core import clock
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from gateway.models import AcquirerExchange, Channel, Payment, RequestLog, WalletKey, WalletTokenSeen
-from gateway.money import Money
-from gateway.payments.exchanges import message
-from gateway.secret import Secret
-from gateway.wallets import channels, making, testing
-from gateway.wallets.formats import FORMATS
+from gateway.payments.acquirer_message_store import restore_message
+from gateway.timers import registry
+from gateway.wallets import channel_tokens, sandbox_tokens, token_factory
+from gateway.wallets.formats import WALLET_FORMATS
 from tests.support.client import Answer, Api
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
@@ -28,10 +29,10 @@ from tests.support.threeds import BILLING, BROWSER, RESULT_URL
 
 pytestmark = pytest.mark.django_db
 
-FORMS = [(wallet, form) for wallet, forms in FORMATS.items() for form in forms]
+FORMS = [(wallet, form) for wallet, forms in WALLET_FORMATS.items() for form in forms]
 PROOF = {"threeDSecure.eci": "05", "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA="}
 DECRYPTED = {"card.number": "4200000000000000", "card.expiryMonth": "12", "card.expiryYear": "2030"}
-_MADE: dict[str, making.Made] = {}
+_MADE: dict[str, token_factory.GeneratedKey] = {}
 
 
 @pytest.fixture
@@ -42,19 +43,26 @@ def keyed(shop: Shop) -> Shop:
 
 def with_keys(shop: Shop) -> Shop:
     for wallet, form in FORMS:
-        made = _MADE.setdefault(form, _MADE.get(form) or making.make_key(form, now=clock.real()))
-        channels.add_key(shop.channel, wallet, made.private, made.facts, maker=made.maker)
+        made = _MADE.setdefault(form, _MADE.get(form) or token_factory.generate_wallet_key(form, now=clock.real_now()))
+        channel_tokens.store_wallet_key(shop.channel, wallet, made.private, made.facts, maker=made.maker)
     return shop
 
 
 def token_of(channel: Channel, wallet: str, form: str = "", *, expired: bool = False, **sheet: Any) -> str:
     agreed = {"number": Secret("4200000000000000"), "money": Money.parse("92.00", "EUR"), **sheet}
-    return testing.make_token(channel, wallet, form or FORMATS[wallet][0], making.Sheet(**agreed), expired=expired)
+    return sandbox_tokens.build_channel_token(
+        channel, wallet, form or WALLET_FORMATS[wallet][0], token_factory.PaymentSheet(**agreed), expired=expired
+    )
 
 
 def pay(api: Api, wallet: str, token: str, **changes: str) -> Answer:
-    fields = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": wallet.upper(),
-              f"{wallet}.paymentToken": token}  # fmt: skip
+    fields = {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "paymentBrand": wallet.upper(),
+        f"{wallet}.paymentToken": token,
+    }
     return api.post("/v1/payments", fields | {name.replace("__", "."): value for name, value in changes.items()})
 
 
@@ -77,7 +85,7 @@ def test_a_token_pays(keyed: Shop, wallet: str, form: str) -> None:
     assert answer.body["paymentBrand"] == wallet.upper()
     assert keyed.api.read(answer.id).body["card"] == card
     payment = Payment.objects.get()
-    sent = message(AcquirerExchange.objects.get(payment=payment), payment)
+    sent = restore_message(AcquirerExchange.objects.get(payment=payment), payment)
     assert sent["card"]["number"].endswith("0000")
     assert sent["threeDSecure"]["eci"] == "05"
     assert not places_of(token, "4200000000000000", token[-40:])
@@ -91,7 +99,7 @@ def test_what_a_token_paid_is_refunded_and_charged_again(keyed: Shop) -> None:
     again = keyed.api.follow(answer.id, "RB", "5.00")
     assert again.status == 200, again
     charged = Payment.objects.get(payment_type="RB")
-    assert message(AcquirerExchange.objects.get(payment=charged), charged)["card"]["expiryYear"] == "2030"
+    assert restore_message(AcquirerExchange.objects.get(payment=charged), charged)["card"]["expiryYear"] == "2030"
 
 
 @pytest.mark.parametrize(("wallet", "form"), FORMS)
@@ -103,7 +111,7 @@ def test_a_token_pays_once(committed: Shop, wallet: str, form: str) -> None:
     refused(pay(keyed.api, wallet, token), wallet, "200.100.602", "was used already")
     other = keyed.open_channel()
     for row in WalletKey.objects.filter(channel=keyed.channel, wallet=wallet):
-        channels.add_key(other, wallet, channels.opened_key(row)["private"], row.facts)
+        channel_tokens.store_wallet_key(other, wallet, channel_tokens.unseal_wallet_key(row)["private"], row.facts)
     refused(pay(keyed.api_of(other), wallet, token), wallet, "200.100.602", "was used already")
     assert Payment.objects.count() == 1
 
@@ -121,8 +129,13 @@ def test_a_token_with_another_spelling_is_the_same_token(committed: Shop) -> Non
 def test_a_repeated_request_with_its_key_is_answered_as_before(keyed: Shop) -> None:
     """Idempotency: the same request is no replay of the token."""
     token = token_of(keyed.channel, "wallet2")
-    fields = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": "WALLET2",
-              "wallet2.paymentToken": token}  # fmt: skip
+    fields = {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "paymentBrand": "WALLET2",
+        "wallet2.paymentToken": token,
+    }
     first = keyed.api.post("/v1/payments", fields, Idempotency_Key="one")
     again = keyed.api.post("/v1/payments", fields, Idempotency_Key="one")
     assert (first.status, first.text) == (200, again.text)
@@ -146,10 +159,10 @@ def test_an_expired_token_is_refused(keyed: Shop, wallet: str, form: str) -> Non
 )
 def test_a_tampered_token_is_refused(keyed: Shop, wallet: str, code: str, words: str) -> None:
     """Mobile wallets."""
-    refused(pay(keyed.api, wallet, making.tampered(token_of(keyed.channel, wallet))), wallet, code, words)
+    refused(pay(keyed.api, wallet, token_factory.tamper_token(token_of(keyed.channel, wallet))), wallet, code, words)
 
 
-@pytest.mark.parametrize("wallet", FORMATS)
+@pytest.mark.parametrize("wallet", WALLET_FORMATS)
 def test_garbage_is_refused_as_a_parameter_error(keyed: Shop, wallet: str) -> None:
     """A7.3; errors: a clear 400 that names the parameter; what was sent is kept nowhere."""
     for garbage in ("garbage-4711", "{}", '{"version":1}', "[[[["):
@@ -169,7 +182,7 @@ def test_a_channel_without_keys_and_a_token_for_another_channel_are_refused(keye
     """Mobile wallets: keys per channel."""
     token = token_of(keyed.channel, "wallet1")
     refused(pay(stranger.api, "wallet1", token), "wallet1", "600.200.500", "no keys")
-    testing.make_keys(stranger.channel)
+    sandbox_tokens.generate_channel_keys(stranger.channel)
     refused(pay(stranger.api, "wallet1", token), "wallet1", "200.100.603", "a key that this channel does not have")
 
 
@@ -177,10 +190,14 @@ def test_made_keys_open_nothing_in_live(keyed: Shop) -> None:
     """Two environments (D21)."""
     token = token_of(keyed.channel, "wallet1")
     with override_settings(IS_LIVE=True):
-        assert channels.usable_keys(keyed.channel, "wallet1") == []
-        with pytest.raises(testing.NotHere):
-            testing.make_token(keyed.channel, "wallet1", "ec_v1", making.Sheet(number=Secret("4200000000000000"),
-                               money=Money.parse("1.00", "EUR")))  # fmt: skip
+        assert channel_tokens.load_usable_keys(keyed.channel, "wallet1") == []
+        with pytest.raises(sandbox_tokens.SampleTokenUnavailableError):
+            sandbox_tokens.build_channel_token(
+                keyed.channel,
+                "wallet1",
+                "ec_v1",
+                token_factory.PaymentSheet(number=Secret("4200000000000000"), money=Money.parse("1.00", "EUR")),
+            )
     assert pay(keyed.api, "wallet1", token).status == 200
 
 
@@ -216,12 +233,19 @@ def test_a_wallets_proof_is_enough_for_a_channel_with_3d_secure(keyed: Shop) -> 
     assert pay(keyed.api, "wallet1", token_of(keyed.channel, "wallet1")).status == 200
 
 
-@pytest.mark.parametrize("wallet", FORMATS)
+@pytest.mark.parametrize("wallet", WALLET_FORMATS)
 @pytest.mark.parametrize("source", ["web", "app"])
 def test_decrypted_data_pays(shop: Shop, wallet: str, source: str) -> None:
     """Mobile wallets: the decrypted way needs no keys."""
-    fields = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": wallet.upper(),
-              f"{wallet}.source": source, **DECRYPTED, **PROOF}  # fmt: skip
+    fields = {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "paymentBrand": wallet.upper(),
+        f"{wallet}.source": source,
+        **DECRYPTED,
+        **PROOF,
+    }
     answer = shop.api.post("/v1/payments", fields)
     assert (answer.status, answer.code) == (200, "000.100.110"), answer
     assert answer.body[wallet] == {"source": source}
@@ -239,8 +263,15 @@ def test_decrypted_data_pays(shop: Shop, wallet: str, source: str) -> None:
 )
 def test_decrypted_data_that_is_not_whole_is_refused(shop: Shop, change: dict[str, str], name: str) -> None:
     """Mobile wallets: source, card data and proof are all required."""
-    fields = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "paymentBrand": "WALLET1",
-              "wallet1.source": "web", **DECRYPTED, **PROOF}  # fmt: skip
+    fields = {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "paymentBrand": "WALLET1",
+        "wallet1.source": "web",
+        **DECRYPTED,
+        **PROOF,
+    }
     answer = shop.api.post("/v1/payments", fields | change)
     assert (answer.status, name in answer.errors) == (400, True), answer
 
@@ -249,9 +280,9 @@ def test_tokens_are_forgotten_when_they_are_too_old_to_be_taken(keyed: Shop) -> 
     """Mobile wallets: what remembers a token goes when the token's age refuses it."""
     pay(keyed.api, "wallet1", token_of(keyed.channel, "wallet1"))
     pay(keyed.api, "wallet2", token_of(keyed.channel, "wallet2"))
-    assert due.run_now("wallet tokens") == 0
-    WalletTokenSeen.objects.update(until=clock.real() - timedelta(seconds=1))
-    assert due.run_now("wallet tokens") == 2
+    assert registry.run_timer_now("wallet tokens") == 0
+    WalletTokenSeen.objects.update(until=clock.real_now() - timedelta(seconds=1))
+    assert registry.run_timer_now("wallet tokens") == 2
     assert not WalletTokenSeen.objects.exists()
 
 
@@ -290,23 +321,29 @@ def test_the_command_says_what_it_cannot_do(shop: Shop) -> None:
 
 def test_a_merchants_key_is_kept_sealed_listed_and_switched_off(shop: Shop, tmp_path: Any) -> None:
     """Mobile wallets: keys per channel; R8."""
-    made = making.make_key("ec_v1", now=clock.real())
+    made = token_factory.generate_wallet_key("ec_v1", now=clock.real_now())
     (tmp_path / "key.pem").write_text(made.private.reveal())
     (tmp_path / "root.pem").write_text(made.facts["roots"][0])
     out = StringIO()
     call_command(
-        "wallet_key", entity=shop.channel.entity_id, wallet=1, private_key=tmp_path / "key.pem",
-        merchant_id=making.MERCHANT_ID, root=[tmp_path / "root.pem"], name="Ours", stdout=out,
-    )  # fmt: skip
+        "wallet_key",
+        entity=shop.channel.entity_id,
+        wallet=1,
+        private_key=tmp_path / "key.pem",
+        merchant_id=token_factory.SAMPLE_MERCHANT_ID,
+        root=[tmp_path / "root.pem"],
+        name="Ours",
+        stdout=out,
+    )
     listed = json.loads(out.getvalue())
     assert (listed["name"], listed["active"], listed["made"]) == ("Ours", True, False)
     assert not places_of(made.private.reveal().splitlines()[1])
-    keys = channels.usable_keys(shop.channel, "wallet1")[0]
-    sheet = making.Sheet(number=Secret("4200000000000000"), money=Money.parse("92.00", "EUR"))
-    token = making.make_token("ec_v1", sheet, keys, made.maker, now=clock.real())
+    keys = channel_tokens.load_usable_keys(shop.channel, "wallet1")[0]
+    sheet = token_factory.PaymentSheet(number=Secret("4200000000000000"), money=Money.parse("92.00", "EUR"))
+    token = token_factory.build_wallet_token("ec_v1", sheet, keys, made.maker, now=clock.real_now())
     assert pay(shop.api, "wallet1", token).status == 200
     call_command("wallet_key", deactivate=listed["id"], stdout=StringIO())
-    token = making.make_token("ec_v1", sheet, keys, made.maker, now=clock.real())
+    token = token_factory.build_wallet_token("ec_v1", sheet, keys, made.maker, now=clock.real_now())
     refused(pay(shop.api, "wallet1", token), "wallet1", "600.200.500", "no keys")
 
 

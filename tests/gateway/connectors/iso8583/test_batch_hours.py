@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.connectors.iso8583.terminal import terminal_of
-from gateway.connectors.port import Account
+from gateway.connectors.iso8583.terminal import parse_terminal
+from gateway.connectors.port import ConnectorAccount
 
 ZONES = ("UTC", "America/Los_Angeles", "Asia/Tokyo", "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Pago_Pago")
 
 
 def next_batch(zone: str, at: str, now: datetime) -> datetime:
     settings = {"host": "h", "port": "1", "terminal": "T1", "time_zone": zone, "batch_at": at}
-    return terminal_of(Account(settings=settings)).next_batch(now)
+    return parse_terminal(ConnectorAccount(settings=settings)).next_batch(now)
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,10 @@ def test_the_next_batch_is_the_next_time_the_hour_comes_there(zone: str, now: st
 
 
 @given(
-    st.sampled_from(ZONES), st.datetimes(datetime(2025, 1, 1), datetime(2028, 1, 1)),
+    st.sampled_from(ZONES),
+    st.datetimes(datetime(2025, 1, 1), datetime(2028, 1, 1)),
     st.times(time(5), time(23, 59)).map(lambda one: one.replace(second=0, microsecond=0)),
-)  # fmt: skip
+)
 def test_it_comes_within_a_day_and_never_now(zone: str, now: datetime, hour: time) -> None:
     """25 hours where clocks are put back; no change of the clocks is as late as five o'clock."""
     at = now.replace(tzinfo=UTC)

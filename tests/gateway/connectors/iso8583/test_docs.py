@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from gateway.connectors.iso8583 import codes
-from gateway.connectors.iso8583.elements import ELEMENTS
-from gateway.connectors.iso8583.fields import FIELDS
-from gateway.connectors.iso8583.private import PARTS
-from gateway.connectors.iso8583.question import KINDS
-from gateway.connectors.iso8583.terminal import SETTINGS
-from gateway.connectors.iso8583.totals import ELEMENTS as SUMS
-from gateway.results import RESULT_CODES
+from gateway.connectors.iso8583 import response_codes
+from gateway.connectors.iso8583.batch_totals import TOTALS_ELEMENTS as SUMS
+from gateway.connectors.iso8583.data_elements import DATA_ELEMENTS
+from gateway.connectors.iso8583.field_formats import FIELD_MAP
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS
+from gateway.connectors.iso8583.private_field import PRIVATE_FIELD_PARTS
+from gateway.connectors.iso8583.terminal import ISO8583_SETTINGS
+from gateway.core.result_codes import RESULT_CODES
 
 PAGE = Path(__file__).parents[4] / "docs" / "connectors" / "iso8583.md"
 
@@ -29,36 +29,57 @@ def tables() -> dict[str, str]:
     return {
         "settings": table(
             ("setting", "default", "allowed", ""),
-            *((f"`{one.name}`" + (" (required)" if one.required else ""), one.default, one.allowed, one.about)
-              for one in SETTINGS),
+            *(
+                (f"`{one.name}`" + (" (required)" if one.required else ""), one.default, one.allowed, one.about)
+                for one in ISO8583_SETTINGS
+            ),
         ),
         "messages": table(
             ("payment type", "message", "repeated", "answer", "DE3"),
-            *(("taken back" if name == "V" else name, kind.mti, kind.mti[:3] + "1" if kind.advice else "never",
-               f"{kind.mti[:2]}{int(kind.mti[2]) + 1}0", kind.code or "the original's")
-              for name, kind in KINDS.items()),
+            *(
+                (
+                    "taken back" if name == "V" else name,
+                    kind.mti,
+                    kind.mti[:3] + "1" if kind.advice else "never",
+                    f"{kind.mti[:2]}{int(kind.mti[2]) + 1}0",
+                    kind.code or "the original's",
+                )
+                for name, kind in MESSAGE_KINDS.items()
+            ),
         ),
         "elements": table(
             ("DE", "format", "name", "filled with", "in"),
-            *((row.number, *FIELDS[row.number], row.about,
-               "all" if set(row.kinds.split()) == set(KINDS) else re.sub(r"\bV\b", "taken back", row.kinds))
-              for row in ELEMENTS),
+            *(
+                (
+                    row.number,
+                    *FIELD_MAP[row.number],
+                    row.about,
+                    "all"
+                    if set(row.kinds.split()) == set(MESSAGE_KINDS)
+                    else re.sub(r"\bV\b", "taken back", row.kinds),
+                )
+                for row in DATA_ELEMENTS
+            ),
         ),
         "sums": table(
             ("DE", "format", "name", "filled with", "compared"),
-            *((row.number, *FIELDS[row.number], row.about, "yes" if row.compared else "") for row in SUMS),
+            *((row.number, *FIELD_MAP[row.number], row.about, "yes" if row.compared else "") for row in SUMS),
         ),
         "parts": table(
             ("part", "what it is", "sent", "answered"),
-            *((part.number, part.about, "yes" if ">" in part.way else "", "yes" if "<" in part.way else "")
-              for part in PARTS),
+            *(
+                (part.number, part.about, "yes" if ">" in part.way else "", "yes" if "<" in part.way else "")
+                for part in PRIVATE_FIELD_PARTS
+            ),
         ),
         "codes": table(
             ("DE39", "result code", "", "another acquirer may be asked"),
-            *((code, found, RESULT_CODES[found].description, "yes" if code in codes.ELSEWHERE else "")
-              for code, found in codes.RESULTS.items()),
+            *(
+                (code, found, RESULT_CODES[found].description, "yes" if code in response_codes.RETRYABLE_CODES else "")
+                for code, found in response_codes.RESULT_BY_DE39.items()
+            ),
         ),
-    }  # fmt: skip
+    }
 
 
 def test_the_page_holds_the_tables_of_the_code() -> None:

@@ -21,35 +21,38 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from django.test import override_settings
 
-from gateway.connectors.iso8583 import link
-from gateway.connectors.iso8583.connection import Connection
-from gateway.connectors.iso8583.line import TICK_S, Link
-from gateway.connectors.iso8583.link import Unanswered, Unreachable, link_to
-from gateway.connectors.iso8583.mapping import message_of
-from gateway.connectors.iso8583.question import question
-from gateway.connectors.iso8583.terminal import Terminal, terminal_of
+from gateway.connectors.iso8583 import link_registry
+from gateway.connectors.iso8583.connection import HostConnection
+from gateway.connectors.iso8583.iso_request import build_iso_request
+from gateway.connectors.iso8583.link import LINK_TICK_S, HostLink
+from gateway.connectors.iso8583.link_registry import LinkUnansweredError, LinkUnreachableError, get_link
+from gateway.connectors.iso8583.mapping import build_iso_message
+from gateway.connectors.iso8583.terminal import Terminal, parse_terminal
 from gateway.connectors.means import Card
-from gateway.connectors.port import Account, AcquirerRequest
-from gateway.money import Money
-from gateway.secret import Secret
+from gateway.connectors.port import AcquirerRequest, ConnectorAccount
+from gateway.core.money import Money
+from gateway.core.secret import Secret
 from tests.support.iso_host import PATIENCE_S, IsoHost, settings_for
 
 
 def terminal(host: IsoHost, **more: str) -> Terminal:
-    return terminal_of(Account(merchant="M-1", settings=settings_for(host, **more)))
+    return parse_terminal(ConnectorAccount(merchant="M-1", settings=settings_for(host, **more)))
 
 
 def debit(of: Terminal, payment: UUID | None = None, amount: str = "92.00") -> dict[str, str]:
     request = AcquirerRequest(
-        payment=payment or uuid4(), operation="DB", money=Money.parse(amount, "EUR"), brand="VISA",
+        payment=payment or uuid4(),
+        operation="DB",
+        money=Money.parse(amount, "EUR"),
+        brand="VISA",
         at=datetime(2026, 3, 1, 12, tzinfo=UTC),
         means=Card(number=Secret("4200000000000000"), expiry_month="05", expiry_year="2034"),
-    )  # fmt: skip
-    return message_of(question(request, of))
+    )
+    return build_iso_message(build_iso_request(request, of))
 
 
 def ask(of: Terminal, message: dict[str, str] | None = None, within_s: float = PATIENCE_S) -> dict[str, str]:
-    return link_to(of).ask(message or debit(of), time.monotonic() + within_s)
+    return get_link(of).ask(message or debit(of), time.monotonic() + within_s)
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -60,36 +63,36 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def strays(kind: str) -> int:
-    return link.states()[0].strays.get(kind, 0)
+    return link_registry.list_link_states()[0].strays.get(kind, 0)
 
 
 def test_a_link_signs_on_says_how_it_is_and_signs_off(iso_host: IsoHost) -> None:
     """0800 with DE70 001 and 002."""
     to = terminal(iso_host)
-    assert link.states() == ()
+    assert link_registry.list_link_states() == ()
     assert ask(to)["39"] == "00"
-    (state,) = link.states()
+    (state,) = link_registry.list_link_states()
     assert (state.state, state.why, state.in_flight, state.merchant) == ("up", "", 0, "M-1")
     assert state.label == f"127.0.0.1:{iso_host.port} TERM0001"
-    link.close_all()
+    link_registry.close_all_links()
     iso_host.wait(lambda: len(iso_host.seen("0800")) == 2, "the sign-off")
     assert [message["70"] for message in iso_host.seen("0800")] == ["001", "002"]
-    assert link.states() == ()
+    assert link_registry.list_link_states() == ()
 
 
 def test_a_link_signs_off_once(iso_host: IsoHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """close() and the link's own thread both notice the end; the host gets one 0800 with DE70 002."""
-    signing_off = Link._sign_off
+    signing_off = HostLink._sign_off
 
-    def slowly(self: Link, connection: Connection) -> None:
+    def slowly(self: HostLink, connection: HostConnection) -> None:
         signing_off(self, connection)
-        time.sleep(TICK_S * 2)
+        time.sleep(LINK_TICK_S * 2)
 
-    monkeypatch.setattr(Link, "_sign_off", slowly)
+    monkeypatch.setattr(HostLink, "_sign_off", slowly)
     assert ask(terminal(iso_host))["39"] == "00"
-    link.close_all()
+    link_registry.close_all_links()
     iso_host.wait(lambda: len(iso_host.seen("0800")) >= 2, "the sign-off")
-    time.sleep(TICK_S * 2)
+    time.sleep(LINK_TICK_S * 2)
     assert [message["70"] for message in iso_host.seen("0800")] == ["001", "002"]
 
 
@@ -97,7 +100,7 @@ def test_a_link_signs_off_once(iso_host: IsoHost, monkeypatch: pytest.MonkeyPatc
 def test_without_a_sign_on_nothing_is_asked(iso_host: IsoHost, network: str) -> None:
     """A host that refuses it, or says nothing: nobody can have accepted a payment."""
     iso_host.network = network
-    with pytest.raises(Unreachable):
+    with pytest.raises(LinkUnreachableError):
         ask(terminal(iso_host), within_s=1.0)
     assert not iso_host.seen("0200")
 
@@ -132,7 +135,7 @@ def test_answers_out_of_order_find_their_questions(iso_host: IsoHost) -> None:
     with ThreadPoolExecutor(max_workers=8) as pool:
         futures: list[Future[dict[str, str]]] = [pool.submit(ask, to, message) for message in messages]
         iso_host.wait(lambda: iso_host.held == 8, "all eight are there")
-        assert link.states()[0].in_flight == 8
+        assert link_registry.list_link_states()[0].in_flight == 8
         iso_host.release(backwards=True)
         answers = [future.result(PATIENCE_S) for future in futures]
     assert [answer["4"] for answer in answers] == [message["4"] for message in messages]
@@ -146,7 +149,7 @@ def test_fifty_questions_share_one_connection(iso_host: IsoHost) -> None:
         answers = list(pool.map(lambda message: ask(to, message), messages))
     assert [answer["4"] for answer in answers] == [message["4"] for message in messages]
     assert iso_host.connections == 1
-    assert link.states()[0].in_flight == 0
+    assert link_registry.list_link_states()[0].in_flight == 0
 
 
 def test_a_late_answer_is_counted_and_given_to_nobody(iso_host: IsoHost) -> None:
@@ -154,7 +157,7 @@ def test_a_late_answer_is_counted_and_given_to_nobody(iso_host: IsoHost) -> None
     to = terminal(iso_host)
     assert ask(to)["39"] == "00"
     iso_host.next("0200", "held")
-    with pytest.raises(Unanswered):
+    with pytest.raises(LinkUnansweredError):
         ask(to, within_s=1.0)
     iso_host.release()
     until(lambda: strays("late") == 1, "the late answer is counted")
@@ -167,7 +170,7 @@ def test_an_answer_with_other_numbers_is_given_to_nobody(iso_host: IsoHost, chan
     to = terminal(iso_host)
     assert ask(to)["39"] == "00"
     iso_host.next("0200", **change)
-    with pytest.raises(Unanswered):
+    with pytest.raises(LinkUnansweredError):
         ask(to, within_s=1.0)
     until(lambda: strays("unknown") == 1, "it is counted")
 
@@ -190,7 +193,7 @@ def test_a_link_over_tls_trusts_the_accounts_certificate_and_no_other(iso_host: 
     assert iso_host.connections == 1
     for wrong in ({"tls_ca": other.read_text().partition("-----BEGIN PRIV")[0]}, {"tls_name": "another.example"}):
         refused = replace(to, **wrong)
-        with pytest.raises(Unreachable, match="certificate"):
+        with pytest.raises(LinkUnreachableError, match="certificate"):
             ask(refused)
 
 
@@ -205,21 +208,25 @@ def test_a_host_that_wants_a_certificate_of_ours_gets_it(iso_host: IsoHost, tmp_
     def of(own: Path, key: Path) -> Terminal:
         more = {"tls": "on", "tls_name": "host.example", "tls_ca": halves(theirs)[0], "tls_certificate": halves(own)[0]}
         secrets = {"tls_key": Secret(halves(key)[1])}
-        return terminal_of(Account(merchant="M-1", settings=settings_for(iso_host, **more), secrets=secrets))
+        return parse_terminal(
+            ConnectorAccount(merchant="M-1", settings=settings_for(iso_host, **more), secrets=secrets)
+        )
 
     assert ask(of(ours, ours))["39"] == "00"
-    with pytest.raises(Unreachable):
+    with pytest.raises(LinkUnreachableError):
         ask(of(other, other), within_s=2.0)
-    with pytest.raises(Unreachable, match="tls_certificate and tls_key do not do"):
+    with pytest.raises(LinkUnreachableError, match="tls_certificate and tls_key do not do"):
         ask(of(ours, other), within_s=2.0)
     assert "PRIVATE" not in repr(of(ours, ours))
 
 
 def test_another_key_is_another_link(iso_host: IsoHost) -> None:
     """A changed key is used by the next question, and what says nothing of the line leaves the link alone."""
-    keys = [Account(merchant="M-1", settings=settings_for(iso_host), secrets={"tls_key": Secret(f"key {number}")})
-            for number in (1, 2)]  # fmt: skip
-    assert terminal_of(keys[0]) != terminal_of(keys[1])
+    keys = [
+        ConnectorAccount(merchant="M-1", settings=settings_for(iso_host), secrets={"tls_key": Secret(f"key {number}")})
+        for number in (1, 2)
+    ]
+    assert parse_terminal(keys[0]) != parse_terminal(keys[1])
     assert terminal(iso_host, capture="batch", batch_at="01:00") == terminal(iso_host)
 
 
@@ -236,10 +243,10 @@ def test_live_says_nothing_in_clear_to_a_host_whose_address_is_not_private(
     with override_settings(IS_LIVE=True):
         to = replace(terminal(iso_host, without_tls="on"), host="localhost")
         assert ask(to)["39"] == "00"
-        link.close_all()
+        link_registry.close_all_links()
         seen = len(iso_host.log)
         monkeypatch.setattr("gateway.connectors.iso8583.connection.is_private", lambda address: False)
-        with pytest.raises(Unreachable, match="not private"):
+        with pytest.raises(LinkUnreachableError, match="not private"):
             ask(to, within_s=2.0)
     assert iso_host.log[seen:] == [message for message in iso_host.log[seen:] if message.get("70") == "002"]
 
@@ -250,12 +257,17 @@ def certificate(path: Path) -> Path:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "host.example")])
     now = datetime.now(UTC)
     made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(7).not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("host.example")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     held = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.write_bytes(made.public_bytes(Encoding.PEM) + held)
     return path
@@ -274,7 +286,7 @@ def test_a_length_that_cannot_be_takes_the_link_down(iso_host: IsoHost, octets: 
     to = terminal(iso_host)
     assert ask(to)["39"] == "00"
     iso_host.push(octets)
-    until(lambda: "length header" in link.states()[0].why, "the link says why")
+    until(lambda: "length header" in link_registry.list_link_states()[0].why, "the link says why")
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
 
@@ -283,7 +295,7 @@ def test_a_host_that_hangs_up_in_the_middle_of_an_answer_leaves_it_unanswered(is
     """Goals, R1; and the next question connects again."""
     to = terminal(iso_host)
     iso_host.next("0200", "cut")
-    with pytest.raises(Unanswered, match="hung up"):
+    with pytest.raises(LinkUnansweredError, match="hung up"):
         ask(to)
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
@@ -298,7 +310,7 @@ def test_all_open_questions_are_told_when_the_link_goes_down(iso_host: IsoHost) 
         iso_host.wait(lambda: len(iso_host.seen("0200")) == 5, "all five are there")
         iso_host.hang_up()
         for future in futures:
-            assert isinstance(future.exception(PATIENCE_S), Unanswered)
+            assert isinstance(future.exception(PATIENCE_S), LinkUnansweredError)
 
 
 def test_nothing_is_sent_beyond_the_limit_and_nothing_twice_at_once(iso_host: IsoHost) -> None:
@@ -309,11 +321,11 @@ def test_nothing_is_sent_beyond_the_limit_and_nothing_twice_at_once(iso_host: Is
     with ThreadPoolExecutor(max_workers=2) as pool, override_settings(GATEWAY_ACQUIRER_MAX_ON_LINE=2):
         first = pool.submit(ask, to, message)
         iso_host.wait(lambda: iso_host.held == 1, "the first")
-        with pytest.raises(Unreachable, match="same numbers"):
+        with pytest.raises(LinkUnreachableError, match="same numbers"):
             ask(to, message)
         second = pool.submit(ask, to)
         iso_host.wait(lambda: iso_host.held == 2, "the second")
-        with pytest.raises(Unreachable, match="too many"):
+        with pytest.raises(LinkUnreachableError, match="too many"):
             ask(to)
         iso_host.release()
         assert first.result(PATIENCE_S)["39"] == second.result(PATIENCE_S)["39"] == "00"
@@ -325,11 +337,11 @@ def test_a_host_that_comes_back_is_used_at_once(iso_host: IsoHost) -> None:
     to = terminal(iso_host)
     assert ask(to)["39"] == "00"
     iso_host.stop()
-    until(lambda: link.states()[0].state != "up", "the link is down")
+    until(lambda: link_registry.list_link_states()[0].state != "up", "the link is down")
     for _ in range(3):
-        with pytest.raises(Unreachable):
+        with pytest.raises(LinkUnreachableError):
             ask(to)
-    assert "refused" in link.states()[0].why
+    assert "refused" in link_registry.list_link_states()[0].why
     iso_host.start()
     assert ask(to)["39"] == "00"
 
@@ -340,8 +352,8 @@ def test_a_quiet_link_sends_echoes_and_goes_down_when_they_are_not_answered(iso_
     assert ask(to)["39"] == "00"
     iso_host.wait(lambda: any(message["70"] == "301" for message in iso_host.seen("0800")), "an echo")
     iso_host.network = ""
-    until(lambda: link.states()[0].state != "up", "the link is down")
-    assert "echo" in link.states()[0].why
+    until(lambda: link_registry.list_link_states()[0].state != "up", "the link is down")
+    assert "echo" in link_registry.list_link_states()[0].why
 
 
 def test_a_host_without_echoes_is_left_after_questions_without_an_answer(iso_host: IsoHost) -> None:
@@ -350,15 +362,18 @@ def test_a_host_without_echoes_is_left_after_questions_without_an_answer(iso_hos
     assert ask(to)["39"] == "00"
     iso_host.next("0200", "lost", times=2)
     for _ in range(2):
-        with pytest.raises(Unanswered):
+        with pytest.raises(LinkUnansweredError):
             ask(to, within_s=1.0)
     # An answer in between: the line is well.
     assert ask(to)["39"] == "00"
     iso_host.next("0200", "lost", times=3)
     for _ in range(3):
-        with pytest.raises(Unanswered):
+        with pytest.raises(LinkUnansweredError):
             ask(to, within_s=1.0)
-    until(lambda: link.states()[0].why == "the host left 3 questions without an answer", "the link is taken down")
+    until(
+        lambda: link_registry.list_link_states()[0].why == "the host left 3 questions without an answer",
+        "the link is taken down",
+    )
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
     assert not [message for message in iso_host.seen("0800") if message["70"] == "301"]
@@ -377,11 +392,11 @@ def test_what_the_host_asks_itself_is_answered(iso_host: IsoHost) -> None:
         open_one = pool.submit(ask, to)
         iso_host.wait(lambda: iso_host.held == 1, "a question is open")
         iso_host.push(to.wire.frame({**asked, "11": "000778", "70": "002"}))
-        until(lambda: link.states()[0].why == "the host signed off", "it has signed off")
-        with pytest.raises(Unreachable, match="signed off"):
+        until(lambda: link_registry.list_link_states()[0].why == "the host signed off", "it has signed off")
+        with pytest.raises(LinkUnreachableError, match="signed off"):
             ask(to)
         iso_host.push(to.wire.frame({**asked, "11": "000779", "70": "001"}))
-        until(lambda: link.states()[0].state == "up", "it has signed on")
+        until(lambda: link_registry.list_link_states()[0].state == "up", "it has signed on")
         iso_host.release()
         assert open_one.result(PATIENCE_S)["39"] == "00"
     assert iso_host.connections == 1
@@ -391,7 +406,7 @@ def test_every_account_has_a_link_of_its_own(iso_host: IsoHost) -> None:
     """Several accounts of one connector stand side by side."""
     for name in ("TERM0001", "TERM0002"):
         assert ask(terminal(iso_host, terminal=name))["41"].strip() == name
-    assert [state.label[-8:] for state in link.states()] == ["TERM0001", "TERM0002"]
+    assert [state.label[-8:] for state in link_registry.list_link_states()] == ["TERM0001", "TERM0002"]
     assert iso_host.connections == 2
 
 
@@ -403,7 +418,7 @@ def test_a_forked_process_does_not_talk_on_its_parents_link(iso_host: IsoHost) -
     child = os.fork()
     if child == 0:
         try:
-            fresh = link.states() == ()
+            fresh = link_registry.list_link_states() == ()
             os.write(writer, b"1" if fresh and ask(to)["39"] == "00" else b"0")
         finally:
             os._exit(0)
@@ -419,22 +434,22 @@ def test_a_link_nobody_uses_signs_off_and_the_next_question_connects_again(
     iso_host: IsoHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IDLE_S."""
-    monkeypatch.setattr("gateway.connectors.iso8583.line.IDLE_S", 0.1)
+    monkeypatch.setattr("gateway.connectors.iso8583.link.LINK_IDLE_S", 0.1)
     to = terminal(iso_host)
     assert ask(to)["39"] == "00"
-    until(lambda: link.states()[0].state == "idle", "it is idle")
-    monkeypatch.setattr("gateway.connectors.iso8583.line.IDLE_S", 900.0)
+    until(lambda: link_registry.list_link_states()[0].state == "idle", "it is idle")
+    monkeypatch.setattr("gateway.connectors.iso8583.link.LINK_IDLE_S", 900.0)
     assert ask(to)["39"] == "00"
     assert iso_host.connections == 2
 
 
 def test_closing_tells_those_who_wait_and_leaves_no_thread(iso_host: IsoHost) -> None:
     """Bounded waits, also at the end."""
-    own = Link(terminal(iso_host))
+    own = HostLink(terminal(iso_host))
     iso_host.next("0200", "lost")
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(own.ask, debit(own.terminal), time.monotonic() + 60)
         iso_host.wait(lambda: iso_host.seen("0200"), "the question")
         own.close()
-        assert isinstance(future.exception(PATIENCE_S), Unanswered)
+        assert isinstance(future.exception(PATIENCE_S), LinkUnansweredError)
     until(lambda: all(not one.name.startswith("link ") for one in threading.enumerate()), "the thread has ended")

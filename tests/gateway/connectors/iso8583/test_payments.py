@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 from django.test import override_settings
 
-from gateway import clock
-from gateway.connectors.iso8583.question import Original
+from gateway.connectors.iso8583.iso_request import OriginalMessage
+from gateway.core import clock
 from gateway.models import AcquirerExchange, Payment
 from gateway.payments import recovery
 from tests.support.database import leaves, places_of
@@ -28,8 +28,8 @@ def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
     return iso_host
 
 
-def recover() -> recovery.Recovered:
-    return recovery.recover_due(now=clock.real() + timedelta(minutes=2))
+def recover() -> recovery.RecoverySummary:
+    return recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
 
 
 def status(payment: str) -> tuple[str, str]:
@@ -223,10 +223,17 @@ def test_a_refund_without_an_answer_is_taken_back_not_repeated(shop: Shop, host:
 
 @pytest.mark.parametrize(
     "change",
-    [{"de39": None}, {"de39": "94"}, {"de39": "68"}, {"de4": "000000009300"}, {"de39": "10"}, {"de49": "840"},
-     {"de4": "000000000000"}],
+    [
+        {"de39": None},
+        {"de39": "94"},
+        {"de39": "68"},
+        {"de4": "000000009300"},
+        {"de39": "10"},
+        {"de49": "840"},
+        {"de4": "000000000000"},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_an_answer_that_contradicts_the_question_leaves_the_payment_in_doubt(
     shop: Shop, host: IsoHost, change: dict[str, str | None]
 ) -> None:
@@ -242,9 +249,13 @@ def test_the_proof_of_an_authentication_goes_along_and_is_kept_nowhere(shop: Sho
     """Goals, R8; Part B, 3D Secure by an external server."""
     cavv, ds = "AAACAgSRBklmQCFgMpEGAAAAAAA=", "c75f23af-9454-43f6-ba17-130ed529507e"
     answer = shop.api.pay(
-        testMode="EXTERNAL", card__cvv="951", threeDSecure__eci="05", threeDSecure__verificationId=cavv,
-        threeDSecure__dsTransactionId=ds, threeDSecure__version="2.2.0",
-    )  # fmt: skip
+        testMode="EXTERNAL",
+        card__cvv="951",
+        threeDSecure__eci="05",
+        threeDSecure__verificationId=cavv,
+        threeDSecure__dsTransactionId=ds,
+        threeDSecure__version="2.2.0",
+    )
     assert answer.code == OK
     assert host.seen("0200")[0]["48"] == f"4202054328{cavv}66372{ds}9203951"
     kept = AcquirerExchange.objects.get()
@@ -257,19 +268,26 @@ def test_the_proof_of_an_authentication_goes_along_and_is_kept_nowhere(shop: Sho
 
 def test_the_networks_reference_of_the_first_payment_goes_along_with_the_later_ones(shop: Shop, host: IsoHost) -> None:
     """Part B, Card on file; ruling D38."""
-    first = {"standingInstruction__mode": "INITIAL", "standingInstruction__type": "RECURRING",
-             "standingInstruction__source": "CIT"}  # fmt: skip
+    first = {
+        "standingInstruction__mode": "INITIAL",
+        "standingInstruction__type": "RECURRING",
+        "standingInstruction__source": "CIT",
+    }
     host.answers = {"48": "6315483296210004567"}
     initial = shop.api.pay(testMode="EXTERNAL", **first)
     assert initial.code == OK, initial
     reference = initial.body["standingInstruction"]["initialTransactionId"]
-    known = Original.parse(reference)
+    known = OriginalMessage.parse(reference)
     assert known is not None
     assert known.network == "483296210004567"
     again = shop.api.pay(
-        testMode="EXTERNAL", standingInstruction__mode="REPEATED", standingInstruction__type="RECURRING",
-        standingInstruction__source="MIT", standingInstruction__initialTransactionId=reference, card__cvv=None,
-    )  # fmt: skip
+        testMode="EXTERNAL",
+        standingInstruction__mode="REPEATED",
+        standingInstruction__type="RECURRING",
+        standingInstruction__source="MIT",
+        standingInstruction__initialTransactionId=reference,
+        card__cvv=None,
+    )
     assert again.code == OK, again
     one, two = host.seen("0200")
     assert one["48"] == "2204C1039203123"

@@ -16,11 +16,11 @@ from tests.support.fixtures import Shop
 @pytest.fixture
 def outbox(tmp_path: Path) -> Iterator[Path]:
     """Where files for banks are laid; the watched folder lies beside it."""
-    accounts.forget()
+    accounts.clear_account_cache()
     (tmp_path / "in").mkdir()
     with override_settings(GATEWAY_SEPA_OUTBOX=str(tmp_path / "out"), GATEWAY_SEPA_INBOX=str(tmp_path / "in")):
         yield tmp_path / "out"
-    accounts.forget()
+    accounts.clear_account_cache()
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway import clock, due
 from gateway.connectors.port import AcquirerReply
+from gateway.core import clock
 from gateway.models import BankFile, BankMessage, BankOrder, Notification, Payment
-from gateway.payments import told
+from gateway.payments import acquirer_reported
+from gateway.timers import registry
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
@@ -31,13 +32,14 @@ def filed(shop: Shop, outbox: Path) -> sepa.File:
 
 def code(shop: Shop, payment: str) -> str:
     """The payment's result once banks' answers are told."""
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     return shop.api.read(payment).code
 
 
 def test_a_debit_waits_for_the_bank_and_is_paid_when_a_statement_books_it(banked: Shop, outbox: Path) -> None:
-    paid = sepa.debit(banked.api, bankAccount__mandate__id="MANDATE-ABC",
-                      bankAccount__mandate__dateOfSignature="2026-01-15")  # fmt: skip
+    paid = sepa.debit(
+        banked.api, bankAccount__mandate__id="MANDATE-ABC", bankAccount__mandate__dateOfSignature="2026-01-15"
+    )
     assert (paid.code, paid.status) == (OUTSTANDING, 200)
     assert sepa.files_in(outbox) == []
     file = filed(banked, outbox)
@@ -71,24 +73,24 @@ def test_a_return_is_a_chargeback_with_its_reason_and_its_reversal_a_second_word
     back = Entry(order=paid.id, into=False, reason="MD06", on="2026-01-09")
     sepa.take(sepa.notification([back]))
     sepa.take(sepa.statement([back], number=2))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     (dispute,) = Payment.objects.filter(chain=paid.id, payment_type="CB")
     assert (dispute.result_code, str(dispute.amount), dispute.status) == ("000.100.206", "92.00", "APPROVED")
     assert Notification.objects.filter(payment=dispute.id).count() == 1
     sepa.take(sepa.statement([Entry(order=paid.id, reversal=True, on="2026-01-20")], number=3))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     (won,) = Payment.objects.filter(chain=paid.id, payment_type="CR")
     assert won.referenced == dispute.id
     sepa.take(sepa.notification([back], number=9))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert Payment.objects.filter(chain=paid.id).count() == 3
     sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD01", on="2026-02-01")], number=4))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert Payment.objects.filter(chain=paid.id, payment_type="CB").count() == 2
 
 
 def test_the_due_date_that_was_asked_for_decides_when_the_file_is_made(banked: Shop, outbox: Path) -> None:
-    wanted = clock.now(banked.merchant).date() + timedelta(days=30)
+    wanted = clock.merchant_now(banked.merchant).date() + timedelta(days=30)
     sepa.debit(banked.api, transactionDueDate=wanted.isoformat())
     pass_time(banked.api, days=15)
     assert sepa.files_in(outbox) == []
@@ -103,7 +105,7 @@ def paid_and_refunded(shop: Shop, outbox: Path, back: str) -> str:
     paid = sepa.debit(shop.api)
     filed(shop, outbox)
     sepa.take(sepa.statement([Entry(order=paid.id)]))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert shop.api.follow(paid.id, "RF", amount=back, currency="EUR").code == "800.400.502"
     return paid.id
 
@@ -114,7 +116,7 @@ def test_a_return_of_what_was_refunded_is_a_finding(banked: Shop, outbox: Path, 
     paid = paid_and_refunded(banked, outbox, refunded)
     back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
     for _ in range(2):
-        due.run_now("bank answers")
+        registry.run_timer_now("bank answers")
     assert not Payment.objects.filter(chain=paid, payment_type="CB").exists()
     (finding,) = BankMessage.objects.get(pk=back.pk).findings
     assert paid in finding
@@ -130,12 +132,14 @@ def test_a_return_that_another_door_entered_is_no_finding_and_is_won_back(banked
     assert code(banked, paid.id) == SUCCESS
     payment = Payment.objects.get(pk=paid.id)
     reply = AcquirerReply(code="000.100.206", approved=payment.money)
-    elsewhere = told.enter("CB", payment.id, banked.merchant, payment.amount, "EUR", reply, origin="settlement")
+    elsewhere = acquirer_reported.record_acquirer_reported_follow_up(
+        "CB", payment.id, banked.merchant, payment.amount, "EUR", reply, origin="settlement"
+    )
     back = sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD06", on="2026-03-09")], number=2))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert BankMessage.objects.get(pk=back.pk).findings == []
     sepa.take(sepa.statement([Entry(order=paid.id, reversal=True, on="2026-03-20")], number=3))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     (won,) = Payment.objects.filter(chain=paid.id, payment_type="CR")
     assert (won.referenced, won.status) == (elsewhere.id, "APPROVED")
     assert Payment.objects.filter(chain=paid.id, payment_type="CB").count() == 1

@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.test import override_settings
 
-from gateway import results
-from gateway.connectors.port import Account
-from gateway.connectors.sepa import target
+from gateway.connectors.port import ConnectorAccount
+from gateway.connectors.sepa import target_calendar
+from gateway.connectors.sepa.bank_reasons import BANK_REASONS, UNLISTED_REASON, find_bank_reason
 from gateway.connectors.sepa.connector import SEPA
-from gateway.connectors.sepa.creditor import SETTINGS, NotSetUp, creditor_of
-from gateway.connectors.sepa.reasons import REASONS, UNLISTED, reason_of
+from gateway.connectors.sepa.creditor import SEPA_SETTINGS, CreditorNotConfiguredError, parse_creditor
+from gateway.core import result_codes
 from tests.support.sepa import SETTINGS as SHOP
 
 CLOSED_2026 = ["2026-01-01", "2026-04-03", "2026-04-06", "2026-05-01", "2026-12-25"]
@@ -22,41 +22,51 @@ CLOSED_2026 = ["2026-01-01", "2026-04-03", "2026-04-06", "2026-05-01", "2026-12-
 
 def test_target_is_closed_on_weekends_and_on_its_own_holidays_only() -> None:
     days = [date(2026, 1, 1) + timedelta(days=number) for number in range(365)]
-    closed = [day.isoformat() for day in days if not target.is_open(day) and day.weekday() < 5]
+    closed = [day.isoformat() for day in days if not target_calendar.is_target_day(day) and day.weekday() < 5]
     assert closed == CLOSED_2026
-    assert not any(target.is_open(day) for day in days if day.weekday() >= 5)
+    assert not any(target_calendar.is_target_day(day) for day in days if day.weekday() >= 5)
 
 
 @pytest.mark.parametrize(
     ("year", "sunday"),
-    [(2000, "04-23"), (2008, "03-23"), (2019, "04-21"), (2024, "03-31"), (2025, "04-20"), (2026, "04-05"),
-     (2038, "04-25"), (2049, "04-18"), (2076, "04-19"), (2099, "04-12")],
-)  # fmt: skip
+    [
+        (2000, "04-23"),
+        (2008, "03-23"),
+        (2019, "04-21"),
+        (2024, "03-31"),
+        (2025, "04-20"),
+        (2026, "04-05"),
+        (2038, "04-25"),
+        (2049, "04-18"),
+        (2076, "04-19"),
+        (2099, "04-12"),
+    ],
+)
 def test_easter_is_where_the_church_has_it(year: int, sunday: str) -> None:
-    assert target.easter(year).isoformat() == f"{year}-{sunday}"
+    assert target_calendar.easter_sunday(year).isoformat() == f"{year}-{sunday}"
 
 
 def test_days_are_counted_over_easter() -> None:
     thursday, tuesday = date(2026, 4, 2), date(2026, 4, 7)
-    assert target.after(thursday, 1) == tuesday
-    assert target.before(tuesday, 1) == thursday
-    assert target.roll(date(2026, 4, 3)) == tuesday
-    assert target.before(date(2026, 4, 5), 1) == thursday
+    assert target_calendar.target_day_after(thursday, 1) == tuesday
+    assert target_calendar.target_day_before(tuesday, 1) == thursday
+    assert target_calendar.roll_to_target_day(date(2026, 4, 3)) == tuesday
+    assert target_calendar.target_day_before(date(2026, 4, 5), 1) == thursday
 
 
 def test_every_reason_has_codes_that_there_are() -> None:
     """A decline is no approval, and a return is a chargeback."""
-    for row in (*REASONS.values(), UNLISTED):
-        assert row.declined in results.RESULT_CODES, row
-        assert row.returned in results.RESULT_CODES, row
-        assert not results.is_approved(row.declined), row
-        assert not results.is_pending(row.declined), row
-        assert results.is_chargeback(row.returned), row
+    for row in (*BANK_REASONS.values(), UNLISTED_REASON):
+        assert row.declined in result_codes.RESULT_CODES, row
+        assert row.returned in result_codes.RESULT_CODES, row
+        assert not result_codes.is_approved(row.declined), row
+        assert not result_codes.is_pending(row.declined), row
+        assert result_codes.is_chargeback(row.returned), row
 
 
 @pytest.mark.parametrize("code", ["", "ZZ99", "AC4", "ac04", "<x>"])
 def test_a_reason_that_is_not_listed_declines_without_one(code: str) -> None:
-    assert (reason_of(code).declined, reason_of(code).returned) == ("800.100.100", "000.100.200")
+    assert (find_bank_reason(code).declined, find_bank_reason(code).returned) == ("800.100.100", "000.100.200")
 
 
 def at(text: str) -> datetime:
@@ -77,13 +87,13 @@ def at(text: str) -> datetime:
     ],
 )
 def test_the_day_of_collection_and_its_run(now: str, wanted: str | None, due: str, run: str) -> None:
-    creditor = creditor_of(Account(settings=SHOP))
+    creditor = parse_creditor(ConnectorAccount(settings=SHOP))
     day, file_at = creditor.plan(at(now), date.fromisoformat(wanted) if wanted else None)
     assert (day.isoformat(), file_at) == (due, at(run))
 
 
 def test_lead_days_are_counted_in_open_days() -> None:
-    creditor = creditor_of(Account(settings=SHOP | {"leadDays": "5"}))
+    creditor = parse_creditor(ConnectorAccount(settings=SHOP | {"leadDays": "5"}))
     assert creditor.plan(at("2026-01-05T08:00:00"), None)[0] == date(2026, 1, 12)
 
 
@@ -99,8 +109,8 @@ def test_lead_days_are_counted_in_open_days() -> None:
     ],
 )
 def test_an_account_that_is_not_set_up_says_which_setting(changes: dict[str, str], named: str) -> None:
-    with pytest.raises(NotSetUp, match=named):
-        creditor_of(Account(settings=SHOP | changes))
+    with pytest.raises(CreditorNotConfiguredError, match=named):
+        parse_creditor(ConnectorAccount(settings=SHOP | changes))
     [(setting, why)] = SEPA.faults_of(SHOP | changes)
     assert setting == named
     assert why
@@ -117,6 +127,6 @@ def test_files_are_uploaded_in_clear_in_no_live_environment() -> None:
 
 
 def test_defaults_of_settings_keep_their_own_patterns() -> None:
-    for one in SETTINGS:
+    for one in SEPA_SETTINGS:
         assert not one.default or re.fullmatch(one.pattern, one.default), one.name
-    assert [one.name for one in SETTINGS if one.secret] == ["uploadPassword"]
+    assert [one.name for one in SEPA_SETTINGS if one.secret] == ["uploadPassword"]

@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from gateway.connectors.sepa.creditor import SETTINGS
-from gateway.connectors.sepa.reasons import REASONS, UNLISTED
+from gateway.connectors.sepa.bank_reasons import BANK_REASONS, UNLISTED_REASON
+from gateway.connectors.sepa.creditor import SEPA_SETTINGS
 
 PAGE = Path(__file__).parents[4] / "docs" / "connectors" / "sepa.md"
 
@@ -16,7 +16,7 @@ def test_the_page_lists_every_reason_as_it_is() -> None:
     rows = ["| bank | declined (before it was booked) | chargeback (after) |", "|---|---|---|"]
     rows += [
         f"| {f'`{row.code}` {row.meaning}' if row.code else 'any other'} | `{row.declined}` | `{row.returned}` |"
-        for row in (*REASONS.values(), UNLISTED)
+        for row in (*BANK_REASONS.values(), UNLISTED_REASON)
     ]
     before, told, after = re.split("(?<=writes them -->\n)|(?=<!-- end of the reasons)", PAGE.read_text())
     if os.environ.get("UPDATE_SNAPSHOTS"):
@@ -27,4 +27,4 @@ def test_the_page_lists_every_reason_as_it_is() -> None:
 
 def test_the_page_names_every_setting() -> None:
     page = PAGE.read_text()
-    assert [one.name for one in SETTINGS if f"`{one.name}`" not in page] == []
+    assert [one.name for one in SEPA_SETTINGS if f"`{one.name}`" not in page] == []

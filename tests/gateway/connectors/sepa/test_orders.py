@@ -11,14 +11,14 @@ from django.contrib.auth.models import User
 from django.core import mail
 from sepaxml.validation import try_valid_xml
 
-from gateway import due
 from gateway.connectors import accounts
-from gateway.connectors.port import Account, AcquirerRequest, NeverArrived, NotTakenBack
+from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundAtAcquirer, VoidRefusedError
 from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.sepa.connector import SEPA
+from gateway.core.money import Money
 from gateway.models import AcquirerExchange, BankFile, BankOrder, Payment, Suspension
-from gateway.money import Money
-from gateway.payments import mandates, recovery
+from gateway.payments import mandate_mails, recovery
+from gateway.timers import registry
 from tests.support import sepa
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
@@ -34,14 +34,14 @@ def booked(shop: Shop, amount: str = "92.00") -> str:
     paid = sepa.debit(shop.api, amount).id
     pass_time(shop.api, days=sepa.A_RUN)
     sepa.take(sepa.statement([Entry(order=paid, amount=amount)], number=paid))  # type: ignore[arg-type]
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     return paid
 
 
 def test_a_reversal_in_time_takes_the_collection_out(banked: Shop, outbox: Path) -> None:
     paid = sepa.debit(banked.api).id
     assert banked.api.follow(paid, "RV").code == SUCCESS
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     told = banked.api.read(paid)
     assert (told.status, told.code) == (400, "100.396.201")
     pass_time(banked.api, days=sepa.A_RUN)
@@ -63,7 +63,7 @@ def test_a_reversal_that_comes_too_late_says_so(banked: Shop, outbox: Path) -> N
     assert (late.status, late.code) == (400, "700.300.700")
     assert banked.api.read(paid).code == "800.400.501"
     sepa.take(sepa.statement([Entry(order=paid)]))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert banked.api.follow(paid, "RV").code == "700.300.700"
 
 
@@ -83,7 +83,7 @@ def test_a_refund_is_a_transfer_back_to_the_same_account(banked: Shop, outbox: P
     assert file.text("CdtTrfTxInf/CdtrAcct/Id/IBAN") == sepa.DEBTOR
     assert (file.text("CdtTrfTxInf/Amt/InstdAmt"), file.text("Cdtr/Nm")) == ("30.00", "Jane Jones")
     sepa.take(sepa.statement([Entry(order=refund.id, amount="30.00", into=False)]))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert banked.api.read(refund.id).code == SUCCESS
     assert banked.api.follow(paid, "RF", "62.01").code == "700.400.200"
 
@@ -94,7 +94,7 @@ def test_a_refund_that_the_bank_rejects_is_declined_and_may_be_made_again(banked
     pass_time(banked.api, days=sepa.A_RUN)
     file = BankFile.objects.get(kind="PAY")
     sepa.take(sepa.status(file.message_id, orders={refund: ("RJCT", "AC04")}))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert banked.api.read(refund).code == "800.100.202"
     assert banked.api.follow(paid, "RF", "92.00").code == "800.400.502"
 
@@ -103,12 +103,19 @@ def test_a_refund_that_the_bank_rejects_is_declined_and_may_be_made_again(banked
     ("change", "code"),
     [
         ({"currency": "USD"}, "800.100.173"),
-        ({"bankAccount__iban": None, "bankAccount__number": "1234567890", "bankAccount__bankCode": "37040044",
-          "bankAccount__bic": None}, "100.200.104"),
+        (
+            {
+                "bankAccount__iban": None,
+                "bankAccount__number": "1234567890",
+                "bankAccount__bankCode": "37040044",
+                "bankAccount__bic": None,
+            },
+            "100.200.104",
+        ),
         ({"bankAccount__iban": "TR330006100519786457841326", "bankAccount__country": "TR"}, "800.100.208"),
         ({"paymentType": "PA"}, "600.200.700"),
     ],
-)  # fmt: skip
+)
 def test_what_the_scheme_does_not_do_is_declined_at_once(
     banked: Shop, change: dict[str, str | None], code: str
 ) -> None:
@@ -128,7 +135,7 @@ def test_days_without_a_word_pay_where_the_account_says_so_and_a_late_return_is_
     assert shop.api.read(paid).code == SUCCESS
     sepa.take(sepa.statement([Entry(order=paid)]))
     sepa.take(sepa.notification([Entry(order=paid, into=False, reason="AM04")]))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert Payment.objects.get(payment_type="CB").result_code == "000.100.203"
 
 
@@ -151,23 +158,27 @@ def test_a_bank_that_never_answers_leaves_the_payment_open_and_is_looked_for_onc
     asked = AcquirerExchange.objects.filter(payment=paid, kind="void")
     before = asked.count()
     assert 1 <= before <= 10
-    assert due.run_now("shopper deadlines") == 0
+    assert registry.run_timer_now("shopper deadlines") == 0
     pass_time(banked.api, days=1)
     assert asked.count() == before + 1
 
 
-def question(payment: str, account: Account | None = None) -> AcquirerRequest:
+def question(payment: str, account: ConnectorAccount | None = None) -> AcquirerRequest:
     row = Payment.objects.select_related("merchant").get(pk=payment)
     return AcquirerRequest(
-        payment=UUID(payment), operation="DB", money=Money(row.amount, row.currency), brand=row.brand,
-        at=row.created_at, account=account or Account(merchant="shop-bank", settings=sepa.SETTINGS),
-    )  # fmt: skip
+        payment=UUID(payment),
+        operation="DB",
+        money=Money(row.amount, row.currency),
+        brand=row.brand,
+        at=row.created_at,
+        account=account or ConnectorAccount(merchant="shop-bank", settings=sepa.SETTINGS),
+    )
 
 
 def test_inquiries_are_answered_by_the_books_and_a_void_takes_out_what_is_not_filed(banked: Shop, outbox: Path) -> None:
     waiting = sepa.debit(banked.api).id
     found = SEPA.inquire(question(waiting))
-    assert not isinstance(found, NeverArrived)
+    assert not isinstance(found, NotFoundAtAcquirer)
     assert found.code == "800.400.501"
     assert SEPA.void(question(waiting)).code == "900.100.301"
     assert SEPA.void(question(waiting)).code == "900.100.301"
@@ -175,7 +186,7 @@ def test_inquiries_are_answered_by_the_books_and_a_void_takes_out_what_is_not_fi
     pass_time(banked.api, days=sepa.A_RUN)
     guarded = CONNECTORS["sepa"]
     for _ in range(30):
-        with pytest.raises(NotTakenBack):
+        with pytest.raises(VoidRefusedError):
             guarded.void(question(with_bank))
     assert sepa.debit(banked.api).code == "800.400.501"
 
@@ -184,7 +195,7 @@ def test_an_order_that_is_taken_back_before_it_comes_is_refused_when_it_does(ban
     paid = sepa.debit(banked.api).id
     BankOrder.objects.get(pk=paid).events.all().delete()
     BankOrder.objects.filter(pk=paid).delete()
-    assert isinstance(SEPA.inquire(question(paid)), NeverArrived)
+    assert isinstance(SEPA.inquire(question(paid)), NotFoundAtAcquirer)
     assert SEPA.void(question(paid)).code == "900.100.301"
     assert BankOrder.objects.get(pk=paid).state == "WITHDRAWN"
 
@@ -192,16 +203,16 @@ def test_an_order_that_is_taken_back_before_it_comes_is_refused_when_it_does(ban
 def test_a_worker_that_died_leaves_a_payment_that_recovery_finds_in_the_books(banked: Shop) -> None:
     paid = sepa.debit(banked.api).id
     row = Payment.objects.select_related("merchant").get(pk=paid)
-    assert recovery.inquiry(row, SEPA).payment == row.id
-    found = SEPA.inquire(recovery.inquiry(row, SEPA))
-    assert not isinstance(found, NeverArrived)
+    assert recovery.build_inquiry(row, SEPA).payment == row.id
+    found = SEPA.inquire(recovery.build_inquiry(row, SEPA))
+    assert not isinstance(found, NotFoundAtAcquirer)
     assert found.code == "800.400.501"
 
 
 def test_who_is_debited_reads_of_it_before_the_money_goes(banked: Shop, outbox: Path) -> None:
     """The mandate's mail leaves when the debit is accepted, once, with the day of collection that the file asks for."""
     paid = sepa.debit(banked.api, customer__email="jane@mail.example", bankAccount__mandate__id="M" * 50).id
-    assert mandates.send_due() == 1
+    assert mandate_mails.send_due_mandate_mails() == 1
     (sent,) = mail.outbox
     order = BankOrder.objects.get(pk=paid)
     assert order.mandate is not None
@@ -209,9 +220,9 @@ def test_who_is_debited_reads_of_it_before_the_money_goes(banked: Shop, outbox: 
     assert f"Mandate reference: {order.mandate.mandate}" in sent.body
     pass_time(banked.api, days=sepa.A_RUN)
     sepa.take(sepa.statement([Entry(order=paid)]))
-    due.run_now("bank answers")
+    registry.run_timer_now("bank answers")
     assert banked.api.read(paid).code == SUCCESS
-    assert (mandates.send_due(), len(mail.outbox)) == (0, 1)
+    assert (mandate_mails.send_due_mandate_mails(), len(mail.outbox)) == (0, 1)
 
 
 def test_two_merchants_at_one_bank_have_files_of_their_own(banked: Shop, stranger: Shop, outbox: Path) -> None:
@@ -221,7 +232,7 @@ def test_two_merchants_at_one_bank_have_files_of_their_own(banked: Shop, strange
     pass_time(banked.api, days=sepa.A_RUN)
     pass_time(stranger.api, days=sepa.A_RUN)
     assert sorted(file.texts("Cdtr/Nm")[0] for file in sepa.files_in(outbox)) == ["Shop Ltd", "Stranger Ltd"]
-    accounts.forget()
+    accounts.clear_account_cache()
 
 
 def test_a_file_is_downloaded_with_its_accounts_masked(banked: Shop, outbox: Path) -> None:

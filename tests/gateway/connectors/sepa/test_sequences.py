@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from gateway.models import BankOrder
-from tests.gateway.connectors.sepa.test_files import run
+from tests.gateway.connectors.sepa.test_file_planning import run
 from tests.support import sepa
 from tests.support.fixtures import Shop
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.connectors.port import Account
-from gateway.connectors.sepa import target
-from gateway.connectors.sepa.creditor import Creditor, creditor_of
+from gateway.connectors.port import ConnectorAccount
+from gateway.connectors.sepa import target_calendar
+from gateway.connectors.sepa.creditor import Creditor, parse_creditor
 from tests.support.sepa import SETTINGS
 
 ZONES = ("Europe/Berlin", "UTC", "America/Los_Angeles", "Asia/Tokyo", "Pacific/Kiritimati")
@@ -22,7 +22,7 @@ each_zone = pytest.mark.parametrize("zone", ZONES)
 
 
 def creditor(zone: str = "Europe/Berlin", **changes: str) -> Creditor:
-    return creditor_of(Account(settings={**SETTINGS, "timeZone": zone, **changes}))
+    return parse_creditor(ConnectorAccount(settings={**SETTINGS, "timeZone": zone, **changes}))
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,11 @@ def test_the_next_run_is_at_the_banks_hour(zone: str, now: str, run: str) -> Non
 
 
 @given(
-    st.sampled_from(ZONES), st.datetimes(datetime(2025, 1, 1), datetime(2028, 12, 31)), st.integers(1, 14),
+    st.sampled_from(ZONES),
+    st.datetimes(datetime(2025, 1, 1), datetime(2028, 12, 31)),
+    st.integers(1, 14),
     st.none() | st.integers(-3, 40),
-)  # fmt: skip
+)
 def test_a_collection_is_planned_on_an_open_day_with_its_lead_and_never_in_the_past(
     zone: str, now: datetime, lead: int, wanted: int | None
 ) -> None:
@@ -54,12 +56,12 @@ def test_a_collection_is_planned_on_an_open_day_with_its_lead_and_never_in_the_p
     filed = run.astimezone(ZoneInfo(zone))
     assert run > at
     assert filed.time() == time(10)
-    assert target.is_open(filed.date())
-    assert target.is_open(due)
-    assert target.after(filed.date(), lead) == due
+    assert target_calendar.is_target_day(filed.date())
+    assert target_calendar.is_target_day(due)
+    assert target_calendar.target_day_after(filed.date(), lead) == due
     if day is not None:
         assert due >= day
-        if due > target.roll(day):
+        if due > target_calendar.roll_to_target_day(day):
             assert run == own.next_run(at), "later than was wished for: then as soon as can be"
     else:
         assert run == own.next_run(at)
@@ -69,10 +71,12 @@ def test_a_collection_is_planned_on_an_open_day_with_its_lead_and_never_in_the_p
 @pytest.mark.parametrize(
     ("due", "after", "final"),
     [
-        (date(2026, 1, 6), "1", date(2026, 1, 8)), (date(2026, 1, 9), "1", date(2026, 1, 13)),
-        (date(2026, 1, 6), "2", date(2026, 1, 9)), (date(2026, 4, 2), "1", date(2026, 4, 8)),
+        (date(2026, 1, 6), "1", date(2026, 1, 8)),
+        (date(2026, 1, 9), "1", date(2026, 1, 13)),
+        (date(2026, 1, 6), "2", date(2026, 1, 9)),
+        (date(2026, 4, 2), "1", date(2026, 4, 8)),
     ],
-)  # fmt: skip
+)
 def test_a_collection_is_final_at_the_end_of_the_last_day_on_which_the_bank_may_object(
     zone: str, due: date, after: str, final: date
 ) -> None:
@@ -97,15 +101,15 @@ OPEN = ("2026-01-02", "2026-04-02", "2026-04-07", "2026-05-14", "2026-12-24", "2
 
 def test_the_calendars_of_some_years() -> None:
     """Published by the European Central Bank; Ascension Day, Whit Monday and the 24th of December are open."""
-    assert [day for day in CLOSED if target.is_open(date.fromisoformat(day))] == []
-    assert [day for day in OPEN if not target.is_open(date.fromisoformat(day))] == []
+    assert [day for day in CLOSED if target_calendar.is_target_day(date.fromisoformat(day))] == []
+    assert [day for day in OPEN if not target_calendar.is_target_day(date.fromisoformat(day))] == []
 
 
 @given(st.dates(date(2020, 1, 1), date(2035, 12, 31)), st.integers(0, 20))
 def test_so_many_open_days_on_and_back(day: date, number: int) -> None:
-    first = target.roll(day)
-    later = target.after(day, number)
-    assert target.before(later, number) == first
+    first = target_calendar.roll_to_target_day(day)
+    later = target_calendar.target_day_after(day, number)
+    assert target_calendar.target_day_before(later, number) == first
     between = [first + timedelta(days=one) for one in range((later - first).days)]
-    assert sum(target.is_open(one) for one in between) == number
-    assert target.before(day, number) <= first
+    assert sum(target_calendar.is_target_day(one) for one in between) == number
+    assert target_calendar.target_day_before(day, number) <= first

@@ -43,8 +43,8 @@ WRITTEN: Final = (
     "0 0 0 L-30 * ?", "0 0 0 L-28 * ?", "0 0 0 ? * MON,WED,6", "0 0 0 ? 1,MAR MON",
     "5/15 0 0 1 * ?", "0 5/15 8-18/3 ? * 2-6/2", "0 0 20-4/3 * * ?", "0 0 0 25-5/4 * ?", "0 0 0 1 10-3/2 ?",
 )  # fmt: skip
-_NAMES_OF_DAYS: Final = tuple(cron.DAYS)
-_NAMES_OF_MONTHS: Final = tuple(cron.MONTHS)
+_NAMES_OF_DAYS: Final = tuple(cron.CRON_DAYS)
+_NAMES_OF_MONTHS: Final = tuple(cron.CRON_MONTHS)
 _NEAR: Final = timedelta(hours=36)
 _HOUR: Final = timedelta(hours=1)
 RANDOM_CASES: Final = 3_600
@@ -80,22 +80,36 @@ def expression_of(dice: random.Random) -> str:
     while True:
         dom = dice.random() < 0.5
         parts = [
-            _number(dice, 0, 59), _number(dice, 0, 59), _number(dice, 0, 23), _day_of_month(dice) if dom else "?",
-            _month(dice), "?" if dom else _day_of_week(dice),
-        ]  # fmt: skip
+            _number(dice, 0, 59),
+            _number(dice, 0, 59),
+            _number(dice, 0, 23),
+            _day_of_month(dice) if dom else "?",
+            _month(dice),
+            "?" if dom else _day_of_week(dice),
+        ]
         if dice.random() < 0.3:
             parts.append(dice.choice(("*", "2026", "2025-2031", "2028/4", "2027,2030", "*/3", "2024-2060/5")))
         text = " ".join(parts)
-        if cron.is_expression(text):
+        if cron.is_cron_expression(text):
             return text
 
 
 def _number(dice: random.Random, low: int, high: int) -> str:
     a, b, step = dice.randint(low, high), dice.randint(low, high), dice.randint(1, max(2, (high - low) // 2))
     shapes = (
-        "*", f"{a}", f"{a}", f"{a}", f"{low}", f"{a}-{b}", f"{a},{b}", f"*/{step}", f"{a}/{step}", f"{a}-{b}/{step}",
-        f"/{step}", f"{a},{b}-{dice.randint(low, high)}",
-    )  # fmt: skip
+        "*",
+        f"{a}",
+        f"{a}",
+        f"{a}",
+        f"{low}",
+        f"{a}-{b}",
+        f"{a},{b}",
+        f"*/{step}",
+        f"{a}/{step}",
+        f"{a}-{b}/{step}",
+        f"/{step}",
+        f"{a},{b}-{dice.randint(low, high)}",
+    )
     return dice.choice(shapes)
 
 

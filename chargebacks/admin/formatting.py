@@ -1,0 +1,92 @@
+"""What a dispute's pages show of a case, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from chargebacks import cases
+from chargebacks.evidence_checklist import describe_reason
+from chargebacks.models import Chargeback
+from chargebacks.states import DisputeEvent, DisputeState
+from gateway.core import clock
+
+URGENT_DAYS_LEFT: Final = 3
+"""A dispute with no more days left is red, on its page and in the navigation."""
+DUE_SOON_DAYS_LEFT: Final = 7
+DISPUTE_STATE_PILLS: Final[Mapping[str, tuple[str, str | Promise]]] = MappingProxyType(
+    {
+        DisputeState.OPEN: ("wait", lazy("To answer")), DisputeState.SUBMITTED: ("wait", lazy("Submitted, the bank decides")),
+        DisputeState.WON: ("good", lazy("Won")), DisputeState.LOST: ("bad", lazy("Lost")),
+        DisputeState.ACCEPTED: ("plain", lazy("Accepted")),
+    }
+)  # fmt: skip
+
+
+EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(
+    {
+        DisputeEvent.OPEN: lazy("The chargeback came"), DisputeEvent.SECOND: lazy("A second chargeback came"),
+        DisputeEvent.SUBMIT: lazy("The evidence was submitted"), DisputeEvent.ACCEPT: lazy("It was accepted"),
+        DisputeEvent.EXPIRE: lazy("The deadline passed"), DisputeEvent.LOSE: lazy("It was decided for the shopper"),
+        DisputeEvent.REVERSE: lazy("Money came back"),
+    }
+)  # fmt: skip
+
+
+def render_case_row(case: Chargeback) -> dict[str, Any]:
+    tone, text = DISPUTE_STATE_PILLS[case.state]
+    zone = ZoneInfo(case.merchant.time_zone)
+    return {
+        "row": case,
+        "pill": {"tone": tone, "text": str(text)},
+        "words": _(describe_reason(case.reason_code)),
+        "left": _render_time_left(case),
+        "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})",
+        "address": reverse("admin:chargebacks_chargeback_change", args=[case.pk]),
+        "payment": reverse("admin:gateway_payment_change", args=[case.disputed]),
+    }
+
+
+def render_case_events(case: Chargeback) -> list[dict[str, Any]]:
+    return [
+        {
+            "at": event.at,
+            "words": EVENT_TEXTS[event.event],
+            "state": event.get_state_display(),
+            "by": event.by,
+            "note": event.note,
+        }
+        for event in case.events.order_by("sequence")
+    ]
+
+
+def render_reminders(case: Chargeback) -> list[tuple[int, str]]:
+    """Days before the deadline, and what became of that mail. A case that is not open any more owes none."""
+    told = []
+    for row in case.reminders.order_by("-days"):
+        if row.sent_at is not None and not row.sent_to:
+            told.append((row.days, _("nobody to be reminded")))
+        elif row.sent_at is not None:
+            told.append((row.days, f"{row.sent_at:%Y-%m-%d %H:%M} UTC, {row.sent_to}"))
+        elif case.state == DisputeState.OPEN:
+            told.append((row.days, _("will be sent %s UTC") % f"{row.due_at:%Y-%m-%d %H:%M}"))
+    return told
+
+
+def _render_time_left(case: Chargeback) -> dict[str, str] | None:
+    """How long is left to answer, and how much that presses; None for a case that is not open."""
+    if case.state != DisputeState.OPEN:
+        return None
+    now = clock.merchant_now(case.merchant)
+    if case.due_at <= now:
+        return {"tone": "bad", "text": _("too late")}
+    days = cases.count_days_left(case, now)
+    tone = "bad" if days <= URGENT_DAYS_LEFT else "wait" if days <= DUE_SOON_DAYS_LEFT else "plain"
+    return {"tone": tone, "text": cases.describe_days_left(days)}

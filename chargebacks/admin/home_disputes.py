@@ -1,0 +1,93 @@
+"""Open disputes on the first page, by how long there is to answer, and the one that presses most."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from chargebacks.cases import count_days_between, describe_days_left
+from chargebacks.models import Chargeback
+from chargebacks.states import DisputeState
+from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit import charts
+from gateway.backoffice.operations import dashboard
+from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.core import clock
+from gateway.core.money import format_amount
+
+MAX_PANEL_DISPUTES: Final = 10_000
+MAX_PANEL_CURRENCIES: Final = 3
+DEADLINE_BUCKET_DAYS: Final = (1, 3, 7, 14)
+"""Ends of the picture's columns, days of the merchant's calendar, as on the dispute's page; the last one is open."""
+PANEL_URGENT_DAYS: Final = 3
+
+
+def draw_dispute_panel(scope: AccessScope) -> Panel | None:
+    panel: Panel | None = dashboard.cache_for_scope("disputes", scope, lambda: _build_dispute_panel(scope))
+    return panel
+
+
+def _build_dispute_panel(scope: AccessScope) -> Panel:
+    disputes = reverse("admin:chargebacks_chargeback_changelist")
+    rows = Chargeback.objects.filter(scope.where(), state=DisputeState.OPEN).order_by("due_at", "id")
+    now = clock.real_now()
+    open_ = [
+        # By their merchants' clocks: in the test environment they are moved.
+        (due - now - offset, count_days_between(now + offset, due, zone), due, zone, amount, currency, ident)
+        for due, offset, zone, amount, currency, ident in rows.values_list(
+            "due_at", "merchant__clock_offset", "merchant__time_zone", "amount", "currency", "id"
+        )[:MAX_PANEL_DISPUTES]
+    ]
+    sums = dict[str, Decimal]()
+    for _left, _days, _due, _zone, amount, currency, _ident in open_:
+        sums[currency] = sums.get(currency, Decimal(0)) + amount
+    names = [
+        _("1 day"),
+        _("2–3 days"),
+        _("4–7 days"),
+        _("8–14 days"),
+        _("later"),
+    ]
+    columns = [0] * len(names)
+    for _left, days, *_rest in open_:
+        columns[next((at for at, until in enumerate(DEADLINE_BUCKET_DAYS) if days <= until), len(names) - 1)] += 1
+    urgent = sum(1 for _left, days, *_rest in open_ if days <= PANEL_URGENT_DAYS)
+    money = ", ".join(
+        f"{format_amount(total)} {currency}" for currency, total in sorted(sums.items())[:MAX_PANEL_CURRENCIES]
+    )
+    link = f"{disputes}?list=open"
+    return Panel(
+        title=_("Disputes"),
+        link=link,
+        link_words=_("Disputes to answer"),
+        figures=[
+            Figure(name=_("to answer"), value=str(len(open_)), link=link),
+            Figure(name=_("within 3 days"), value=str(urgent), link=link, tone="bad" if urgent else ""),
+            *([Figure(name=_("at stake"), value=money)] if money else []),
+        ],
+        chart=charts.draw_stacked_bars(
+            [(name, (number,), link if number else "") for name, number in zip(names, columns, strict=True)],
+            (("bad", _("disputes")),),
+            title=_("Disputes by the time that is left to answer"),
+        ),
+        facts=[_describe_most_urgent(min(open_), len(open_))] if open_ else [],
+    )
+
+
+def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, str]:
+    """Until when the first one has to be answered, in its merchant's time zone, and the way to it."""
+    _left, days, due, zone, amount, currency, ident = first
+    until = f"{due.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
+    one = _("1 dispute, answer by %(until)s") % {"until": until}
+    several = _("%(many)s disputes, the first to answer by %(until)s") % {"many": many, "until": until}
+    address = reverse("admin:chargebacks_chargeback_change", args=[ident])
+    return one if many == 1 else several, f"{format_amount(amount)} {currency}, {describe_days_left(days)}", address
+
+
+DISPUTE_PANEL: Final = dashboard.register_panel(
+    PanelSource(name="disputes", right="chargebacks.view_chargeback", draw=draw_dispute_panel)
+)

@@ -1,0 +1,151 @@
+"""What a letter of the acquirer says is entered by hand: a chargeback of a payment; and who is told of deadlines."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from chargebacks import ledger
+from chargebacks.cases import compute_response_deadline
+from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_explained_reason
+from chargebacks.models import Chargeback, Contact
+from gateway.access import audit_log
+from gateway.backoffice.kit.base import actor_from_request
+from gateway.catalogue.errors import InvalidParametersError
+from gateway.core import clock, result_codes
+from gateway.core.masking import mask_note
+from gateway.core.money import format_amount
+from gateway.models import Merchant, Payment
+from gateway.payments.refusal import RequestRefusedError
+
+MAX_CONTACTS: Final = 20
+SELECTABLE_REASONS: Final = tuple(
+    sorted((code for code in result_codes.RESULT_CODES if is_explained_reason(code)), key=lambda code: (code != OTHER_CHARGEBACK_REASON, code))
+)  # fmt: skip
+
+
+MAX_RESPONSE_PERIOD: Final = timedelta(days=730)
+"""Until when somebody may answer, at most."""
+
+
+class ManualEntryError(Exception):
+    """A field says what cannot be entered; the text may be shown."""
+
+
+def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
+    """The form; the right was asked for."""
+    fault = ""
+    if request.method == "POST":
+        try:
+            case = _record_from_form(request, payment)
+        except ManualEntryError as refused:
+            fault = str(refused)
+        except ledger.ChainChangedError:
+            fault = _("Something of this payment was changed meanwhile. Look at it before you enter another.")
+        except InvalidParametersError as invalid:
+            fault = "; ".join(f"{one.name} {one.message}" for one in invalid.errors)
+        except RequestRefusedError as refused:
+            fault = f"{result_codes.find_result_code(refused.code).description} ({refused.code})"
+        else:
+            messages.success(request, _("Entered. The dispute can be answered until its deadline."))
+            return redirect(reverse("admin:chargebacks_chargeback_change", args=[case.pk]))
+    context = {
+        **page.admin_site.each_context(request),
+        "title": _("Enter a chargeback"),
+        "opts": page.opts,
+        "payment": payment,
+        "fault": fault,
+        "seen": Payment.objects.get(pk=payment.chain).follow_ups,
+        "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
+        "amount": request.POST.get("amount", format_amount(payment.approved or payment.amount)),
+        "reason": request.POST.get("reason", OTHER_CHARGEBACK_REASON),
+        "respond_by": request.POST.get("respond_by", ""),
+        "reference": request.POST.get("reference", ""),
+    }
+    return TemplateResponse(request, "admin/books/by_hand.html", context, status=400 if fault else 200)
+
+
+def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
+    """Raises ManualEntryError, Overtaken, InvalidParametersError and RequestRefusedError."""
+    seen = request.POST.get("seen", "")
+    if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
+        raise ManualEntryError(_("The form is not whole. Open it again."))
+    text = request.POST.get("amount", "").strip().replace(",", ".")
+    whole, dot, cents = text.partition(".")
+    if not (
+        whole.isascii()
+        and whole.isdigit()
+        and len(whole) <= 12
+        and (not dot or (cents.isascii() and cents.isdigit() and len(cents) <= 2))
+    ) or not Decimal(text):
+        raise ManualEntryError(_("Amount: a number above 0 with two places, such as 12.50."))
+    reason = request.POST.get("reason", "")
+    if reason not in SELECTABLE_REASONS:
+        raise ManualEntryError(_("Reason: choose one of the list."))
+    respond_by = None
+    if given := request.POST.get("respond_by", ""):
+        try:
+            respond_by = date.fromisoformat(given)
+        except ValueError:
+            raise ManualEntryError(_("Answer by: a day, such as 2030-01-31, or empty.")) from None
+        now = clock.merchant_now(payment.merchant)
+        today = now.astimezone(ZoneInfo(payment.merchant.time_zone)).date()
+        if (
+            not today <= respond_by <= today + MAX_RESPONSE_PERIOD
+            or compute_response_deadline(payment.merchant, now, respond_by) <= now
+        ):
+            raise ManualEntryError(
+                _("Answer by: a day whose deadline is still to come, within %d days.") % MAX_RESPONSE_PERIOD.days
+            )
+    return ledger.record_chargeback(
+        payment,
+        Decimal(text).quantize(Decimal("0.01")),
+        reason=reason,
+        by=actor_from_request(request),
+        respond_by=respond_by,
+        reference=mask_note(request.POST.get("reference", ""), 64),
+        seen=int(seen),
+    )
+
+
+def change_contact(request: HttpRequest, merchant: Merchant) -> None:
+    """Add or remove an address that reminders go to, and say what was done."""
+    email, by = request.POST.get("email", "").strip().lower(), actor_from_request(request)
+    try:
+        validate_email(email)
+    except ValidationError:
+        messages.error(request, _("That is no e-mail address."))
+        return
+    with transaction.atomic():
+        if request.POST.get("verb") == "remove":
+            row = Contact.objects.filter(merchant=merchant, email=email).first()
+            if row is not None:
+                _audit_contact(by, "delete", row, before={"email": email})
+                row.delete()
+            return
+        # The merchant's row is locked, so that two that add at once do not go over the limit.
+        Merchant.objects.select_for_update().get(pk=merchant.pk)
+        if Contact.objects.filter(merchant=merchant).count() >= MAX_CONTACTS:
+            messages.error(request, _("There are %d addresses already, which is the most.") % MAX_CONTACTS)
+            return
+        row, made = Contact.objects.get_or_create(merchant=merchant, email=email)
+        if made:
+            _audit_contact(by, "create", row, after={"email": email})
+    messages.success(request, _("Reminders go to %s, too.") % email)
+
+
+def _audit_contact(by: audit_log.Actor, action: str, row: Contact, **told: Any) -> None:
+    audit_log.record_audit_entry(by, action, row, **told)

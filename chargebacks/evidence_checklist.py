@@ -1,0 +1,100 @@
+"""What to show for which reason, in plain words: two tables.
+
+The reasons are the result codes 000.100.2nn of the table; a code that the table does not hold is answered as "other".
+Source: Part A, Errors, 4; Part B, Chargeback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from gateway.core import result_codes
+
+OTHER_CHARGEBACK_REASON: Final = "000.100.200"
+_GROUP: Final = "chargeback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChecklistItem:
+    """Something a merchant can show. ``key`` is what a piece of evidence is filed under."""
+
+    key: str
+    text: str
+
+
+CHECKLIST_ITEMS: Final[Mapping[str, ChecklistItem]] = MappingProxyType(
+    {
+        item.key: item
+        for item in (
+            ChecklistItem(key="order", text="The order confirmation or invoice, with date and amount"),
+            ChecklistItem(key="terms", text="The terms that the shopper accepted, and how"),
+            ChecklistItem(key="authentication", text="Proof of 3-D Secure, or why the liability is the issuer's"),
+            ChecklistItem(key="checks", text="Address and security code checks, the IP address and the device"),
+            ChecklistItem(key="delivery", text="Proof of delivery: carrier, tracking number, signature"),
+            ChecklistItem(key="service", text="Proof that the service was used: log-ins, downloads, attendance"),
+            ChecklistItem(key="messages", text="What was written with the shopper"),
+            ChecklistItem(key="refund", text="Proof of the refund, or why none is due"),
+            ChecklistItem(key="separate", text="Proof that both charges are for different orders"),
+            ChecklistItem(
+                key="mandate", text="The mandate with its date and reference, and the notice before the debit"
+            ),
+            ChecklistItem(key="account", text="How the account was given and checked"),
+            ChecklistItem(key="authorization", text="The authorization with its code and date"),
+            ChecklistItem(key="other", text="Anything else that tells what happened"),
+        )
+    }
+)
+_NEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "fraud": ("authentication", "checks", "order", "delivery", "messages"),
+        "delivery": ("order", "delivery", "messages", "terms"),
+        "service": ("order", "service", "messages", "terms"),
+        "twice": ("order", "separate"),
+        "credit": ("order", "refund", "terms", "messages"),
+        "bank": ("mandate", "account", "order"),
+        "dispute": ("order", "mandate", "delivery", "messages", "terms"),
+        "amount": ("order", "authorization", "messages"),
+        "authorization": ("authorization", "authentication", "order"),
+        "other": ("order", "messages", "other"),
+    }
+)
+_KIND: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("220", "222", "230"), "fraud"),
+        **dict.fromkeys(("221", "234"), "delivery"),
+        "223": "service", "224": "twice", "225": "credit", "206": "dispute", "210": "amount",
+        **dict.fromkeys(("201", "202", "203", "204", "205", "207", "208", "209"), "bank"),
+        **dict.fromkeys(("231", "232", "233"), "authorization"),
+    }
+)  # fmt: skip
+"""The last three digits of a reason → what is asked for; any other reason: "other"."""
+
+
+def is_chargeback_reason(code: str) -> bool:
+    """Whether a chargeback can have this code: 000.100.2 and any two digits (Part A, Errors, 4)."""
+    return result_codes.CHARGEBACK_CODE.fullmatch(code) is not None
+
+
+def is_explained_reason(code: str) -> bool:
+    """Whether the table of result codes has words for it as a reason; 000.100.211 and .212 tell of amounts there."""
+    known = result_codes.RESULT_CODES.get(code)
+    return known is not None and known.group == _GROUP
+
+
+def describe_reason(code: str) -> str:
+    """The reason in plain words."""
+    text = result_codes.find_result_code(code if is_explained_reason(code) else OTHER_CHARGEBACK_REASON).description
+    return text.removeprefix("Chargeback: ")
+
+
+def list_wanted_items(code: str) -> tuple[ChecklistItem, ...]:
+    """What to show for a reason, the most telling first."""
+    return tuple(CHECKLIST_ITEMS[key] for key in _NEEDS[_KIND.get(code[-3:], "other")])
+
+
+def list_missing_items(code: str, shown: frozenset[str]) -> tuple[ChecklistItem, ...]:
+    """What of it is not among ``shown``, the items that there is evidence for."""
+    return tuple(item for item in list_wanted_items(code) if item.key not in shown)

@@ -1,0 +1,206 @@
+"""The packet of a dispute: the facts, the checklist and the evidence as one PDF, for whoever decides.
+
+Pictures are made anew, pages of PDFs are taken over without what acts by itself (scripts, links, forms). A file that
+cannot be shown stands in the list with the reason; the original is on the dispute's page. The words are English: the
+reader is a bank.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils import translation
+from fpdf import FPDF
+from pypdf import PageObject, PdfReader, PdfWriter
+
+from chargebacks import evidence_images
+from chargebacks.evidence import stream_evidence
+from chargebacks.evidence_checklist import describe_reason, list_wanted_items
+from chargebacks.models import Chargeback, Evidence
+from chargebacks.payment_details import describe_disputed_payment
+from gateway.core import clock, identifiers
+from gateway.core.money import format_amount
+from gateway.models import Payment
+
+MAX_EVIDENCE_PAGES: Final = 100
+"""Of one file of evidence that are taken over; what is cut off is said."""
+PDF_FONT_PATHS: Final = (
+    "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
+    "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+)  # fmt: skip
+"""Looked for in this order where the settings name none; without any, letters outside Latin-1 become question marks."""
+_SHOWN: Final = frozenset({
+    "/Type", "/Parent", "/Resources", "/Contents", "/MediaBox", "/CropBox", "/BleedBox", "/TrimBox", "/ArtBox",
+    "/Rotate", "/UserUnit", "/Group",
+})  # fmt: skip
+"""What of a page is taken over: all that it is drawn with; no scripts, links, forms and attached files."""
+_WIDTH_MM: Final = 174
+
+
+class _Paper(FPDF):
+    """A4 with the dispute's name and the number of the page on every page."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(format="A4")
+        self._name = name
+        self.set_margins(18, 16, 18)
+        self.set_auto_page_break(True, 18)
+        font = next((one for one in (settings.GATEWAY_PDF_FONT, *PDF_FONT_PATHS) if one and Path(one).is_file()), None)
+        self.latin = font is None
+        self.family = "helvetica" if font is None else "text"
+        if font is not None:
+            self.add_font("text", fname=font)
+
+    def footer(self) -> None:
+        self.set_y(-12)
+        self.write_(f"{self._name} · {self.page_no()}", 8)
+
+    def write_(self, text: str, size: float = 10, after: float = 0) -> None:
+        """A paragraph."""
+        self.set_font(self.family, size=size)
+        self.multi_cell(_WIDTH_MM, size * 0.5, self.shown(text), new_x="LMARGIN", new_y="NEXT")
+        if after:
+            self.ln(after)
+
+    def shown(self, text: str) -> str:
+        """What the font can show of it."""
+        return text.encode("latin-1", "replace").decode("latin-1") if self.latin else text
+
+    def rows(self, title: str, rows: list[tuple[str, str]]) -> None:
+        """Names and values, side by side."""
+        self.ln(3)
+        self.write_(title, 13, 1)
+        for name, value in rows:
+            at = self.get_y()
+            if at > self.h - 30:
+                self.add_page()
+                at = self.get_y()
+            self.write_(name)
+            below = self.get_y()
+            self.set_xy(68, at)
+            self.set_font(self.family, size=10)
+            self.multi_cell(_WIDTH_MM - 50, 5, self.shown(value), new_x="LMARGIN", new_y="NEXT")
+            self.set_y(max(below, self.get_y()))
+
+
+def build_packet(case: Chargeback) -> bytes:
+    """The packet as it stands now."""
+    with translation.override("en"):
+        disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
+        files = list(case.evidence.order_by("added_at", "id"))
+        paper = _Paper(f"Dispute {case.pk.hex}")
+        paper.add_page()
+        _write_facts(paper, case, disputed)
+        shown = [(file, _read_pages(file)) for file in files]
+        _write_checklist(paper, case, [(file, why) for file, (_pages_of_it, why) in shown])
+        written = PdfWriter(clone_from=io.BytesIO(bytes(paper.output())))
+        for number, (file, (pages, _why)) in enumerate(shown, 1):
+            if pages:
+                _append(written, _caption(case, file, number))
+                for page in pages:
+                    written.add_page(page)
+        written.add_metadata({"/Title": f"Dispute {case.pk.hex}", "/Author": case.merchant.name})
+        out = io.BytesIO()
+        written.write(out)
+    return out.getvalue()
+
+
+def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
+    paper.write_(f"Answer to a chargeback of {format_amount(case.amount)} {case.currency}", 17, 2)
+    paper.write_(f"{case.merchant.name} · made {clock.merchant_now(case.merchant):%Y-%m-%d %H:%M} UTC", 10)
+    paper.rows(
+        "The chargeback",
+        [
+            ("Reason", f"{case.reason_code} {describe_reason(case.reason_code)}"),
+            ("Reference", case.reference or "none"),
+            ("Answer by", f"{case.due_at:%Y-%m-%d %H:%M} UTC"),
+            ("Came", f"{case.opened_at:%Y-%m-%d %H:%M} UTC"),
+            ("Our id", case.pk.hex),
+            ("State", case.get_state_display()),
+        ],
+    )
+    card = disputed.answer.get("card", {})
+    first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
+    card = card or first.answer.get("card", {})
+    paper.rows(
+        "The payment",
+        [
+            ("Amount", f"{format_amount(disputed.amount)} {disputed.currency}"),
+            ("When", f"{disputed.created_at:%Y-%m-%d %H:%M:%S} UTC"),
+            ("Brand", disputed.brand),
+            ("Card", f"ending in {card['last4Digits']}" if card.get("last4Digits") else "none"),
+            ("Order", first.merchant_transaction_id or "none"),
+            ("Invoice", first.merchant_invoice_id or "none"),
+            ("Our id", disputed.id.hex),
+            ("Short id", identifiers.format_short_id(disputed.number)),
+            ("Acquirer's id", disputed.connector_tx_id or first.connector_tx_id or "none"),
+        ],
+    )
+    paper.rows("What was known when it was made", describe_disputed_payment(disputed))
+
+
+def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
+    items = list_wanted_items(case.reason_code)
+    asked = {item.key for item in items}
+    rows = [("there" if any(file.item == item.key for file, _ in files) else "missing", item.text) for item in items]
+    paper.rows("What this reason asks for", rows)
+    listed = []
+    for number, (file, why) in enumerate(files, 1):
+        kind = next((item.text for item in items if item.key == file.item), "Further evidence")
+        told = [file.name, kind if file.item in asked else "Further evidence", f"SHA-256 {file.sha256}"]
+        listed.append((f"{number}", "\n".join([*told, *([why] if why else [])])))
+    paper.rows("Evidence", listed or [("none", "No file was added.")])
+
+
+def _read_pages(file: Evidence) -> tuple[list[PageObject], str]:
+    """The file's pages, and what of it is not shown, in words."""
+    if file.content_type != "application/pdf":
+        octets = evidence_images.render_packet_image(file)
+        if octets is None:
+            return [], "The picture cannot be opened; the original is with the merchant."
+        paper = FPDF(format="A4")
+        paper.add_page()
+        paper.image(io.BytesIO(octets), x=15, y=15, w=180, h=267, keep_aspect_ratio=True)
+        return list(PdfReader(io.BytesIO(bytes(paper.output()))).pages), ""
+    try:
+        reader = PdfReader(io.BytesIO(b"".join(stream_evidence(file))))
+        if reader.is_encrypted:
+            return [], "The PDF is encrypted; the original is with the merchant."
+        pages = [_sanitize_page(reader.pages[number]) for number in range(min(len(reader.pages), MAX_EVIDENCE_PAGES))]
+        cut = len(reader.pages) > MAX_EVIDENCE_PAGES
+        # Taken over once on trial: what is broken deep inside is found here and not in the packet.
+        trial = PdfWriter()
+        for page in pages:
+            trial.add_page(page)
+        trial.write(io.BytesIO())
+    except Exception:  # whatever is wrong with somebody's PDF: it is told, and the packet is made
+        return [], "The PDF cannot be opened; the original is with the merchant."
+    if not pages:
+        return [], "The PDF has no pages; the original is with the merchant."
+    return pages, f"The first {MAX_EVIDENCE_PAGES} pages; the original is with the merchant." if cut else ""
+
+
+def _sanitize_page(page: PageObject) -> PageObject:
+    for name in [name for name in page if name not in _SHOWN]:
+        del page[name]
+    return page
+
+
+def _caption(case: Chargeback, file: Evidence, number: int) -> bytes:
+    paper = _Paper(f"Dispute {case.pk.hex} · evidence {number}")
+    paper.add_page()
+    paper.write_(f"Evidence {number}: {file.name}", 15, 2)
+    text = next(
+        (item.text for item in list_wanted_items(case.reason_code) if item.key == file.item), "Further evidence"
+    )
+    paper.write_(text)
+    return bytes(paper.output())
+
+
+def _append(written: PdfWriter, octets: bytes) -> None:
+    pages: Any = PdfReader(io.BytesIO(octets)).pages
+    for page in pages:
+        written.add_page(page)

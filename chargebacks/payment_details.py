@@ -1,0 +1,94 @@
+"""What was known of the shopper and the order when a disputed payment was made: for its page and its packet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.payments.explanation import AVS_RESULT_TEXTS, CVV_RESULT_TEXTS
+from gateway.core.masking import mask_text
+from gateway.models import Authentication, Payment
+
+MAX_TRACKING_NUMBERS: Final = 10
+"""Tracking numbers of cart items that are told."""
+_ADDRESS: Final = ("street1", "street2", "postcode", "city", "state", "country")
+
+
+def describe_disputed_payment(disputed: Payment) -> list[tuple[str, str]]:
+    """Name and value, for whoever reads. What was asked and answered stands with the chain's first payment: a capture
+    has neither."""
+    first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
+    return [
+        *_authentication_rows(first),
+        *_avs_cvv_rows(first),
+        *_shopper_rows(first.request),
+        *_delivery_rows(first.request),
+    ]
+
+
+def _authentication_rows(first: Payment) -> list[tuple[str, str]]:
+    proof = Authentication.objects.filter(payment=first.id).first()
+    if proof is not None:
+        named = (
+            (_("3-D Secure"), proof.version),
+            (_("Result"), proof.trans_status),
+            (_("Flow"), proof.flow),
+            ("ECI", proof.eci),
+            (_("Directory's id"), proof.ds_transaction),
+        )
+        return [(name, value) for name, value in named if value]
+    if sent := first.request.get("threeDSecure"):
+        return [(_("3-D Secure"), _("by another provider, ECI %s") % sent.get("eci", "–"))]
+    return [(_("3-D Secure"), _("not asked for this payment"))]
+
+
+def _avs_cvv_rows(first: Payment) -> list[tuple[str, str]]:
+    return [
+        (_("Address check (AVS)"), _describe_code(AVS_RESULT_TEXTS, first.answer.get("avs"))),
+        (_("Security code (CVV)"), _describe_code(CVV_RESULT_TEXTS, first.answer.get("cvv"))),
+    ]
+
+
+def _describe_code(table: Mapping[str, str], code: str | None) -> str:
+    """A letter of the bank's, and what it means: a clerk does not know the letters, the acquirer asks for them."""
+    if not code:
+        return _("not told")
+    return f"{code}: {_(table[code])}" if code in table else code
+
+
+def _shopper_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    customer = _group(request, "customer")
+    name = " ".join(str(customer[key]) for key in ("givenName", "surname") if customer.get(key))
+    named = (
+        (_("Shopper"), name),
+        (_("E-mail"), customer.get("email")),
+        (_("IP address"), customer.get("ip")),
+        (_("Billing address"), _address(_group(request, "billing"))),
+    )
+    return [(what, mask_text(str(value))) for what, value in named if value]
+
+
+def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    shipping = _group(request, "shipping")
+    items = _group(request, "cart").get("items") or []
+    numbers = [str(shipping.get("trackingNumber") or "")]
+    numbers += [str(item.get("shippingTrackingNumber") or "") for item in items if isinstance(item, dict)]
+    named = (
+        (_("Delivery address"), _address(shipping)),
+        (_("Delivery"), shipping.get("method")),
+        (_("Carrier"), shipping.get("logisticsProvider")),
+        (_("Expected on"), shipping.get("expectedDate")),
+        (_("Tracking numbers"), ", ".join(filter(None, numbers[:MAX_TRACKING_NUMBERS]))),
+    )
+    return [(what, mask_text(str(value))) for what, value in named if value]
+
+
+def _group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = request.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _address(group: Mapping[str, Any]) -> str:
+    return ", ".join(str(group[name]) for name in _ADDRESS if group.get(name))

@@ -1,0 +1,34 @@
+"""The lines a merchant copies, and the languages by the names their speakers use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LANGUAGE_NAMES: Final = {
+    "en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "it": "Italiano", "nl": "Nederlands",
+    "dk": "Dansk", "fi": "Suomi", "se": "Svenska", "tr": "Türkçe", "ja": "日本語", "sl": "Slovenščina",
+    "pt": "Português", "pl": "Polski", "cz": "Čeština", "hu": "Magyar", "bg": "Български", "ro": "Română",
+    "ru": "Русский", "cn": "中文", "gr": "Ελληνικά", "no": "Norsk", "sk": "Slovenčina", "ar": "العربية",
+    "ko": "한국어",
+}  # fmt: skip
+
+_LINES: Final = """<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Pay</title>
+  <script src="{base}/v1/paymentWidgets.js?checkoutId={id}"
+          integrity="{integrity}" crossorigin="anonymous"></script>
+</head>
+<body>
+  <h1>Your order</h1>
+  <form action="https://shop.example/result" class="paymentWidgets"
+        data-brands="VISA MASTER AMEX"></form>
+</body>
+</html>"""
+
+
+def render_page_source(base: str, checkout: str = "{checkout id}", integrity: str = "{integrity}") -> str:
+    """A whole page with the form in it: 15 lines."""
+    return _LINES.format(base=base, id=checkout, integrity=integrity)

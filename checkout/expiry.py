@@ -1,0 +1,53 @@
+"""What of a checkout falls due by itself: the secrets that were sealed in it go when it has ended.
+
+Source: decisions, section 7; D3.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Min
+
+from checkout.models import Checkout
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+from gateway.timers.registry import Timer
+
+EXPIRY_BATCH_SIZE: Final = 1_000
+"""Checkouts of one statement, and of one run."""
+_ERASE: Final = """
+UPDATE checkout_checkout SET request_sealed = NULL WHERE id IN (
+    SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id
+    WHERE c.request_sealed IS NOT NULL AND c.expires_at <= %(now)s + m.clock_offset
+    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid) ORDER BY c.expires_at LIMIT %(most)s
+    FOR UPDATE OF c SKIP LOCKED
+) RETURNING 1"""
+
+
+def erase_expired_secrets(merchant: Merchant | None = None) -> int:
+    """Erase what is sealed in checkouts that have ended by their merchant's clock; how many."""
+    asked = {
+        "now": clock.real_now(),
+        "merchant": merchant.pk if merchant is not None else None,
+        "most": EXPIRY_BATCH_SIZE,
+    }
+    return len(execute_sql(_ERASE, asked))
+
+
+def next_checkout_expiry(merchant: Merchant) -> datetime | None:
+    """When the next of the merchant's checkouts with something sealed ends."""
+    sealed = Checkout.objects.filter(merchant=merchant, request_sealed__isnull=False)
+    found: datetime | None = sealed.aggregate(next=Min("expires_at"))["next"]
+    return found
+
+
+CHECKOUT_EXPIRY_TIMER: Final = Timer(
+    name="checkout expiry",
+    about="Erase the secrets of checkouts that have ended.",
+    run=erase_expired_secrets,
+    next_at=next_checkout_expiry,
+    every_s=60.0,
+)

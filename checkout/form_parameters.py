@@ -1,0 +1,198 @@
+"""What a page's form sends, put together with what the merchant prepared: the parameters of one payment.
+
+The merchant says how much, how and to whom; a browser adds the means, its own data, and no more (decisions, section 7).
+What it may not send is refused and named; what is missing or wrong in the whole is told beside it, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.catalogue import conditions, structures
+from gateway.catalogue.endpoints import PAY_CHECKOUT_ENDPOINT, PAYMENT_ENDPOINT, REFUSE_FOLLOW_UP_TYPES
+from gateway.catalogue.errors import hide_reported_value, shorten_reported_value
+from gateway.catalogue.errors import render_reported_value as shown_value
+from gateway.catalogue.parse import Catalogue, InvalidParametersError, ParameterError, Parameters, UnknownNamePolicy
+from gateway.catalogue.typed_pairs import ParameterPairs, ParameterValue, reveal_text
+from gateway.core.card_number import detect_brand_of_number
+from gateway.core.masking import mask_text
+from gateway.core.secret import Secret
+
+PreparedValues = Mapping[str, ParameterValue]
+"""What the merchant prepared, by full name."""
+PAGE_PARAMETER_PREFIX: Final = "SHOPPER_"
+CUSTOM_PARAMETER_PREFIX: Final = "customParameters["
+REGISTRATION_ID_FIELD: Final = "registrationId"
+OVERRIDE_TYPE_PREFIX: Final = "overridePaymentType["
+_OWN: Final = ("registrations[", OVERRIDE_TYPE_PREFIX)
+_PAYMENT: Final = Catalogue(
+    PAYMENT_ENDPOINT.structures[1:], (REFUSE_FOLLOW_UP_TYPES, *conditions.FOR_CHECKOUT_PAYMENTS),
+    elsewhere=structures.KNOWN_STRUCTURES,
+)  # fmt: skip
+_SUPPLIED: Final = (
+    ("customer.ip", 255),
+    ("customer.browser.acceptHeader", 2048),
+    ("customer.browser.userAgent", 2048),
+)
+"""What the server sees of a browser itself, and the most characters of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedForm:
+    """What was sent. ``trusted``: by the merchant's server, with its token. ``supplied``: what we see of the browser,
+    by parameter name; it stands in where neither merchant nor page said it. ``literal``: values are taken as the
+    specification writes them only."""
+
+    pairs: Sequence[tuple[str, ParameterValue]] = field(repr=False)
+    trusted: bool = False
+    literal: bool = False
+    supplied: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedForm:
+    """One payment's parameters, and the stored means that was chosen ('' for none)."""
+
+    parameters: Parameters
+    registration: str = ""
+
+
+def list_offered_registration_ids(prepared: Mapping[str, Any]) -> list[str]:
+    """The registrations that the merchant offers, in order, each once."""
+    names = sorted((name for name in prepared if name.startswith("registrations[")), key=lambda name: (len(name), name))
+    return list(dict.fromkeys(reveal_text(prepared[name]) for name in names))
+
+
+def may_offer_storing(prepared: Mapping[str, Any]) -> bool:
+    """Whether the shopper may be asked to store the card: the merchant knows the shopper and has not said anything."""
+    known = "customer.merchantCustomerId" in prepared or bool(list_offered_registration_ids(prepared))
+    return known and "createRegistration" not in prepared
+
+
+def merge_form_parameters(
+    prepared: PreparedValues,
+    form: SubmittedForm,
+    facts: frozenset[str],
+    *,
+    catalogue: Catalogue | None = None,
+    masks: bool = True,
+) -> MergedForm:
+    """The whole of ``prepared`` and ``form``, by the ``catalogue`` of a checkout's payment or another. ``masks``: card
+    data in free text is masked. Raises InvalidParametersError with every error at once."""
+    taken, errors = _filter_pairs(prepared, form)
+    names = {name for name, _ in taken}
+    registration = next((reveal_text(value) for name, value in taken if name == REGISTRATION_ID_FIELD), "")
+    pairs = ParameterPairs(
+        (name, value) for name, value in prepared.items() if name not in names and not name.startswith(_OWN)
+    )
+    pairs += [(name, value) for name, value in taken if name != REGISTRATION_ID_FIELD]
+    known = names | prepared.keys()
+    pairs += [
+        (name, form.supplied[name][:most]) for name, most in _SUPPLIED if name not in known and form.supplied.get(name)
+    ]
+    if registration:
+        pairs = ParameterPairs(pair for pair in pairs if pair[0] != "createRegistration")
+        facts = facts | {"registration"}
+    pairs = _with_type(pairs, prepared)
+    try:
+        parameters = (catalogue or _PAYMENT).parse(
+            pairs, facts=facts, policy=UnknownNamePolicy.LENIENT, literal=form.literal, masks=masks
+        )
+    except InvalidParametersError as fault:
+        raise InvalidParametersError([*errors, *fault.errors]) from None
+    if errors:
+        raise InvalidParametersError(errors)
+    return MergedForm(parameters=parameters, registration=registration)
+
+
+def find_chosen_registration_id(form: SubmittedForm) -> str:
+    """The registration that the form names, '' for none."""
+    return next((reveal_text(value) for name, value in form.pairs if name == REGISTRATION_ID_FIELD and value), "")
+
+
+def _with_type(pairs: ParameterPairs, prepared: PreparedValues) -> ParameterPairs:
+    """overridePaymentType[brand] replaces paymentType for the brand that is paid with."""
+    sent = dict(pairs)
+    number = sent.get("card.number")
+    brand = sent.get("paymentBrand") or detect_brand_of_number(number if isinstance(number, Secret) else None)
+    override = prepared.get(f"{OVERRIDE_TYPE_PREFIX}{brand}]")
+    return ParameterPairs((name, override if override and name == "paymentType" else value) for name, value in pairs)
+
+
+def _filter_pairs(prepared: PreparedValues, form: SubmittedForm) -> tuple[ParameterPairs, list[ParameterError]]:
+    """What of the form counts, and what is refused by name."""
+    taken = ParameterPairs()
+    errors: list[ParameterError] = []
+    catalogue = PAY_CHECKOUT_ENDPOINT.catalogue
+    for sent, value in form.pairs:
+        name = catalogue.aliases.get(sent, sent)
+        found = catalogue.find(name)
+        if not value and (found is None or not found[0].param.format.empty_is_value):
+            continue
+        if name == "entityId" and form.trusted:
+            continue
+        usual = found[0].param.format.usual if found is not None and not form.literal else None
+        if usual is not None and isinstance(value, str):
+            value = usual(value)
+        why = _UNKNOWN if found is None or name == "entityId" else _refusal(name, value, prepared, form)
+        if why is None:
+            continue
+        if why:
+            shown = shown_value(found[0].param, value) if found is not None else hide_reported_value(name, value, None)
+            errors.append(ParameterError(name=shorten_reported_value(mask_text(name)), value=shown, message=why))
+        else:
+            taken.append((name, value))
+    return taken, errors
+
+
+_UNKNOWN: Final = "is not an allowed parameter of a checkout's form: the merchant's server sets it"
+_Refuse = Callable[[str, ParameterValue, PreparedValues], str | None]
+
+
+def _refusal(name: str, value: ParameterValue, prepared: PreparedValues, form: SubmittedForm) -> str | None:
+    """Why a known name is refused, '' when it is taken, None when it is passed over."""
+    if name.startswith(CUSTOM_PARAMETER_PREFIX):
+        if not form.trusted and not name.startswith(CUSTOM_PARAMETER_PREFIX + PAGE_PARAMETER_PREFIX):
+            return f"must have a name that starts with {PAGE_PARAMETER_PREFIX} when it comes from a browser"
+        return _check_merchant_value(name, value, prepared)
+    start = name.partition(".")[0]
+    return _REFUSALS.get(start, _accept_value)(name, value, prepared)
+
+
+def _accept_value(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    return ""
+
+
+def _check_merchant_value(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    return "was set by the merchant and cannot be changed here" if name in prepared else ""
+
+
+def _brand(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    merchants = prepared.get(name, value)
+    return "" if merchants == value else f"cannot be changed here: this checkout is for {reveal_text(merchants)}"
+
+
+def _store(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    if value == "false" or may_offer_storing(prepared):
+        return "" if "createRegistration" not in prepared else None
+    return None if prepared.get(name) == value else "is not offered in this checkout"
+
+
+def _stored(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    return "" if value in list_offered_registration_ids(prepared) else "is not offered in this checkout"
+
+
+def _result_url(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    """The page's form has one; the merchant's own wins."""
+    return None if name in prepared else ""
+
+
+_REFUSALS: Final[Mapping[str, _Refuse]] = {
+    "billing": _check_merchant_value,
+    "paymentBrand": _brand,
+    "createRegistration": _store,
+    REGISTRATION_ID_FIELD: _stored,
+    "shopperResultUrl": _result_url,
+}

@@ -1,0 +1,108 @@
+"""What the payment page loads and sends: scripts with their hashes, and the headers of pages of ours. Reading only.
+
+Headers are those of real answers: the whole chain of middleware is asked within the process. Source: PCI DSS 6.4.3 and
+11.6.1; docs/decisions/0054.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+from wsgiref.util import setup_testing_defaults
+
+from django.conf import settings
+from django.core.handlers.base import BaseHandler
+from django.core.handlers.wsgi import WSGIRequest
+from django.utils import translation
+
+from checkout import widget_files
+from checkout.models import WalletProvider
+from gateway import widget_hash
+
+PROVIDER_SCRIPT_SETTINGS: Final = ("script", "method")
+"""Settings of a wallet's provider that name code which a page loads or asks."""
+INVENTORIED_HEADERS: Final = (
+    "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Reporting-Endpoints",
+    "Strict-Transport-Security", "X-Content-Type-Options", "Referrer-Policy", "Permissions-Policy", "X-Frame-Options",
+    "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Cache-Control",
+)  # fmt: skip
+SCRIPT_PATH: Final = "/v1/paymentWidgets.js"
+FRAME_PATH: Final = "/v1/widget/frame.html"
+SHOPPER_PAGE_PATH: Final = "/shopper/"
+INVENTORIED_PAGES: Final[Mapping[str, str]] = {
+    FRAME_PATH: "parent=https://shop.example",
+    SCRIPT_PATH: "",
+    SHOPPER_PAGE_PATH: "",
+}
+"""Path → query of the answers whose headers are looked at. The frame is asked for as a shop at shop.example does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalletScript:
+    """Code of a wallet's provider that a channel lets pages load."""
+
+    row: WalletProvider
+    name: str
+    address: str
+
+
+def inventory_installation() -> dict[str, str]:
+    """Name → hash or header, of what is the same for every merchant."""
+    document = widget_files.load_frame_document()
+    facts = {
+        f"script {SCRIPT_PATH}": widget_hash.widget_integrity(),
+        f"script {FRAME_PATH}": widget_files.compute_inline_hash(document, "script").strip("'"),
+        f"style {FRAME_PATH}": widget_files.compute_inline_hash(document, "style").strip("'"),
+    }
+    for path, query in INVENTORIED_PAGES.items():
+        facts |= {f"{name} {path}": value for name, value in fetch_page_headers(path, query).items()}
+    return facts
+
+
+def inventory_channel(rows: list[WalletProvider]) -> dict[str, str]:
+    """Name → address, of one channel's providers."""
+    return {f"{one.row.wallet} {one.name}": one.address for one in list_wallet_scripts(rows)}
+
+
+def list_wallet_scripts(rows: list[WalletProvider]) -> Iterator[WalletScript]:
+    for row in rows:
+        for name in PROVIDER_SCRIPT_SETTINGS:
+            if address := row.settings.get(name):
+                yield WalletScript(row=row, name=name, address=address)
+
+
+def fetch_page_headers(path: str, query: str = "") -> dict[str, str]:
+    """The headers of ours that GET ``path`` answers, by name."""
+    base = urlsplit(settings.GATEWAY_BASE_URL)
+    environ: dict[str, Any] = {
+        "HTTP_HOST": base.netloc,
+        "SERVER_NAME": base.hostname or "localhost",
+        "PATH_INFO": path,
+        "QUERY_STRING": query,
+        "wsgi.url_scheme": base.scheme,
+        "HTTP_X_FORWARDED_PROTO": base.scheme,
+        "SERVER_PORT": str(base.port or (443 if base.scheme == "https" else 80)),
+        "REMOTE_ADDR": "127.0.0.1",
+    }
+    setup_testing_defaults(environ)
+    # The request has a language of its own, which must not become that of the page that asks.
+    with translation.override(translation.get_language()):
+        answer = _handler().get_response(WSGIRequest(environ))
+    return {
+        name: _sort_directives(name, answer.headers[name]) for name in INVENTORIED_HEADERS if name in answer.headers
+    }
+
+
+def _sort_directives(name: str, value: str) -> str:
+    """A policy's directives in the order of their names: each process writes them in another."""
+    return "; ".join(sorted(value.split("; "))) if name.startswith("Content-Security-Policy") else value
+
+
+@lru_cache(maxsize=1)
+def _handler() -> BaseHandler:
+    found = BaseHandler()
+    found.load_middleware()
+    return found

@@ -1,0 +1,200 @@
+"""One payment per checkout, however often and from however many tabs it is submitted.
+
+An attempt begins in the statement that raises the checkout's version and names its payment; of two that read the same
+checkout one begins. Whether another may follow is told by that payment alone: after a decline it may; while it is being
+made or in doubt it may not; one that waits for its shopper is taken back first, on the word of whoever was asked.
+Source: Part A, What the service does, 8; Events, 2; decisions, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkout import session, stored_means
+from checkout.brand_selection import check_brand_offered
+from checkout.form_parameters import (
+    SubmittedForm,
+    find_chosen_registration_id,
+    list_offered_registration_ids,
+    merge_form_parameters,
+)
+from checkout.models import Checkout, ResultCall
+from gateway.catalogue import conditions, structures
+from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
+from gateway.catalogue.endpoints import CREATE_REGISTRATION_ENDPOINT
+from gateway.catalogue.parse import Catalogue, Parameters
+from gateway.core import clock
+from gateway.core.secret import Secret
+from gateway.db.statement import WriteStatement
+from gateway.models import Payment, Status, Suspension
+from gateway.payments import registrations, shopper_return
+from gateway.payments.payment_means import pack_one_time_secrets
+from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
+from gateway.payments.process import ConcurrentPaymentUpdateError, process_payment
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.request_builder import StoredMeans, build_condition_facts, build_payment_request
+from gateway.vault.sealing import current_vault
+
+_STORE: Final = Catalogue(
+    CREATE_REGISTRATION_ENDPOINT.structures[1:],
+    tuple(rule for rule in CREATE_REGISTRATION_ENDPOINT.rules if rule not in conditions.CUSTOMER_NAMES),
+    elsewhere=structures.KNOWN_STRUCTURES,
+)
+"""What a checkout that only stores a means takes: what a registration does, without a name being demanded (D28)."""
+MAX_CHECKOUT_ATTEMPTS: Final = 20
+"""Declined cards one checkout may see: who tries more is not shopping."""
+TOO_MANY_ATTEMPTS_CODE: Final = "700.500.001"
+MAX_CHECKOUT_UPDATE_TRIES: Final = 20
+"""How often a submission reads its checkout again; each try lost means that another one changed it."""
+RESULT_CALL_DELAY: Final = timedelta(minutes=29)
+"""From the checkout's creation to the call of a merchant who has not fetched the result."""
+MIN_RESULT_CALL_DELAY: Final = timedelta(seconds=10)
+"""From a payment's start to that call."""
+RESULT_CALL_BEFORE_EXPIRY: Final = timedelta(seconds=3)
+"""The call comes while the result can still be fetched, however late the payment was started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckoutSubmission:
+    """A form that somebody submitted, and where it came from."""
+
+    form: SubmittedForm
+    trace: RequestTrace
+    idempotency: IdempotencyContext | None = None
+
+
+def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
+    """Pay the checkout and return its payment as it then stands: this submission's, or the one that is there already.
+
+    Raises Invalid and RequestRefusedError; then this submission made no payment.
+    """
+    public_id = row.public_id
+    for _ in range(MAX_CHECKOUT_UPDATE_TRIES):
+        standing = row.payment
+        if standing is None or standing.status == Status.DECLINED:
+            request = _request(row, submission)
+            _release_transaction_id(row)
+            try:
+                return process_payment(request)
+            except ConcurrentPaymentUpdateError:
+                pass
+        elif standing.status != Status.PENDING:
+            return standing
+        elif (settled := _resolve_pending_payment(row, standing, submission)) is not None:
+            return settled
+        row = session.find_open_checkout(public_id)
+    raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
+
+
+def _request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
+    """The payment that this submission asks for. Raises Invalid and RequestRefusedError."""
+    if row.attempts >= MAX_CHECKOUT_ATTEMPTS:
+        raise RequestRefusedError(TOO_MANY_ATTEMPTS_CODE, more=f"{MAX_CHECKOUT_ATTEMPTS} payments were tried")
+    now = clock.merchant_now(row.merchant)
+    parameters, stored = _merge_submission(row, submission.form, now)
+    request = build_payment_request(
+        parameters,
+        merchant=row.merchant,
+        channel=row.channel,
+        now=now,
+        trace=submission.trace,
+        idempotency=submission.idempotency,
+        stored=stored,
+        resource_path=f"/v1/checkouts/{row.public_id}/{row.kind}",
+    )
+    check_brand_offered(row, request)
+    return replace(request, extra_writes=_claim_checkout(row, request))
+
+
+def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tuple[Parameters, StoredMeans | None]:
+    """The parameters, and the stored means that the shopper chose of those offered."""
+    prepared, facts, masks = (
+        session.load_checkout_values(row),
+        build_condition_facts(row.channel, now),
+        row.channel.mask_card_data,
+    )
+    if row.kind == Checkout.Kind.REGISTRATION:
+        prepared.pop("createRegistration", None)
+        return merge_form_parameters(prepared, form, facts, catalogue=_STORE, masks=masks).parameters, None
+    found = (
+        stored_means.resolve_chosen_registration(row, find_chosen_registration_id(form))
+        if find_chosen_registration_id(form) in list_offered_registration_ids(prepared)
+        else None
+    )
+    if found is not None and found.means == "card":
+        facts |= {STORED_CARD_FACT, f"registration: {found.brand}"}
+    parameters = merge_form_parameters(prepared, form, facts, masks=masks).parameters
+    return parameters, registrations.load_stored_means(found, parameters, now) if found is not None else None
+
+
+def _claim_checkout(row: Checkout, request: PaymentRequest) -> Callable[[WriteStatement], None]:
+    """The checkout names its new payment, if it still is as it was read; and its merchant will have to be called."""
+
+    def write(write: WriteStatement) -> None:
+        write.update(
+            row,
+            {
+                "payment_id": request.payment,
+                "attempts": row.attempts + 1,
+                "version": row.version + 1,
+                "fetched_at": None,
+            },
+            expecting={"version": row.version},
+        )
+        write.delete(ResultCall, {"checkout_id": row.id})
+        if (request.parameters.get("shopperResultUrl") or "").lower().startswith(("http://", "https://")):
+            write.insert(
+                ResultCall,
+                payment_id=request.payment,
+                checkout_id=row.id,
+                due_at=min(
+                    max(row.created_at + RESULT_CALL_DELAY, request.now + MIN_RESULT_CALL_DELAY),
+                    max(row.expires_at - RESULT_CALL_BEFORE_EXPIRY, request.now),
+                ),
+            )
+
+    return write
+
+
+def _release_transaction_id(row: Checkout) -> None:
+    """Where a channel refuses a second payment with one merchantTransactionId, a declined attempt of this checkout is
+    no first."""
+    if row.channel.refuse_duplicates and row.payment is not None and row.payment.duplicate_guard is not None:
+        Payment.objects.filter(pk=row.payment.pk, status=Status.DECLINED).update(duplicate_guard=None)
+
+
+def _resolve_pending_payment(row: Checkout, standing: Payment, submission: CheckoutSubmission) -> Payment | None:
+    """What stands when a payment waits for its shopper: itself, for the same means again; None when it was taken back
+    and this submission may go on. Raises RequestRefusedError while nobody can tell how it went elsewhere."""
+    standing.merchant, standing.channel = row.merchant, row.channel
+    request = _request(row, submission)
+    if _is_the_same(standing, request):
+        return standing
+    ended = shopper_return.withdraw_payment(standing, None)
+    if ended.status == Status.DECLINED:
+        return None
+    if ended.status == Status.PENDING:
+        raise RequestRefusedError(
+            session.CHECKOUT_IN_PROGRESS_CODE,
+            more="the payment begun elsewhere cannot be taken back yet; try again soon",
+        )
+    return ended
+
+
+def _is_the_same(standing: Payment, request: PaymentRequest) -> bool:
+    """A double click, or the same way again: the shopper goes on where they were."""
+    if standing.brand != request.brand or standing.registration != request.registration:
+        return False
+    if request.means is None or standing.means_fingerprint is None:
+        return request.means is None and standing.means_fingerprint is None
+    if not current_vault().matches(request.means.account, standing.means_fingerprint):
+        return False
+    waiting = Suspension.objects.filter(pk=standing.pk).first()
+    if waiting is None:
+        return False
+    held = current_vault().open(waiting.secrets_sealed, standing.id) if waiting.secrets_sealed is not None else None
+    now = pack_one_time_secrets(request.means)
+    return (held or Secret("")) == (now or Secret(""))

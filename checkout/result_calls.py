@@ -1,0 +1,168 @@
+"""The call of a merchant who has not fetched a result: one GET to the shopperResultUrl, 29 minutes after the creation.
+
+The call is owed since the payment began (checkout.payment_attempts writes the row) until the merchant fetches the result, and
+due at 29:00 by the merchant's clock: not before, and not at all once it was fetched. One that fails is repeated while
+the checkout lasts. Whoever claims a row calls; who dies meanwhile is followed by one more call at most.
+Source: Part A, States and transitions; Events, 2; decisions, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db.models import Min
+
+from checkout.models import CallAttempt, ResultCall
+from gateway import outbound
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.db.statement import WriteStatement, execute_sql
+from gateway.models import Merchant, Payment
+from gateway.payments import shopper_return
+
+RESULT_CALL_TIMEOUT_S: Final = 10.0
+"""Of one call, everything included."""
+MAX_RESULT_CALL_ANSWER_BYTES: Final = 1_024
+"""Of the answer, which nobody looks at."""
+RESULT_CALL_RETRY_DELAYS_S: Final = (5, 10, 20)
+"""After a call that failed; the last minute of a checkout has room for no more."""
+MAX_CONCURRENT_RESULT_CALLS: Final = 32
+"""Calls of one process at a time: a claim must not run out in a queue."""
+MAX_ROUNDS_PER_RUN: Final = 20
+"""Of one run; then the next tick goes on."""
+RESULT_CALL_RETENTION: Final = timedelta(days=1)
+"""One that could not be made for so long, since nothing ran, is made no more: the webhooks have told it."""
+ANSWERED_STATUSES: Final = range(200, 400)
+"""A page that sends a browser on was reached, too; nobody follows it there."""
+_LEASE: Final = timedelta(seconds=2 * RESULT_CALL_TIMEOUT_S + 2)
+
+log = structlog.get_logger(__name__)
+
+# The clock is the merchant's; the first condition uses the index, with the offset that is furthest ahead. Merchants
+# take turns: one with many pages that hang must not push the others' calls past the end of their checkouts.
+_CLAIM: Final = """
+WITH waiting AS MATERIALIZED (
+    SELECT r.payment_id, m.clock_offset, c.expires_at,
+        row_number() OVER (PARTITION BY m.id ORDER BY r.due_at) AS turn
+    FROM checkout_resultcall r
+    JOIN checkout_checkout c ON c.id = r.checkout_id JOIN gateway_merchant m ON m.id = c.merchant_id
+    WHERE r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+      AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
+      AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+), due AS MATERIALIZED (
+    SELECT r.payment_id, w.clock_offset, w.expires_at
+    FROM checkout_resultcall r JOIN waiting w ON w.payment_id = r.payment_id
+    WHERE r.lease_until IS NULL OR r.lease_until <= %(now)s
+    ORDER BY w.turn, r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE checkout_resultcall r
+SET lease_until = %(lease)s, attempts = least(r.attempts + 1, 32000)::smallint, called_at = %(now)s + due.clock_offset
+FROM due WHERE r.payment_id = due.payment_id
+RETURNING r.payment_id, r.checkout_id, r.attempts, r.due_at, due.expires_at, due.clock_offset
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueResultCall:
+    """A call that is this claimer's to make. ``attempt``: 1 for the first; ``ahead``: of real time, the merchant's
+    clock."""
+
+    payment: UUID
+    checkout: UUID
+    attempt: int
+    due_at: datetime
+    expires_at: datetime
+    clock_offset: timedelta
+
+
+def make_due_result_calls(merchant: Merchant | None) -> int:
+    """Make the calls that are due; how many were made."""
+    made = 0
+    with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_RESULT_CALLS, thread_name_prefix="result-call") as pool:
+        for _ in range(MAX_ROUNDS_PER_RUN):
+            owed = claim_due_result_calls(clock.real_now(), merchant=merchant)
+            if not owed:
+                break
+            urls = _result_urls(owed)
+            asked = [(one, pool.submit(_call, url)) for one in owed if (url := urls.get(one.payment))]
+            for one in owed:
+                if not urls.get(one.payment):
+                    ResultCall.objects.filter(pk=one.payment).delete()
+            for one, future in asked:
+                made += _record_attempt(one, future.result())
+    return made
+
+
+def next_result_call_at(merchant: Merchant) -> datetime | None:
+    """When this merchant's next call is due, by the merchant's clock."""
+    found: datetime | None = ResultCall.objects.filter(checkout__merchant=merchant).aggregate(first=Min("due_at"))[
+        "first"
+    ]
+    return found
+
+
+def claim_due_result_calls(
+    now: datetime, *, limit: int = MAX_CONCURRENT_RESULT_CALLS, merchant: Merchant | None = None
+) -> list[DueResultCall]:
+    """The calls due by ``now`` (real time), each for one claimer until its lease runs out."""
+    values = {"now": now, "lease": now + _LEASE, "limit": limit, "merchant": merchant.pk if merchant else None}
+    return [
+        DueResultCall(
+            payment=payment,
+            checkout=checkout,
+            attempt=attempt,
+            due_at=due_at,
+            expires_at=expires_at,
+            clock_offset=clock_offset,
+        )
+        for payment, checkout, attempt, due_at, expires_at, clock_offset in execute_sql(_CLAIM, values)
+    ]
+
+
+def _result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
+    """Payment → what is called. A call that is too late for anybody is none."""
+    payments = Payment.objects.filter(pk__in=[one.payment for one in owed]).only("id", "request", "resource_path")
+    found = {payment.pk: shopper_return.build_result_url(payment) or "" for payment in payments}
+    now = clock.real_now()
+    return {
+        one.payment: found.get(one.payment, "")
+        for one in owed
+        if now + one.clock_offset < one.due_at + RESULT_CALL_RETENTION
+    }
+
+
+def _call(url: str) -> outbound.CallOutcome:
+    return outbound.call_url("GET", url, timeout_s=RESULT_CALL_TIMEOUT_S, max_bytes=MAX_RESULT_CALL_ANSWER_BYTES)
+
+
+def _record_attempt(one: DueResultCall, outcome: outbound.CallOutcome) -> int:
+    """Keep the attempt, and with it either the end of the call or when it is repeated."""
+    heard = outcome.status in ANSWERED_STATUSES
+    now = clock.real_now() + one.clock_offset
+    again = now + timedelta(seconds=RESULT_CALL_RETRY_DELAYS_S[min(one.attempt, len(RESULT_CALL_RETRY_DELAYS_S)) - 1])
+    over = heard or one.attempt > len(RESULT_CALL_RETRY_DELAYS_S) or again >= one.expires_at
+    write = WriteStatement()
+    write.insert(
+        CallAttempt,
+        payment_id=one.payment,
+        checkout_id=one.checkout,
+        number=one.attempt,
+        at=now,
+        status=outcome.status,
+        duration_ms=outcome.duration_ms,
+        failure=mask_text(outcome.reason)[:200] if outcome.failure is not None else "",
+    )
+    if over:
+        write.delete(ResultCall, {"payment_id": one.payment})
+    else:
+        write.update_related(ResultCall, {"due_at": again, "lease_until": None}, {"payment_id": one.payment})
+    write.run()
+    if over and not heard:
+        log.warning("result_call_failed", payment=one.payment.hex, status=outcome.status, attempts=one.attempt)
+    return 1

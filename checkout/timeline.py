@@ -1,0 +1,79 @@
+"""What happened to a checkout, for the back office: its timeline, the brands it hid and why, what was prepared.
+
+Source: Part A, States and transitions; Events, 2; design, look ("a clerk: who decided and why").
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from checkout.models import CallAttempt, Checkout, ResultCall
+from checkout.session import hash_checkout_id
+from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.payments.timeline import TimelineEvent, format_payment_title
+from gateway.core import clock
+from gateway.models import Payment
+
+MAX_SHOWN_CALLS: Final = 50
+
+
+def build_checkout_page(checkout: UUID) -> dict[str, Any]:
+    """Everything the page of ``checkout`` shows."""
+    row = Checkout.objects.select_related("merchant", "channel", "payment").get(pk=checkout)
+    over = row.expires_at <= clock.merchant_now(row.merchant)
+    return {
+        "title": _render_heading(row),
+        "original": row,
+        "checkout": row,
+        "logged_as": hash_checkout_id(row.public_id),
+        "over": over,
+        "moments": _list_moments(row, over),
+        "hidden": sorted(row.hidden.items()),
+        "sent": sorted(row.request.items()),
+        "secret": row.request_sealed is not None,
+        "payment": row.payment,
+        "pill": build_state_pill(row.payment.status) if row.payment else None,
+        "payment_title": format_payment_title(row.payment) if row.payment else "",
+        "payment_address": reverse("admin:gateway_payment_change", args=[row.payment.pk]) if row.payment else "",
+    }
+
+
+def _render_heading(row: Checkout) -> str:
+    amount, currency = row.request.get("amount"), row.request.get("currency", "")
+    return f"{_('Checkout')} {amount} {currency}" if amount else str(_("Checkout for a registration"))
+
+
+def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:
+    """What happened to a checkout, in order. Attempts before the last one are counted."""
+    found = [TimelineEvent(at=row.created_at, kind="checkout", title=_("Prepared by the merchant"))]
+    payment: Payment | None = row.payment
+    if payment is not None:
+        lines = (_("Attempt %d") % row.attempts,) if row.attempts > 1 else ()
+        found.append(TimelineEvent(at=payment.created_at, kind="payment", title=_("The shopper paid"), lines=lines))
+        if payment.completed_at is not None:
+            shown = build_state_pill(payment.status)
+            found.append(
+                TimelineEvent(
+                    at=payment.completed_at, kind="payment", title=str(shown["text"]), tone=str(shown["tone"])
+                )
+            )
+    for attempt in CallAttempt.objects.filter(payment=payment).order_by("id")[:MAX_SHOWN_CALLS] if payment else ():
+        good = attempt.status is not None and 200 <= attempt.status < 300
+        told = _("Nobody had fetched the result: the merchant was called, and answered %s")
+        said = attempt.status or attempt.failure
+        found.append(TimelineEvent(at=attempt.at, kind="call", title=told % said, tone="good" if good else "bad"))
+    found += [
+        TimelineEvent(at=call.due_at, kind="call", title=_("The merchant is called, if nobody fetches it"), tone="wait")
+        for call in ResultCall.objects.filter(checkout=row)
+    ]
+    if row.fetched_at is not None:
+        found.append(
+            TimelineEvent(at=row.fetched_at, kind="fetched", title=_("The merchant fetched the result"), tone="good")
+        )
+    end = _("Expired") if over else _("Expires")
+    found.append(TimelineEvent(at=row.expires_at, kind="end", title=end, tone="plain" if over else "wait"))
+    return sorted(found, key=lambda moment: moment.at)

@@ -1,0 +1,186 @@
+"""What a page may know of a checkout: how to draw its form, how it stands, and what came of a submission.
+
+Nothing here tells a payment object: that is for the merchant's token. Source: decisions, section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+
+from checkout import session, stored_means, wallet_providers, wallet_sheets
+from checkout.brand_selection import resolve_form_kind, select_brands
+from checkout.form_parameters import may_offer_storing
+from checkout.models import Checkout
+from gateway.catalogue.conditions.authentication import ADDRESS_FIELDS
+from gateway.core import brands, languages, result_codes
+from gateway.core.brands import Brand, CardBrand
+from gateway.core.money import format_amount
+from gateway.models import Payment, Status
+from gateway.payments import shopper_return
+from gateway.payments.rendering import render_payment, resolve_result_code
+
+CHECKOUT_PENDING_CODE: Final = "000.200.000"
+MAX_REQUESTED_BRANDS: Final = 60
+"""Codes of one data-brands attribute."""
+DEFAULT_WIDGET_BRANDS: Final = ("VISA", "MASTER")
+WIDGET_STATE_BY_STATUS: Final[Mapping[str | None, str]] = {
+    None: "open",
+    Status.DECLINED: "open",
+    Status.STARTED: "processing",
+    Status.IN_DOUBT: "processing",
+    Status.PENDING: "action",
+    Status.APPROVED: "done",
+}
+"""A payment's status → what a page does next."""
+_CODE: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
+_HEAD: Final = len("billing.")
+
+
+def render_form_config(
+    row: Checkout, wanted: Sequence[str], locale: str, *, asks_address: bool = False
+) -> dict[str, Any]:
+    """Everything a form needs. ``wanted``: the page's data-brands in order; ``locale``: a code of languages.LOCALES;
+    ``asks_address``: the page wants an address where the channel does not."""
+    prepared = session.load_plain_values(row)
+    offer = select_brands(row, [code for code in wanted if _CODE.fullmatch(code)][:MAX_REQUESTED_BRANDS])
+    amount = prepared.get("amount")
+    body: dict[str, Any] = {
+        "checkout": {
+            "id": row.public_id,
+            "kind": row.kind,
+            "amount": format_amount(Decimal(amount)) if amount else None,
+            "currency": prepared.get("currency"),
+            "secondsLeft": session.count_seconds_left(row),
+            "attempts": row.attempts,
+            "paid": resolve_checkout_state(row) == "done",
+        },
+        "locale": locale,
+        "lang": languages.iso_language_code(locale),
+        "dir": languages.text_direction(locale),
+        "texts": languages.load_form_texts(locale),
+        "brands": [render_brand(brands.PAYMENT_BRANDS[code]) for code in offer.brands],
+        "cvvRequired": row.channel.cvv_required,
+        "createRegistration": row.kind == Checkout.Kind.PAYMENT and may_offer_storing(prepared),
+        "registrations": stored_means.list_offered_registrations(row, prepared),
+        "billing": list_billing_fields(row, prepared, asks_address),
+        "threeDSecure": row.channel.three_d_secure,
+        "frames": build_hosted_field_urls(row),
+        "wallets": render_wallets(row, offer.brands, prepared),
+        "test": not settings.IS_LIVE,
+        "shopperResultUrl": prepared.get("shopperResultUrl"),
+    }
+    if not settings.IS_LIVE:
+        body["hidden"] = [{"code": code, "reason": reason} for code, reason in offer.hidden.items()]
+    return body
+
+
+def render_wallets(row: Checkout, codes: Sequence[str], prepared: Mapping[str, str]) -> dict[str, Any]:
+    """Brand → how its sheet opens: with its provider, else (test environment) with our cards."""
+    wanted = {code: resolve_form_kind(brands.PAYMENT_BRANDS[code]) for code in codes}
+    wanted = {code: kind for code, kind in wanted.items() if kind.startswith("wallet")}
+    there = wallet_providers.map_wallet_providers(row.channel) if wanted else {}
+    found: dict[str, Any] = {}
+    for code, kind in wanted.items():
+        if kind in there:
+            found[code] = {
+                "simulated": False,
+                "provider": wallet_providers.render_wallet_provider(there[kind]),
+                "testTokens": [],
+            }
+        else:
+            cards_of = wallet_sheets.build_simulated_sheet(
+                row, code, prepared.get("amount"), prepared.get("currency", "")
+            )
+            found[code] = {"simulated": True, "provider": None, "testTokens": cards_of}
+    return found
+
+
+def render_brand(brand: Brand) -> dict[str, Any]:
+    """A brand as the script reads it: what to draw, and what its numbers look like."""
+    facts: dict[str, Any] = {
+        "code": brand.code,
+        "label": brand.label,
+        "kind": resolve_form_kind(brand),
+        "method": brand.method,
+    }
+    if isinstance(brand, CardBrand):
+        facts |= {
+            "cvv": sorted(brand.cvv_lengths - {0}),
+            "cvvOptional": 0 in brand.cvv_lengths,
+            "lengths": sorted(brand.lengths),
+            "ranges": [list(ends) for ends in brand.ranges],
+            "detect": [list(ends) for ends in brand.detected],
+            "luhn": brand.luhn,
+            "beside": list(brand.beside),
+            "afterScheme": brand.after_scheme,
+        }
+    return facts
+
+
+def list_billing_fields(row: Checkout, prepared: Mapping[str, str], asks: bool = False) -> list[str]:
+    """The address fields that a card payment of this channel needs, or the page ``asks`` for, and the merchant did not
+    send."""
+    needs = row.channel.three_d_secure and prepared.get("threeDSecure.disable") != "true"
+    if not (needs or asks):
+        return []
+    return [name[_HEAD:] for name in ADDRESS_FIELDS if name not in prepared]
+
+
+def build_hosted_field_urls(row: Checkout) -> dict[str, str]:
+    """Where the number's and the security code's frames are; the script adds the page's origin as ``parent``."""
+    address = f"{settings.GATEWAY_BASE_URL}/v1/widget/frame.html?{urlencode({'checkout': row.public_id})}"
+    return {"number": address, "cvv": address}
+
+
+def resolve_checkout_state(row: Checkout) -> str:
+    """open, processing, action (the shopper has to go somewhere), done or expired. A payment that was begun in time
+    goes on after the checkout's end: nobody may read that they were not charged while it does."""
+    return _state_of_status(row, row.payment.status if row.payment is not None else None)
+
+
+def _state_of_status(row: Checkout, status: str | None) -> str:
+    now = WIDGET_STATE_BY_STATUS[status]
+    return "expired" if now == "open" and session.is_checkout_expired(row) else now
+
+
+def render_state(row: Checkout) -> dict[str, Any]:
+    """How the checkout stands, for the page that waits."""
+    now = resolve_checkout_state(row)
+    payment = row.payment
+    return {
+        "state": now,
+        "secondsLeft": session.count_seconds_left(row),
+        "attempts": row.attempts,
+        "redirect": render_redirect(payment) if payment is not None and now == "action" else None,
+        "returnTo": shopper_return.build_result_url(payment) if payment is not None and now == "done" else None,
+    }
+
+
+def get_last_result_code(row: Checkout) -> str:
+    """The code of the last attempt, so that a page can say why it failed; pending before any."""
+    return resolve_result_code(row.payment) if row.payment is not None else CHECKOUT_PENDING_CODE
+
+
+def render_redirect(payment: Payment) -> dict[str, Any] | None:
+    """Where the shopper has to go, as answers carry it."""
+    found: dict[str, Any] | None = render_payment(payment).get("redirect")
+    return found
+
+
+def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, Any]]:
+    """What a browser learns of its submission: the code in words, the state, where to go. Status and body."""
+    code = resolve_result_code(payment)
+    now = _state_of_status(row, payment.status)
+    final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
+    return result_codes.http_status(code), {
+        "result": {"code": code, "description": result_codes.find_result_code(code).description},
+        "state": now,
+        "redirect": render_redirect(payment) if payment.status == Status.PENDING else None,
+        "returnTo": shopper_return.build_result_url(payment) if final else None,
+    }

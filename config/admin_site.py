@@ -1,0 +1,57 @@
+"""The back office's site.
+
+It stands apart from gateway.admin: importing that package registers models, and the site has to exist before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver
+from django.utils.translation import gettext_lazy as _
+from unfold.sites import UnfoldAdminSite
+
+
+class BackOffice(UnfoldAdminSite):
+    site_title = "Tollhouse"
+    index_title = _("Home")
+    index_template = "admin/home.html"
+
+    def extra_urls(self) -> list[URLPattern | URLResolver]:
+        from checkout import page_security
+        from gateway.backoffice.operations import system_views
+        from gateway.backoffice.sign_in import account_views
+
+        return [
+            *account_views.build_account_urls(self),
+            *system_views.build_system_urls(self),
+            *page_security.build_page_security_urls(self),
+        ]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        from gateway.backoffice.operations import dashboard
+
+        return super().index(request, {**dashboard.build_dashboard_context(request), **(extra_context or {})})
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        from gateway.backoffice.sign_in import sign_in_views
+
+        return sign_in_views.show_sign_in(request)
+
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Signing out ends the session's row too, so that lists of sessions are right."""
+        from gateway.backoffice.sign_in import session
+
+        if request.method == "POST":
+            session.end_current_session(request)
+        return super().logout(request, extra_context)
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        from gateway.backoffice.sign_in import sign_in_views
+
+        return sign_in_views.change_password(request, super().password_change, extra_context)
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Django's page that leads from a content type and an id to a row tells strangers which rows there are."""
+        return [each for each in super().get_urls() if getattr(each, "name", None) != "view_on_site"]

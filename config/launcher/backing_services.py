@@ -1,0 +1,123 @@
+"""The ground of a run: PostgreSQL, the broker, and the environment that everything above them runs in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from config.launcher.broker import Broker
+from config.launcher.build_number import compute_build_number
+from config.launcher.errors import LaunchError
+from config.launcher.postgres import Postgres
+from config.launcher.programs import WebServer
+from config.launcher.terminal import print_step_done
+from config.launcher.var_folder import (
+    PROJECT_ROOT,
+    acquire_file_lock,
+    load_or_choose_port,
+    load_or_create_secret,
+    write_private,
+)
+
+
+class BackingServices:
+    """PostgreSQL and the broker of one `var/`, and the environment that everything above them runs in."""
+
+    def __init__(self, var: Path) -> None:
+        self.var = var
+        self.postgres = Postgres(var, url=os.environ.get("DATABASE_URL") or None)
+        self.broker = Broker(var, url=os.environ.get("CELERY_BROKER_URL") or None)
+        self.environment: dict[str, str] = {}
+        self._lock: int | None = None
+        self._acquirer: str | None = None
+        self._metrics_are_fresh = False
+
+    def claim(self) -> None:
+        """One run at a time on a `var/`: LaunchError when there is another."""
+        self._lock = acquire_file_lock(self.var / "run.lock")
+        if self._lock is None:
+            raise LaunchError(f"Tollhouse already runs on {self.var}. Stop it first, or set TOLLHOUSE_VAR and PORT.")
+        # Whoever waits for this run to get up looks at what it does.
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, str(os.getpid()).encode())
+        (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
+
+    def start(self, web: WebServer) -> None:
+        """Both up, at the same time; then the environment."""
+        started = time.monotonic()
+        self.broker.launch()
+        database_url = self.postgres.start()
+        print_step_done("PostgreSQL", started, _where(database_url))
+        broker_url = self.broker.wait()
+        print_step_done("Broker", started, _where(broker_url))
+        self.environment = self._environment(web, database_url, broker_url)
+        facts = {"pid": os.getpid(), "url": web.url, "environment": self._own(web, database_url, broker_url)}
+        write_private(self.var / "run.json", json.dumps(facts, indent=2))
+
+    def _environment(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
+        return {**os.environ, **self._own(web, database_url, broker_url)}
+
+    def _own(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
+        """The variables that we set. What the caller set himself goes before our defaults."""
+        given = os.environ.get
+        own = {
+            "DATABASE_URL": database_url,
+            "CELERY_BROKER_URL": broker_url,
+            "DJANGO_SECRET_KEY": given("DJANGO_SECRET_KEY") or load_or_create_secret(self.var / "secret_key", 48),
+            "GATEWAY_ENVIRONMENT": given("GATEWAY_ENVIRONMENT") or "test",
+            "GATEWAY_BASE_URL": given("GATEWAY_BASE_URL") or web.url,
+            "GATEWAY_VAULT_KEYSET_FILE": given("GATEWAY_VAULT_KEYSET_FILE") or str(self.var / "vault.json"),
+            "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or compute_build_number(PROJECT_ROOT),
+            "PROMETHEUS_MULTIPROC_DIR": str(self._fresh_metrics()),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if own["GATEWAY_ENVIRONMENT"] == "test":
+            own["GATEWAY_DEMO_FILE"] = given("GATEWAY_DEMO_FILE") or str(self.var / "demo.json")
+            own["GATEWAY_STUB_ACQUIRER"] = given("GATEWAY_STUB_ACQUIRER") or self._acquirer_address()
+        if not given("DJANGO_ALLOWED_HOSTS") and own["GATEWAY_ENVIRONMENT"] == "test":
+            own["DJANGO_ALLOWED_HOSTS"] = _allowed_hosts(web, own["GATEWAY_BASE_URL"])
+        return own
+
+    def _fresh_metrics(self) -> Path:
+        """An empty folder: processes of an earlier run no longer count."""
+        folder = self.var / "metrics"
+        if not self._metrics_are_fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            self._metrics_are_fresh = True
+        return folder
+
+    def _acquirer_address(self) -> str:
+        """Where the stub acquirer listens: the port is chosen once, as its own listening makes it look taken."""
+        if self._acquirer is None:
+            (self.var / "acquirer").mkdir(mode=0o700, exist_ok=True)
+            self._acquirer = f"127.0.0.1:{load_or_choose_port(self.var / 'acquirer' / 'port')}"
+        return self._acquirer
+
+    def stop(self) -> None:
+        """Broker, then PostgreSQL: the last to go is what keeps the rows."""
+        self.broker.stop()
+        self.postgres.stop()
+        if self._lock is not None:
+            (self.var / "run.json").unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+
+def _allowed_hosts(web: WebServer, base_url: str) -> str:
+    """In the test environment: this machine's names, the base address, and any name when all may connect."""
+    if web.host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        return "*"
+    names = ["localhost", "127.0.0.1", "[::1]", urlsplit(base_url).hostname or "", web.host]
+    names = [f"[{name}]" if ":" in name and name[0] != "[" else name for name in names if name]
+    return ",".join(dict.fromkeys(names))
+
+
+def _where(url: str) -> str:
+    """Host and port as a step shows them; a URL may name several hosts, and then no single port."""
+    hosts = urlsplit(url).netloc.rpartition("@")[2]
+    return hosts or url.partition(":")[0]

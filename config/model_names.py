@@ -1,0 +1,37 @@
+"""Names of models and their fields in the language of whoever reads them.
+
+Models name themselves in English, once; the back office's words (config/locale) have the rest. Migrations keep the
+English names: they are made with translations switched off.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.apps import apps
+from django.utils.functional import Promise, lazy
+from django.utils.translation import gettext
+
+TRANSLATED_APPS: Final = ("gateway", "checkout", "scheduling", "chargebacks", "reporting")
+_spoken: Final = lazy(lambda text: gettext(text) if text else text, str)
+
+
+def _lazily(text: Any) -> Any:
+    return _spoken(text) if isinstance(text, str) and not isinstance(text, Promise) and text else text
+
+
+def translate_model_names() -> None:
+    """Let every model of ours, its fields and their help be named in the reader's language."""
+    for label in TRANSLATED_APPS:
+        for model in apps.get_app_config(label).get_models():
+            names = model._meta
+            if "verbose_name_plural" not in names.original_attrs:
+                # Django's own is put together when it is read, out of a name that is translated then: Kanals.
+                names.verbose_name_plural = f"{names.verbose_name}s"
+            names.verbose_name = _lazily(names.verbose_name)
+            names.verbose_name_plural = _lazily(names.verbose_name_plural)
+            for field in model._meta.local_fields:
+                field.verbose_name = _lazily(field.verbose_name)
+                field.help_text = _lazily(field.help_text)
+                if field.choices:
+                    field.choices = [(value, _lazily(words)) for value, words in field.flatchoices]

@@ -1,0 +1,98 @@
+"""The audit trail: who changed what, or looked at it, from where, before and after.
+
+The database lets nobody change or erase it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+
+from gateway.access.permissions import find_row_owner
+from gateway.core import clock
+from gateway.db.statement import WriteStatement
+from gateway.models import AuditEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """A user of the back office, or a command (``ip`` None)."""
+
+    name: str
+    ip: str | None = None
+
+
+COMMAND_LINE_ACTOR = Actor(name="command line")
+
+
+def record_audit_entry(
+    by: Actor,
+    action: str,
+    subject: models.Model,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    merchant: UUID | None = None,
+) -> None:
+    """Write one entry, in the transaction of the change it tells of. Whose it is, the subject tells; or ``merchant``,
+    where the subject knows its own in another way."""
+    record_audit_entry_for(
+        by,
+        action,
+        subject._meta.model_name or "",
+        str(subject.pk),
+        before=before,
+        after=after,
+        merchant=merchant or find_row_owner(subject).merchant,
+    )
+
+
+def append_audit_entry(
+    write: WriteStatement,
+    by: Actor,
+    action: str,
+    subject: models.Model,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """One entry in the statement of the change it tells of: both are written, or nothing is."""
+    write.insert(
+        AuditEntry,
+        at=clock.real_now(),
+        actor=by.name[:150],
+        ip=by.ip,
+        action=action,
+        subject=subject._meta.model_name or "",
+        subject_id=str(subject.pk),
+        before=dict(before) if before else None,
+        after=dict(after) if after else None,
+        merchant=find_row_owner(subject).merchant,
+    )
+
+
+def record_audit_entry_for(
+    by: Actor,
+    action: str,
+    subject: str,
+    subject_id: str,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    merchant: UUID | None = None,
+) -> None:
+    """Write one entry about something that is no row, such as a key of the vault."""
+    AuditEntry.objects.create(
+        actor=by.name[:150],
+        ip=by.ip,
+        action=action,
+        subject=subject,
+        subject_id=subject_id,
+        before=dict(before) if before is not None else None,
+        after=dict(after) if after is not None else None,
+        merchant=merchant,
+    )

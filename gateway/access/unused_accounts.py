@@ -1,0 +1,98 @@
+"""Users of the back office who do not come any more: their accounts are switched off (PCI DSS 8.2.6).
+
+An account was last used when its user last signed in or was in a session, when it was made, or when somebody switched
+it on again. Real time. Source: docs/decisions/0051.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Max
+
+from gateway.access import audit_log, signin
+from gateway.core import clock
+from gateway.models import AuditEntry, Merchant, SignIn
+from gateway.timers.registry import Timer
+
+DISABLE: Final = "disable"
+"""The action in the audit trail."""
+BY: Final = audit_log.Actor(name="unused accounts")
+
+
+def last_used(user: User) -> datetime:
+    """When the account was last used, made or switched on."""
+    seen = SignIn.objects.filter(user=user.pk).aggregate(at=Max("last_seen_at"))["at"]
+    switched_on = AuditEntry.objects.filter(
+        subject="user", subject_id=str(user.pk), action="change", before__is_active=False, after__is_active=True
+    ).aggregate(at=Max("at"))["at"]
+    return max(at for at in (user.date_joined, user.last_login, seen, switched_on) if at is not None)
+
+
+def ends_at(user: User) -> datetime | None:
+    """When an active account is switched off unless it is used; None: never."""
+    days = settings.GATEWAY_UNUSED_ACCOUNT_DAYS
+    if not days or not user.is_active or user.pk == _last_superuser():
+        return None
+    return last_used(user) + timedelta(days=days)
+
+
+def disabled_at(user: User) -> datetime | None:
+    """When the account was switched off for not being used; None where it is on, or somebody switched it off."""
+    if user.is_active:
+        return None
+    entries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), after__is_active=False)
+    last = entries.order_by("-id").first()
+    return last.at if last is not None and last.action == DISABLE else None
+
+
+def disable_unused(_: Merchant | None) -> int:
+    """Switch off what was not used for so many days; how many accounts that were."""
+    if not (days := settings.GATEWAY_UNUSED_ACCOUNT_DAYS):
+        return 0
+    limit = clock.real_now() - timedelta(days=days)
+    kept = _last_superuser()
+    # The column alone rules out nearly all; what else counts as use is asked of the rest.
+    stale = User.objects.filter(is_active=True, date_joined__lt=limit).exclude(last_login__gte=limit).exclude(pk=kept)
+    return sum(_disable(user, days) for user in stale.order_by("pk") if last_used(user) < limit)
+
+
+@transaction.atomic
+def _disable(user: User, days: int) -> bool:
+    """Not who signs in at this moment."""
+    if not User.objects.filter(pk=user.pk, is_active=True, last_login=user.last_login).update(is_active=False):
+        return False
+    signin.end_sessions(SignIn.objects.filter(user=user.pk), by=BY.name)
+    told = {"is_active": False, "not used for": f"{days} days"}
+    audit_log.record_audit_entry(BY, DISABLE, user, before={"is_active": True}, after=told)
+    return True
+
+
+def _last_superuser() -> int | None:
+    """Of the superusers who can sign in, the one whose account was used last: it stays on, since nobody else could
+    switch the others on again."""
+    found = [user for user in User.objects.filter(is_active=True, is_staff=True, is_superuser=True) if _can_enter(user)]
+    return max(found, key=last_used).pk if found else None
+
+
+def _can_enter(user: User) -> bool:
+    """By a password, a passkey or single sign-on."""
+    return (
+        bool(user.password and user.has_usable_password())
+        or Authenticator.objects.filter(user=user.pk, type=signin.PASSKEY_FACTOR).exists()
+        or SocialAccount.objects.filter(user=user.pk).exists()
+    )
+
+
+TIMER: Final = Timer(
+    name="unused accounts",
+    about="Switch off users of the back office after GATEWAY_UNUSED_ACCOUNT_DAYS without use.",
+    run=disable_unused,
+    every_s=3600.0,
+)

@@ -1,0 +1,262 @@
+"""Who may come in: token, entity and, for a read, the payment itself, in one statement.
+
+Unknown and foreign entities look the same, and so do unknown and foreign payments (D11).
+Source: Part A, Authentication; Limits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, models
+
+from gateway.access.tokens import TokenLimits, hash_token
+from gateway.api.errors import BAD_CREDENTIALS_CODE, THROTTLED_CODE, ApiError
+from gateway.core import clock
+from gateway.core.identifiers import row_id
+from gateway.db.statement import execute_sql, model_from_row
+from gateway.models import AccessToken, Channel, Merchant, Payment
+from gateway.payments.idempotency import IDEMPOTENCY_COLUMNS, JOIN_IDEMPOTENCY_KEY, IdempotencyRow
+from gateway.risk.card_testing import resolve_shopper_network
+
+_BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]{1,512}=*)")
+"""The scheme has no case (RFC 9110)."""
+_ENTITY: Final = re.compile("[0-9a-f]{32}")
+_TOKEN_COLUMNS: Final = 7
+LAST_USE_RESOLUTION: Final = timedelta(minutes=1)
+"""How exact a token's last use is kept: one write a minute, not one a request."""
+BEARER_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
+
+
+_NOT_ASKED: Final = {"active", "created_at", "position", "division_id"}
+"""Columns of merchants and channels that no request needs; Django fetches one that is asked for after all."""
+
+
+def _names(model: type[models.Model], *, without: Set[str] = frozenset()) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
+
+
+_MERCHANT, _CHANNEL, _PAYMENT = (
+    _names(Merchant, without=_NOT_ASKED), _names(Channel, without={*_NOT_ASKED, "name"}), _names(Payment),
+)  # fmt: skip
+
+
+def _columns(names: Iterable[str], alias: str) -> str:
+    return ", ".join(f'{alias}."{name}"' for name in names)
+
+
+_FROM: Final = """
+FROM gateway_accesstoken t
+JOIN gateway_merchant m ON m.id = t.merchant_id AND m.active
+JOIN gateway_division d ON d.id = m.division_id AND d.active
+JOIN gateway_psp s ON s.id = d.psp_id AND s.active
+LEFT JOIN gateway_channel c ON c.id = %(entity)s::uuid AND c.merchant_id = m.id AND c.active
+"""
+_WHERE: Final = """
+WHERE t.digest = %(digest)s AND t.approved_at IS NOT NULL AND t.revoked_at IS NULL
+  AND (t.ends_at IS NULL OR t.ends_at > %(now)s)
+"""
+_SELECT: Final = (
+    "SELECT t.id, t.scopes, t.channel_id, t.last_used_at IS NULL OR t.last_used_at < %(seldom)s,"
+    " t.max_amount, t.max_day_amount, t.operations,"
+    f" {_columns(_MERCHANT, 'm')}, {_columns(_CHANNEL, 'c')}"
+)
+ADMIT_SQL: Final = _SELECT + _FROM + _WHERE
+# The payment's scope is the entity that asks: a channel sees its own payments, a merchant all of them.
+ADMIT_WITH_PAYMENT_SQL: Final = (
+    f"{_SELECT}, {_columns(_PAYMENT, 'p')}{_FROM}"
+    "LEFT JOIN gateway_payment p ON p.id = %(payment)s::uuid AND p.merchant_id = m.id"
+    " AND (p.channel_id = c.id OR m.id = %(entity)s::uuid)" + _WHERE
+)
+ADMIT_WITH_KEY_SQL: Final = f"{_SELECT}, {_columns(IDEMPOTENCY_COLUMNS, 'k')}{_FROM}{JOIN_IDEMPOTENCY_KEY}{_WHERE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Who came in. ``channel`` is None when the merchant's own id was sent (dispatching) or no entity at all;
+    ``entity`` is None only when none was sent. ``payment``: what a read asked for, if it is this entity's. ``kept``:
+    what is kept under the request's idempotency key. ``limits``: the token's own, None for none."""
+
+    token: UUID
+    merchant: Merchant
+    channel: Channel | None
+    entity: UUID | None
+    payment: Payment | None
+    kept: IdempotencyRow | None
+    limits: TokenLimits | None = None
+
+
+def parse_bearer_token(header: str | None) -> str:
+    """The token out of an Authorization header. Turns away with 401 what is missing or malformed."""
+    if header is None:
+        raise ApiError(401, BAD_CREDENTIALS_CODE, "send Authorization: Bearer <access token>", headers=BEARER_CHALLENGE)
+    found = _BEARER.fullmatch(header)
+    if not found:
+        raise ApiError(
+            401,
+            BAD_CREDENTIALS_CODE,
+            "malformed; it must be: Bearer, one space, the access token",
+            headers={"WWW-Authenticate": 'Bearer realm="Tollhouse", error="invalid_request"'},
+        )
+    return found[1]
+
+
+def parse_entity_id(text: str | None) -> UUID | None:
+    """An entityId as it must look, or None; the catalogue says what is wrong with it."""
+    return UUID(text) if text is not None and _ENTITY.fullmatch(text) else None
+
+
+def admit_token(
+    token: str,
+    entity: UUID | None,
+    scope: str,
+    *,
+    payment: UUID | None = None,
+    reads: bool = False,
+    key: Mapping[str, str] | None = None,
+    ip: str | None,
+) -> Admission:
+    """Let in who may come in, or turn away with 403. ``reads``: fetch ``payment`` in the same statement; ``key``: look
+    an idempotency key up in it."""
+    now = clock.real_now()
+    values = {"digest": hash_token(token), "entity": entity, "now": now, "seldom": now - LAST_USE_RESOLUTION}
+    if reads:
+        rows = _execute_with_reconnect(ADMIT_WITH_PAYMENT_SQL, {**values, "payment": payment})
+    elif key is not None:
+        rows = _execute_with_reconnect(ADMIT_WITH_KEY_SQL, {**values, **key})
+    else:
+        rows = _execute_with_reconnect(ADMIT_SQL, values)
+    if not rows:
+        raise ApiError(
+            403, BAD_CREDENTIALS_CODE, "this access token is unknown, not approved yet, has ended or was revoked"
+        )
+    (token_id, scopes, bound_to, seldom_used, *limits), merchant_row, channel_row, more = _split_row(
+        rows[0], _TOKEN_COLUMNS, len(_MERCHANT), len(_CHANNEL)
+    )
+    merchant = model_from_row(Merchant, _MERCHANT, merchant_row)
+    channel = None
+    if channel_row[0] is not None:
+        channel = model_from_row(Channel, _CHANNEL, channel_row)
+        channel.merchant = merchant
+    if entity is not None:
+        as_merchant = channel is None and merchant.dispatching and entity == merchant.id
+        if (channel is None and not as_merchant) or (bound_to is not None and bound_to != entity):
+            raise ApiError(403, BAD_CREDENTIALS_CODE, "this access token does not speak for that entityId")
+    if scope not in scopes:
+        raise ApiError(403, BAD_CREDENTIALS_CODE, f"this access token lacks the scope {scope}")
+    if seldom_used:
+        AccessToken.objects.filter(pk=token_id).update(last_used_at=now, last_used_ip=ip)
+    there = bool(more) and more[0] is not None
+    return Admission(
+        token=token_id,
+        merchant=merchant,
+        channel=channel,
+        entity=entity,
+        payment=model_from_row(Payment, _PAYMENT, more) if there and reads and entity is not None else None,
+        kept=more if there and not reads else None,
+        limits=_limits(*limits),
+    )
+
+
+def _limits(amount: Decimal | None, day_amount: Decimal | None, operations: list[str]) -> TokenLimits | None:
+    if amount is None and day_amount is None and not operations:
+        return None
+    return TokenLimits(amount=amount, day_amount=day_amount, operations=operations)
+
+
+def _split_row(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
+    """A row in pieces of these lengths, and what is left."""
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(row[at : at + length])
+        at += length
+    return [*pieces, row[at:]]
+
+
+def _execute_with_reconnect(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The first statement of a request: on a connection that died since the last one it is asked once more."""
+    try:
+        return execute_sql(sql, values)
+    except (OperationalError, InterfaceError):
+        if connection.in_atomic_block:
+            raise
+        connection.close()
+        return execute_sql(sql, values)
+
+
+# --- throttling ---------------------------------------------------------------------------------------------------
+
+# One statement, so that the count is exact under any number of threads and processes.
+_COUNT: Final = """
+INSERT INTO gateway_throttlewindow (entity_id, operation, window_s, "window", count)
+VALUES (%(entity)s, %(operation)s, %(window_s)s, %(window)s, 1)
+ON CONFLICT (entity_id, operation, window_s, "window") DO UPDATE SET count = gateway_throttlewindow.count + 1
+RETURNING count
+"""
+
+
+WIDGET_OPERATION: Final = "widget"
+"""What a browser reads of a checkout, as an operation of ``Channel.limits``."""
+SHOPPER_OPERATION: Final = "shopper"
+"""The counters of requests without a token."""
+
+
+def resolve_rate_limit(channel: Channel | None, operation: str) -> tuple[int, int] | None:
+    """(requests, window in seconds) for an operation of a channel, or None: unlimited."""
+    limits = channel.limits if channel is not None else {}
+    for key in (operation, "*"):
+        if key in limits:
+            limit = limits[key]
+            return None if limit is None else (limit["limit"], limit["window_s"])
+    if settings.GATEWAY_THROTTLE_LIMIT == 0:
+        return None
+    return settings.GATEWAY_THROTTLE_LIMIT, settings.GATEWAY_THROTTLE_WINDOW_S
+
+
+def throttle_request(entity: UUID, channel: Channel | None, operation: str, now: datetime) -> dict[str, str]:
+    """Count this request and return the rate headers. Turns away with 429 (or as the settings say) above the limit."""
+    limit = resolve_rate_limit(channel, operation)
+    return {} if limit is None else _count_request(entity, operation, limit, now)
+
+
+def throttle_shopper_request(
+    checkout: UUID, channel: Channel, ip: str | None, operation: str, now: datetime
+) -> dict[str, str]:
+    """As :func:`throttle_request`, for a request without a token. It has the channel's limit, but counts for its checkout and
+    address alone: whoever has a checkout's id uses up nothing that the merchant's own requests are counted by."""
+    limit = resolve_rate_limit(channel, operation)
+    if limit is None:
+        return {}
+    key = uuid5(NAMESPACE_OID, f"{operation} {checkout.hex} {resolve_shopper_network(ip or '')}")
+    return _count_request(key, SHOPPER_OPERATION, limit, now)
+
+
+def _count_request(key: UUID, operation: str, limit: tuple[int, int], now: datetime) -> dict[str, str]:
+    most, window_s = limit
+    seconds = now.timestamp()
+    window = int(seconds // window_s)
+    values = {"entity": key, "operation": operation, "window_s": window_s, "window": window}
+    count: int = execute_sql(_COUNT, values)[0][0]
+    reset = max(1, math.ceil((window + 1) * window_s - seconds))
+    headers = {
+        "RateLimit-Limit": str(most),
+        "RateLimit-Remaining": str(max(0, most - count)),
+        "RateLimit-Reset": str(reset),
+    }
+    if count > most:
+        raise ApiError(
+            settings.GATEWAY_THROTTLE_STATUS,
+            THROTTLED_CODE,
+            f"{most} per {window_s} s",
+            headers={**headers, "Retry-After": str(reset)},
+            fields={"id": row_id().hex},
+        )
+    return headers

@@ -1,0 +1,308 @@
+"""The door every API request comes through: token, entity, throttle, body, parameters, in this order.
+
+A view names its endpoints and answers parsed requests. A small body is read before the token is looked up, but only
+searched for its entityId; it is decoded once the request was let in and counted. Any other body waits for its token.
+Source: docs/decisions/0050.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from gateway import metrics
+from gateway.api import authentication as authentication
+from gateway.api.authentication import Admission, parse_entity_id
+from gateway.api.deprecation_warnings import build_warning_header
+from gateway.api.errors import ApiError
+from gateway.catalogue.endpoints import Endpoint
+from gateway.catalogue.forms import UnreadableFormError, parse_form
+from gateway.catalogue.parse import (
+    INVALID_PARAMETER_CODE,
+    InvalidParametersError,
+    ParameterError,
+    Parameters,
+    UnknownNamePolicy,
+    mask_reported_value,
+)
+from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text, type_secrets
+from gateway.core import clock, identifiers
+from gateway.core.masking import mask_text
+from gateway.models import Channel, RequestLog
+from gateway.payments import token_limits
+from gateway.payments.payment_request import RequestTrace
+
+MAX_PREREAD_BYTES: Final = 64 * 1024
+"""Bodies announced with up to this size are read before the token is looked up, which saves a statement."""
+URLENCODED_FORM: Final = "application/x-www-form-urlencoded"
+_ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
+_ENTITY: Final = re.compile(rb"(?:^|&)(?:authentication(?:\.|%2[Ee]))?entityId=([0-9a-f]{32})(?=&|$)")
+"""An entityId in a form that nobody has decoded yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """A request that came in: who asks, for which channel, with which parameters."""
+
+    admission: Admission
+    pairs: ParameterPairs
+    trace: RequestTrace
+    headers: dict[str, str]
+    endpoint: str
+
+
+class ApiView(APIView):
+    """A DRF view whose methods are endpoints of the catalogue."""
+
+    # No OPTIONS: CORS is for the public script and widget routes only (D19).
+    http_method_names: ClassVar[list[str]] = ["get", "post", "delete"]
+    endpoints: ClassVar[dict[str, Endpoint]] = {}
+    trace: RequestTrace
+    context: RequestContext | None = None
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        return sorted(self.endpoints)
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {}
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        self.trace = RequestTrace(
+            request=identifiers.row_id(),
+            method=request.method or "",
+            path=mask_text(request.path),
+            at=clock.real_now(),
+            ip=resolve_client_ip(request),
+        )
+        return super().initialize_request(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""
+        if (request.method or "") not in self.endpoints:
+            authentication.parse_bearer_token(request.headers.get("Authorization"))
+            # A view may have inherited the method from one whose endpoint takes it.
+            raise MethodNotAllowed(request.method or "")
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        endpoint = self.endpoints.get(self.trace.method)
+        name = endpoint.name if endpoint is not None else "other"
+        metrics.count_request(name, response.status_code, time.perf_counter() - self.trace.started)
+        response["Cache-Control"] = "no-store"
+        response.headers.pop("Vary", None)
+        return response
+
+    def admit_request(
+        self,
+        request: Request,
+        target: str | None = None,
+        *,
+        reads: bool = False,
+        key: Mapping[str, str] | None = None,
+    ) -> RequestContext:
+        """Let the request in, or turn it away. ``target``: the payment id in the path; ``reads``: fetch it too;
+        ``key``: look up what is kept under an idempotency key."""
+        endpoint = self.endpoints[request.method or ""]
+        token = authentication.parse_bearer_token(request.headers.get("Authorization"))
+        http: HttpRequest = request._request
+        if request.method == "POST":
+            if _length(http) > MAX_PREREAD_BYTES or _is_chunked(http):
+                authentication.admit_token(token, None, endpoint.scope, ip=self.trace.ip)
+            body, fault = self.read(http, settings.GATEWAY_MAX_BODY_BYTES)
+        else:
+            body, fault = http.META.get("QUERY_STRING", "").encode("latin-1"), None
+        found = _ENTITY.search(body)
+        entity = parse_entity_id(found[1].decode()) if found else None
+        asked: dict[str, Any] = {
+            "payment": identifiers.parse_id(target) if target else None,
+            "reads": reads,
+            "key": key,
+        }
+        admission = self._admitted(token, entity, endpoint, asked)
+        if fault:
+            raise fault
+        headers = self._counted(admission, endpoint)
+        sent = decode_form(body)
+        meant = parse_entity_id(next((reveal_text(value) for name, value in sent if name in _ENTITY_NAMES), None))
+        if meant != entity:
+            # The entityId was written with escapes, or is not the first of two: now it is known who is meant.
+            admission = self._admitted(token, meant, endpoint, asked)
+            headers = self._counted(admission, endpoint)
+        self.context = RequestContext(
+            admission=admission, pairs=sent, trace=self.trace, headers=headers, endpoint=endpoint.name
+        )
+        return self.context
+
+    def _admitted(self, token: str, entity: UUID | None, endpoint: Endpoint, asked: Mapping[str, Any]) -> Admission:
+        """Who comes in, for the trace, too. Raises ApiError."""
+        admission = authentication.admit_token(token, entity, endpoint.scope, ip=self.trace.ip, **asked)
+        self.trace = RequestTrace(
+            request=self.trace.request,
+            method=self.trace.method,
+            path=self.trace.path,
+            at=self.trace.at,
+            ip=self.trace.ip,
+            started=self.trace.started,
+            entity=admission.entity,
+            token=admission.token,
+        )
+        return admission
+
+    def _counted(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:
+        """Count the request; the rate headers. Raises ApiError above the limit."""
+        if admission.entity is None:
+            return {}
+        return authentication.throttle_request(admission.entity, admission.channel, endpoint.operation, self.trace.at)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Every exception becomes an answer; a request that came in and changed nothing is kept in the log."""
+        response: Response = super().handle_exception(exc)
+        if self.context is not None and self.context.trace.method == "POST" and response.status_code < 500:
+            log_request(self.context, response, self.endpoints["POST"])
+            for name, value in self.context.headers.items():
+                response.headers.setdefault(name, value)
+        return response
+
+    def parse(
+        self, context: RequestContext, channel: Channel | None, facts: frozenset[str] = frozenset()
+    ) -> Parameters:
+        """The request's parameters by this endpoint's catalogue. Raises InvalidParametersError with every error at once."""
+        endpoint = self.endpoints[context.trace.method]
+        policy = channel.parameters if channel is not None else UnknownNamePolicy.NORMAL
+        masks = channel is None or channel.mask_card_data
+        parameters = endpoint.catalogue.parse(context.pairs, facts=facts, policy=policy, masks=masks)
+        token_limits.check_token_limits(
+            context.admission.limits, parameters.values, pays_later=endpoint.operation == "checkout"
+        )
+        add_warning_header(context, parameters, facts)
+        return parameters
+
+    def read(self, http: HttpRequest, limit: int) -> tuple[bytes, Exception | None]:
+        """The body as it was sent, or what is wrong with it. What the headers speak against is not read at all."""
+        if fault := _find_header_fault(http, limit):
+            return b"", fault
+        try:
+            body = _read(http, limit + 1)
+        except Exception:
+            # The web server's reader has many ways to say that a chunked body is none, or that the client is gone.
+            return b"", ApiError(400, INVALID_PARAMETER_CODE, "the body could not be read: it is broken or ended early")
+        if len(body) > limit:
+            return b"", _build_too_large_error(limit)
+        if len(body) < _length(http):
+            # Half a body may still be a form, with another amount.
+            return b"", ApiError(
+                400, INVALID_PARAMETER_CODE, f"the body ended after {len(body):,} of {_length(http):,} bytes"
+            )
+        if (http.content_type or "") != URLENCODED_FORM and body[:1] in (b"{", b"[", b"<"):
+            return b"", _build_content_type_error("JSON")
+        return body, None
+
+
+def _find_header_fault(http: HttpRequest, limit: int) -> Exception | None:
+    """Why a body is refused unread; None where it may be read."""
+    if (coding := http.headers.get("Content-Encoding", "identity").strip().lower()) != "identity":
+        return ApiError(
+            400,
+            INVALID_PARAMETER_CODE,
+            f"send the body as it is, without Content-Encoding {mask_reported_value(coding)}"[:200],
+        )
+    if _length(http) > limit:
+        return _build_too_large_error(limit)
+    kind = (http.content_type or "").strip().lower()
+    return None if kind in ("", URLENCODED_FORM, "text/plain") else _build_content_type_error(mask_reported_value(kind))
+
+
+def _build_too_large_error(limit: int) -> ApiError:
+    return ApiError(400, INVALID_PARAMETER_CODE, f"the body is larger than {limit:,} bytes")
+
+
+def _build_content_type_error(kind: str) -> ApiError:
+    return ApiError(
+        400, INVALID_PARAMETER_CODE, f"send form parameters with Content-Type {URLENCODED_FORM}, not {kind}"[:200]
+    )
+
+
+def decode_form(body: bytes) -> ParameterPairs:
+    """The parameters of a form, with secrets typed. Raises InvalidParametersError and ApiError."""
+    try:
+        return type_secrets(parse_form(body))
+    except UnreadableFormError as fault:
+        if fault.name:
+            raise InvalidParametersError(
+                [ParameterError(name=mask_reported_value(fault.name), message=fault.message)]
+            ) from None
+        raise ApiError(400, INVALID_PARAMETER_CODE, fault.message) from None
+
+
+def _length(http: HttpRequest) -> int:
+    """The announced length of the body; 0 for none, or for one that is no number."""
+    announced = http.META.get("CONTENT_LENGTH") or "0"
+    return int(announced) if announced.isdecimal() and len(announced) < 20 else 0
+
+
+def _is_chunked(http: HttpRequest) -> bool:
+    return "HTTP_TRANSFER_ENCODING" in http.META
+
+
+def _read(http: HttpRequest, limit: int) -> bytes:
+    """At most ``limit`` bytes of the body. A chunked body has no length, so Django would see none of it."""
+    if _is_chunked(http) and http.META.get("wsgi.input_terminated"):
+        return bytes(http.META["wsgi.input"].read(limit))
+    return http.read(limit)
+
+
+def resolve_client_ip(request: HttpRequest) -> str | None:
+    """Who calls. X-Forwarded-For counts only behind a proxy of ours, and then its last entry, which that proxy set.
+
+    Some proxies append the port, some write brackets around an IPv6 address; what is no address then counts as none.
+    """
+    text = request.META.get("REMOTE_ADDR") or ""
+    if settings.GATEWAY_BEHIND_PROXY and (forwarded := request.headers.get("X-Forwarded-For")):
+        text = forwarded.rpartition(",")[2].strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ip_address(text.partition("%")[0]))
+    except ValueError:
+        return None
+
+
+def network_of(ip: str | None) -> str | None:
+    """An address as callers are counted: of IPv6 the /64, since one line has all addresses of it."""
+    address = ip_address(ip) if ip else None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(ip_network((address, 64), strict=False).network_address)
+    return str(address) if address else None
+
+
+def add_warning_header(context: RequestContext, parameters: Parameters, facts: frozenset[str] = frozenset()) -> None:
+    """Tell the merchant's developer in the answer's header what deserves a remark."""
+    if said := build_warning_header(parameters, facts):
+        context.headers["Warning"] = said
+
+
+def log_request(context: RequestContext, response: Response, endpoint: Endpoint) -> None:
+    """Keep a request that made no payment, with what was sent, masked."""
+    sent = endpoint.catalogue.loggables(context.pairs, MAX_LOGGED_PARAMETERS)
+    code = response.data["result"]["code"]
+    RequestLog.objects.create(**context.trace.log_row(response.status_code, code, parameters=sent))
+
+
+MAX_LOGGED_PARAMETERS: Final = 200
+"""Parameters of a failed request that the log keeps: enough to see what was meant."""

@@ -1,0 +1,132 @@
+"""Middleware: which bodies of pages are read at all, decided from their headers before the first byte is.
+
+A page's form is small. A file is taken only at an address that says so (``allow_uploads``), of a user who may, whose form
+carries a signed word of their session in its address: the token within the form would be known only after the file was
+stored. The API reads its bodies itself (gateway.api.base_view). Source: docs/decisions/0050.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.translation import gettext as _
+
+from gateway.api.envelope import build_plain_response
+from gateway.api.middleware import is_api_path
+from gateway.catalogue.errors import INVALID_PARAMETER_CODE
+
+MAX_ANONYMOUS_FORM_BYTES: Final = 8 * 1024
+"""A sign-in, a shopper's answer to their bank, an app's message: none of ours has a tenth of it."""
+MAX_FORM_BYTES: Final = 1024 * 1024
+"""A form of a signed-in user; the longest is a set of 200 risk rules."""
+MAX_FORM_ESCAPES: Final = 200_000
+"""Percent signs in it: decoding takes some 230 bytes of memory for each."""
+MAX_MULTIPART_FIELDS_BYTES: Final = 64 * 1024
+"""What a form with a file may have besides the file."""
+UPLOAD_TOKEN_PARAMETER: Final = "upload"
+"""The parameter of a form's address that carries the signed word."""
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadPolicy:
+    """What an address takes: one file of up to ``most()`` bytes, of users whom ``may`` lets; it is given the request
+    and what the address names."""
+
+    most: Callable[[], int]
+    may: Callable[[HttpRequest, Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    """Why a body stays unread: a status of HTTP, and words for a client and for a person."""
+
+    status: int
+    words: str
+    shown: str = ""
+
+
+def allow_uploads(uploads: UploadPolicy) -> Callable[[View], View]:
+    """Mark a view as one that takes files."""
+
+    def marked(view: View) -> View:
+        vars(view)["uploads"] = uploads
+        return view
+
+    return marked
+
+
+def build_upload_url(request: HttpRequest, path: str) -> str:
+    """The address of a form with a file, with the word that lets this session send one there."""
+    return f"{path}?{urlencode({UPLOAD_TOKEN_PARAMETER: _build_upload_token(request, path)})}"
+
+
+class BodyLimitMiddleware:
+    """Refuse what no page reads. It stands before the check of forms' tokens, which reads the whole form."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> HttpResponseBase | None:
+        if request.method != "POST" or is_api_path(request.path):
+            return None
+        refusal = _find_body_refusal(request, getattr(view, "uploads", None), kwargs)
+        if refusal is None:
+            return None
+        if "text/html" in request.headers.get("Accept", ""):
+            return render(request, "400.html", {"number": refusal.status, "why": refusal.shown}, status=refusal.status)
+        return build_plain_response(refusal.status, INVALID_PARAMETER_CODE, refusal.words)
+
+
+def _find_body_refusal(
+    request: HttpRequest, uploads: UploadPolicy | None, kwargs: Mapping[str, Any]
+) -> _Refusal | None:
+    headers = request.headers
+    if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        return _Refusal(status=415, words="send the body as it is, without Content-Encoding")
+    if "Transfer-Encoding" in headers:
+        return _Refusal(status=411, words="send the body with a Content-Length")
+    announced = headers.get("Content-Length") or "0"
+    length = int(announced) if announced.isdecimal() and len(announced) < 20 else 0
+    if request.content_type == "multipart/form-data":
+        return _find_upload_refusal(request, length, uploads, kwargs)
+    if length <= MAX_ANONYMOUS_FORM_BYTES:
+        return None
+    if not request.user.is_authenticated:
+        return _too_large(MAX_ANONYMOUS_FORM_BYTES)
+    if length > MAX_FORM_BYTES:
+        return _too_large(MAX_FORM_BYTES)
+    return None if request.body.count(b"%") <= MAX_FORM_ESCAPES else _too_large(MAX_FORM_BYTES)
+
+
+def _find_upload_refusal(
+    request: HttpRequest, length: int, uploads: UploadPolicy | None, kwargs: Mapping[str, Any]
+) -> _Refusal | None:
+    if uploads is None or not request.user.is_authenticated:
+        return _Refusal(status=415, words="no file is taken here: send application/x-www-form-urlencoded")
+    word = request.GET.get(UPLOAD_TOKEN_PARAMETER, "")
+    if not constant_time_compare(word, _build_upload_token(request, request.path)) or not uploads.may(request, kwargs):
+        return _Refusal(status=403, words="this session sends no file here")
+    most = uploads.most()
+    return _too_large(most, of_a_file=True) if length > most + MAX_MULTIPART_FIELDS_BYTES else None
+
+
+def _too_large(most: int, *, of_a_file: bool = False) -> _Refusal:
+    shown = _("The file is larger than %d MB, the most that is taken here.") % (most // 1024**2) if of_a_file else ""
+    return _Refusal(status=413, words=f"the body is larger than {most:,} bytes", shown=shown)
+
+
+def _build_upload_token(request: HttpRequest, path: str) -> str:
+    return salted_hmac(f"gateway.upload {path}", request.session.session_key or "").hexdigest()

@@ -1,0 +1,85 @@
+"""Unknown paths and faults nobody foresaw: JSON for clients, a page for browsers; /payments leads to /v1/payments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+
+from gateway.api.envelope import build_plain_response
+from gateway.api.errors import INTERNAL_ERROR_CODE
+from gateway.api.middleware import is_api_path
+from gateway.core import identifiers
+from gateway.core.masking import mask_text
+
+log = structlog.get_logger(__name__)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """404; or 307 where only the version was left out (D1)."""
+    if not is_api_path(request.path):
+        try:
+            resolve(f"/v1{request.path}")
+        except Resolver404:
+            pass
+        else:
+            answer = HttpResponse(status=307)
+            answer["Location"] = f"/v1{request.get_full_path()}"
+            return answer
+        if _is_browser(request):
+            return render(request, "404.html", status=404)
+    return build_plain_response(404, "200.300.404", "no such path or version")
+
+
+def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
+    """Django calls this while the fault is being dealt with. The log has it with the ndc that the answer shows."""
+    ndc = identifiers.format_ndc(identifiers.row_id())
+    log.error("unforeseen fault", ndc=ndc, method=request.method, path=mask_text(request.path), exc_info=True)
+    if _is_browser(request) and not is_api_path(request.path):
+        return render(request, "500.html", {"ndc": ndc}, status=500)
+    return build_plain_response(500, INTERNAL_ERROR_CODE, ndc=ndc)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """400. In the test environment a page says so when the host name is the fault, and names the setting."""
+    if isinstance(exception, DisallowedHost) and not settings.IS_LIVE and not is_api_path(request.path):
+        return _unknown_host(request)
+    if _is_browser(request) and not is_api_path(request.path):
+        return render(request, "400.html", status=400)
+    return build_plain_response(400, "200.300.404", "the request could not be read")
+
+
+MAX_HOST_CHARS = 253
+"""The longest name that there is; only so much of what was sent is shown."""
+
+
+def _unknown_host(request: HttpRequest) -> HttpResponseBase:
+    # Whatever is sent may hold a card number, which no page repeats; a name with one is no host's either.
+    sent = mask_text(str(request.META.get("HTTP_HOST", ""))[: MAX_HOST_CHARS + 1])
+    # A name with characters that no host name has cannot be allowed either.
+    name = split_domain_port(sent)[0] if len(sent) <= MAX_HOST_CHARS else ""
+    names = [*settings.ALLOWED_HOSTS, name] if name else []
+    facts = {"sent": sent[:MAX_HOST_CHARS], "allowed": settings.ALLOWED_HOSTS, "names": ",".join(names)}
+    return render(request, "400-host.html", facts, status=400)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    if _is_browser(request) and not is_api_path(request.path):
+        return render(request, "403.html", status=403)
+    return build_plain_response(403, "800.900.300")
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
+    """A form without the token that every form of ours has."""
+    return forbidden(request)
+
+
+def _is_browser(request: HttpRequest) -> bool:
+    return "text/html" in request.headers.get("Accept", "")

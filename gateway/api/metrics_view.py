@@ -1,0 +1,30 @@
+"""GET /metrics: for this machine's own Prometheus, or behind a token of its own."""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import ip_address
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from gateway import metrics
+
+
+def serve_metrics(request: HttpRequest) -> HttpResponse:
+    """The figures; 403 for others. A request that came through a proxy is not from this machine."""
+    if not _allowed(request):
+        return HttpResponse(b"", status=403)
+    return HttpResponse(
+        metrics.render_metrics(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
+    )
+
+
+def _allowed(request: HttpRequest) -> bool:
+    token = settings.GATEWAY_METRICS_TOKEN
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if token:
+        return hmac.compare_digest(given.encode(), token.encode())
+    forwarded = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
+    return not forwarded and ip_address(request.META.get("REMOTE_ADDR") or "0.0.0.0").is_loopback  # noqa: S104

@@ -1,0 +1,33 @@
+"""JSON out, whatever the client says it accepts: there is one format (D19)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from gateway.api.envelope import encode_json
+
+
+class EnvelopeRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = "utf-8"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        return b"" if data is None else encode_json(data)
+
+
+class JsonOnlyNegotiation(BaseContentNegotiation):
+    """No negotiation: an Accept header that asks for something else still gets JSON."""
+
+    def select_parser(self, request: Request, parsers: Any) -> None:
+        return None
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        return renderers[0], renderers[0].media_type

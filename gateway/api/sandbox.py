@@ -1,0 +1,143 @@
+"""Endpoints of the test environment: what was said to acquirers, mails, wallet tokens to try with,
+transfers. In live they do
+not exist. The clock is in gateway.api.clock."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar, Final
+
+from django.conf import settings
+from django.http import Http404
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.api.base_view import ApiView
+from gateway.api.envelope import build_envelope
+from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, build_payment_response, render_ignored_parameters
+from gateway.catalogue.endpoints import (
+    ACQUIRER_MESSAGES_ENDPOINT,
+    DECIDE_TRANSFER_ENDPOINT,
+    MAKE_WALLET_TOKEN_ENDPOINT,
+    TEST_MAILS_ENDPOINT,
+    Endpoint,
+)
+from gateway.catalogue.parse import InvalidParametersError, ParameterError
+from gateway.connectors.simulator import orders
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.core.money import Money
+from gateway.core.secret import Secret
+from gateway.models import AcquirerExchange, MandateMail
+from gateway.payments import acquirer_message_store, mandate_mails, shopper_return
+from gateway.payments.refusal import RequestRefusedError
+from gateway.wallets import sandbox_tokens as wallets
+from gateway.wallets.formats import WALLET_FORMATS
+from gateway.wallets.token_factory import PaymentSheet, tamper_token
+
+
+class SandboxView(ApiView):
+    """Endpoints of the test environment: in live they do not exist."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        if settings.IS_LIVE:
+            raise Http404
+        super().initial(request, *args, **kwargs)
+
+
+def _mask_message(message: Any) -> Any:
+    """A card number in a free text of the merchant's is masked here too (docs/decisions/0052)."""
+    return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
+
+
+class AcquirerMessagesView(SandboxView):
+    """GET /v1/test/acquirer/messages: what was sent on for a payment, masked, and what came back."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": ACQUIRER_MESSAGES_ENDPOINT}
+
+    def get(self, request: Request) -> Response:
+        context = self.admit_request(request, request._request.GET.get("id"), reads=True)
+        ignored_names = render_ignored_parameters(self.parse(context, context.admission.channel))
+        payment = context.admission.payment
+        if payment is None:
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        messages = [
+            {
+                "connector": exchange.connector,
+                "kind": exchange.kind,
+                "sent": _mask_message(acquirer_message_store.restore_message(exchange, payment)),
+                "received": _mask_message(exchange.received),
+                "durationMs": exchange.duration_ms,
+                "at": clock.format_timestamp(exchange.at),
+            }
+            for exchange in AcquirerExchange.objects.filter(payment=payment.pk).order_by("id")
+        ]
+        body = build_envelope("000.000.100", context.trace.ndc, id=payment.id.hex, messages=messages, **ignored_names)
+        return Response(body, headers=context.headers)
+
+
+class MailsView(SandboxView):
+    """GET /v1/test/mails: the mails about a payment, with their text."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": TEST_MAILS_ENDPOINT}
+
+    def get(self, request: Request) -> Response:
+        context = self.admit_request(request, request._request.GET.get("id"), reads=True)
+        ignored_names = render_ignored_parameters(self.parse(context, context.admission.channel))
+        payment = context.admission.payment
+        if payment is None:
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        rows = MandateMail.objects.select_related("payment__merchant").filter(pk=payment.pk)
+        mails = [mandate_mails.render_mandate_mail(row) for row in rows]
+        body = build_envelope("000.000.100", context.trace.ndc, id=payment.id.hex, mails=mails, **ignored_names)
+        return Response(body, headers=context.headers)
+
+
+class WalletTokenView(SandboxView):
+    """POST /v1/test/wallet-token: a wallet's token to try with. A channel without test keys gets its own first."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": MAKE_WALLET_TOKEN_ENDPOINT}
+
+    def post(self, request: Request) -> Response:
+        context = self.admit_request(request)
+        parameters = self.parse(context, context.admission.channel)
+        channel = context.admission.channel
+        if channel is None:
+            message = "must be a channel's: keys belong to a channel, and this one is a merchant's"
+            raise InvalidParametersError([ParameterError(name="entityId", message=message)])
+        wallet = parameters["wallet"]
+        form = parameters.get("format") or WALLET_FORMATS[wallet][0]
+        sheet = PaymentSheet(
+            number=parameters.secret("number") or Secret("4200000000000000"),
+            money=Money.parse(parameters["amount"], parameters["currency"]),
+            card_only=parameters.get("proof") == "none",
+        )
+        wallets.generate_channel_keys(channel, form)
+        token = wallets.build_channel_token(channel, wallet, form, sheet, expired=parameters.get("defect") == "expired")
+        if parameters.get("defect") == "tampered":
+            token = tamper_token(token)
+        body = build_envelope("000.000.100", context.trace.ndc, wallet=wallet, format=form, paymentToken=token)
+        return Response(body | render_ignored_parameters(parameters), headers=context.headers)
+
+
+class TransferView(SandboxView):
+    """POST /v1/test/transfers/{id}: the simulated bank reports that money arrived, or was sent back."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": DECIDE_TRANSFER_ENDPOINT}
+
+    def post(self, request: Request, target: str) -> Response:
+        context = self.admit_request(request, target, reads=True)
+        parameters = self.parse(context, context.admission.channel)
+        payment = context.admission.payment
+        if payment is None:
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        order = orders.find_simulated_order(payment.id)
+        if order is None or orders.SIMULATED_ORDER_KINDS[order.kind].has_page:
+            message = "is no payment that waits for a transfer: PREPAYMENT is, and a debit that is confirmed later"
+            raise InvalidParametersError([ParameterError(name="id", value=target, message=message)])
+        orders.decide_simulated_order(order, _TRANSFERS[parameters["outcome"]])
+        status, body = build_payment_response(shopper_return.complete_shopper_return(payment, context.trace), context)
+        return Response(body | render_ignored_parameters(parameters), status=status, headers=context.headers)
+
+
+_TRANSFERS: Final = {"arrived": orders.ORDER_OUTCOMES["approve"], "returned": orders.ORDER_OUTCOMES["decline"]}

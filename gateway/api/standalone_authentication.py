@@ -1,0 +1,67 @@
+"""3-D Secure without a payment over HTTP. Source: Part A, Endpoints; Part B, 3D Secure."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.api.base_view import ApiView, RequestContext
+from gateway.api.envelope import build_envelope
+from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters
+from gateway.catalogue.endpoints import READ_AUTHENTICATION_ENDPOINT, STANDALONE_AUTHENTICATION_ENDPOINT, Endpoint
+from gateway.catalogue.parse import Parameters
+from gateway.core import clock, identifiers, result_codes
+from gateway.models import Authentication
+from gateway.payments import standalone_authentication
+from gateway.payments.channel_dispatch import choose_channel
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.request_builder import build_condition_facts
+
+
+def _build_authentication_response(row: Authentication, context: RequestContext, parameters: Parameters) -> Response:
+    body: dict[str, Any] = standalone_authentication.render_authentication(row) | render_ignored_parameters(parameters)
+    code = standalone_authentication.resolve_authentication_code(row)
+    shared = build_envelope(code, context.trace.ndc)
+    body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
+    return Response(body, status=result_codes.http_status(code), headers=context.headers)
+
+
+class ThreeDSecureView(ApiView):
+    """POST /v1/threeDSecure."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"POST": STANDALONE_AUTHENTICATION_ENDPOINT}
+
+    def post(self, request: Request) -> Response:
+        context = self.admit_request(request)
+        admission = context.admission
+        channel = admission.channel
+        if channel is None and admission.entity is not None:
+            channel = choose_channel(admission.merchant, context.pairs)
+        now = clock.merchant_now(admission.merchant)
+        parameters = self.parse(context, channel, build_condition_facts(channel, now) | {"threeds", "alone"})
+        if channel is None:
+            raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
+        row = standalone_authentication.begin_standalone_authentication(
+            parameters, merchant=admission.merchant, channel=channel, now=now, request=context.trace.request
+        )
+        return _build_authentication_response(row, context, parameters)
+
+
+class ThreeDSecureResultView(ApiView):
+    """GET /v1/threeDSecure/{id}."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": READ_AUTHENTICATION_ENDPOINT}
+
+    def get(self, request: Request, target: str) -> Response:
+        context = self.admit_request(request)
+        parameters = self.parse(context, context.admission.channel)
+        row = None
+        if context.admission.entity is not None:
+            row = standalone_authentication.find_authentication(
+                identifiers.parse_id(target), context.admission.merchant, context.admission.channel
+            )
+        if row is None:
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        return _build_authentication_response(row, context, parameters)

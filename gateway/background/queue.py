@@ -1,0 +1,291 @@
+"""Long work that people start in the back office and find again: exports, bulk replays, imports.
+
+A kind of work is one function that does one slice: it reads where the last one ended (``cursor``), does a bounded part
+and says where it ended. A worker holds a lease for a slice, and a slice counts by compare-and-set, so a worker that
+dies costs its slice, and two at once do nothing twice. Whoever takes work over makes what the one before still does
+count for nothing: claiming moves ``slices``, too. Files are an attempt's own (gateway.background.files); the statement that
+ends the work says which one is it. Source: issue "back office"; docs/background-work.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from gateway.access import audit_log
+from gateway.background.files import AttemptFolder
+from gateway.core import clock
+from gateway.models import BackgroundWork, Merchant
+from gateway.timers import wakeup
+from gateway.timers.registry import Timer
+
+BACKGROUND_TIMER_NAME: Final = "background work"
+MAX_TURN_S: Final = 2.0
+"""How long one piece of work is worked at before the next one has its turn, seconds."""
+MAX_BACKGROUND_RUN_S: Final = 10.0
+"""How long one run of the timer goes on while there is work, seconds."""
+BACKGROUND_WORK_LEASE: Final = timedelta(seconds=60)
+"""A worker that says nothing for so long is dead."""
+SLICE_RETRY_DELAY: Final = timedelta(seconds=15)
+MAX_SLICE_FAILURES: Final = 5
+RESULT_FILE_RETENTION: Final = timedelta(days=7)
+"""How long a file is kept after its work ended."""
+MAX_OPEN_WORK_PER_OWNER: Final = 5
+"""Pieces of work that one person may have waiting or running."""
+FILE_CLEANUP_BATCH: Final = 50
+
+BackgroundWorkState = BackgroundWork.State
+OPEN_WORK_STATES: Final = (BackgroundWorkState.WAITING, BackgroundWorkState.RUNNING)
+log = structlog.get_logger(__name__)
+
+
+class WorkFailedError(Exception):
+    """This work cannot be done, and trying again will not help; the text is for its owner."""
+
+
+class WorkLeaseLostError(Exception):
+    """Another worker has this work now, or it was cancelled: what is done here counts for nothing."""
+
+
+class TooMuchOpenWorkError(Exception):
+    """The owner has as much work open as one person may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceResult:
+    """What one slice did. ``done``: things done so far, in all; ``total``: of how many, None while it is not known.
+    ``file``: the name of the finished file in the work's folder."""
+
+    done: int
+    cursor: Mapping[str, Any]
+    finished: bool = False
+    total: int | None = None
+    file: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkKind:
+    """A kind of work. ``step``: do one slice of about half a second; it is given the work, the folder its files go to
+    and a function that says "still alive", which raises WorkLeaseLostError; called in a transaction it keeps others off until
+    the end of that. Raises WorkFailedError. ``right``: what its owner needs to ask for it, and to fetch its file."""
+
+    name: str
+    about: str
+    right: str
+    step: Callable[[BackgroundWork, AttemptFolder, Callable[[], None]], SliceResult] = field(repr=False)
+
+
+_KINDS: Final[dict[str, WorkKind]] = {}
+WORK_KINDS: Final[Mapping[str, WorkKind]] = MappingProxyType(_KINDS)
+
+
+def register_work_kind(kind: WorkKind) -> WorkKind:
+    """Make ``kind`` known; the module that does the work calls it when it is loaded."""
+    _KINDS[kind.name] = kind
+    return kind
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+
+def enqueue_work(
+    kind: WorkKind, title: str, parameters: Mapping[str, Any], *, owner: int, by: audit_log.Actor
+) -> BackgroundWork:
+    """Put work on the list; a worker takes it within a second. ``title``: in the owner's language, and so not in the
+    trail. Raises TooMuchOpenWorkError."""
+    if BackgroundWork.objects.filter(owner=owner, state__in=OPEN_WORK_STATES).count() >= MAX_OPEN_WORK_PER_OWNER:
+        raise TooMuchOpenWorkError
+    with transaction.atomic():
+        row = BackgroundWork.objects.create(
+            kind=kind.name, title=title[:200], owner_id=owner, parameters=dict(parameters), asked_at=clock.real_now()
+        )
+        audit_log.record_audit_entry(by, f"{kind.name} asked", row, after=dict(parameters))
+    wakeup.notify_timer(BACKGROUND_TIMER_NAME)
+    return row
+
+
+def cancel_work(row: BackgroundWork, *, by: audit_log.Actor) -> bool:
+    """Stop work that is not done; what it has done stays done. False when it had ended."""
+    with transaction.atomic():
+        moved = BackgroundWork.objects.filter(pk=row.pk, state__in=OPEN_WORK_STATES).update(
+            state=BackgroundWorkState.CANCELLED, ended_at=clock.real_now(), lease_until=None
+        )
+        if moved:
+            audit_log.record_audit_entry(by, f"{row.kind} cancelled", row, before={"done": row.done})
+    return bool(moved)
+
+
+def work_folder(work: UUID) -> Path:
+    """Where a piece of work has its files. Web servers and workers share GATEWAY_WORK_DIR."""
+    return Path(settings.GATEWAY_WORK_DIR) / work.hex
+
+
+def find_result_file(row: BackgroundWork) -> Path | None:
+    """The finished file; None when there is none, or no longer."""
+    if row.state != BackgroundWorkState.DONE or not row.file:
+        return None
+    path = work_folder(row.pk) / row.file
+    return path if path.is_file() else None
+
+
+# --- doing --------------------------------------------------------------------------------------------------------
+
+
+def run_background_work(merchant: Merchant | None = None) -> int:
+    """Give each piece of work its turns, round after round, for MAX_BACKGROUND_RUN_S; how many slices were done. Real time alone: a
+    merchant's clock is nothing to it."""
+    if merchant is not None:
+        return 0
+    ends, count = time.monotonic() + MAX_BACKGROUND_RUN_S, 0
+    while True:
+        did, had = 0, set[UUID]()
+        while (row := _claim(had)) is not None:
+            had.add(row.pk)
+            did += _turn(row)
+        count += did
+        if not did or time.monotonic() >= ends:
+            break
+    _throw_away()
+    return count
+
+
+def _claim(had: set[UUID]) -> BackgroundWork | None:
+    now = clock.real_now()
+    with transaction.atomic():
+        free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
+        row = (
+            BackgroundWork.objects.select_for_update(skip_locked=True)
+            .filter(free, state__in=OPEN_WORK_STATES)
+            .exclude(pk__in=had)
+            .order_by("asked_at")
+            .first()
+        )
+        if row is None:
+            return None
+        row.state, row.lease_until, row.slices = (
+            BackgroundWorkState.RUNNING,
+            now + BACKGROUND_WORK_LEASE,
+            row.slices + 1,
+        )
+        row.save(update_fields=["state", "lease_until", "slices"])
+    return row
+
+
+def _turn(row: BackgroundWork) -> int:
+    """Slices of ``row`` until its turn is over."""
+    kind = WORK_KINDS.get(row.kind)
+    place = AttemptFolder(path=work_folder(row.pk), attempt=row.slices)
+    ends = time.monotonic() + MAX_TURN_S
+    count = 0
+    while row.state == BackgroundWorkState.RUNNING:
+        try:
+            if kind is None:
+                raise WorkFailedError(f"This installation does not know the work {row.kind}.")
+            place.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            did = kind.step(row, place, lambda: _alive(row))
+        except WorkLeaseLostError:
+            break
+        except WorkFailedError as fault:
+            _failed(row, str(fault))
+            break
+        except Exception:
+            log.exception("work_failed", work=row.pk.hex, kind=row.kind)
+            _faulty(row)
+            break
+        count += 1
+        over = did.finished or time.monotonic() >= ends
+        if not _keep(row, did, release=over):
+            break
+        if over:
+            break
+    return count
+
+
+def _alive(row: BackgroundWork) -> None:
+    same = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING)
+    if not same.update(lease_until=clock.real_now() + BACKGROUND_WORK_LEASE):
+        raise WorkLeaseLostError
+
+
+def _keep(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
+    """Keep what a slice did, if the work still is as it was read: False when it was cancelled or taken over."""
+    now = clock.real_now()
+    changes: dict[str, Any] = {
+        "done": did.done,
+        "cursor": dict(did.cursor),
+        "slices": row.slices + 1,
+        "failures": 0,
+        "lease_until": None if release else now + BACKGROUND_WORK_LEASE,
+        "message": did.message[:500],
+    }
+    if did.total is not None:
+        changes["total"] = did.total
+    if did.finished:
+        changes |= {"state": BackgroundWorkState.DONE, "file": did.file, "ended_at": now}
+    moved = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
+        **changes
+    )
+    for name, value in changes.items():
+        setattr(row, name, value)
+    if moved and did.finished:
+        _sweep(row)
+    return bool(moved)
+
+
+def _sweep(row: BackgroundWork) -> None:
+    """What the finished file was made of goes."""
+    for path in work_folder(row.pk).glob("*"):
+        if path.name != row.file:
+            path.unlink(missing_ok=True)
+
+
+def _failed(row: BackgroundWork, why: str) -> None:
+    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
+        state=BackgroundWorkState.FAILED, message=why[:500], ended_at=clock.real_now(), lease_until=None
+    )
+
+
+def _faulty(row: BackgroundWork) -> None:
+    """A slice that broke is tried again later, a few times."""
+    if row.failures + 1 >= MAX_SLICE_FAILURES:
+        _failed(row, "It failed several times; the log of the worker says why.")
+        return
+    BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
+        failures=row.failures + 1,
+        lease_until=clock.real_now() + SLICE_RETRY_DELAY,
+        message="A part failed and is tried again.",
+    )
+
+
+def _throw_away() -> None:
+    """Files whose time is over, and those of work that was not finished."""
+    old = Q(state=BackgroundWorkState.DONE, ended_at__lt=clock.real_now() - RESULT_FILE_RETENTION) & ~Q(file="")
+    left = Q(state__in=(BackgroundWorkState.CANCELLED, BackgroundWorkState.FAILED), slices__gt=0)
+    for row in BackgroundWork.objects.filter(old | left).order_by("ended_at")[:FILE_CLEANUP_BATCH]:
+        shutil.rmtree(work_folder(row.pk), ignore_errors=True)
+        BackgroundWork.objects.filter(pk=row.pk).update(file="", slices=0)
+
+
+TIMER: Final = Timer(
+    name=BACKGROUND_TIMER_NAME, about="Exports, bulk replays and imports, slice by slice.", run=run_background_work
+)
+
+
+def compute_percent_done(row: BackgroundWork) -> int | None:
+    """Percent done, None while nobody knows of how many."""
+    if row.state == BackgroundWorkState.DONE:
+        return 100
+    return None if not row.total else min(99, int(100 * row.done / row.total))

@@ -1,0 +1,205 @@
+"""Which users of the back office may be one person: limits and approvals count people, not users.
+
+Who makes a user, gives it a password link, takes its second factor away or changes its rights may sign in as that user
+later. Each such handling is a tie (gateway.models.UserHandling) that holds for ever, over any number of users between,
+until an independent third person confirms that the two are different people. A person without any limit gains nothing
+by a second user, so ties through such a person do not count. Source: docs/decisions/0053.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from gateway.access import audit_log, permissions
+from gateway.access.permissions import RowOwner
+from gateway.core import clock, identifiers
+from gateway.models import UserHandling
+
+MOVE_MONEY_PERMISSION: Final = "gateway.operate_payment"
+
+
+class NotIndependentError(Exception):
+    """The person cannot stand in as a second one; the text says why, for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlingTies:
+    """All ties that nobody has confirmed: user → users that handled it, and the other way round."""
+
+    above: Mapping[int, frozenset[int]]
+    below: Mapping[int, frozenset[int]]
+
+    def handlers(self, user: int) -> frozenset[int]:
+        """The user, and everybody who may be acting as it."""
+        return _reached(self.above, user)
+
+    def handled_users(self, user: int) -> frozenset[int]:
+        """The user, and every user that it may be acting as."""
+        return _reached(self.below, user)
+
+    def group(self, user: int) -> frozenset[int]:
+        """All users that are tied to this one, by whatever way."""
+        both = {
+            each: self.above.get(each, frozenset()) | self.below.get(each, frozenset())
+            for each in {*self.above, *self.below}
+        }
+        return _reached(both, user)
+
+
+def _reached(edges: Mapping[int, frozenset[int]], start: int) -> frozenset[int]:
+    found, new = {start}, [start]
+    while new:
+        new = [each for user in new for each in edges.get(user, ()) if each not in found]
+        found.update(new)
+    return frozenset(found)
+
+
+def load_handling_ties() -> HandlingTies:
+    """The ties as they are now, in one statement: there are about as many as users."""
+    above: dict[int, set[int]] = {}
+    below: dict[int, set[int]] = {}
+    for by, user in UserHandling.objects.filter(confirmed_by=None).values_list("by", "user"):
+        above.setdefault(user, set()).add(by)
+        below.setdefault(by, set()).add(user)
+    return HandlingTies(
+        above={user: frozenset(found) for user, found in above.items()},
+        below={user: frozenset(found) for user, found in below.items()},
+    )
+
+
+# --- what ties mean -------------------------------------------------------------------------------------------------
+
+
+def find_user_limits(user: User, place: RowOwner) -> tuple[Decimal | None, Decimal | None] | None:
+    """The user's own limits of one payment and of 24 hours there; None: the user may move no money there."""
+    if not user.is_active:
+        return None
+    try:
+        return permissions.find_four_eyes_limits(user, MOVE_MONEY_PERMISSION, place)
+    except LookupError:
+        return None
+
+
+def is_unlimited_user(user: User, place: RowOwner) -> bool:
+    """Whether the user may move any amount there alone."""
+    return find_user_limits(user, place) == (None, None)
+
+
+def is_unlimited_person(user: User, place: RowOwner) -> bool:
+    """Whether the user, and everybody who may be acting as it, may move any amount there alone."""
+    return is_unlimited_user(user, place) and not list_acting_people(user.pk, user.get_username(), place, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActingPerson:
+    """Somebody who may be acting as a user: with all users that this person may be, they move no more than
+    ``limit`` on one payment and ``day`` within 24 hours. None: no limit."""
+
+    user: int
+    name: str
+    limit: Decimal | None
+    day: Decimal | None
+    users: frozenset[int]
+    names: tuple[str, ...]
+
+
+def list_acting_people(
+    user: int, name: str, place: RowOwner, limit: Decimal | None, day: Decimal | None
+) -> list[ActingPerson]:
+    """Everybody who may be acting as ``user`` and has a limit, the user itself first. ``limit`` and ``day``: the user's
+    own, which also bind whoever is behind it and may move no money of their own (any more)."""
+    ties = load_handling_ties()
+    handlers = ties.handlers(user)
+    if len(handlers) == 1 and len(ties.handled_users(user)) == 1:
+        own = ActingPerson(user=user, name=name, limit=limit, day=day, users=frozenset({user}), names=(name,))
+        return [own] if (limit, day) != (None, None) else []
+    handled_users = {each: ties.handled_users(each) for each in handlers}
+    found = {each.pk: each for each in User.objects.filter(pk__in=frozenset().union(*handled_users.values()))}
+    people = []
+    for each in sorted(handlers, key=lambda one: (one != user, one)):
+        own_limits = (limit, day) if each == user else find_user_limits(found[each], place) or (limit, day)
+        if own_limits != (None, None):
+            names = tuple(sorted(found[one].get_username() for one in handled_users[each]))
+            people.append(
+                ActingPerson(
+                    user=each,
+                    name=found[each].get_username(),
+                    limit=own_limits[0],
+                    day=own_limits[1],
+                    users=handled_users[each],
+                    names=names,
+                )
+            )
+    return people
+
+
+def list_common_actors(one: int, other: int, place: RowOwner) -> list[str]:
+    """Names of those who may be acting as both users, but for people without any limit there; empty: two people."""
+    ties = load_handling_ties()
+    both = ties.handlers(one) & ties.handlers(other)
+    users = User.objects.filter(pk__in=both).order_by("username")
+    return [user.get_username() for user in users if not is_unlimited_user(user, place)]
+
+
+def list_acting_names(user: int, place: RowOwner) -> set[str]:
+    """Names of all users that somebody behind ``user`` may be acting as, its own among them."""
+    ties = load_handling_ties()
+    found = {each.pk: each for each in User.objects.filter(pk__in=ties.group(user))}
+    behind = [each for each in ties.handlers(user) if each == user or not is_unlimited_user(found[each], place)]
+    return {found[one].get_username() for each in behind for one in ties.handled_users(each)}
+
+
+def find_counter_user(user: int) -> int:
+    """The user whose counter all users of this one's group raise, so that none moves money past the others' sums."""
+    return min(load_handling_ties().group(user))
+
+
+# --- ties -----------------------------------------------------------------------------------------------------------
+
+
+def record_handling(by: Any, user: Any, action: str) -> None:
+    """Keep that ``by`` made, reset or changed ``user``, in the transaction of the change. An earlier confirmation of
+    the pair ends: it spoke of what was known then."""
+    if by.pk is None or by.pk == user.pk:
+        return
+    now = clock.real_now()
+    UserHandling.objects.bulk_create(
+        [UserHandling(id=identifiers.row_id(), by_id=by.pk, user_id=user.pk, action=action[:32], at=now)],
+        update_conflicts=True,
+        unique_fields=["user", "by"],
+        update_fields=["action", "at", "confirmed_by", "confirmed_at"],
+    )
+
+
+def list_open_handlings(user: int) -> list[UserHandling]:
+    """Who made or changed a user and may be acting as it, as far as nobody has confirmed otherwise."""
+    return list(UserHandling.objects.filter(user=user, confirmed_by=None).select_related("by").order_by("by__username"))
+
+
+def explain_confirmation_refusal(row: UserHandling, by: User) -> str:
+    """Why ``by`` cannot confirm that the two users of a tie are two people; "" when they can."""
+    if by.pk in (row.by_id, row.user_id):
+        return _("Somebody else has to confirm this: you are one of the two.")
+    if names := list_common_actors(by.pk, row.by_id, permissions.find_row_owner(row.user)):
+        return _("Somebody else has to confirm this: you are not independent of %s.") % ", ".join(names)
+    return ""
+
+
+@transaction.atomic
+def confirm_independence(row: UserHandling, *, by: User, actor: audit_log.Actor) -> None:
+    """An independent third person confirms that the two users of a tie are two people. Raises NotIndependentError."""
+    row = UserHandling.objects.select_for_update(of=("self",)).select_related("by", "user").get(pk=row.pk)
+    if row.confirmed_by_id is not None:
+        return
+    if why := explain_confirmation_refusal(row, by):
+        raise NotIndependentError(why)
+    row.confirmed_by, row.confirmed_at = by, clock.real_now()
+    row.save(update_fields=["confirmed_by", "confirmed_at"])
+    audit_log.record_audit_entry(actor, "confirm person", row.user, after={"made or changed by": row.by.get_username()})

@@ -1,0 +1,255 @@
+"""How acquirer accounts do: approvals, latencies, payments in doubt, breakers, links and the last faults of 24 hours.
+
+Every figure is of accounts that the user sees. Aggregates over a bounded window that the order of ids serves;
+answers are kept for half a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from gateway.access import permissions
+from gateway.backoffice.acquirers import capture_batch_pages
+from gateway.backoffice.kit import charts
+from gateway.backoffice.operations.dashboard import (
+    DASHBOARD_HOURS,
+    SCOPE_CONDITION,
+    build_payments_url,
+    query_dashboard,
+)
+from gateway.connectors.routing import list_acquirers
+from gateway.core import clock
+from gateway.models import AcquirerAccount, BreakerChange, Status
+
+VIEW_ACQUIRER_PERMISSION: Final = "gateway.view_acquireraccount"
+MAX_HEALTH_PAYMENTS: Final = 50_000
+"""Payments that the figures are of: the newest of the window."""
+MAX_SHOWN_ACCOUNTS: Final = 100
+MAX_FAULTS_PER_ACCOUNT: Final = 5
+"""Of one account."""
+MAX_FAULTS_READ: Final = 500
+MAX_CIRCUIT_CHANGES_READ: Final = 500
+
+FAILED_OVER: Final = "LEFT"
+"""What is counted, beside statuses, at an account that a payment went on from."""
+
+_RECENT: Final = f"""
+WITH recent AS MATERIALIZED (
+    SELECT p.id, p.connector, p.account, p.channel_id, p.status, p.created_at - m.clock_offset AS at,
+           p.route -> 'tried' AS tried
+    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+    WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND p.connector NOT IN ('simulator', 'nobody', '')
+      AND {SCOPE_CONDITION.format(table="p")}
+    ORDER BY p.id DESC LIMIT {MAX_HEALTH_PAYMENTS}
+)
+"""  # noqa: S608 - put together out of the constants above
+_PAYMENTS: Final = f"""{_RECENT}
+SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, count(*) FROM recent
+GROUP BY 1, 2, 3, 4, 5
+UNION ALL
+SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'), '{FAILED_OVER}', count(*)
+FROM recent, jsonb_array_elements(tried) AS way
+WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)
+GROUP BY 1, 2, 3, 4, 5
+"""  # noqa: S608 - put together out of the constants above
+# Who was asked: of a payment that went on, its tried ways say it, in the order of the submits that were sent; all else
+# was asked where it stayed.
+_ASKED: Final = """
+CASE WHEN r.tried IS NULL OR e.kind <> 'submit' THEN r.account ELSE coalesce((
+    SELECT way ->> 'account' FROM jsonb_array_elements(r.tried) WITH ORDINALITY AS ways (way, place)
+    WHERE coalesce((way ->> 'sent')::boolean, true) ORDER BY place LIMIT 1 OFFSET (
+        SELECT count(*) FROM gateway_acquirerexchange f
+        WHERE f.payment_id = e.payment_id AND f.kind = 'submit' AND f.id < e.id
+    )
+), r.account) END
+"""
+_LATENCIES: Final = f"""{_RECENT}
+SELECT e.connector, {_ASKED} AS asked, r.channel_id,
+       percentile_disc(0.5) WITHIN GROUP (ORDER BY e.duration_ms),
+       percentile_disc(0.95) WITHIN GROUP (ORDER BY e.duration_ms), count(*)
+FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id
+WHERE e.kind = 'submit' GROUP BY 1, 2, 3
+"""  # noqa: S608 - put together out of the constants above
+_FAULTS: Final = f"""{_RECENT}
+SELECT e.connector, {_ASKED} AS asked, r.channel_id, r.id, e.at,
+       coalesce(e.received ->> 'silence', e.received ->> 'unreachable', '')
+FROM recent r JOIN gateway_acquirerexchange e ON e.payment_id = r.id
+WHERE e.received IS NULL OR e.received ?| ARRAY['silence', 'unreachable']
+ORDER BY e.id DESC LIMIT {MAX_FAULTS_READ}
+"""  # noqa: S608 - put together out of the constants above
+
+AcquirerAccountKey = tuple[str, UUID, str]
+"""Connector, channel, the merchant's id there."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AcquirerHealth:
+    """One account's figures. ``hours``: hour → [approved, declined, not decided, went on]."""
+
+    name: str
+    channel: str
+    connector: str
+    active: bool
+    address: str
+    link: str
+    hours: dict[datetime, list[int]] = field(default_factory=dict)
+    p50: int | None = None
+    p95: int | None = None
+    doubt: int = 0
+    breakers: list[dict[str, Any]] = field(default_factory=list)
+    links: list[dict[str, Any]] = field(default_factory=list)
+    batches: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    picture: SafeString = field(default_factory=SafeString)
+
+    def sum(self, place: int) -> int:
+        return sum(each[place] for each in self.hours.values())
+
+    @property
+    def approved(self) -> int:
+        return self.sum(0)
+
+    @property
+    def declined(self) -> int:
+        return self.sum(1)
+
+    @property
+    def left(self) -> int:
+        """Payments that it certainly did not accept, and that went on to another account."""
+        return self.sum(3)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing to tell beyond its line in the table."""
+        return not (self.hours or self.breakers or self.links or self.batches or self.faults)
+
+    @property
+    def rate(self) -> float | None:
+        asked = self.approved + self.declined
+        return round(100 * self.approved / asked, 1) if asked else None
+
+
+def build_health_context(request: HttpRequest) -> dict[str, Any]:
+    """What the page shows this user."""
+    scope = permissions.find_access_scope(request.user, VIEW_ACQUIRER_PERMISSION)
+    rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
+    found = {_key(row): _account(row) for row in rows.order_by("-active", "channel__name", "id")[:MAX_SHOWN_ACCOUNTS]}
+    _count(found, query_dashboard("acquirers", scope, _PAYMENTS))
+    for connector, account, channel, p50, p95, _n in query_dashboard("acquirer-times", scope, _LATENCIES):
+        if (own := found.get((connector, channel, account))) is not None:
+            own.p50, own.p95 = int(p50), int(p95)
+    _faults(found, query_dashboard("acquirer-faults", scope, _FAULTS))
+    _breakers(found)
+    _links(found)
+    mine = permissions.find_access_scope(request.user, capture_batch_pages.VIEW_CAPTURE_BATCH_PERMISSION)
+    for (channel, account), latest in capture_batch_pages.list_latest_batches((key[1] for key in found), mine).items():
+        if (own := found.get(("iso8583", channel, account))) is not None:
+            own.batches = latest
+    accounts = sorted(found.values(), key=lambda own: -sum(own.sum(place) for place in range(4)))
+    for own in accounts:
+        own.picture = _by_hour(own)
+    return {
+        "accounts": accounts,
+        "latencies": _latencies(accounts),
+        "most": MAX_HEALTH_PAYMENTS,
+        "rules": reverse("admin:gateway_routingrule_changelist"),
+    }
+
+
+def _key(row: AcquirerAccount) -> AcquirerAccountKey:
+    return row.connector, row.channel_id, row.acquirer_merchant_id
+
+
+def _account(row: AcquirerAccount) -> AcquirerHealth:
+    return AcquirerHealth(
+        name=str(row),
+        channel=row.channel.name,
+        connector=row.connector,
+        active=row.active,
+        address=reverse("admin:gateway_acquireraccount_change", args=[row.pk]),
+        link=build_payments_url(channel=row.channel.entity_id),
+    )
+
+
+_PLACES: Final[Mapping[str, int]] = {Status.APPROVED: 0, Status.DECLINED: 1, FAILED_OVER: 3}
+
+
+def _count(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
+    for connector, account, channel, hour, status, count in rows:
+        if (own := found.get((connector, channel, account))) is None:
+            continue
+        own.hours.setdefault(hour, [0, 0, 0, 0])[_PLACES.get(status, 2)] += count
+        own.doubt += count if status == Status.IN_DOUBT else 0
+
+
+def _by_hour(own: AcquirerHealth) -> SafeString:
+    now = clock.real_now().replace(minute=0, second=0, microsecond=0)
+    hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
+    rows = [(f"{hour:%H}", tuple(own.hours.get(hour, [0, 0, 0, 0])), own.link) for hour in hours]
+    kinds = (("good", _("approved")), ("bad", _("declined")), ("note", _("not decided")), ("gone", _("went on")))
+    return charts.draw_stacked_bars(rows, kinds, title=_("%s by hour (UTC)") % own.name)
+
+
+def _latencies(accounts: Sequence[AcquirerHealth]) -> SafeString:
+    """Half of the answers came within the lower part, 95 of 100 within both."""
+    rows = [
+        (own.name, (own.p50, max(0, (own.p95 or 0) - own.p50)), own.address) for own in accounts if own.p50 is not None
+    ]
+    kinds = (("good", _("half of them, ms")), ("note", _("from there to 95 of 100, ms")))
+    return charts.draw_stacked_bars(rows, kinds, title=_("How long answers took"))
+
+
+def _faults(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
+    for connector, account, channel, payment, at, why in rows:
+        own = found.get((connector, channel, account))
+        if own is not None and len(own.faults) < MAX_FAULTS_PER_ACCOUNT:
+            address = reverse("admin:gateway_payment_change", args=[payment])
+            own.faults.append({"at": at, "why": why or _("no answer"), "address": address})
+
+
+def _breakers(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
+    """The last word of each process about each account."""
+    since = clock.real_now() - timedelta(hours=DASHBOARD_HOURS)
+    channels = {key[1] for key in found}
+    rows = BreakerChange.objects.filter(since__gte=since, channel__in=channels).order_by("-id")[
+        :MAX_CIRCUIT_CHANGES_READ
+    ]
+    seen: set[tuple[str, AcquirerAccountKey]] = set()
+    for row in rows:
+        if row.channel is None:
+            continue
+        key = (row.connector, row.channel, row.account)
+        if key in found and (row.process, key) not in seen:
+            tone = {"closed": "good", "half-open": "warn"}.get(row.state, "bad")
+            found[key].breakers.append({"row": row, "tone": tone, "words": _(_WORDS[row.state])})
+        seen.add((row.process, key))
+
+
+_WORDS: Final = {
+    "closed": gettext_noop("closed again"), "half-open": gettext_noop("half open: single payments try it"),
+    "open": gettext_noop("open: left alone"),
+}  # fmt: skip
+
+
+def _links(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
+    """Connectors with lasting links say how those of this process are (``link_states``: label, merchant, state, since,
+    why)."""
+    for name, connector in list_acquirers().items():
+        states = getattr(connector, "link_states", None)
+        for one in states() if states is not None else ():
+            for key, own in found.items():
+                if key[0] == name and key[2] == one.merchant:
+                    tone = {"up": "good", "down": "bad"}.get(one.state, "warn")
+                    own.links.append(
+                        {"label": one.label, "state": one.state, "tone": tone, "why": one.why, "since": one.since}
+                    )

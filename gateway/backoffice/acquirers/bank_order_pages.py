@@ -1,0 +1,181 @@
+"""Orders to banks, their files, and what banks answered: to be looked at. A file is shown with its accounts masked.
+
+Source: issue "real processors"; docs/connectors/sepa.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
+
+from gateway.backoffice.kit.base import InstallationPage, ReadOnlyInline, ReadOnlyPage
+from gateway.connectors.sepa import file_delivery, payment_files
+from gateway.connectors.sepa.bank_reasons import find_bank_reason
+from gateway.core import identifiers
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
+
+MAX_SHOWN_ORDER_EVENTS = 50
+
+
+def _link_to(payment: UUID) -> str:
+    address = reverse("admin:gateway_payment_change", args=[payment])
+    return format_html('<a href="{}" class="text-primary-600 break-all">{}</a>', address, payment.hex)
+
+
+class BankOrderEventInline(ReadOnlyInline):
+    """What happened to an order."""
+
+    model = BankOrderEvent
+    fields = ("at", "state", "reason", "on", "message", "told")
+    readonly_fields = fields
+    ordering = ("id",)
+    max_num = MAX_SHOWN_ORDER_EVENTS
+    verbose_name_plural = lazy("Events")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True  # the page around it has asked
+
+
+@admin.register(BankOrder)
+class BankOrderAdmin(ReadOnlyPage):
+    sensitive = True
+    nothing = lazy("A direct debit or transfer that is to be presented to a bank stands here.")
+    list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account")
+    list_display_links = ("created_at",)
+    list_select_related = ("merchant", "file")
+    list_filter = ("state", "kind")
+    search_fields = ("payment",)
+    search_help_text = lazy("A payment's id, or a file's message id")
+    ordering = ("-created_at", "payment")
+    fields = (
+        "payment_link", "merchant", "channel", "account", "kind", "state", "why", "money", "name", "other_account",
+        "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch", "gives_back",
+        "created_at",
+    )  # fmt: skip
+    readonly_fields = fields
+    inlines = (BankOrderEventInline,)
+    actions = None
+
+    @admin.display(description=lazy("kind"))
+    def what(self, row: BankOrder) -> str:
+        return str(_("collection") if row.kind == BankFile.Kind.COLLECT else _("transfer"))
+
+    @admin.display(description=lazy("amount"))
+    def money(self, row: BankOrder) -> str:
+        return f"{row.amount} {row.currency}"
+
+    @admin.display(description=lazy("account"))
+    def other_account(self, row: BankOrder) -> str:
+        return row.iban_shown
+
+    @admin.display(description=lazy("reason"))
+    def why(self, row: BankOrder) -> str:
+        return f"{row.reason}: {find_bank_reason(row.reason).meaning}" if row.reason else ""
+
+    @admin.display(description=lazy("payment"))
+    def payment_link(self, row: BankOrder) -> str:
+        return _link_to(row.payment)
+
+    @admin.display(description=lazy("gives back"))
+    def gives_back(self, row: BankOrder) -> str:
+        return _link_to(row.about) if row.about is not None else ""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str
+    ) -> tuple[QuerySet[BankOrder], bool]:
+        """By exact keys only: each of them has an index."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        ident = identifiers.parse_id(term.replace("-", "").lower())
+        named = Q(file__message_id=term)
+        return queryset.filter(named | Q(pk=ident) if ident else named), False
+
+
+@admin.register(BankFile)
+class BankFileAdmin(ReadOnlyPage):
+    nothing = lazy("Orders are gathered into files when their day comes; the first file comes with the first order.")
+    list_display = (
+        "stamped_at", "merchant", "kind", "message_id", "orders_count", "total", "state", "bank_status", "delivered_at",
+    )  # fmt: skip
+    list_display_links = ("stamped_at", "message_id")
+    list_select_related = ("merchant",)
+    list_filter = ("state", "kind")
+    search_fields = ("message_id",)
+    search_help_text = lazy("A file's message id")
+    ordering = ("-id",)
+    fields = (
+        "message_id", "merchant", "channel", "account", "kind", "state", "failure", "tries", "orders_count", "total",
+        "size", "hash", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
+    )  # fmt: skip
+    readonly_fields = fields
+    actions = ("send_again",)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.download_view)
+        own = [path("<uuid:file>/download/", view, name="gateway_bankfile_download")]
+        return own + super().get_urls()
+
+    def has_send_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change", obj)
+
+    @admin.action(description=lazy("Send files that were given up once more"), permissions=["send"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[BankFile]) -> None:
+        """Each with its entry in the audit trail."""
+        moved = 0
+        for row in self.own(request, queryset, "change").filter(state=BankFile.State.FAILED):
+            with transaction.atomic():
+                if file_delivery.retry_bank_file(row):
+                    self.record(request, "send again", row, before={"state": row.state, "failure": row.failure})
+                    moved += 1
+        messages.success(request, ngettext("%d file is tried again.", "%d files are tried again.", moved) % moved)
+
+    @admin.display(description="SHA-256")
+    def hash(self, row: BankFile) -> str:
+        return format_html('<span class="break-all" style="overflow-wrap: anywhere">{}</span>', row.sha256)
+
+    @admin.display(description=lazy("content"))
+    def download(self, row: BankFile) -> str:
+        address = reverse("admin:gateway_bankfile_download", args=[row.pk])
+        return format_html('<a href="{}" class="text-primary-600">{}</a>', address, _("Download, with accounts masked"))
+
+    def download_view(self, request: HttpRequest, file: Any) -> HttpResponse:
+        row = self.get_object(request, str(file))
+        if row is None or not self.may(request, "view", row):
+            raise Http404
+        content = payment_files.render_payment_file(
+            row, payment_files.list_file_orders(row), payment_files.mask_order_iban
+        )
+        self.record(request, "export fetched", row, after={"file": row.name})
+        answer = HttpResponse(content, content_type="application/xml")
+        answer["Content-Disposition"] = f'attachment; filename="masked-{row.name}"'
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+@admin.register(BankMessage)
+class BankMessageAdmin(InstallationPage):
+    """One message may speak of several merchants' orders."""
+
+    changeable = False
+    nothing = lazy("Statements and status reports stand here when a bank sends them, or one is read by command.")
+    list_display = ("received_at", "kind", "message_id", "name", "source", "told", "found")
+    ordering = ("-received_at",)
+    list_filter = ("kind",)
+    fields = ("received_at", "kind", "message_id", "name", "source", "size", "sha256", "told", "findings")
+    readonly_fields = fields
+    actions = None
+
+    @admin.display(description=lazy("findings"))
+    def found(self, row: BankMessage) -> int:
+        return len(row.findings)

@@ -1,0 +1,83 @@
+"""Events that processors told of, and those among them that a person has to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy, ngettext
+
+from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.models import ProcessorEvent
+from gateway.processor_events import manual_actions
+
+
+@admin.register(ProcessorEvent)
+class ProcessorEventAdmin(ReadOnlyPage):
+    merchant_path, channel_path = "account__channel__merchant", "account__channel"
+    nothing = gettext_lazy(
+        "What a processor tells by itself stands here, once an account has the address for it set up there."
+    )
+    list_display = ("created_at", "account", "kind", "object_id", "state", "why", "about", "recorded")
+    list_filter = ("state",)
+    list_select_related = ("account__channel__merchant",)
+    ordering = ("-id",)
+    search_fields = ("object_id", "event_id")
+    search_help_text = gettext_lazy("The processor's id of an object or an event")
+    fields = (
+        "created_at",
+        "account",
+        "event_id",
+        "kind",
+        "object_id",
+        "state",
+        "why",
+        "about",
+        "recorded",
+        "attempts",
+        "due_at",
+        "done_at",
+    )
+    readonly_fields = ("about", "recorded")
+    actions = ("again", "settled")
+
+    @admin.display(description=gettext_lazy("payment"))
+    def about(self, row: ProcessorEvent) -> str:
+        return _link(row.payment)
+
+    @admin.display(description=gettext_lazy("recorded"))
+    def recorded(self, row: ProcessorEvent) -> str:
+        return _link(row.made)
+
+    def has_settle_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change", obj)
+
+    @admin.action(description=gettext_lazy("Ask the processor once more"), permissions=["settle"])
+    def again(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
+        self._tell(
+            request, manual_actions.requeue_events(self.own(request, queryset, "change"), actor_from_request(request))
+        )
+
+    @admin.action(description=gettext_lazy("Settled in another way"), permissions=["settle"])
+    def settled(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
+        self._tell(
+            request,
+            manual_actions.mark_events_settled(self.own(request, queryset, "change"), actor_from_request(request)),
+        )
+
+    def _tell(self, request: HttpRequest, moved: int) -> None:
+        text = ngettext("%d flagged event was changed.", "%d flagged events were changed.", moved) % moved
+        messages.success(request, text)
+
+
+def _link(payment: UUID | None) -> str:
+    """A payment by the end of its id, which tells neighbours apart, with a way to its page."""
+    if payment is None:
+        return ""
+    page = reverse("admin:gateway_payment_change", args=[payment])
+    return format_html('<a href="{}" class="underline">…{}</a>', page, payment.hex[-8:])

@@ -1,0 +1,277 @@
+"""Channels and what hangs on them: what they take, how they authenticate, their wallet keys."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Q
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from gateway.backoffice.entities.limit_fields import CardTestingWidget, RequestLimitsWidget
+from gateway.backoffice.entities.requestor_fields import RequestorsWidget
+from gateway.backoffice.kit import composite_field, config_backed_form
+from gateway.backoffice.kit.base import MerchantPage
+from gateway.backoffice.kit.composite_field import CompositeField, use_one_line_inputs
+from gateway.core import document as d
+from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.money import CURRENCY_CODES
+from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey, WebhookEndpoint
+
+MAX_SHOWN_CODES: Final = 6
+_CHANNEL: Final = {
+    "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
+    "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
+    "descriptor": "descriptor",
+    "maskCardData": "mask_card_data",
+}  # fmt: skip
+_THREEDS: Final = {
+    "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
+    "challengeIndicator": "challenge_indicator", "challengeMinutes": "challenge_minutes", "method": "method",
+}  # fmt: skip
+"""Document → field, as the configuration's sections name them."""
+
+
+def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies: Any) -> None:
+    """Say which brands and currencies are none."""
+    for name, values, known, what in (
+        ("brands", brands, PAYMENT_BRANDS, _("a brand of this gateway")),
+        ("currencies", currencies, CURRENCY_CODES, _("a currency of ISO 4217")),
+    ):
+        if unknown := [value for value in values or () if value not in known]:
+            form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
+
+
+class ChannelForm(forms.ModelForm):
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("time zone"),
+        required=False,
+        widget=UnfoldAdminSelectWidget(),
+        choices=[("", gettext_lazy("the merchant's")), *((name, name) for name in sorted(available_timezones()))],
+        help_text=gettext_lazy("Subscription jobs follow it."),
+    )
+    limits = CompositeField(RequestLimitsWidget(), label=gettext_lazy("requests"))
+    card_testing = CompositeField(CardTestingWidget(), label=gettext_lazy("guard against card testing"))
+
+    class Meta:
+        model = Channel
+        fields = (
+            "merchant",
+            "name",
+            "active",
+            "position",
+            "time_zone",
+            "brands",
+            "currencies",
+            "parameters",
+            "three_d_secure",
+            "cvv_required",
+            "refuse_duplicates",
+            "mask_card_data",
+            "descriptor",
+            "agreement_ids",
+            "strange_references",
+            "registration_days",
+            "risk_set",
+            "card_testing",
+            "limits",
+        )
+        help_texts = {
+            "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
+            "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        use_one_line_inputs(self, "brands", "currencies")
+        composite_field.capitalize_labels(self)
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if self.errors:
+            return found
+        document = {name: found[field] for name, field in _CHANNEL.items() if field in found}
+        config_backed_form.add_section_errors(
+            self, config_backed_form.validate_section(None, "channel", document), _CHANNEL
+        )
+        composite_field.add_input_errors(
+            self, "limits", config_backed_form.validate_section(None, "limits", found.get("limits") or {})
+        )
+        composite_field.add_input_errors(
+            self,
+            "card_testing",
+            config_backed_form.validate_section(None, "cardTesting", found.get("card_testing") or {}),
+        )
+        merchant = found.get("merchant") or getattr(self.instance, "merchant", None)
+        key = found.get("risk_set")
+        if key and not RiskSet.objects.filter(merchant=merchant, key=key, active=True).exists():
+            known = RiskSet.objects.filter(merchant=merchant, active=True).values_list("key", flat=True)
+            there = _("there are %s") % ", ".join(known) if known else _("there is none")
+            self.add_error("risk_set", _("This is no active rule set of the merchant; %s.") % there)
+        return found
+
+
+@admin.register(Channel)
+class ChannelAdmin(MerchantPage):
+    merchant_path, channel_path = "merchant", "pk"
+    form = ChannelForm
+    nothing = gettext_lazy("A channel is what a request names as entityId.")
+    list_display = ("name", "entity", "merchant", "takes", "three_d_secure", "read", "active")
+    list_filter = ("active", "three_d_secure", "parameters", "merchant")
+    list_select_related = ("merchant",)
+    search_fields = ("name", "merchant__name")
+    search_help_text = gettext_lazy("Name of the channel or of its merchant")
+    ordering = ("merchant", "position", "created_at")
+    readonly_fields = ("entity", "told_to", "files_go_to")
+    autocomplete_fields = ("merchant",)
+    fieldsets = (
+        (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
+        (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
+        (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
+        (gettext_lazy("What statements say"), {"fields": ("descriptor",)}),
+        (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
+        (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),
+        (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
+        (gettext_lazy("Limits"), {"fields": ("limits",)}),
+    )
+
+    @display(description="entityId")
+    def entity(self, channel: Channel) -> SafeString:
+        return format_html('<code class="th-key">{}</code>', channel.entity_id)
+
+    @display(description=gettext_lazy("takes"))
+    def takes(self, channel: Channel) -> str:
+        brands = ", ".join(channel.brands[:MAX_SHOWN_CODES]) + ("…" if len(channel.brands) > MAX_SHOWN_CODES else "")
+        currencies = ", ".join(channel.currencies[:MAX_SHOWN_CODES]) + (
+            "…" if len(channel.currencies) > MAX_SHOWN_CODES else ""
+        )
+        return f"{brands or _('all brands')} · {currencies or _('all currencies')}"
+
+    @display(description=gettext_lazy("unknown names"), ordering="parameters")
+    def read(self, channel: Channel) -> str:
+        return channel.parameters
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A channel that is being made has no entityId yet."""
+        shown = super().get_fieldsets(request, obj)
+        if obj is not None:
+            return shown
+        return [
+            (title, {**told, "fields": own})
+            for title, told in shown
+            if (own := tuple(name for name in told["fields"] if name not in self.readonly_fields))
+        ]
+
+    @display(description=gettext_lazy("webhook endpoints"))
+    def told_to(self, channel: Channel) -> SafeString:
+        """Its own endpoints, and those of its merchant for all channels."""
+        found = WebhookEndpoint.objects.filter(Q(channel=channel) | Q(channel=None), merchant=channel.merchant_id)
+        rows = [
+            (reverse("admin:gateway_webhookendpoint_change", args=[row.pk]), str(row), row.get_state_display())
+            for row in found.exclude(mode=WebhookEndpoint.Mode.RETURN).order_by("-id")[:MAX_SHOWN_CODES]
+        ]
+        every = reverse("admin:gateway_webhookendpoint_changelist")
+        listed = format_html_join("", '<div><a class="th-link" href="{}">{}</a> ({})</div>', rows)
+        return format_html('{}<div><a class="th-link" href="{}">{}</a></div>', listed, every, _("All webhooks"))
+
+    @display(description=gettext_lazy("SFTP target"))
+    def files_go_to(self, channel: Channel) -> SafeString:
+        """The reconciliation files are the merchant's, and so is their target."""
+        try:
+            target = reverse("admin:reporting_reconciliationfile_target", args=[channel.merchant_id])
+        except NoReverseMatch:
+            return format_html("–")
+        return format_html('<a class="th-link" href="{}">{}</a>', target, _("Where the merchant's files are sent"))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """A channel stays with its merchant: its payments are that merchant's."""
+        return self.readonly_fields if obj is None else (*self.readonly_fields, "merchant")
+
+
+class ThreeDSecureForm(forms.ModelForm):
+    requestors = CompositeField(
+        RequestorsWidget(),
+        label=gettext_lazy("requestors"),
+        help_text=gettext_lazy("What each network assigned to this shop; what a request itself names goes first."),
+    )
+
+    class Meta:
+        model = ThreeDSecureConfiguration
+        fields = ("channel", *_THREEDS.values())
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        use_one_line_inputs(self, "networks")
+        composite_field.capitalize_labels(self)
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if not self.errors:
+            document = {name: found[field] for name, field in _THREEDS.items() if field in found}
+            document["requestors"] = document.get("requestors") or {}
+            beside, rest = d.DocumentFaults(), d.DocumentFaults()
+            for fault in config_backed_form.validate_section(None, "threeDSecure", document):
+                (beside if fault.path.lstrip(".").startswith("requestors") else rest).add(fault.path, fault.message)
+            config_backed_form.add_section_errors(self, rest, _THREEDS)
+            composite_field.add_input_errors(self, "requestors", beside, "requestors")
+        return found
+
+
+@admin.register(ThreeDSecureConfiguration)
+class ThreeDSecureConfigurationAdmin(MerchantPage):
+    merchant_path, channel_path = "channel__merchant", "channel"
+    form = ThreeDSecureForm
+    nothing = gettext_lazy(
+        "A channel with 3-D Secure on works without a row here, by the defaults. A row says what this "
+        "shop wants otherwise."
+    )
+    list_display = ("channel", "is_on", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method")
+    list_select_related = ("channel",)
+    search_fields = ("channel__name",)
+    autocomplete_fields = ("channel",)
+
+    @display(description=gettext_lazy("authenticates"), boolean=True)
+    def is_on(self, row: ThreeDSecureConfiguration) -> bool:
+        return row.channel.three_d_secure
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return () if obj is None else ("channel",)
+
+
+@admin.register(WalletKey)
+class WalletKeyAdmin(MerchantPage):
+    """Keys are added with ``manage.py wallet_key`` or ``configure``, where the private key is a file of its own; here
+    they are named and switched off. Key material is on no page."""
+
+    merchant_path, channel_path = "channel__merchant", "channel"
+    sensitive = requires_reauthentication = True
+    nothing = gettext_lazy(
+        "Keys that open wallet tokens are added by manage.py wallet_key, where the private key is a file."
+    )
+    list_display = ("__str__", "channel", "wallet", "key_hash", "kind", "created_at", "active")
+    list_select_related = ("channel",)
+    list_filter = ("wallet", "active")
+    search_fields = ("name", "key_hash", "channel__name")
+    fields = ("name", "active", "channel", "wallet", "key_hash", "kind", "created_at", "public_facts")
+    readonly_fields = ("channel", "wallet", "key_hash", "kind", "created_at", "public_facts")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    @display(description=gettext_lazy("kind"))
+    def kind(self, key: WalletKey) -> str:
+        return str(_("made for tests; live ignores it")) if key.made else str(_("of the wallet's provider"))
+
+    @display(description=gettext_lazy("public facts"))
+    def public_facts(self, key: WalletKey) -> SafeString:
+        rows = [(name, str(value)[:200]) for name, value in key.facts.items()]
+        return format_html_join("", "<div><strong>{}</strong>: {}</div>", rows) or format_html("–")

@@ -1,0 +1,97 @@
+"""The entity tree: PSP, divisions, merchants. Channels have a module of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from gateway.access import permissions
+from gateway.backoffice.kit.base import MerchantPage, PspPage, ReadOnlyInline
+from gateway.models import Channel, Division, Merchant, Psp
+
+
+@admin.display(description="entityId", ordering="pk")
+def format_entity_id(row: Psp | Division | Merchant | Channel) -> str:
+    """As requests and configuration documents name it."""
+    return row.entity_id
+
+
+@admin.register(Psp)
+class PspAdmin(PspPage):
+    psp_path = "pk"
+    nothing = gettext_lazy("A PSP is the top of the tree: divisions, merchants and channels stand below it.")
+    list_display = ("name", format_entity_id, "active")
+    fields = ("name", "active", format_entity_id)
+    readonly_fields = (format_entity_id,)
+
+
+@admin.register(Division)
+class DivisionAdmin(PspPage):
+    nothing = gettext_lazy("A division groups merchants of a PSP.")
+    list_display = ("name", format_entity_id, "psp", "active")
+    list_select_related = ("psp",)
+    fields = ("psp", "name", "active", format_entity_id)
+    readonly_fields = (format_entity_id,)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
+        """A division stays with its PSP, and so do the merchants below it."""
+        return self.readonly_fields if obj is None else (*self.readonly_fields, "psp")
+
+
+class ChannelInline(ReadOnlyInline):
+    model = Channel
+    fields = ("name", format_entity_id, "position", "three_d_secure", "parameters", "active")
+    readonly_fields = (format_entity_id,)
+    show_change_link = True
+
+
+class MerchantForm(forms.ModelForm):
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("time zone"),
+        choices=[(name, name) for name in sorted(available_timezones())],
+        widget=UnfoldAdminSelectWidget(),
+        help_text=gettext_lazy("Reports and schedules of this merchant follow it."),
+    )
+
+    class Meta:
+        model = Merchant
+        fields = ("name", "division", "dispatching", "time_zone", "active")
+
+
+@admin.register(Merchant)
+class MerchantAdmin(MerchantPage):
+    form = MerchantForm
+    ordering = ("name",)
+    merchant_path, channel_path = "pk", None
+    nothing = gettext_lazy("A merchant has channels, tokens and payments; it stands in a division.")
+    list_display = ("name", format_entity_id, "division", "dispatching", "time_zone", "active")
+    list_select_related = ("division",)
+    search_fields = ("name",)
+    fields = ("name", "division", "dispatching", "time_zone", "active", format_entity_id)
+    readonly_fields = (format_entity_id,)
+    inlines = (ChannelInline,)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
+        """A merchant stays in its division: whoever belongs to that division keeps seeing what they saw."""
+        return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
+
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
+        """A merchant that is not there yet belongs where its division does."""
+        if isinstance(row, Merchant) and row._state.adding:
+            return (
+                permissions.list_permitted_psps(request.user, self.right(verb))
+                .filter(divisions=row.division_id)
+                .exists()
+            )
+        return super().may(request, verb, row)
+
+    def save_model(self, request: HttpRequest, obj: Merchant, form: forms.ModelForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        permissions.clear_grant_cache(request.user)

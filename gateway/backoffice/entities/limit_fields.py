@@ -1,0 +1,120 @@
+"""A channel's limits of requests and of the guard against card testing, as inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy
+
+from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, GroupWidget, read_inputs
+from gateway.models import THROTTLED_OPERATIONS
+
+LIMIT_INHERITED, LIMIT_CUSTOM, LIMIT_UNLIMITED = "", "own", "none"
+_WORDS: Final = {
+    "*": gettext_lazy("every other request"), "payment": gettext_lazy("payments"),
+    "follow-up": gettext_lazy("captures, refunds, reversals"), "registration": gettext_lazy("registrations"),
+    "status": gettext_lazy("status of a checkout"), "checkout": gettext_lazy("checkouts"),
+    "widget": gettext_lazy("payment form"), "query": gettext_lazy("queries"), "report": gettext_lazy("reports"),
+    "test": gettext_lazy("test helpers"),
+}  # fmt: skip
+_USUAL: Final = gettext_lazy("as every other request")
+_INSTALLATION: Final = format_lazy(
+    "{} ({} / {} s)",
+    gettext_lazy("as the installation"),
+    settings.GATEWAY_THROTTLE_LIMIT,
+    settings.GATEWAY_THROTTLE_WINDOW_S,
+)
+_LIMIT: Final = CompositeInput(
+    name="limit", label=gettext_lazy("at most"), kind="number", unit=gettext_lazy("requests")
+)
+_WINDOW: Final = CompositeInput(
+    name="window_s", label=gettext_lazy("within"), kind="number", unit=gettext_lazy("seconds")
+)
+
+
+def _mode(operation: str) -> CompositeInput:
+    usual = _INSTALLATION if operation == "*" else _USUAL
+    return CompositeInput(
+        name="mode",
+        label=_WORDS.get(operation, operation),
+        kind="select",
+        choices=[
+            (LIMIT_INHERITED, usual),
+            (LIMIT_CUSTOM, gettext_lazy("a limit of its own")),
+            (LIMIT_UNLIMITED, gettext_lazy("no limit")),
+        ],
+    )
+
+
+class RequestLimitsWidget(CompositeWidget):
+    """Operation → {limit, window_s}, None for no limit; what is not there follows "*", and that the settings."""
+
+    template = "admin/composed/limits.html"
+
+    def shown(self, name: str, value: Any) -> dict[str, Any]:
+        found = value if isinstance(value, Mapping) else {}
+        rows = []
+        for operation in (*THROTTLED_OPERATIONS, *(one for one in found if one not in THROTTLED_OPERATIONS)):
+            own, prefix = found.get(operation), f"{name}.{operation}"
+            mode = LIMIT_INHERITED if operation not in found else LIMIT_UNLIMITED if own is None else LIMIT_CUSTOM
+            held = own if isinstance(own, Mapping) else {}
+            path = '["*"]' if operation == "*" else operation
+            rows.append(
+                [
+                    _mode(operation).put(prefix, mode, self.faults.get(path, ())),
+                    _LIMIT.put(prefix, held.get("limit"), self.faults.get(f"{path}.limit", ())),
+                    _WINDOW.put(prefix, held.get("window_s"), self.faults.get(f"{path}.window_s", ())),
+                ]
+            )
+        return {"rows": rows}
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        prefix = f"{name}."
+        sent = dict.fromkeys(key[len(prefix) :].rpartition(".")[0] for key in data if key.startswith(prefix))
+        for operation in sent:
+            mode = data.get(f"{prefix}{operation}.mode", LIMIT_INHERITED)
+            if mode == LIMIT_CUSTOM:
+                found[operation] = read_inputs((_LIMIT, _WINDOW), data, f"{prefix}{operation}")
+            elif mode == LIMIT_UNLIMITED:
+                found[operation] = None
+        return found
+
+
+def _usual(value: Any) -> Any:
+    return format_lazy("{} {}", gettext_lazy("Empty: as the installation has it,"), value)
+
+
+CARD_TESTING_INPUTS: Final = (
+    CompositeInput(name="enabled", label=gettext_lazy("the guard"), kind="select",
+          choices=[("", gettext_lazy("as the installation")), ("true", gettext_lazy("on")),
+                   ("false", gettext_lazy("off"))]),
+    CompositeInput(name="failures", label=gettext_lazy("stops one address or device after"), kind="number",
+          unit=gettext_lazy("failures"), help=_usual(settings.GATEWAY_CARD_TESTING_FAILURES)),
+    CompositeInput(name="binFailures", label=gettext_lazy("stops one BIN after"), kind="number", unit=gettext_lazy("failures"),
+          help=_usual(settings.GATEWAY_CARD_TESTING_BIN_FAILURES)),
+    CompositeInput(name="windowSeconds", label=gettext_lazy("counted within"), kind="number", unit=gettext_lazy("seconds"),
+          help=_usual(settings.GATEWAY_CARD_TESTING_WINDOW_S)),
+)  # fmt: skip
+
+
+class CardTestingWidget(GroupWidget):
+    """Where a channel's guard differs from the settings."""
+
+    def __init__(self) -> None:
+        super().__init__(CARD_TESTING_INPUTS)
+
+    def shown(self, name: str, value: Any) -> dict[str, Any]:
+        found = dict(value) if isinstance(value, Mapping) else {}
+        if isinstance(found.get("enabled"), bool):
+            found["enabled"] = "true" if found["enabled"] else "false"
+        return super().shown(name, found)
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
+        found = super().value_from_datadict(data, files, name)
+        if found.get("enabled") in ("true", "false"):
+            found["enabled"] = found["enabled"] == "true"
+        return found

@@ -1,0 +1,42 @@
+"""Who a channel is to the networks of 3-D Secure, as rows: a network, the id and the name that it assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy
+
+from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, read_inputs
+from gateway.catalogue.structures import NETWORK_KEYS
+
+_ID: Final = CompositeInput(name="id", label=gettext_lazy("requestor's id"))
+_NAME: Final = CompositeInput(name="name", label=gettext_lazy("requestor's name"))
+
+
+class RequestorsWidget(CompositeWidget):
+    """Network → {id, name}; a network whose row is empty is left out."""
+
+    template = "admin/composed/limits.html"
+
+    def shown(self, name: str, value: Any) -> dict[str, Any]:
+        found = value if isinstance(value, Mapping) else {}
+        return {"rows": [self._row(name, network, found.get(network)) for network in NETWORK_KEYS]}
+
+    def _row(self, name: str, network: str, held: Any) -> list[CompositeInput]:
+        held = held if isinstance(held, Mapping) else {}
+        return [
+            replace(one, label=format_lazy("{}: {}", network, one.label)).put(
+                f"{name}.{network}", held.get(one.name), self._of(network, one.name)
+            )
+            for one in (_ID, _NAME)
+        ]
+
+    def _of(self, network: str, name: str) -> list[str]:
+        return [*(self.faults.get(network, ()) if name == _ID.name else ()), *self.faults.get(f"{network}.{name}", ())]
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
+        rows = {network: read_inputs((_ID, _NAME), data, f"{name}.{network}") for network in NETWORK_KEYS}
+        return {network: row for network, row in rows.items() if row}

@@ -1,0 +1,175 @@
+"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs: gateway.backoffice.follow_ups.approvals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+
+from gateway.access import permissions
+from gateway.backoffice.follow_ups import approval_notice as decided_about
+from gateway.backoffice.follow_ups import approvals
+from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
+from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
+from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.payments.timeline import format_payment_title, summarize_chain
+from gateway.backoffice.sign_in import session
+from gateway.core import clock, result_codes
+from gateway.core.advice import get_developer_advice
+from gateway.models import Approval, Payment
+from gateway.payments.chain import Chain
+from gateway.payments.operations import OPERATIONS
+
+MAX_SHOWN_APPROVALS = 200
+DECIDE_APPROVAL_PERMISSION = "gateway.approve_payment"
+
+
+@admin.register(Approval)
+class ApprovalAdmin(ReadOnlyPage):
+    channel_path = "payment__channel"
+
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            path(
+                "<uuid:approval>/decide/", self.admin_site.admin_view(self.decide_view), name="gateway_approval_decide"
+            )
+        ]
+        return own + super().get_urls()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        rows = self.get_queryset(request).select_related("merchant").order_by("-asked_at")
+        now = clock.real_now()
+        mine = Q(asked_by=request.user.pk)
+        waiting = rows.filter(state=Approval.State.ASKED, expires_at__gt=now)
+        lists = {
+            "waiting": (
+                _("To decide"),
+                waiting.exclude(mine) if self.may(request, DECIDE_APPROVAL_PERMISSION) else waiting,
+            ),
+            "mine": (_("Asked by me"), rows.filter(mine)),
+            "all": (_("All"), rows),
+        }
+        chosen = request.GET.get("list", "waiting" if self.may(request, DECIDE_APPROVAL_PERMISSION) else "mine")
+        chosen = chosen if chosen in lists else "waiting"
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Approvals"),
+            "opts": self.opts,
+            "lists": [(name, title, name == chosen) for name, (title, _rows) in lists.items()],
+            "chosen": chosen,
+            "rows": [_listed(row) for row in lists[chosen][1][:MAX_SHOWN_APPROVALS]],
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/approvals.html", context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
+        row = self._row_of(request, unquote(object_id))
+        target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+        members = list(Payment.objects.filter(chain=target.chain).defer("request").order_by("id"))
+        made = Payment.objects.filter(pk=row.follow_up).first() if row.follow_up else None
+        open_ = row.state == Approval.State.ASKED and row.expires_at > clock.real_now()
+        own = row.asked_by_id == request.user.pk
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}",
+            "opts": self.opts,
+            "original": row,
+            "approval": row,
+            "target": target,
+            "made": made,
+            "pill": build_state_pill(row.state),
+            "operation": _(OPERATIONS[row.payment_type].title),
+            "sums": summarize_chain(Chain(members)),
+            "named": format_payment_title(target),
+            "target_address": reverse("admin:gateway_payment_change", args=[target.pk]),
+            "made_address": reverse("admin:gateway_payment_change", args=[made.pk]) if made else "",
+            "result": result_codes.find_result_code(row.result_code).description if row.result_code else "",
+            "advice": get_developer_advice(row.result_code) if row.result_code else "",
+            "may_decide": open_ and not own and self.may(request, DECIDE_APPROVAL_PERMISSION, row),
+            "may_withdraw": open_ and own,
+            "own": own,
+            "expired": row.state == Approval.State.ASKED and not open_,
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/approval.html", context)
+
+    def decide_view(self, request: HttpRequest, approval: Any) -> HttpResponse:
+        row = self._row_of(request, str(approval))
+        back = redirect(reverse("admin:gateway_approval_change", args=[row.pk]))
+        if request.method != "POST":
+            return back
+        target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+        by, note, verb = (
+            clerk_from_request(request, target, DECIDE_APPROVAL_PERMISSION),
+            request.POST.get("note", ""),
+            request.POST.get("verb", ""),
+        )
+        if verb != "withdraw" and not self.may(request, DECIDE_APPROVAL_PERMISSION, row):
+            raise PermissionDenied
+        if verb == "approve" and (ask := session.require_reauthentication(request, back.url)) is not None:
+            return ask
+        try:
+            if verb == "withdraw":
+                decided = approvals.withdraw_approval(row.pk, by=by)
+            elif verb in ("approve", "reject"):
+                decided = approvals.decide_approval(row.pk, approve=verb == "approve", note=note, by=by)
+            else:
+                return back
+        except FollowUpNotPossibleError as fault:
+            messages.error(request, str(fault))
+            return back
+        if verb != "withdraw":
+            decided_about.mail_decision(decided)
+        good = decided.state != Approval.State.FAILED
+        tell = messages.success if good else messages.error
+        tell(
+            request,
+            str(build_state_pill(decided.state)["text"]) + (f": {decided.result_code}" if decided.result_code else "."),
+        )
+        return back
+
+    def _row_of(self, request: HttpRequest, ident: str) -> Approval:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        row: Approval = found
+        return row
+
+
+def count_waiting_approvals(user: Any) -> int:
+    """Requests that ``user`` may decide and did not make, up to MAX_SHOWN_APPROVALS."""
+    scope = permissions.find_access_scope(user, DECIDE_APPROVAL_PERMISSION)
+    if not scope:
+        return 0
+    rows = Approval.objects.filter(state=Approval.State.ASKED, expires_at__gt=clock.real_now()).exclude(
+        asked_by=user.pk
+    )
+    if not scope.everything:
+        rows = rows.filter(scope.where("merchant", ApprovalAdmin.channel_path))
+    return int(rows.order_by()[:MAX_SHOWN_APPROVALS].count())
+
+
+def _listed(row: Approval) -> dict[str, Any]:
+    return {
+        "row": row,
+        "pill": build_state_pill(row.state),
+        "operation": _(OPERATIONS[row.payment_type].title),
+        "address": reverse("admin:gateway_approval_change", args=[row.pk]),
+    }

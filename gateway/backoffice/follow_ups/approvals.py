@@ -1,0 +1,230 @@
+"""Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
+
+A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
+the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and is
+independent of the one who asked: no one person may be acting as both (gateway.backoffice.access.independence). However often it is
+carried out there is one follow-up. Every step leaves an audit entry in the same transaction.
+Source: docs/decisions/0025 and 0053.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from gateway.access import audit_log
+from gateway.access.permissions import find_row_owner
+from gateway.backoffice.access import independence
+from gateway.backoffice.access.independence import ActingPerson
+from gateway.backoffice.follow_ups import clerk_limits
+from gateway.backoffice.follow_ups.clerk_limits import Clerk, LimitUse, sum_recent_manual_moves, sum_unapproved_moves
+from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder, execute_follow_up
+from gateway.core import clock, identifiers, money
+from gateway.models import Approval, HandCount, HandMove, Merchant, Payment, Status
+from gateway.payments.chain import Chain
+from gateway.timers.registry import Timer
+
+APPROVAL_VALIDITY: Final = timedelta(days=7)
+"""How long a request can be decided, real time."""
+APPROVAL_ABANDONED_AFTER: Final = timedelta(seconds=30)
+"""An approved request that is not carried out after this time lost its worker: the timer carries it out."""
+MAX_APPROVALS_PER_TICK: Final = 100
+
+
+def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, met: LimitUse) -> tuple[Approval, bool]:
+    """Ask for approval of ``order``, which goes over the limit ``met``; ``key`` is the form's, so that one form makes
+    one request. The request, and whether this call made it."""
+    now = clock.real_now()
+    with transaction.atomic():
+        row, made = Approval.objects.get_or_create(
+            id=key,
+            defaults={
+                "merchant_id": order.target.merchant_id,
+                "payment": order.target,
+                "payment_type": order.code,
+                "amount": order.amount,
+                "currency": order.target.currency,
+                "note": note.strip()[:500],
+                "asked_by_id": by.user,
+                "asked_by_name": by.name,
+                "asked_at": now,
+                "expires_at": now + APPROVAL_VALIDITY,
+                "over": met.over,
+                "over_limit": met.limit,
+                "moved": met.moved,
+            },
+        )
+        if made:
+            audit_log.record_audit_entry(by.actor, "approval asked", row, after=_said(row))
+    return row, made
+
+
+def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
+    """Approve or reject, and carry out what was approved. ``by``: with the limit that they approve with. Raises
+    FollowUpNotPossibleError: one's own request, one that was decided before or is too old, one above the limit of who decides, and
+    one where a single person may be acting as both users."""
+    now = clock.real_now()
+    with transaction.atomic():
+        before = Approval.objects.get(pk=request)
+        count = clerk_limits.load_manual_counter(by.user, before.merchant_id)
+        if approve:
+            # One decision of a person at a time: what they approved before is in the sum.
+            HandCount.objects.select_for_update().get(pk=count.pk)
+            if why := _not_by(before, by):
+                raise FollowUpNotPossibleError(why)
+        changes: dict[str, Any] = {
+            "state": Approval.State.APPROVED if approve else Approval.State.REJECTED,
+            "decided_by": by.user,
+            "decided_by_name": by.name,
+            "decided_at": now,
+            "decision_note": note.strip()[:500],
+            "follow_up": identifiers.row_id() if approve else None,
+        }
+        moved = (
+            Approval.objects.filter(pk=request, state=Approval.State.ASKED, expires_at__gt=now)
+            .exclude(asked_by=by.user)
+            .update(**changes)
+        )
+        if not moved:
+            raise FollowUpNotPossibleError(_why_not(before, by))
+        row = Approval.objects.get(pk=request)
+        if row.follow_up is not None:
+            clerk_limits.record_approved_move(count, by.user, row.follow_up, row.amount, row.currency)
+        audit_log.record_audit_entry(
+            by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
+        )
+    return execute_approval(row, by.actor) if approve else row
+
+
+def _not_by(row: Approval, by: Clerk) -> str:
+    """Why ``by`` cannot approve this; "" when they can. Not the one who asked: the compare-and-set sees to that."""
+    if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
+        return ""
+    members = Payment.objects.filter(chain=row.payment.chain).defer("request", "means_sealed", "means_fingerprint")
+    chain = Chain(list(members.order_by("id")))
+    place = find_row_owner(row.payment)
+    if names := independence.list_common_actors(row.asked_by_id, by.user, place):
+        words = _(
+            "%s made or changed the user who asked or yours, so this would not be a second person. Somebody else has "
+            "to decide, or an independent person confirms these users first."
+        )
+        return words % ", ".join(names)
+    askers = independence.list_acting_names(row.asked_by_id, place)
+    for person in clerk_limits.list_clerk_people(by, place):
+        if why := _above(row, person, chain, askers):
+            return why
+    return ""
+
+
+def _above(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) -> str:
+    """Which limit of who approves the request would go over, in words; "" for none."""
+    if person.limit is not None and row.amount + sum_unapproved_moves(askers.union(person.names), chain) > person.limit:
+        most = f"{money.format_amount(person.limit)} {row.currency}"
+        words = _("This is above your own limit of %s for this payment. Somebody with a higher one has to decide.")
+        return words % most
+    if person.day is not None:
+        moved = sum_recent_manual_moves(person.users, row.merchant_id, row.currency)
+        if moved + row.amount > person.day:
+            most, before = (f"{money.format_amount(each)} {row.currency}" for each in (person.day, moved))
+            words = _(
+                "With %(before)s before, this is above your own limit of %(most)s in 24 hours. Somebody else has to."
+            )
+            return words % {"before": before, "most": most}
+    return ""
+
+
+def withdraw_approval(request: UUID, *, by: Clerk) -> Approval:
+    """The one who asked takes the request back. Raises FollowUpNotPossibleError."""
+    with transaction.atomic():
+        before = Approval.objects.get(pk=request)
+        moved = Approval.objects.filter(pk=request, state=Approval.State.ASKED, asked_by=by.user).update(
+            state=Approval.State.WITHDRAWN, decided_at=clock.real_now()
+        )
+        if not moved:
+            raise FollowUpNotPossibleError(
+                _("Only who asked can withdraw a request, and only while nobody has decided it.")
+            )
+        row = Approval.objects.get(pk=request)
+        audit_log.record_audit_entry(by.actor, "approval withdrawn", row, before=_said(before), after=_said(row))
+    return row
+
+
+def _why_not(row: Approval, by: Clerk) -> str:
+    if row.asked_by_id == by.user:
+        return _("You asked for this yourself: somebody else has to decide it.")
+    if row.state != Approval.State.ASKED:
+        who = row.decided_by_name or row.asked_by_name
+        return _("This was decided before, by %(who)s: %(state)s.") % {"who": who, "state": _(row.get_state_display())}
+    return _("This request is too old: it could be decided until %s UTC.") % f"{row.expires_at:%Y-%m-%d %H:%M}"
+
+
+def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
+    """Carry out an approved request and keep what came of it. What was made before is only kept."""
+    assert row.follow_up is not None
+    target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+    order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount)
+    try:
+        # Its refusal is kept: the trail has one language, whoever decides.
+        with translation.override("en"):
+            made = Payment.objects.filter(pk=row.follow_up).first() or execute_follow_up(
+                order, by, follow_up=row.follow_up
+            )
+    except FollowUpNotPossibleError as fault:
+        return _end(row, Approval.State.FAILED, "", by, str(fault))
+    state = Approval.State.FAILED if made.status == Status.DECLINED else Approval.State.DONE
+    return _end(row, state, made.result_code, by)
+
+
+def _end(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "") -> Approval:
+    with transaction.atomic():
+        moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
+        row.refresh_from_db()
+        if moved and state == Approval.State.FAILED and row.follow_up is not None:
+            HandMove.objects.filter(payment=row.follow_up).delete()
+        if moved:
+            after = _said(row) | ({"why": why} if why else {})
+            audit_log.record_audit_entry(by, "approval carried out", row, after=after)
+    return row
+
+
+def execute_abandoned_approvals(merchant: Merchant | None) -> int:
+    """Approved requests whose worker died before it carried them out; how many were carried out. Moves that no limit
+    looks back to any more are forgotten."""
+    clerk_limits.delete_expired_moves()
+    rows = Approval.objects.filter(
+        state=Approval.State.APPROVED, decided_at__lt=clock.real_now() - APPROVAL_ABANDONED_AFTER
+    )
+    if merchant is not None:
+        rows = rows.filter(merchant=merchant)
+    found = list(rows.order_by("decided_at")[:MAX_APPROVALS_PER_TICK])
+    for row in found:
+        execute_approval(row, audit_log.Actor(name=row.decided_by_name))
+    return len(found)
+
+
+TIMER: Final = Timer(
+    name="approvals",
+    about="Carry out approved requests whose worker died.",
+    run=execute_abandoned_approvals,
+    every_s=30.0,
+)
+
+
+def _said(row: Approval) -> dict[str, Any]:
+    return {
+        "payment": row.payment_id.hex,
+        "operation": row.payment_type,
+        "amount": money.format_amount(row.amount),
+        "currency": row.currency,
+        "state": str(row.state),
+        "asked by": row.asked_by_name,
+        "decided by": row.decided_by_name,
+        "follow-up": row.follow_up.hex if row.follow_up else "",
+        "code": row.result_code,
+        "over": str(row.over),
+    }

@@ -1,0 +1,267 @@
+"""What a clerk does to a payment by hand: capture, refund, reverse, rebill.
+
+The same corridor as the API's: the same catalogue reads what was typed, the same table decides, the same statement
+begins. A clerk's limits (gateway.backoffice.follow_ups.clerk_limits) count what the same clerk did before, in the statement that begins. What
+is over one of them is refused before anything is sent. A form carries a key that is good once, claimed like an
+idempotency key with the payment, so that a double click, a reload and the back button make one follow-up. Source: docs/decisions/0025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+from django.core import signing
+from django.db import IntegrityError
+from django.utils.translation import gettext as _
+
+from gateway.access import audit_log
+from gateway.backoffice.follow_ups import clerk_limits
+from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitUse
+from gateway.backoffice.payments.timeline import FollowUpOffer, list_follow_up_offers, summarize_chain
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.catalogue.parse import InvalidParametersError
+from gateway.core import clock, identifiers, money
+from gateway.core.secret import Secret
+from gateway.db.statement import WriteStatement
+from gateway.models import IdempotencyKey, Payment
+from gateway.payments.chain import Chain
+from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
+from gateway.payments.idempotency import IdempotencyClaim
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.payment_request import IdempotencyContext, RequestTrace
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.request_builder import build_condition_facts
+from gateway.payments.store import IdempotencyKeyTakenError
+from gateway.vault.sealing import current_vault
+
+MAX_FORM_KEY_AGE_S: Final = 12 * 3600
+"""How long an opened form can be sent; less than idempotency keys are kept."""
+_SALT: Final = "gateway.backoffice.follow_ups.manual_follow_up"
+_USERS: Final = UUID("7a1f3c52-9d0e-4a55-8a3b-2f6c0d1e4b77")
+"""Names the space in which users stand for access tokens."""
+
+
+class FollowUpNotPossibleError(Exception):
+    """Nothing was sent; the text says why and what is possible, for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUpOrder:
+    """One follow-up that somebody wants: ``code`` is its payment type, ``amount`` in the payment's currency."""
+
+    target: Payment
+    code: str
+    amount: Decimal
+
+    @property
+    def title(self) -> str:
+        return OPERATIONS[self.code].title
+
+    @property
+    def text(self) -> str:
+        return f"{money.format_amount(self.amount)} {self.target.currency}"
+
+
+# --- forms --------------------------------------------------------------------------------------------------------
+
+
+def sign_form_key(clerk: Clerk, target: Payment, code: str) -> str:
+    """A key for one form: signed, for this user, payment and operation alone."""
+    return signing.dumps([identifiers.row_id().hex, clerk.user, target.id.hex, code], salt=_SALT)
+
+
+def read_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
+    """What a form's key names. Raises FollowUpNotPossibleError for one that is too old, or was made for something else."""
+    try:
+        key, *rest = signing.loads(text, salt=_SALT, max_age=MAX_FORM_KEY_AGE_S)
+    except signing.SignatureExpired:
+        raise FollowUpNotPossibleError(
+            _("This form was opened too long ago. Open it again; nothing was sent.")
+        ) from None
+    except (signing.BadSignature, ValueError, TypeError):
+        raise FollowUpNotPossibleError(_("This form is not one of ours. Open it again; nothing was sent.")) from None
+    if rest != [clerk.user, target.id.hex, code]:
+        raise FollowUpNotPossibleError(
+            _("This form belongs to another payment or person. Open it again; nothing was sent.")
+        )
+    return UUID(key)
+
+
+def parse_follow_up_order(chain: Chain, target: Payment, code: str, amount: str) -> FollowUpOrder:
+    """The order a form asks for, if it is possible at all. Raises FollowUpNotPossibleError."""
+    offer = find_follow_up_offer(chain, target, code)
+    if offer is None:
+        raise FollowUpNotPossibleError(
+            _("%s is not possible for this payment as it stands now.") % _(OPERATIONS[code].title)
+        )
+    try:
+        asked = money.parse_amount(amount.strip().replace(",", "."))
+    except ValueError:
+        raise FollowUpNotPossibleError(_("Give the amount with none or two decimals, e.g. 92.00.")) from None
+    if asked <= 0:
+        raise FollowUpNotPossibleError(_("Give an amount above 0."))
+    if not money.fits_currency(asked, target.currency):
+        raise FollowUpNotPossibleError(_("%s has no decimals: give a whole amount.") % target.currency)
+    if offer.most is not None and asked > offer.most:
+        most = f"{money.format_amount(offer.most)} {target.currency}"
+        raise FollowUpNotPossibleError(_("At most %s can still be moved by this. Nothing was sent.") % most)
+    return FollowUpOrder(target=target, code=code, amount=asked)
+
+
+def find_follow_up_offer(chain: Chain, target: Payment, code: str) -> FollowUpOffer | None:
+    return next((offer for offer in list_follow_up_offers(chain, target) if offer.code == code), None)
+
+
+def check_clerk_limit(clerk: Clerk, order: FollowUpOrder, chain: Chain) -> LimitUse | None:
+    """The limit of ``clerk`` that ``order`` would go over; None: nobody needs to be asked."""
+    return clerk_limits.find_exceeded_limit(clerk, order.amount, chain)
+
+
+# --- carrying out -------------------------------------------------------------------------------------------------
+
+
+def send_follow_up(order: FollowUpOrder, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
+    """Make the follow-up of one form; the payment, and whether this call made it (the same form made it before).
+
+    Raises FollowUpNotPossibleError when the form was used for another amount, or the request was refused without a payment, and
+    ClerkLimitExceededError.
+    """
+    claim = IdempotencyClaim(**_where(clerk, key), body=_body(order))
+    if (made := _made(claim)) is not None:
+        return made, False
+    try:
+        # The key keeps which payment it made; a page is drawn anew each time.
+        once = IdempotencyContext(claim=claim, respond=lambda _: (200, ""))
+        return execute_follow_up(order, clerk.actor, idempotency=once, alone=clerk), True
+    except ClerkLimitExceededError:
+        # Sent by the same form at the same moment: what that one made is not over the limit.
+        if (made := _made(claim)) is None:
+            raise
+        return made, False
+    except IdempotencyKeyTakenError:
+        made = _made(claim)
+        if made is None:  # pragma: no cover - the key that was taken is there
+            raise FollowUpNotPossibleError(_("This form is being carried out at this moment.")) from None
+        return made, False
+
+
+def find_sent_follow_up(clerk: Clerk, key: UUID) -> Payment | None:
+    """What a form made already, whatever it is sent with now."""
+    kept = IdempotencyKey.objects.filter(**_where(clerk, key)).values_list("payment", flat=True).first()
+    return Payment.objects.get(pk=kept) if kept is not None else None
+
+
+def _where(clerk: Clerk, key: UUID) -> dict[str, Any]:
+    """A form's place among the idempotency keys: users stand for access tokens there."""
+    return {"token": uuid5(_USERS, str(clerk.user)), "method": "POST", "path": "/admin", "key": key.hex}
+
+
+def _body(order: FollowUpOrder) -> Secret:
+    return Secret(f"{order.target.id.hex} {order.code} {money.format_amount(order.amount)}")
+
+
+def _made(claim: IdempotencyClaim) -> Payment | None:
+    """The payment that this form made already."""
+    where = {"token": claim.token, "method": claim.method, "path": claim.path, "key": claim.key}
+    kept = IdempotencyKey.objects.filter(**where).first()
+    if kept is None:
+        return None
+    if not current_vault().matches(claim.body, kept.fingerprint):
+        raise FollowUpNotPossibleError(
+            _("This form was sent before, with another amount. Open a new one to send this one, too.")
+        )
+    return Payment.objects.get(pk=kept.payment)
+
+
+def execute_follow_up(
+    order: FollowUpOrder,
+    by: audit_log.Actor,
+    *,
+    follow_up: UUID | None = None,
+    idempotency: IdempotencyContext | None = None,
+    alone: Clerk | None = None,
+) -> Payment:
+    """Send ``order`` down the corridor, with an audit entry in the statement that begins and one after. ``follow_up``:
+    the id it is to have; one that was made with it before is returned as it is. ``alone``: who sends it with nobody
+    agreeing. Raises FollowUpNotPossibleError, IdempotencyKeyTakenError, and ClerkLimitExceededError."""
+    target = order.target
+    merchant, channel = target.merchant, target.channel
+    now = clock.merchant_now(merchant)
+    ident = follow_up or identifiers.row_id()
+    said = {"operation": order.code, "amount": money.format_amount(order.amount), "currency": target.currency}
+
+    def sent(chain: Chain) -> Callable[[WriteStatement], None]:
+        count = clerk_limits.load_manual_counter(alone.user, merchant.id) if alone is not None else None
+        if alone is not None and (used := check_clerk_limit(alone, order, chain)) is not None:
+            raise ClerkLimitExceededError(used)
+        after = {**said, "payment": ident.hex, "alone": alone is not None}
+        before = {each.name: money.format_amount(each.amount) for each in summarize_chain(chain)}
+
+        def extra_writes(write: WriteStatement) -> None:
+            if count is not None and alone is not None:
+                clerk_limits.add_manual_move(write, count, alone.user, ident, order.amount, target.currency)
+            audit_log.append_audit_entry(write, by, f"{order.title.lower()} sent", target, before=before, after=after)
+
+        return extra_writes
+
+    request = FollowUpRequest(
+        payment=ident,
+        target=target.id,
+        merchant=merchant,
+        channel=channel,
+        now=now,
+        parameters=_parameters(order),
+        idempotency=idempotency,
+        extra_writes=sent,
+        trace=RequestTrace(
+            request=identifiers.row_id(),
+            method="POST",
+            path=f"/admin/payment/{target.id.hex}",
+            at=clock.real_now(),
+            ip=by.ip,
+            entity=channel.id,
+        ),
+    )
+    try:
+        made = process_follow_up(request)
+    except RequestRefusedError as fault:
+        reason = f"{fault.code} {fault.more}".strip()
+        audit_log.record_audit_entry(by, f"{order.title.lower()} refused", target, after={**said, "code": fault.code})
+        raise FollowUpNotPossibleError(_("The gateway refused this: %s. Nothing was sent.") % reason) from None
+    except IntegrityError:
+        made_before = Payment.objects.filter(pk=follow_up).first() if follow_up is not None else None
+        if made_before is None:
+            raise
+        return made_before
+    outcome = {"payment": made.id.hex, "status": str(made.status), "code": made.result_code}
+    audit_log.record_audit_entry(by, f"{order.title.lower()} made", target, after={**said, **outcome, **_sums(target)})
+    return made
+
+
+def _parameters(order: FollowUpOrder) -> Any:
+    """What the API would have been sent, read by the API's own catalogue."""
+    target = order.target
+    pairs = [
+        ("entityId", target.channel.entity_id),
+        ("paymentType", order.code),
+        ("amount", money.format_amount(order.amount)),
+        ("currency", target.currency),
+    ]
+    now = clock.merchant_now(target.merchant)
+    try:
+        return FOLLOW_UP_ENDPOINT.catalogue.parse(
+            pairs, facts=build_condition_facts(target.channel, now), policy=target.channel.parameters
+        )
+    except InvalidParametersError as fault:
+        wrong = "; ".join(f"{error.name} {error.message}" for error in fault.errors)
+        raise FollowUpNotPossibleError(_("The gateway refused this: %s. Nothing was sent.") % wrong) from None
+
+
+def _sums(target: Payment) -> dict[str, Any]:
+    """The chain's amounts, for the audit trail."""
+    members = Payment.objects.filter(chain=target.chain).defer("request", "answer").order_by("id")
+    return {each.name: money.format_amount(each.amount) for each in summarize_chain(Chain(list(members)))}

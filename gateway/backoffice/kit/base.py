@@ -1,0 +1,488 @@
+"""What the back office's pages share: whose rows somebody sees, who acts, changes and views that leave an audit entry.
+
+A page of rows that belong to merchants is an :class:`MerchantPage`. It names how its rows lead to their merchant and
+channel; lists, search, filters, autocomplete, popups, export, actions and the addresses of single rows then all follow
+the user's grants (gateway.access.permissions), and a row of somebody else looks like one that does not exist: 404.
+
+    @admin.register(WalletKey)
+    class WalletKeyAdmin(MerchantPage):
+        merchant_path, channel_path = "channel__merchant", "channel"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetWrapper
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.paginator import Paginator
+from django.db import models, transaction
+from django.forms import BaseModelFormSet, ModelForm
+from django.forms.models import model_to_dict
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.functional import Promise, cached_property
+from django.utils.translation import gettext as _
+from unfold.admin import ModelAdmin, TabularInline
+
+from gateway.access import audit_log, permissions
+from gateway.access.permissions import AccessScope, RowOwner
+from gateway.api.base_view import resolve_client_ip
+from gateway.backoffice.kit import edit_conflict
+from gateway.backoffice.sign_in import session
+from gateway.models import AuditEntry
+
+MAX_COUNTED_LIST_ROWS: Final = 10_000
+"""Rows that a list counts; further pages of a longer one are reached by narrowing it down."""
+MAX_FILTER_CHOICES: Final = 100
+"""Rows that a filter offers by name."""
+MAX_HISTORY_ROWS: Final = 200
+
+
+def actor_from_request(request: HttpRequest) -> audit_log.Actor:
+    """Who acts, for the audit trail."""
+    return audit_log.Actor(name=request.user.get_username(), ip=resolve_client_ip(request))
+
+
+def collect_audit_values(row: models.Model) -> dict[str, Any]:
+    """A row's columns as the audit trail keeps them; sealed and binary ones are left out."""
+    hidden = {field.name for field in row._meta.concrete_fields if isinstance(field, models.BinaryField)}
+    return {
+        name: value if isinstance(value, bool | int | list | dict | None) else str(value)
+        for name, value in model_to_dict(row).items()
+        if name not in hidden | UNAUDITED_COLUMNS
+    }
+
+
+_COMPARED: Final = frozenset({"exact", "in", "isnull", "gte", "lte", "gt", "lt"})
+"""How a list's address may compare a column that one of its filters asks for."""
+UNAUDITED_COLUMNS: Final = frozenset({"password", "user_permissions", "groups"})
+"""Columns that the audit trail never tells."""
+
+
+class BoundedPaginator(Paginator):
+    """Counts up to MAX_COUNTED_LIST_ROWS rows: counting a million of them costs more than showing fifty."""
+
+    @cached_property
+    def count(self) -> int:
+        rows = self.object_list
+        if isinstance(rows, models.QuerySet):
+            return int(rows.order_by()[:MAX_COUNTED_LIST_ROWS].count())
+        return len(rows)
+
+
+class ScopedRelatedFilter(admin.RelatedFieldListFilter):
+    """A filter by a related row that offers only what the user may see of them."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[Any, str]]:
+        related = model_admin.admin_site._registry.get(field.remote_field.model)
+        rows = related.get_queryset(request) if related is not None else field.remote_field.model.objects.none()
+        return [(row.pk, str(row)) for row in rows[:MAX_FILTER_CHOICES]]
+
+
+def remove_popups(field: Any) -> Any:
+    """A form's field without the menu beside it that adds and changes rows of the page it chooses from: whoever gives
+    a role or issues a token does not make a merchant on the way, and each has a page of its own."""
+    widget = getattr(field, "widget", None)
+    if isinstance(widget, RelatedFieldWidgetWrapper):
+        widget.can_add_related = widget.can_change_related = False
+        widget.can_delete_related = widget.can_view_related = False
+    return field
+
+
+class SingleAutocomplete(AutocompleteSelect):
+    """A row that is looked for by typing. What is sent or linked to and is no key of a row shows none."""
+
+    def optgroups(self, name: str, value: list[str], attr: Any = None) -> Any:
+        return super().optgroups(name, [one for one in value if self._is_key(one)], attr)
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.field.remote_field.model._meta.pk.to_python(text)
+        except ValidationError:
+            return False
+        return True
+
+
+class BackofficePage(ModelAdmin):
+    """A page of the back office: audited, bounded, and without Django's own log of actions.
+
+    ``sensitive``: looking at a single row leaves an audit entry too.
+    """
+
+    sensitive: ClassVar[bool] = False
+    requires_reauthentication: ClassVar[bool] = False
+    """Whether whoever changes a row here shows once more who they are."""
+    nothing: ClassVar[str | Promise] = ""
+    """What an empty list says: what fills it, or what to do first."""
+    linked_lookups: ClassVar[tuple[str, ...]] = ()
+    """Columns without a filter of their own that links of other pages narrow the list by."""
+    show_full_result_count = False
+    paginator = BoundedPaginator
+    list_per_page = 50
+    list_max_show_all = 200
+    compressed_fields = True
+    change_form_before_template = "admin/seen.html"
+    warn_unsaved_form = True
+
+    def right(self, verb: str) -> str:
+        """This page's right by Django's name, such as gateway.view_channel; or ``verb`` itself where it is one."""
+        return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
+
+    # --- rows -------------------------------------------------------------------------------------------------------
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        return edit_conflict.guard_form_class(super().get_form(request, obj, change, **kwargs), request)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Only what the list's own filters ask. Django allows every column of the row itself, and so the address of a
+        list would tell a password's hash or a sealed value, character by character."""
+        for each in self.get_list_filter(request) if request is not None else self.list_filter:
+            if isinstance(each, type):
+                if lookup == getattr(each, "parameter_name", None):
+                    return True
+                continue
+            name = str(each[0] if isinstance(each, tuple | list) else each)
+            if isinstance(each, tuple | list) and lookup in (f"{name}_from", f"{name}_to"):
+                return True  # the theme's filters by range
+            asked, compared = lookup.rpartition("__")[::2] if "__" in lookup else (lookup, "exact")
+            asked = lookup if lookup == name else asked
+            if compared in _COMPARED and asked in (name, f"{name}__id", f"{name}__pk"):
+                return True
+        asked, _, compared = lookup.rpartition("__")
+        return asked in self.linked_lookups and compared in _COMPARED
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        raise Http404
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        return [self._own_filter(each) for each in super().get_list_filter(request)]
+
+    def _own_filter(self, each: Any) -> Any:
+        """A filter by a relation is one that offers own rows only."""
+        if not isinstance(each, str) or "__" in each:
+            return each
+        return (each, ScopedRelatedFilter) if self.opts.get_field(each).is_relation else each
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        return remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
+
+    write_verbs: ClassVar[tuple[str, ...]] = ("change", "add")
+    """The rights that let somebody fill in this page's form: it offers rows where they have one of them."""
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Only rows that the user may use here are offered, and only they are taken. What leads to rows whose page
+        says nothing of whose they are is offered to nobody who does not have everything."""
+        related = self.admin_site._registry.get(db_field.remote_field.model)
+        if "queryset" not in kwargs:
+            wanted = [self.right(verb) for verb in self.write_verbs]
+            scopes = [permissions.find_access_scope(request.user, right) for right in wanted]
+            rows = db_field.remote_field.model._default_manager.all()
+            if isinstance(related, MerchantPage):
+                rows = rows.filter(_either(related, rows, scopes))
+            elif isinstance(related, PspPage):
+                rows = related.offered(request, rows, wanted)
+            elif not any(scope.everything for scope in scopes):
+                rows = rows.none()
+            kwargs["queryset"] = rows
+            if not db_field.null and "initial" not in kwargs and len(only := rows[:2]) == 1:
+                # Who has one shop is not asked which.
+                kwargs["initial"] = only[0].pk
+        if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = SingleAutocomplete(db_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    # --- what is kept of changes and views --------------------------------------------------------------------------
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        """The audit trail has it."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        """The audit trail has it."""
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
+        """The audit trail has it."""
+
+    def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
+        """An audit entry about ``row`` (``before``, ``after``), in the transaction of the change."""
+        audit_log.record_audit_entry(actor_from_request(request), action, row, **told)
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+        before = collect_audit_values(type(obj)._default_manager.get(pk=obj.pk)) if change else None
+        super().save_model(request, obj, form, change)
+        after = collect_audit_values(obj)
+        if before != after:
+            self.record(request, "change" if change else "create", obj, before=before, after=after)
+
+    def save_formset(self, request: HttpRequest, form: ModelForm, formset: BaseModelFormSet, change: bool) -> None:
+        kept = {
+            each.instance.pk: collect_audit_values(type(each.instance)._default_manager.get(pk=each.instance.pk))
+            for each in formset.initial_forms
+        }
+        super().save_formset(request, form, formset, change)
+        for row, _changed in formset.changed_objects:
+            self.record(request, "change", row, before=kept.get(row.pk), after=collect_audit_values(row))
+        for row in formset.new_objects:
+            self.record(request, "create", row, after=collect_audit_values(row))
+        gone = {each.instance.pk for each in formset.initial_forms if each in formset.deleted_forms}
+        for row in formset.deleted_objects:
+            told = next((kept[pk] for pk in gone if pk == row.pk), collect_audit_values(row))
+            self.record(request, "delete", row, before=told)
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        self.record(request, "delete", obj, before=collect_audit_values(obj))
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        for row in queryset:
+            self.record(request, "delete", row, before=collect_audit_values(row))
+        super().delete_queryset(request, queryset)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if (
+            self.requires_reauthentication
+            and request.method == "POST"
+            and (ask := session.require_reauthentication(request)) is not None
+        ):
+            return ask
+        with transaction.atomic():
+            seen = edit_conflict.fingerprint_form(self, request, object_id)
+            if request.method == "POST" and request.POST.get("seen", seen) != seen:
+                edit_conflict.refuse_stale_form(self, request, object_id)
+            context = {"seen": seen, **(extra_context or {})}
+            answer = super().changeform_view(request, object_id, form_url, context)
+        looked = self.sensitive and object_id is not None and request.method == "GET" and answer.status_code == 200
+        if looked and (row := self.get_object(request, unquote(str(object_id)))) is not None:
+            self.record(request, "view", row)
+        return answer
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """The audit trail of one row. A row that the user may not see answers as one that does not exist."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None or not self.has_view_or_change_permission(request, row):
+            raise Http404
+        entries = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("History of %s") % row,
+            "opts": self.opts,
+            "original": row,
+            "entries": entries[:MAX_HISTORY_ROWS],
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/audit_history.html", context)
+
+
+class MerchantPage(BackofficePage):
+    """Rows that belong to merchants; each user sees those that their grants reach.
+
+    ``merchant_path``, ``channel_path``: lookups from a row to its merchant and its channel, "pk" for the row itself;
+    no ``channel_path``: the rows are a merchant's as a whole, and nobody reaches them through one channel.
+    Nothing is deleted unless the page allows it by ``deletable``: it is switched off.
+    """
+
+    merchant_path: ClassVar[str] = "merchant"
+    channel_path: ClassVar[str | None] = "channel"
+    changeable: ClassVar[bool] = True
+    deletable: ClassVar[bool] = False
+
+    def scope(self, request: HttpRequest, verb: str = "view") -> AccessScope:
+        """Where the user may ``verb`` these rows."""
+        return permissions.find_access_scope(request.user, self.right(verb))
+
+    def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        """Those of ``rows`` that the user may ``verb``. Actions narrow what was chosen with it."""
+        return self.reached(rows, self.scope(request, verb))
+
+    def reached(self, rows: models.QuerySet[Any], scope: AccessScope) -> models.QuerySet[Any]:
+        """Those of ``rows`` in ``scope``. A page whose rows know their merchant in another way overrides this and
+        :meth:`place`."""
+        if not scope:
+            return rows.none()
+        return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
+
+    def place(self, row: models.Model) -> RowOwner:
+        return RowOwner(
+            merchant=_follow(row, self.merchant_path),
+            channel=_follow(row, self.channel_path) if self.channel_path else None,
+        )
+
+    def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
+        """Whether the user may ``verb`` this row; or any at all."""
+        found = self.scope(request, verb)
+        return bool(found) if row is None else found.covers(self.place(row))
+
+    def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
+        merchant = self.place(self._page_of(row)).merchant
+        audit_log.record_audit_entry(actor_from_request(request), action, row, merchant=merchant, **told)  # type: ignore[arg-type]
+
+    def _page_of(self, row: models.Model) -> models.Model:
+        """The row of this page that an inline's row belongs to; any other row is its own."""
+        if isinstance(row, self.model):
+            return row
+        above = next((one.name for one in row._meta.fields if one.related_model is self.model), None)
+        return row if above is None else getattr(row, above)  # type: ignore[no-any-return]
+
+    # --- what Django's admin asks -----------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return self.own(request, super().get_queryset(request))
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "view", self._row(request, obj))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.changeable and self.may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.changeable and self.may(request, "change", self._row(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.deletable and self.may(request, "delete", self._row(request, obj))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "view")
+
+    def _row(self, request: HttpRequest, obj: Any) -> models.Model | None:
+        """The theme asks with a row's id at times. An id that names no row of the user's is no row at all."""
+        if obj is None or isinstance(obj, models.Model):
+            return obj
+        if (row := self.get_object(request, unquote(str(obj)))) is None:
+            raise Http404
+        return row
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+        if not self.may(request, "change" if change else "add", obj):
+            raise PermissionDenied
+        super().save_model(request, obj, form, change)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        super().delete_queryset(request, self.own(request, queryset, "delete"))
+
+
+def _either(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[AccessScope]) -> models.Q:
+    """The condition on rows that any of these scopes reaches."""
+    if any(scope.everything for scope in scopes):
+        return models.Q()
+    found = models.Q(pk__in=[])
+    for scope in scopes:
+        if scope:
+            found |= models.Q(pk__in=related.reached(rows, scope).values("pk"))
+    return found
+
+
+def _follow(row: models.Model, path: str) -> UUID | None:
+    """The id at the end of a lookup, without asking for the last row."""
+    *above, last = path.split("__")
+    found: Any = row
+    for name in above:
+        found = getattr(found, name, None)
+        if found is None:
+            return None
+    if last == "pk":
+        return found.pk  # type: ignore[no-any-return]
+    return getattr(found, found._meta.get_field(last).attname)  # type: ignore[no-any-return]
+
+
+class ReadOnlyPage(MerchantPage):
+    """Rows of merchants that are looked at and never changed by hand."""
+
+    changeable = False
+
+
+class PspPage(BackofficePage):
+    """Rows that belong to a PSP: its own staff sees and changes them; other PSPs' rows look like none: 404.
+
+    ``psp_path``: the lookup from a row to its PSP, "pk" for the row itself.
+    """
+
+    psp_path: ClassVar[str] = "psp"
+
+    def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        return rows.filter(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, self.right(verb))})
+
+    def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
+        psps = permissions.list_permitted_psps(request.user, self.right(verb))
+        if row is None:
+            return psps.exists()
+        if isinstance(row, models.Model) and row._state.adding:
+            return psps.filter(pk=_follow(row, self.psp_path)).exists()
+        found = self.get_object(request, str(row.pk) if isinstance(row, models.Model) else unquote(str(row)))
+        # The row as it is kept, whatever a form has just put into it.
+        return found is not None and psps.filter(pk=_follow(found, self.psp_path)).exists()
+
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return self.own(request, super().get_queryset(request))
+
+    def offered(self, request: HttpRequest, rows: models.QuerySet[Any], wanted: Sequence[str]) -> models.QuerySet[Any]:
+        """Those of ``rows`` below the PSPs on which the user has one of these rights, for another page's form."""
+        found = models.Q(pk__in=[])
+        for right in wanted:
+            found |= models.Q(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, right)})
+        return rows.filter(found)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "view", obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "change", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "view")
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+        if not self._may(request, "change" if change else "add", obj):
+            raise PermissionDenied
+        super().save_model(request, obj, form, change)
+        permissions.clear_grant_cache(request.user)
+
+
+class InstallationPage(BackofficePage):
+    """Rows that belong to no merchant and no PSP: whoever has the page's rights on everything sees and changes them."""
+
+    changeable: ClassVar[bool] = True
+
+    def _may(self, request: HttpRequest, verb: str) -> bool:
+        return permissions.find_access_scope(request.user, self.right(verb)).everything
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request, "view")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.changeable and self._may(request, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.changeable and self._may(request, "change")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._may(request, "view")
+
+
+class ReadOnlyInline(TabularInline):
+    """Rows inside the page of another, to be looked at."""
+
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -1,0 +1,176 @@
+"""Form fields that make up a part of a configuration document: several inputs, one value, faults beside each input.
+
+A widget says which inputs it has for a value (:class:`CompositeInput`) and reads them back; what the value may be is for the
+section of the configuration that the form asks (gateway.backoffice.kit.config_backed_form). An empty input is left out of the value, so
+that the section's own words about what is missing are the ones a clerk reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.template.loader import render_to_string
+from django.utils.functional import Promise
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from gateway.core import document as d
+
+InputText = str | Promise
+_WHOLE: Final = re.compile("-?[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompositeInput:
+    """One input. ``kind``: text, number, time, select, lines (a list, one a line), commas (a list, with commas), flag
+    (true or absent), flags (a list out of ``choices``). ``unit`` stands behind it; ``known`` are offered while typing.
+    """
+
+    name: str
+    label: InputText
+    kind: str = "text"
+    help: InputText = ""
+    unit: InputText = ""
+    choices: Sequence[tuple[str, InputText]] = ()
+    known: Sequence[str] = ()
+    wide: bool = False
+    value: Any = None
+    faults: tuple[str, ...] = field(default=())
+
+    @property
+    def ident(self) -> str:
+        return "id_" + re.sub("[^A-Za-z0-9]+", "_", self.name)
+
+    @property
+    def list_id(self) -> str:
+        return f"{self.ident}_known"
+
+    @property
+    def text(self) -> str:
+        """The value as it stands in the input."""
+        if self.value is None:
+            return ""
+        if isinstance(self.value, list | tuple):
+            return ("\n" if self.kind == "lines" else ", ").join(str(each) for each in self.value)
+        return str(self.value)
+
+    @property
+    def chosen(self) -> list[tuple[str, InputText, bool]]:
+        """The choices, with those that are taken."""
+        taken = self.value if isinstance(self.value, list | tuple) else [self.value]
+        values = [str(each) for each in taken if each is not None]
+        found = [(value, words, value in values or (value == "" and not values)) for value, words in self.choices]
+        # What a document holds beyond the choices is not lost: its section says what is wrong with it.
+        strange = [value for value in values if value and value not in dict(self.choices)]
+        return found + ([(value, value, True) for value in strange] if self.kind in ("select", "flags") else [])
+
+    def put(self, prefix: str, value: Any, faults: Iterable[str] = ()) -> CompositeInput:
+        """This input of a form: its whole name, what stands in it, what is wrong with it."""
+        return replace(self, name=f"{prefix}.{self.name}", value=value, faults=tuple(faults))
+
+    def read(self, data: Any, prefix: str) -> Any:
+        """What was typed or chosen; None for nothing."""
+        name = f"{prefix}.{self.name}"
+        if self.kind == "flags":
+            return list(data.getlist(name)) or None
+        if self.kind == "flag":
+            return True if data.get(name) else None
+        typed = data.get(name, "").strip()
+        if not typed:
+            return None
+        if self.kind == "lines":
+            return [line.strip() for line in typed.splitlines() if line.strip()] or None
+        if self.kind == "commas":
+            return [part.strip() for part in typed.replace("\n", ",").split(",") if part.strip()] or None
+        return int(typed) if self.kind == "number" and _WHOLE.fullmatch(typed) else typed
+
+
+def read_inputs(inputs: Iterable[CompositeInput], data: Any, prefix: str) -> dict[str, Any]:
+    """Name → value, of the inputs that hold something."""
+    return {one.name: value for one in inputs if (value := one.read(data, prefix)) is not None}
+
+
+class CompositeWidget(forms.Widget):
+    """Several inputs. ``faults``: path within the value → what is wrong, put there by the form when it was checked."""
+
+    template: ClassVar[str] = "admin/composed/group.html"
+    use_fieldset = True
+
+    def __init__(self, attrs: Mapping[str, Any] | None = None) -> None:
+        super().__init__(attrs)
+        self.faults: dict[str, list[str]] = {}
+
+    def shown(self, name: str, value: Any) -> dict[str, Any]:
+        """What the template is given."""
+        raise NotImplementedError
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        return SafeString(render_to_string(self.template, {"name": name, **self.shown(name, value)}))
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return False
+
+    def id_for_label(self, id_: str) -> str:
+        return ""
+
+
+class CompositeField(forms.Field):
+    """A value out of several inputs; nothing of it is judged here."""
+
+    def __init__(self, widget: CompositeWidget, **kwargs: Any) -> None:
+        super().__init__(**{"required": False, **kwargs, "widget": widget})
+
+    def clean(self, value: Any) -> Any:
+        return value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(initial != data)
+
+
+def add_input_errors(form: forms.BaseForm, name: str, faults: Iterable[d.DocumentFault], root: str = "") -> None:
+    """Put faults of a composed field beside their inputs. ``root``: the path of the field's value in the document."""
+    found: dict[str, list[str]] = {}
+    for fault in faults:
+        path = fault.path.lstrip(".")
+        found.setdefault(path.removeprefix(root).lstrip("."), []).append(fault.message)
+    if not found:
+        return
+    widget = form.fields[name].widget
+    assert isinstance(widget, CompositeWidget)
+    widget.faults = found
+    words = [f"{path or _('Here')}: {each}" for path, several in found.items() for each in several]
+    form.add_error(name, words)
+
+
+class GroupWidget(CompositeWidget):
+    """A flat object: one input for each of its members. Members that no input has stay as they are."""
+
+    def __init__(self, inputs: Sequence[CompositeInput]) -> None:
+        super().__init__()
+        self.inputs = list(inputs)
+
+    def shown(self, name: str, value: Any) -> dict[str, Any]:
+        found = value if isinstance(value, Mapping) else {}
+        return {"inputs": [one.put(name, found.get(one.name), self.faults.get(one.name, ())) for one in self.inputs]}
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
+        return read_inputs(self.inputs, data, name)
+
+
+def use_one_line_inputs(form: forms.BaseForm, *names: str) -> None:
+    """Lists of codes are written with commas in one line; the theme gives them a box of ten."""
+    for name in names:
+        if name in form.fields:
+            form.fields[name].widget = UnfoldAdminTextInputWidget()
+
+
+def capitalize_labels(form: forms.BaseForm) -> None:
+    """Labels of fields that are named here begin as those that Django names: with a capital letter."""
+    for each in form.fields.values():
+        each.label = capfirst(each.label) if each.label else each.label

@@ -1,0 +1,125 @@
+"""Long lists of the back office, page by page: by keyset, without counting.
+
+A page begins behind a row, not at a number: it costs the same wherever it is, and stands still while rows arrive before
+it. The row is named by the values that the list is ordered by, as whole numbers and an id: ``20261121-019a…``. What is
+no such name, or one of another list, is the first page. Source: docs/decisions/0025.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import reduce
+from operator import or_
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Model, Q, QuerySet
+
+from gateway.core import identifiers
+
+KeysetRow = TypeVar("Row", bound=Model)
+KEYSET_PAGE_ROWS: Final = 100
+"""Rows of one page."""
+AFTER_PARAMETER: Final = "after"
+"""The parameter that says behind which row a page begins."""
+_NUMBER: Final = re.compile("[0-9]{1,18}")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def _time(text: str) -> datetime | None:
+    """Microseconds since 1970."""
+    try:
+        return _EPOCH + timedelta(microseconds=number) if (number := _number(text)) is not None else None
+    except OverflowError:
+        return None
+
+
+def _day(text: str) -> date | None:
+    """Days of the calendar, the first of year 1 is 1."""
+    try:
+        return date.fromordinal(number) if (number := _number(text)) is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+_READ: Final[Mapping[type, Callable[[str], Any]]] = MappingProxyType({
+    int: _number, datetime: _time, date: _day, UUID: identifiers.parse_id,
+})  # fmt: skip
+_WRITE: Final[Mapping[type, Callable[[Any], str]]] = MappingProxyType({
+    int: str, datetime: lambda at: str((at - _EPOCH) // _MICROSECOND), date: lambda day: str(day.toordinal()),
+    UUID: lambda ident: ident.hex,
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysetOrder:
+    """How a list stands: columns, the last of which tells two rows of the same values apart (a key), and their types.
+    ``newest_first``: all of them descending."""
+
+    columns: tuple[tuple[str, type], ...]
+    newest_first: bool = False
+
+    def names(self) -> list[str]:
+        return [f"{'-' if self.newest_first else ''}{name}" for name, _kind in self.columns]
+
+    def name_of(self, row: Model) -> str:
+        return "-".join(_WRITE[kind](getattr(row, name)) for name, kind in self.columns)
+
+    def read(self, text: str) -> list[Any] | None:
+        """The values of the row that is named; None for what is no name of this list's."""
+        parts = text.split("-")
+        if len(parts) != len(self.columns):
+            return None
+        values = [_READ[kind](part) for (_name, kind), part in zip(self.columns, parts, strict=True)]
+        return None if None in values else values
+
+    def behind(self, values: Sequence[Any]) -> Q:
+        """Rows that stand behind the one with these values."""
+        than = "lt" if self.newest_first else "gt"
+        said = [(name, value) for (name, _kind), value in zip(self.columns, values, strict=True)]
+        found = [Q(*said[:place], (f"{name}__{than}", value)) for place, (name, value) in enumerate(said)]
+        # Said once more of the first column alone: by this an index is entered at the right place.
+        return Q((f"{said[0][0]}__{than}e", said[0][1])) & reduce(or_, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysetPage(Generic[KeysetRow]):
+    """Rows of one page; ``first`` and ``next`` are addresses of the first page and the one behind, '' where there is
+    none to go to; ``newest_first`` is for their words."""
+
+    rows: list[KeysetRow]
+    first: str
+    next: str
+    newest_first: bool
+
+
+def read_keyset_page(
+    rows: QuerySet[KeysetRow],
+    order: KeysetOrder,
+    asked: Mapping[str, str],
+    kept: Sequence[tuple[str, str]] = (),
+    at: str = "",
+) -> KeysetPage[KeysetRow]:
+    """The page that ``asked`` (a request's parameters) names. ``kept``: the list's other parameters, for addresses;
+    ``at``: where on the page the list stands, such as #errors."""
+    values = order.read(asked.get(AFTER_PARAMETER, ""))
+    found = rows if values is None else rows.filter(order.behind(values))
+    listed = list(found.order_by(*order.names())[: KEYSET_PAGE_ROWS + 1])
+    more = len(listed) > KEYSET_PAGE_ROWS
+    listed = listed[:KEYSET_PAGE_ROWS]
+    return KeysetPage(
+        rows=listed,
+        newest_first=order.newest_first,
+        first=f"?{urlencode(kept)}{at}" if values is not None else "",
+        next=f"?{urlencode([*kept, (AFTER_PARAMETER, order.name_of(listed[-1]))])}{at}" if more else "",
+    )

@@ -1,0 +1,278 @@
+"""The first page: the last 24 hours in pictures, each with its figures as a table and a way to the list behind it.
+
+Every figure is of the user's own merchants. A page asks for three aggregates, each over a bounded window that an index
+serves: ids of rows follow the time. Answers are kept for half a minute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.core.cache import cache
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from gateway.access import permissions
+from gateway.access.permissions import AccessScope
+from gateway.backoffice.follow_ups import approval_notice
+from gateway.backoffice.kit import charts
+from gateway.backoffice.payments.payment_filters import FILTER_TIME_FORMAT
+from gateway.core import clock, result_codes
+from gateway.db.statement import execute_sql
+from gateway.models import Status
+
+DASHBOARD_HOURS: Final = 24
+MAX_DASHBOARD_ROWS: Final = 200_000
+"""Of more rows than that, the newest are looked at, and the page says so."""
+DASHBOARD_CACHE_S: Final = 30
+MAX_SHOWN_BRANDS: Final = 8
+MAX_SHOWN_REASONS: Final = 5
+
+SCOPE_CONDITION: Final = (
+    "(%(all)s OR {table}.merchant_id = ANY(%(merchants)s::uuid[]) OR {table}.channel_id = ANY(%(channels)s::uuid[]))"
+)
+_PAYMENTS: Final = f"""
+SELECT date_trunc('hour', created_at - clock_offset, 'UTC'), status, brand, result_code, count(*) FROM (
+    SELECT p.created_at, m.clock_offset, p.status, p.brand, p.result_code
+    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+    WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND {SCOPE_CONDITION.format(table="p")}
+    ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
+) AS recent GROUP BY 1, 2, 3, 4
+"""  # noqa: S608 - put together out of the constants above
+_AUTHENTICATIONS: Final = f"""
+SELECT flow, trans_status, step, count(*) FROM (
+    SELECT a.flow, a.trans_status, a.step FROM gateway_authentication a
+    WHERE a.id >= %(since)s::uuid AND {SCOPE_CONDITION.format(table="a")} ORDER BY a.id DESC LIMIT {MAX_DASHBOARD_ROWS}
+) AS recent GROUP BY 1, 2, 3
+"""  # noqa: S608 - put together out of the constants above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One large number of a panel. ``tone``: good, bad, warn or nothing; ``link``: the list behind it."""
+
+    name: str
+    value: str
+    link: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One picture of the first page. ``link``: the list behind it; ``chart`` has its table; ``words`` stand below."""
+
+    title: str
+    link: str
+    link_words: str
+    figures: Sequence[Figure] = ()
+    chart: SafeString | str = ""
+    words: str = ""
+    facts: Sequence[tuple[str, str, str]] = ()
+    """(name, words, address), such as each endpoint that fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelSource:
+    """Who draws a panel: for whoever has ``right``, of what they reach; None where there is nothing to draw yet."""
+
+    name: str
+    right: str
+    draw: Callable[[AccessScope], Panel | None]
+
+
+_SOURCES: Final[dict[str, PanelSource]] = {}
+
+
+def register_panel(source: PanelSource) -> PanelSource:
+    """Put a panel on the first page; apps above this one call it when their pages are loaded."""
+    _SOURCES[source.name] = source
+    return source
+
+
+def draw_panels(request: HttpRequest) -> list[Panel]:
+    """The panels of other apps' pages, as far as this user sees them."""
+    drawn = [
+        source.draw(scope)
+        for source in _SOURCES.values()
+        if (scope := permissions.find_access_scope(request.user, source.right))
+    ]
+    return [one for one in drawn if one is not None]
+
+
+def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
+    """What the first page shows this user."""
+    scope = permissions.find_access_scope(request.user, "gateway.view_payment")
+    if not scope:
+        return {
+            "sees_payments": False,
+            "panels": draw_panels(request),
+            "decided": approval_notice.list_recent_decisions(request.user),
+        }
+    rows = query_dashboard("payments", scope, _PAYMENTS)
+    first = Counter[str]()
+    for _hour, status, _brand, _code, count in rows:
+        first[status] += count
+    asked = first[Status.APPROVED] + first[Status.DECLINED]
+    return {
+        "sees_payments": True,
+        "panels": draw_panels(request),
+        "decided": approval_notice.list_recent_decisions(request.user),
+        "hours": chart_payments_by_hour(rows),
+        "brands": summarize_brands(rows),
+        "reasons": summarize_declines(rows),
+        "funnel": build_threeds_funnel(query_dashboard("authentications", scope, _AUTHENTICATIONS)),
+        "figures": _figures(first),
+        "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
+        "cut": sum(first.values()) >= MAX_DASHBOARD_ROWS,
+        "most": MAX_DASHBOARD_ROWS,
+    }
+
+
+def _figures(first: Counter[str]) -> list[Figure]:
+    """How many first payments stand how, each with the list behind it."""
+    begins = f"{_first():{FILTER_TIME_FORMAT}}"
+    shown = (
+        (_("approved"), first[Status.APPROVED], Status.APPROVED, ""),
+        (_("declined"), first[Status.DECLINED], Status.DECLINED, ""),
+        (_("waiting for shoppers"), first[Status.PENDING] + first[Status.STARTED], Status.PENDING, ""),
+        (_("in doubt"), first[Status.IN_DOUBT], Status.IN_DOUBT, "warn" if first[Status.IN_DOUBT] else ""),
+    )
+    return [
+        Figure(name=name, value=str(count), tone=tone, link=build_payments_url(status=status, **{"from": begins}))
+        for name, count, status, tone in shown
+    ]
+
+
+def first_id_since(moment: datetime) -> UUID:
+    """The smallest id that a row made at ``moment`` can have."""
+    return UUID(int=int(moment.timestamp() * 1000) << 80)
+
+
+def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, ...]]:
+    """Ask, or take the answer of half a minute ago."""
+    values = {
+        "since": first_id_since(_first()),
+        "all": scope.everything,
+        "merchants": sorted(scope.merchants),
+        "channels": sorted(scope.channels),
+    }
+    found: list[tuple[Any, ...]] = cache_for_scope(name, scope, lambda: execute_sql(sql, values))
+    return found
+
+
+def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> Any:
+    """What ``ask`` answers, or what it answered at most DASHBOARD_CACHE_S ago for the same reach, in the same language."""
+    reach = (scope.everything, sorted(scope.merchants), sorted(scope.channels), get_language())
+    key = f"home-{name}-{hashlib.sha256(repr(reach).encode()).hexdigest()}"
+    found = cache.get(key)
+    if found is None:
+        found = ask()
+        cache.set(key, found, DASHBOARD_CACHE_S)
+    return found
+
+
+def build_payments_url(**filters: str) -> str:
+    return f"{reverse('admin:gateway_payment_changelist')}?{urlencode(filters)}"
+
+
+def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
+    """Approved and declined, hour by hour."""
+    now = clock.real_now().replace(minute=0, second=0, microsecond=0)
+    hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
+    figures = {hour: [0, 0] for hour in hours}
+    for hour, status, _brand, _code, count in rows:
+        place = {Status.APPROVED: 0, Status.DECLINED: 1}.get(status)
+        at = hour.astimezone(UTC) if hour is not None else None
+        if place is not None and at in figures:
+            figures[at][place] += count
+    shown = [(f"{hour:%H}", tuple(figures[hour]), _hour_list(hour)) for hour in hours]
+    return charts.draw_stacked_bars(
+        shown, (("good", _("approved")), ("bad", _("declined"))), title=_("Payments by hour (UTC), the last 24 hours")
+    )
+
+
+def _hour_list(hour: datetime) -> str:
+    return build_payments_url(
+        **{"from": f"{hour:{FILTER_TIME_FORMAT}}", "to": f"{hour + timedelta(hours=1):{FILTER_TIME_FORMAT}}"}
+    )
+
+
+def _first() -> datetime:
+    """Where the pictures begin."""
+    return clock.real_now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=DASHBOARD_HOURS - 1)
+
+
+def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Approval rate by brand, the largest first."""
+    found: dict[str, list[int]] = {}
+    for _hour, status, brand, _code, count in rows:
+        if status in (Status.APPROVED, Status.DECLINED):
+            figures = found.setdefault(brand, [0, 0])
+            figures[status == Status.DECLINED] += count
+    largest = sorted(found.items(), key=lambda each: -sum(each[1]))[:MAX_SHOWN_BRANDS]
+    return [
+        {
+            "brand": brand or "–",
+            "approved": good,
+            "declined": bad,
+            "rate": round(100 * good / (good + bad), 1),
+            "link": build_payments_url(
+                **({"brand": brand} if brand else {}), **{"from": f"{_first():{FILTER_TIME_FORMAT}}"}
+            ),
+        }
+        for brand, (good, bad) in largest
+    ]
+
+
+def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """What declines said, the most frequent first."""
+    codes = Counter[str]()
+    for _hour, status, _brand, code, count in rows:
+        if status == Status.DECLINED:
+            codes[code] += count
+    total = sum(codes.values())
+    return [
+        {
+            "code": code,
+            "words": result_codes.find_result_code(code).description,
+            "count": count,
+            "share": round(100 * count / total),
+            "link": build_payments_url(code=code, **{"from": f"{_first():{FILTER_TIME_FORMAT}}"}),
+        }
+        for code, count in codes.most_common(MAX_SHOWN_REASONS)
+    ]
+
+
+def build_threeds_funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """3-D Secure: asked, frictionless, challenged, passed."""
+    asked = frictionless = challenged = passed = 0
+    for flow, status, _step, count in rows:
+        asked += count
+        frictionless += count if flow == "frictionless" else 0
+        challenged += count if flow in ("challenge", "decoupled") else 0
+        passed += count if status in ("Y", "A") else 0
+
+    def link(**filters: str) -> str:
+        recent = {"created_at__gte": _first().isoformat(), **filters}
+        return f"{reverse('admin:gateway_authentication_changelist')}?{urlencode(recent)}"
+
+    steps = (
+        (_("asked"), asked, link()),
+        (_("frictionless"), frictionless, link(flow__exact="frictionless")),
+        (_("challenged"), challenged, link(flow__in="challenge,decoupled")),
+        (_("passed"), passed, link(trans_status__in="Y,A")),
+    )
+    return [
+        {"name": name, "count": count, "share": round(100 * count / asked) if asked else 0, "link": address}
+        for name, count, address in steps
+    ]

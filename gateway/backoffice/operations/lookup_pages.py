@@ -1,0 +1,327 @@
+"""Registrations, the request log, notifications and risk observations: to be looked at; a registration can be deleted.
+
+Source: issue "back office"; Part B, Tokenization and registration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
+from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.formatting import build_request_curl, build_state_pill
+from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.core import clock, identifiers, result_codes
+from gateway.core.masking import mask_text
+from gateway.models import Channel, Notification, Payment, Registration, RequestLog, RiskObservation
+from gateway.payments import registrations, search_keys
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.registrations import ChangeRequest
+
+MAX_REGISTRATION_PAYMENTS = 50
+NDC_SUFFIX_CHARS = 12
+"""Characters of an ndc that a list shows."""
+
+
+@admin.register(Registration)
+class RegistrationAdmin(ReadOnlyPage):
+    deletable = True
+    nothing = gettext_lazy(
+        "A registration is a stored means of payment: POST /v1/registrations, or createRegistration=true "
+        "with a payment."
+    )
+    list_display = ("created_at", "brand", "account", "holder", "state", "merchant", "channel", "id_hex")
+    list_display_links = ("created_at", "id_hex")
+    list_select_related = ("merchant", "channel")
+    list_filter = ("status", "brand")
+    search_fields = ("id",)
+    search_help_text = gettext_lazy("The registration's id, or that of a payment made with it")
+    ordering = ("-id",)
+    actions = None
+
+    @admin.display(description=gettext_lazy("account"))
+    def account(self, row: Registration) -> str:
+        return mask_registered_account(row)
+
+    @admin.display(description=gettext_lazy("holder"))
+    def holder(self, row: Registration) -> str:
+        return mask_text(str(row.details.get(row.means, {}).get("holder", "")))
+
+    @admin.display(description=gettext_lazy("status"))
+    def state(self, row: Registration) -> str:
+        return str(build_state_pill(row.status)["text"])
+
+    @admin.display(description="id")
+    def id_hex(self, row: Registration) -> str:
+        return row.id.hex
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Registration], search_term: str
+    ) -> tuple[QuerySet[Registration], bool]:
+        """By exact keys only: each of them has an index."""
+        term = search_term.strip().replace("-", "").lower()
+        if not term:
+            return queryset, False
+        ident = identifiers.parse_id(term)
+        if ident is None:
+            return queryset.none(), False
+        used = Payment.objects.filter(pk=ident).values_list("registration", flat=True).first()
+        return queryset.filter(Q(pk=ident) | Q(pk=used) if used else Q(pk=ident)), False
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
+        row = self._one(request, object_id)
+        self.record(request, "view", row)
+        shown = row.details.get(row.means, {}).items()
+        details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{row.brand} {mask_registered_account(row)}",
+            "opts": self.opts,
+            "original": row,
+            "registration": row,
+            "pill": build_state_pill(row.status),
+            "account": mask_registered_account(row),
+            "details": sorted(details.items()),
+            "payments": _made_with(row),
+            "past": row.retain_until is not None and row.retain_until < clock.merchant_now(row.merchant),
+            "may_delete": row.status == Registration.Status.ACTIVE and self.has_delete_permission(request, row),
+            "delete": reverse("admin:gateway_registration_delete", args=[row.pk]),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/registration.html", context)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """The same deletion as the API's: the account is erased, and a payment of the type DR tells of it."""
+        row = self._one(request, object_id)
+        if not self.has_delete_permission(request, row):
+            raise PermissionDenied
+        back = redirect(reverse("admin:gateway_registration_change", args=[row.pk]))
+        if request.method == "POST":
+            try:
+                self._delete(request, row)
+                messages.success(request, _("Deleted. The account it held is erased for good."))
+            except RequestRefusedError as fault:
+                messages.error(request, result_codes.find_result_code(fault.code).description)
+            return back
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Delete this registration?"),
+            "opts": self.opts,
+            "original": row,
+            "registration": row,
+            "account": mask_registered_account(row),
+            "payments": len(_made_with(row)),
+            "back": reverse("admin:gateway_registration_change", args=[row.pk]),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/registration_delete.html", context)
+
+    def _delete(self, request: HttpRequest, row: Registration) -> None:
+        by = actor_from_request(request)
+        found = registrations.find_registration(row.pk, row.merchant, row.channel)
+        trace = RequestTrace(
+            request=identifiers.row_id(),
+            method="POST",
+            path=f"/admin/registration/{row.pk.hex}",
+            at=clock.real_now(),
+            ip=by.ip,
+            entity=row.channel_id,
+        )
+        parameters = FOLLOW_UP_ENDPOINT.catalogue.parse([("entityId", row.channel.entity_id), ("paymentType", "RV")])
+        change = ChangeRequest(
+            merchant=row.merchant, now=clock.merchant_now(row.merchant), trace=trace, parameters=parameters
+        )
+        made = registrations.delete_registration(found, change)
+        self.record(
+            request,
+            "delete",
+            row,
+            before={"status": "ACTIVE", "account": mask_registered_account(row)},
+            after={"status": "DELETED", "payment": made.id.hex},
+        )
+
+    def _one(self, request: HttpRequest, object_id: str) -> Registration:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, unquote(object_id))
+        if found is None:
+            raise Http404
+        return Registration.objects.select_related("merchant", "channel").get(pk=found.pk)
+
+
+def mask_registered_account(row: Registration) -> str:
+    """What may be shown of a stored account."""
+    card = row.details.get("card", {})
+    if last := card.get("last4Digits"):
+        return f"{card.get('bin', '')} •••• {last}"
+    return row.means
+
+
+def _made_with(row: Registration) -> list[dict[str, Any]]:
+    """Payments made with it, newest first: found through the last four of its account; at least what made it."""
+    made = Q(pk=row.payment)
+    if last := row.details.get("card", {}).get("last4Digits"):
+        made |= Q(account_key=search_keys.build_account_key(row.merchant_id, last), registration=row.pk)
+    rows = Payment.objects.filter(made).defer("request", "answer").order_by("-id")[:MAX_REGISTRATION_PAYMENTS]
+    return [
+        {
+            "row": payment,
+            "title": format_payment_title(payment),
+            "pill": build_state_pill(payment.status),
+            "address": reverse("admin:gateway_payment_change", args=[payment.pk]),
+        }
+        for payment in rows
+    ]
+
+
+class KnownValuesFilter(admin.AllValuesFieldListFilter):
+    """Offers what an answer can have. To ask a log of millions which values there are would read all of it."""
+
+    known: Final[Mapping[str, Sequence[Any]]] = MappingProxyType(
+        {
+            "status": (200, 202, 204, 301, 302, 307, 400, 401, 403, 404, 405, 409, 411, 413, 415, 422, 429, 500, 503),
+            "method": ("DELETE", "GET", "POST", "PUT"),
+        }
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lookup_choices = self.known[self.field_path]
+
+
+@admin.register(RequestLog)
+class RequestLogAdmin(ReadOnlyPage):
+    nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
+    list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
+    list_display_links = ("at", "short_ndc")
+    list_filter = (("status", KnownValuesFilter), ("method", KnownValuesFilter))
+    search_fields = ("id",)
+    search_help_text = gettext_lazy("The ndc of an answer")
+    ordering = ("-id",)
+    actions = None
+
+    @admin.display(description="ndc")
+    def short_ndc(self, row: RequestLog) -> SafeString:
+        """Its end, which tells requests apart; whole, it would push the list out of a window of 1280."""
+        return format_html('<code title="{}">…{}</code>', row.ndc, row.ndc[-NDC_SUFFIX_CHARS:])
+
+    @admin.display(description=gettext_lazy("took (ms)"), ordering="duration_ms")
+    def took(self, row: RequestLog) -> int:
+        return row.duration_ms
+
+    def reached(self, rows: QuerySet[RequestLog], scope: AccessScope) -> QuerySet[RequestLog]:
+        """A request knows the entity that was named: a merchant or a channel, no more."""
+        if scope.everything:
+            return rows
+        channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
+        return rows.filter(entity_id__in=[*scope.merchants, *channels])
+
+    def place(self, row: RequestLog) -> RowOwner:
+        found = Channel.objects.filter(pk=row.entity_id).first() if row.entity_id else None
+        return find_row_owner(found) if found is not None else RowOwner(merchant=row.entity_id)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[RequestLog], search_term: str
+    ) -> tuple[QuerySet[RequestLog], bool]:
+        term = search_term.strip()
+        return (queryset.filter(pk=identifiers.parse_ndc(term)) if term else queryset), False
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request) or request.method != "GET":
+            raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        self.record(request, "view", row)
+        payment = Payment.objects.filter(pk=row.payment).first() if row.payment else None
+        sent = [(str(name), str(value)) for name, value in row.parameters or []]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{row.method} {row.path}",
+            "opts": self.opts,
+            "original": row,
+            "log": row,
+            "sent": sent,
+            "payment": payment,
+            "payment_address": reverse("admin:gateway_payment_change", args=[payment.pk]) if payment else "",
+            "result": result_codes.RESULT_CODES[row.result_code].description
+            if row.result_code in result_codes.RESULT_CODES
+            else "",
+            "good": row.status < 400,
+            "curl": build_request_curl(row, sent)
+            if row.path.startswith("/v") and (sent or row.method == "GET")
+            else "",
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/request.html", context)
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnlyPage):
+    nothing = gettext_lazy("What merchants are told stands here first: with the first payment.")
+    list_display = ("created_at", "kind", "action", "payment_hex", "sequence", "merchant")
+    list_select_related = ("merchant",)
+    list_filter = ("kind",)
+    ordering = ("-id",)
+    actions = None
+
+    @admin.display(description=gettext_lazy("payment"))
+    def payment_hex(self, row: Notification) -> str:
+        """As the API writes it, so that it is found by what a merchant has logged."""
+        return row.payment_id.hex if row.payment_id else "–"
+
+
+@admin.register(RiskObservation)
+class RiskObservationAdmin(ReadOnlyPage):
+    """What velocities count. The key is a keyed fingerprint: it tells nobody's e-mail or address."""
+
+    channel_path = None
+    nothing = gettext_lazy(
+        "What rules of the kind velocity count stands here, with the first payment that such a rule looks at."
+    )
+    list_display = ("at", "merchant", "payment", "amount", "currency", "fingerprint")
+    list_select_related = ("merchant",)
+    ordering = ("-id",)
+    search_fields = ("payment",)
+    search_help_text = gettext_lazy("A payment's id")
+    fields = ("at", "merchant", "payment", "amount", "currency", "fingerprint")
+    readonly_fields = ("fingerprint",)
+    actions = None
+
+    @admin.display(description=gettext_lazy("counted by (fingerprint)"))
+    def fingerprint(self, row: RiskObservation) -> str:
+        return bytes(row.key).hex()[:16]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[RiskObservation], search_term: str
+    ) -> tuple[QuerySet[RiskObservation], bool]:
+        ident = identifiers.parse_id(search_term.strip().replace("-", "").lower())
+        if not search_term.strip():
+            return queryset, False
+        payment = Payment.objects.filter(pk=ident).only("merchant", "created_at").first() if ident else None
+        if payment is None:
+            return queryset.none(), False
+        return queryset.filter(merchant=payment.merchant_id, payment=payment.pk), False

@@ -1,0 +1,36 @@
+"""Ticks: what wakes the due work, and how often. They come at intervals; nobody pays at sunset."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy
+from django_celery_beat.models import (
+    ClockedSchedule,
+    CrontabSchedule,
+    IntervalSchedule,
+    PeriodicTask,
+    SolarSchedule,
+)
+
+from gateway.backoffice.kit.base import InstallationPage
+
+admin.site.unregister([ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule])
+
+
+@admin.register(PeriodicTask)
+class PeriodicTaskAdmin(InstallationPage):
+    """What is woken is code; whether and how often may be changed here."""
+
+    nothing = gettext_lazy("Ticks are made when the service starts.")
+    list_display = ("name", "every", "enabled", "last_run_at", "total_run_count")
+    list_select_related = ("interval",)
+    fields = ("name", "task", "interval", "enabled", "last_run_at", "total_run_count")
+    readonly_fields = ("name", "task", "interval", "last_run_at", "total_run_count")
+    changeable = True
+
+    @admin.display(description=gettext_lazy("how often"), ordering="interval__every")
+    def every(self, task: PeriodicTask) -> str:
+        return str(task.interval)
+
+    def has_add_permission(self, request: object) -> bool:
+        return False

@@ -1,0 +1,35 @@
+"""Authentications of 3-D Secure, to look at. How a channel authenticates stands with the channel."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
+
+from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.core import identifiers
+from gateway.models import Authentication
+
+
+@admin.register(Authentication)
+class AuthenticationAdmin(ReadOnlyPage):
+    nothing = gettext_lazy("An authentication begins with a payment on a channel that has 3-D Secure on.")
+    list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment")
+    list_select_related = ("merchant",)
+    list_filter = ("step", "flow", "trans_status", "network")
+    linked_lookups = ("created_at",)
+    search_fields = ("id",)
+    search_help_text = gettext_lazy("Payment id, or the authentication's own")
+    ordering = ("-id",)
+    exclude = ("number_sealed", "proof_sealed", "scenario", "return_url")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Authentication], search_term: str
+    ) -> tuple[QuerySet[Authentication], bool]:
+        """By exact keys only: each of them has an index."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        ident = identifiers.parse_id(term.replace("-", ""))
+        return (queryset.filter(Q(pk=ident) | Q(payment=ident)) if ident else queryset.none()), False

@@ -1,0 +1,224 @@
+"""Why a payment is as it is, in plain words: what happened, who decided, what to do, what the shopper may be told.
+
+A table by result-code family; what was kept about the single payment (a risk decision, an authentication, that nobody
+was asked) is more exact than its family and goes first.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.payments import route_explanation
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
+from gateway.core import result_codes
+from gateway.core.advice import get_developer_advice, get_shopper_message
+from gateway.core.result_codes import ResultFamily
+from gateway.models import Authentication, Payment, RiskDecision, Status
+from gateway.payments.rendering import resolve_result_code
+from gateway.risk.evaluation import RiskOutcome
+
+
+class DecisionMaker(enum.Enum):
+    """Who decided, as a clerk reads it."""
+
+    SHOPPER = "the shopper"
+    ISSUER = "the shopper's bank"
+    ACQUIRER = "the acquirer"
+    RISK = "your risk rules"
+    GUARD = "the guard against card testing"
+    AUTHENTICATION = "3-D Secure"
+    SETUP = "your set-up here"
+    REQUEST = "the gateway, from what was sent"
+    GATEWAY = "the gateway"
+    NO_ONE_DECIDED = "nobody yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentExplanation:
+    """``shopper``: what they may be told, None where only the merchant can act. ``more``: the details that were kept,
+    one a line. ``money``: whether any moved."""
+
+    who: DecisionMaker
+    happened: str
+    todo: str
+    shopper: str | None
+    money: str
+    code: str
+    description: str
+    more: tuple[str, ...] = ()
+
+
+FAMILY_EXPLANATIONS: Final[Mapping[ResultFamily, tuple[DecisionMaker, str]]] = MappingProxyType(
+    {
+        ResultFamily.SUCCESS: (DecisionMaker.ACQUIRER, "It was accepted."),
+        ResultFamily.REVIEW: (DecisionMaker.RISK, "It was accepted, but something about it should be looked at before you deliver."),
+        ResultFamily.PENDING: (DecisionMaker.NO_ONE_DECIDED, "It is open: the shopper is on the way, or the acquirer has not answered yet."),
+        ResultFamily.PENDING_LONG: (DecisionMaker.NO_ONE_DECIDED, "It is open: the bank confirms or refuses it within some days."),
+        ResultFamily.REJECTED_3DS: (DecisionMaker.AUTHENTICATION, "The shopper could not be authenticated."),
+        ResultFamily.REJECTED_BANK: (DecisionMaker.ISSUER, "The bank that issued the card or account said no."),
+        ResultFamily.REJECTED_COMMUNICATION: (DecisionMaker.ACQUIRER, "The acquirer could not be reached or did not answer in time."),
+        ResultFamily.REJECTED_SYSTEM: (DecisionMaker.ACQUIRER, "A system on the way did not work."),
+        ResultFamily.REJECTED_ASYNC: (DecisionMaker.SHOPPER, "The shopper left, cancelled, or ran out of time at the bank or wallet."),
+        ResultFamily.SOFT_DECLINE: (DecisionMaker.ISSUER, "The bank wants the shopper to be authenticated first."),
+        ResultFamily.REJECTED_EXTERNAL_RISK: (DecisionMaker.RISK, "A risk check refused it."),
+        ResultFamily.REJECTED_ADDRESS_RISK: (DecisionMaker.RISK, "The billing address did not match what the bank knows."),
+        ResultFamily.REJECTED_3DS_RISK: (DecisionMaker.AUTHENTICATION, "Authentication was refused or not available for this card."),
+        ResultFamily.REJECTED_BLACKLIST: (DecisionMaker.RISK, "The card, account or shopper stands on a block list."),
+        ResultFamily.REJECTED_RISK_VALIDATION: (DecisionMaker.RISK, "A limit was reached, or the same was sent twice."),
+        ResultFamily.CONFIGURATION: (DecisionMaker.SETUP, "This channel is not set up for what was asked."),
+        ResultFamily.REGISTRATION: (DecisionMaker.REQUEST, "The stored means of payment could not be used."),
+        ResultFamily.JOB: (DecisionMaker.REQUEST, "The schedule is not one that can be carried out."),
+        ResultFamily.REFERENCE: (DecisionMaker.REQUEST, "The earlier payment does not allow it: its type, its state, or what remains."),
+        ResultFamily.FORMAT: (DecisionMaker.REQUEST, "The request was not well formed."),
+        ResultFamily.ADDRESS: (DecisionMaker.REQUEST, "The address was not well formed."),
+        ResultFamily.CONTACT: (DecisionMaker.REQUEST, "The contact fields were not well formed."),
+        ResultFamily.ACCOUNT: (DecisionMaker.REQUEST, "The card or account fields cannot be right."),
+        ResultFamily.AMOUNT: (DecisionMaker.REQUEST, "Amount or currency cannot be right."),
+        ResultFamily.RISK_MANAGEMENT: (DecisionMaker.RISK, "The risk check lacked fields that it needs."),
+        ResultFamily.CHARGEBACK: (DecisionMaker.ISSUER, "The shopper's bank took the money back."),
+        ResultFamily.RATING: (DecisionMaker.ACQUIRER, "It was accepted."),
+        ResultFamily.ACCOUNT_UPDATER: (DecisionMaker.ACQUIRER, "The update of the account was refused."),
+        ResultFamily.ADVICE_BLOCK: (DecisionMaker.ISSUER, "The bank said that this card must not be sent again."),
+    }
+)  # fmt: skip
+"""Family → who decided as a rule, and what happened. A test asks for every family."""
+
+_BY_CODE: Final[Mapping[str, tuple[DecisionMaker, str]]] = MappingProxyType(
+    {
+        "000.200.001": (DecisionMaker.NO_ONE_DECIDED, "The acquirer has not answered yet; it is being asked until it knows."),
+        "800.110.100": (DecisionMaker.GATEWAY, "The same merchantTransactionId came before, and this channel refuses a second."),
+        "800.100.153": (DecisionMaker.ISSUER, "The security code was wrong."),
+        "800.120.402": (DecisionMaker.GATEWAY, "Another request about the same was being made at this moment."),
+    }
+)  # fmt: skip
+
+MONEY_EFFECT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "DB": "The money was taken.", "PA": "The money is reserved, and not taken yet.", "CP": "The money was taken.",
+        "CD": "The money was paid out.", "RF": "The money goes back to the shopper.",
+        "RV": "The reservation or the charge was undone.", "RB": "The money was taken once more.",
+        "RC": "The money has come in.", "CB": "The money was taken back by the shopper's bank.",
+        "CR": "The money came back to you.",
+    }
+)  # fmt: skip
+"""What an approved payment of this type did with money; other types move none."""
+
+
+def explain_payment(
+    payment: Payment,
+    *,
+    decision: RiskDecision | None = None,
+    authentication: Authentication | None = None,
+    was_asked: bool = True,
+) -> PaymentExplanation:
+    """``was_asked``: whether an acquirer was ever asked about it."""
+    code = resolve_result_code(payment)
+    who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
+    more: list[str] = []
+    if decision is not None and decision.code and decision.code == payment.result_code:
+        who = DecisionMaker.RISK if decision.set_key else DecisionMaker.GUARD
+        happened = _RISK[decision.outcome]
+        more += [_rule(reason) for reason in decision.reasons]
+    elif authentication is not None and authentication.code and authentication.code == payment.result_code:
+        who = DecisionMaker.AUTHENTICATION
+        more.append(_authenticated(authentication))
+    elif payment.status == Status.DECLINED and not was_asked and code == ACQUIRER_UNREACHABLE:
+        happened = _LEFT_ALONE
+    elif payment.status == Status.DECLINED and not was_asked and who in (DecisionMaker.ISSUER, DecisionMaker.ACQUIRER):
+        who = DecisionMaker.GATEWAY
+        happened = "It was refused before the acquirer was asked."
+    if payment.route:
+        more += [
+            *route_explanation.explain_failover(payment.route),
+            _("Acquirer account: %s") % payment.route.get("name", payment.account),
+        ]
+    more += _said(payment)
+    return PaymentExplanation(
+        who=who,
+        happened=_(happened),
+        todo=_(get_developer_advice(code)),
+        shopper=_spoken(get_shopper_message(code)),
+        money=_(_money(payment)),
+        code=code,
+        description=result_codes.find_result_code(code).description,
+        more=tuple(more),
+    )
+
+
+_LEFT_ALONE: Final = (
+    "Nothing was sent: the account at the acquirer was left alone after failures, or too many payments waited for it "
+    "already, and no other account could take it. The acquirers' health tells which."
+)
+
+
+def _spoken(text: str | None) -> str | None:
+    return _(text) if text else None
+
+
+_RISK: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        RiskOutcome.DECLINE: "A risk rule refused it before money moved, or had it taken back.",
+        RiskOutcome.REVIEW: "It was accepted, but a risk rule wants a person to look at it.",
+        RiskOutcome.ACCEPT: "The risk check had nothing against it.",
+    }
+)
+
+
+def _rule(reason: Mapping[str, object]) -> str:
+    told = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
+    if isinstance(score := reason.get("score"), int):
+        return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**told, "score": f"{score:+d}"}
+    return _("Rule “%(rule)s”: %(why)s") % told
+
+
+def _authenticated(row: Authentication) -> str:
+    return _("3-D Secure %(version)s ended with status %(status)s%(reason)s (%(how)s).") % {
+        "version": row.version,
+        "status": row.trans_status or "-",
+        "how": row.flow or row.step,
+        "reason": _(", reason %s") % row.trans_status_reason if row.trans_status_reason else "",
+    }
+
+
+def _said(payment: Payment) -> list[str]:
+    """What the acquirer's answer says beside the code."""
+    details = payment.answer.get("resultDetails", {})
+    named = (
+        ("The acquirer's own code", details.get("AcquirerResponse")),
+        ("Merchant advice code", details.get("MerchantAdviceCode")),
+        ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
+        ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
+    )
+    return [f"{_(name)}: {_(str(value))}" for name, value in named if value]
+
+
+AVS_RESULT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "A": "the address matches, the postcode does not", "Z": "the postcode matches, the address does not",
+        "N": "neither address nor postcode matches", "U": "could not be checked", "F": "address and postcode match",
+    }
+)  # fmt: skip
+"""Source: Part B, Payment response (result.avsResponse)."""
+CVV_RESULT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "M": "matches", "N": "does not match", "P": "was not checked", "S": "should be on the card, but was not sent",
+        "U": "the bank does not check it",
+    }
+)  # fmt: skip
+
+
+def _money(payment: Payment) -> str:
+    match payment.status:
+        case Status.APPROVED:
+            return MONEY_EFFECT_TEXTS.get(payment.payment_type, "No money is moved by this.")
+        case Status.DECLINED:
+            return "No money moved."
+        case Status.PENDING:
+            return "No money moved yet."
+    return "Whether money moved is not known yet; the acquirer is being asked."

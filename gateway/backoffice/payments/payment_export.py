@@ -1,0 +1,295 @@
+"""Payments as a table for people: CSV and XLSX, of any length, written slice by slice.
+
+What is exported are the payments of a list as it was when it was asked for, oldest first, as far as its owner may see
+them at the time of each slice. A cell that a spreadsheet would take for a formula gets an apostrophe before it. An XLSX
+sheet ends at the format's own limit of rows and the next goes on. Source: issue "back office"; decisions, section 8.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+from xml.sax.saxutils import escape
+
+from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
+
+from gateway.access import permissions
+from gateway.background import queue
+from gateway.background.files import AttemptFolder, FilePart
+from gateway.backoffice.payments import payment_search
+from gateway.backoffice.payments.payment_filters import parse_payment_filters
+from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.core import clock, identifiers, result_codes
+from gateway.core.masking import mask_text
+from gateway.models import BackgroundWork, Payment
+
+EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
+EXPORT_SLICE_ROWS: Final = 2_000
+"""Payments of one slice."""
+MAX_SHEET_ROWS: Final = 1_048_576
+"""Rows of one sheet, its heading among them: the format's limit."""
+EXPORT_FORMATS: Final = ("csv", "xlsx")
+_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What makes a cell a formula when it stands first, also as East Asian keyboards write it."""
+
+ExportCell = str | Decimal | None
+EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
+    ("id", lambda p: p.id.hex),
+    ("shortId", lambda p: identifiers.format_short_id(p.number)),
+    ("created (UTC)", lambda p: f"{p.created_at:%Y-%m-%d %H:%M:%S}"),
+    ("completed (UTC)", lambda p: f"{p.completed_at:%Y-%m-%d %H:%M:%S}" if p.completed_at else ""),
+    ("merchant", lambda p: p.merchant.name),
+    ("channel", lambda p: p.channel.name),
+    ("entityId", lambda p: p.channel.entity_id),
+    ("type", lambda p: p.payment_type),
+    ("operation", format_payment_title),
+    ("status", lambda p: str(p.status)),
+    ("amount", lambda p: p.amount),
+    ("approved", lambda p: p.approved),
+    ("currency", lambda p: p.currency),
+    ("brand", lambda p: p.brand),
+    ("method", lambda p: p.method),
+    ("card", lambda p: _card(p)),
+    ("holder", lambda p: _text(p.request, "card", "holder") or _text(p.request, "bankAccount", "holder")),
+    ("result code", lambda p: p.result_code),
+    ("result", lambda p: result_codes.find_result_code(p.result_code).description if p.result_code else ""),
+    ("merchantTransactionId", lambda p: p.merchant_transaction_id),
+    ("merchantInvoiceId", lambda p: p.merchant_invoice_id),
+    ("merchantMemo", lambda p: p.merchant_memo),
+    ("e-mail", lambda p: _text(p.request, "customer", "email")),
+    ("first payment", lambda p: p.chain.hex),
+    ("referencedId", lambda p: p.referenced.hex if p.referenced else ""),
+    ("registrationId", lambda p: p.registration.hex if p.registration else ""),
+    ("testMode", lambda p: p.test_mode),
+)
+_READ: Final = (
+    "id", "number", "created_at", "completed_at", "payment_type", "practice", "status", "amount", "approved",
+    "currency", "brand", "method", "result_code", "merchant_transaction_id", "merchant_invoice_id", "merchant_memo",
+    "request", "answer", "chain", "referenced", "registration", "test_mode", "merchant__name", "channel__name",
+)  # fmt: skip
+
+
+def _text(sent: Mapping[str, Any], structure: str, name: str) -> str:
+    part = sent.get(structure)
+    return str(part.get(name, "")) if isinstance(part, Mapping) else ""
+
+
+def _card(payment: Payment) -> str:
+    card = payment.answer.get("card")
+    return f"{card['bin']}******{card['last4Digits']}" if isinstance(card, Mapping) and "last4Digits" in card else ""
+
+
+def _cells(payment: Payment) -> list[ExportCell]:
+    """A row. People write card numbers where none belong; a file for a spreadsheet holds none (decision 0052)."""
+    return [
+        mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in EXPORT_COLUMNS)
+    ]
+
+
+def escape_formula(cell: str) -> str:
+    """``cell`` as a spreadsheet takes it for text. Numbers are written as numbers and need no care."""
+    return f"'{cell}" if cell.startswith(_RISKY) else cell
+
+
+# --- one slice ----------------------------------------------------------------------------------------------------
+
+
+def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
+    """Write the next EXPORT_SLICE_ROWS payments; at the end, put the file together. ``sheets`` of the cursor: the parts of each."""
+    as_ = row.parameters["format"]
+    cursor: dict[str, Any] = dict(row.cursor)
+    scope, rows = _meant(row)
+    if "sheets" not in cursor:
+        cursor = {
+            "until": payment_search.first_id_at(clock.real_now()).hex,
+            "after": "",
+            "sheets": [[]],
+            "rows": 0,
+            "scopes": [],
+        }
+        total = rows.filter(pk__lt=UUID(cursor["until"])).count()
+    else:
+        total = None
+    rows = rows.filter(pk__lt=UUID(cursor["until"]))
+    if permissions.serialize_access_scope(scope) not in cursor.setdefault("scopes", []):
+        # What the file may hold: who fetches it has to have the right to all of it still.
+        cursor["scopes"] = [*cursor["scopes"], permissions.serialize_access_scope(scope)]
+    if cursor["after"]:
+        rows = rows.filter(pk__gt=UUID(cursor["after"]))
+    found = list(rows.order_by("pk")[:EXPORT_SLICE_ROWS])
+    writer = _write_csv if as_ == "csv" else _write_xlsx
+    if found or not cursor["rows"]:
+        cursor["sheets"] = writer(folder, cursor, [_cells(payment) for payment in found])
+    if found:
+        cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
+    done = int(cursor["rows"])
+    if len(found) == EXPORT_SLICE_ROWS:
+        return queue.SliceResult(done=done, cursor=cursor, total=total)
+    if as_ == "csv":
+        name = folder.joined(cursor["sheets"][0], EXPORT_CSV_NAME, alive)
+    else:
+        name = _finish_xlsx(folder, cursor["sheets"], alive)
+    return queue.SliceResult(done=done, cursor=cursor, total=done, finished=True, file=name)
+
+
+def _meant(row: BackgroundWork) -> tuple[permissions.AccessScope, QuerySet[Payment]]:
+    """What its owner may see now, and of that what they asked for. Raises GivenUp."""
+    owner = get_user_model().objects.get(pk=row.owner_id)
+    scope = permissions.find_access_scope(owner, EXPORT_PAYMENT_PERMISSION)
+    if not scope:
+        raise queue.WorkFailedError("Your right to export payments was taken away.")
+    asked = row.parameters.get("asked", {})
+    filters, _ = parse_payment_filters(row.parameters.get("filters", {}))
+    where = payment_search.build_search_condition(scope, payment_search.SearchTerm(**asked), filters)
+    return scope, Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
+
+
+# --- CSV ----------------------------------------------------------------------------------------------------------
+
+EXPORT_CSV_NAME: Final = "payments.csv"
+
+
+def _write_csv(
+    folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
+) -> list[list[FilePart]]:
+    (parts,) = cursor["sheets"]
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    if not parts:
+        # Spreadsheets take a file without the mark for one in their own alphabet.
+        lines.write("\ufeff")
+        writer.writerow([name for name, _ in EXPORT_COLUMNS])
+    writer.writerows([escape_cell(cell) for cell in row] for row in rows)
+    return [folder.append(parts, EXPORT_CSV_NAME, lines.getvalue().encode())]
+
+
+def escape_cell(cell: ExportCell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.2f}" if isinstance(cell, Decimal) else escape_formula(cell)
+
+
+# --- XLSX ---------------------------------------------------------------------------------------------------------
+
+EXPORT_XLSX_NAME: Final = "payments.xlsx"
+_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_HEAD: Final = f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>'
+_FOOT: Final = "</sheetData></worksheet>"
+_CONTROL: Final = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+    if code not in (9, 10, 13)
+}
+"""Characters that XML cannot hold."""
+
+
+def _write_xlsx(
+    folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
+) -> list[list[FilePart]]:
+    """Rows as XML, compressed slice by slice: sheets of gzip members, which can be appended to one another."""
+    sheets: list[list[FilePart]] = list(cursor["sheets"])
+    written, per_sheet = int(cursor["rows"]), MAX_SHEET_ROWS - 1
+    while True:
+        sheet = written // per_sheet
+        room = per_sheet - written % per_sheet
+        now, rows = rows[:room], rows[room:]
+        if sheet == len(sheets):
+            sheets.append([])
+        text = "".join(_row(cells) for cells in now)
+        if not sheets[sheet]:
+            text = _HEAD + _row([name for name, _ in EXPORT_COLUMNS]) + text
+        sheets[sheet] = folder.append(sheets[sheet], f"sheet{sheet + 1}.gz", gzip.compress(text.encode(), 1))
+        written += len(now)
+        if not rows:
+            return sheets
+
+
+def _row(cells: Iterable[ExportCell]) -> str:
+    return f"<row>{''.join(_xlsx_cell(cell) for cell in cells)}</row>"
+
+
+def _xlsx_cell(cell: ExportCell) -> str:
+    if cell is None or cell == "":
+        return "<c/>"
+    if isinstance(cell, Decimal):
+        return f"<c><v>{cell:.2f}</v></c>"
+    text = escape(escape_formula(cell).translate(_CONTROL))
+    return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+
+
+def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], alive: Callable[[], None]) -> str:
+    """Put the sheets into one workbook."""
+    whole = folder.own(EXPORT_XLSX_NAME)
+    with zipfile.ZipFile(folder.path / whole, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
+        for name, text in _parts(len(sheets)):
+            book.writestr(name, text)
+        for number, parts in enumerate(sheets, start=1):
+            with (
+                book.open(f"xl/worksheets/sheet{number}.xml", "w", force_zip64=True) as sheet,
+                gzip.open(folder.reading(parts)) as rows,
+            ):
+                while piece := rows.read(4 * 1024 * 1024):
+                    sheet.write(piece)
+                    alive()
+                sheet.write(_FOOT.encode())
+    return whole
+
+
+def _parts(sheets: int) -> Iterator[tuple[str, str]]:
+    """Everything of a workbook but its sheets."""
+    types = "".join(
+        f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
+        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
+        for n in range(1, sheets + 1)
+    )
+    yield (
+        "[Content_Types].xml",
+        (
+            '<?xml version="1.0" encoding="UTF-8"?>'
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            '<Override PartName="/xl/workbook.xml" '
+            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
+            f"{types}</Types>"
+        ),
+    )
+    yield "_rels/.rels", _relations([("officeDocument", "xl/workbook.xml")])
+    yield (
+        "xl/_rels/workbook.xml.rels",
+        _relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
+    )
+    named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
+    yield (
+        "xl/workbook.xml",
+        (
+            f'<?xml version="1.0" encoding="UTF-8"?><workbook xmlns="{_MAIN}" xmlns:r="{_REL}">'
+            f"<sheets>{named}</sheets></workbook>"
+        ),
+    )
+
+
+def _relations(targets: Sequence[tuple[str, str]]) -> str:
+    lines = "".join(
+        f'<Relationship Id="r{n}" Type="{_REL}/{kind}" Target="{target}"/>'
+        for n, (kind, target) in enumerate(targets, start=1)
+    )
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="{package}">{lines}</Relationships>'
+
+
+PAYMENT_EXPORT: Final = queue.register_work_kind(
+    queue.WorkKind(
+        name="payments export",
+        about="payments as CSV or XLSX",
+        right=EXPORT_PAYMENT_PERMISSION,
+        step=export_payments_slice,
+    )
+)

@@ -1,0 +1,176 @@
+"""What narrows a list of payments, read from a form or an address. Pure, but for the conditions it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q
+
+from gateway.core import identifiers, money
+from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.result_codes import FAMILY_PATTERNS, RESULT_CODES, ResultFamily
+from gateway.models import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentFilters:
+    """What narrows a list. Empty means all. ``since`` and ``until`` are times of the merchants' clocks; ``until`` is
+    the first moment that is no longer meant."""
+
+    status: str = ""
+    payment_type: str = ""
+    brand: str = ""
+    method: str = ""
+    currency: str = ""
+    test_mode: str = ""
+    family: ResultFamily | None = None
+    code: str = ""
+    channel: UUID | None = None
+    merchant: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    least: Decimal | None = None
+    most: Decimal | None = None
+
+    def where(self) -> Q:
+        found = Q()
+        plain = ("status", "payment_type", "brand", "method", "currency", "test_mode", "channel", "merchant")
+        for name in plain:
+            if value := getattr(self, name):
+                found &= Q(**{name: value})
+        if self.code:
+            found &= Q(result_code=self.code)
+        if self.family is not None:
+            found &= build_family_condition(self.family)
+        for lookup, value in (
+            ("created_at__gte", self.since),
+            ("created_at__lt", self.until),
+            ("amount__gte", self.least),
+            ("amount__lte", self.most),
+        ):
+            if value is not None:
+                found &= Q(**{lookup: value})
+        return found
+
+
+def build_family_condition(family: ResultFamily) -> Q:
+    """Result codes of a family: its own prefixes, less those that an earlier family takes; then its group's codes."""
+    found, before = Q(), Q()
+    for name, pattern in FAMILY_PATTERNS:
+        if name is family:
+            found = Q(result_code__regex=pattern.pattern) & ~before if before else Q(result_code__regex=pattern.pattern)
+            break
+        before |= Q(result_code__regex=pattern.pattern)
+    loose = [code for code in RESULT_CODES if not any(p.match(code) for _, p in FAMILY_PATTERNS)]
+    return found | Q(result_code__in=[code for code in loose if RESULT_CODES[code].group == family.value])
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
+"""How a filter writes a time, UTC."""
+
+
+class FilterValueError(ValueError):
+    """A value that means nothing; the text says what is allowed."""
+
+
+def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in allowed():
+            raise FilterValueError(f"{what} is not known here")
+        return text
+
+    return read
+
+
+def _day(text: str) -> datetime:
+    try:
+        if "T" in text:
+            return datetime.strptime(text, FILTER_TIME_FORMAT).replace(tzinfo=UTC)
+        return datetime.combine(date.fromisoformat(text), time(), UTC)
+    except ValueError:
+        raise FilterValueError("give a date as yyyy-MM-dd, e.g. 2026-05-14, or with a time, 2026-05-14T10:00") from None
+
+
+def _next_day(text: str) -> datetime:
+    """The end of a day that is meant whole; a time is an end itself."""
+    try:
+        return _day(text) if "T" in text else _day(text) + timedelta(days=1)
+    except OverflowError:
+        raise FilterValueError("give a date before the year 9999") from None
+
+
+def _amount(text: str) -> Decimal:
+    try:
+        return money.parse_amount(text.replace(",", "."))
+    except ValueError:
+        raise FilterValueError("give an amount with none or two decimals, e.g. 92.00") from None
+
+
+def _id(text: str) -> UUID:
+    found = identifiers.parse_id(text.replace("-", ""))
+    if found is None:
+        raise FilterValueError("is no id of an entity")
+    return found
+
+
+def _family(text: str) -> ResultFamily:
+    try:
+        return ResultFamily(text)
+    except ValueError:
+        raise FilterValueError("is no family of result codes") from None
+
+
+def _currency(text: str) -> str:
+    if not money.is_known_currency(text.upper()):
+        raise FilterValueError("give a currency of ISO 4217, e.g. EUR")
+    return text.upper()
+
+
+FILTER_PAYMENT_TYPES: Final = (
+    "PA", "DB", "CP", "RF", "RV", "RB", "RC", "CD", "CB", "CR", "RG", "RR", "TE", "DR", "RI", "3D", "SD", "RS", "DS",
+)  # fmt: skip
+FILTER_TEST_MODES: Final = ("INTERNAL", "EXTERNAL")
+_READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "status": ("status", _one_of(lambda: Status.values, "this status")),
+    "type": ("payment_type", _one_of(lambda: FILTER_PAYMENT_TYPES, "this type")),
+    "brand": ("brand", _one_of(lambda: PAYMENT_BRANDS, "this brand")),
+    "method": ("method", _one_of(lambda: {brand.method for brand in PAYMENT_BRANDS.values()}, "this method")),
+    "currency": ("currency", _currency),
+    "mode": ("test_mode", _one_of(lambda: FILTER_TEST_MODES, "this test mode")),
+    "family": ("family", _family),
+    "code": ("code", _one_of(lambda: RESULT_CODES, "this result code")),
+    "channel": ("channel", _id),
+    "merchant": ("merchant", _id),
+    "from": ("since", _day),
+    "to": ("until", _next_day),
+    "least": ("least", _amount),
+    "most": ("most", _amount),
+}
+PAYMENT_FILTER_NAMES: Final = tuple(_READ)
+"""The filters' names in forms and addresses."""
+
+
+def parse_payment_filters(values: Mapping[str, str]) -> tuple[PaymentFilters, dict[str, str]]:
+    """The filters that ``values`` name, and by name what is wrong with those that mean nothing, which are left out."""
+    found, wrong = PaymentFilters(), {}
+    for name, (attribute, read) in _READ.items():
+        text = (values.get(name) or "").strip()
+        if not text:
+            continue
+        try:
+            found = replace(found, **{attribute: read(text)})
+        except FilterValueError as fault:
+            wrong[name] = str(fault)
+    if found.since and found.until and found.since >= found.until:
+        wrong["to"] = "lies before the first day"
+    if found.least is not None and found.most is not None and found.least > found.most:
+        wrong["most"] = "is less than the least amount"
+    return found, wrong

@@ -1,0 +1,398 @@
+"""Payments: found by one box, understood on one page. What is done to them by hand is in gateway.backoffice.follow_ups.follow_up_form.
+
+Source: docs/back-office-payments.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway.access import permissions
+from gateway.access.permissions import RowOwner
+from gateway.backoffice.follow_ups import follow_up_form
+from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.formatting import build_payment_curls, build_state_pill, format_masked_json, normalize_tone
+from gateway.backoffice.operations import background_work_pages
+from gateway.backoffice.payments import chain_diagram, payment_search
+from gateway.backoffice.payments.payment_filters import (
+    FILTER_PAYMENT_TYPES,
+    FILTER_TEST_MODES,
+    PAYMENT_FILTER_NAMES,
+    PaymentFilters,
+    parse_payment_filters,
+)
+from gateway.backoffice.payments.payment_search import (
+    SEARCH_SHAPES,
+    FullCardNumberError,
+    SearchTerm,
+    SearchTooBroadError,
+    parse_search_term,
+)
+from gateway.backoffice.payments.request_details import build_request_details
+from gateway.backoffice.payments.timeline import (
+    PAYMENT_TYPE_TITLES,
+    PaymentStory,
+    TimelineEvent,
+    build_payment_story,
+    format_payment_title,
+)
+from gateway.core import brands, clock, identifiers
+from gateway.core.masking import mask_text
+from gateway.core.result_codes import ResultFamily
+from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.rendering import render_issuer, render_payment
+from gateway.scheduling.models import JobRun
+
+MAX_ENTITY_CHOICES = 100
+"""Channels and merchants that a filter offers by name."""
+QUICK_FILTERS = (
+    (gettext_lazy("Declined"), {"status": Status.DECLINED}),
+    (gettext_lazy("Waiting"), {"status": Status.PENDING}),
+    (gettext_lazy("In doubt"), {"status": Status.IN_DOUBT}),
+    (gettext_lazy("Refunds"), {"type": "RF"}),
+    (gettext_lazy("To review"), {"family": ResultFamily.REVIEW.value}),
+)
+
+
+@admin.register(Payment)
+class PaymentAdmin(ReadOnlyPage):
+    """The list and the page are our own; the kit says whose rows they may show."""
+
+    def get_urls(self) -> list[URLPattern]:
+        name = "gateway_payment_"
+        own = [
+            path("export/", self.admin_site.admin_view(self.export_view), name=f"{name}export"),
+            path("<uuid:payment>/do/<str:code>/", self.admin_site.admin_view(self.follow_up_view), name=f"{name}do"),
+        ]
+        return own + super().get_urls()
+
+    # --- the list ----------------------------------------------------------------------------------------------------
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method != "GET":
+            return redirect(reverse("admin:gateway_payment_changelist"))
+        try:
+            asked = parse_search_term(request.GET.get("q", ""))
+        except FullCardNumberError:
+            # Nothing may repeat the number: not the page, and not its address.
+            messages.warning(request, _(payment_search.FULL_CARD_NUMBER_TEXT))
+            return redirect(reverse("admin:gateway_payment_changelist"))
+        filters, wrong = parse_payment_filters(request.GET)
+        page, too_much = payment_search.SearchPage(rows=[]), False
+        if not wrong:
+            try:
+                page = payment_search.find_payments_page(
+                    self.scope(request), asked, filters, after=request.GET.get("after", "")
+                )
+            except SearchTooBroadError:
+                too_much = True
+        if page.sure and not request.GET.get("after"):
+            return HttpResponseRedirect(build_payment_url(page.rows[0]))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Payments"),
+            "opts": self.opts,
+            "cl": None,
+            "asked": asked,
+            "q": request.GET.get("q", ""),
+            "wrong": wrong,
+            "too_much": too_much,
+            "rows": [_listed(row) for row in page.rows],
+            "next": _address(request, after=page.after),
+            "paged": bool(request.GET.get("after")),
+            "filters": self._filters(request, filters),
+            "narrowed": [name for name in PAYMENT_FILTER_NAMES if request.GET.get(name)],
+            "shapes": SEARCH_SHAPES,
+            "quick": [(title, f"?{urlencode(values)}") for title, values in QUICK_FILTERS],
+            "may_export": self.may(request, "gateway.export_payment"),
+            "passed_on": _passed_on(request),
+            "waiting": _waiting(request),
+            "own_outcomes": _outcomes(request),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/payments.html", context)
+
+    def _filters(self, request: HttpRequest, filters: PaymentFilters) -> list[dict[str, Any]]:
+        """The filters as the form draws them: name, label, kind, choices."""
+        merchants = permissions.list_permitted_merchants(request.user, "gateway.view_payment").order_by("name")[
+            :MAX_ENTITY_CHOICES
+        ]
+        channels = permissions.list_permitted_channels(request.user, "gateway.view_payment").select_related("merchant")
+        chosen: dict[str, tuple[str, list[tuple[str, str]]]] = {
+            "status": (_("Status"), [(value, build_state_pill(value)["text"]) for value in Status.values]),
+            "type": (_("Type"), [(code, f"{code} {_type_title(code)}") for code in FILTER_PAYMENT_TYPES]),
+            "family": (_("Result"), [(family.value, family.value.replace("-", " ")) for family in ResultFamily]),
+            "brand": (_("Brand"), [(code, code) for code in sorted(brands.PAYMENT_BRANDS)]),
+            "method": (
+                _("Method"),
+                [(code, code) for code in sorted({b.method for b in brands.PAYMENT_BRANDS.values()})],
+            ),
+            "mode": (_("Test mode"), [(code, code) for code in FILTER_TEST_MODES]),
+            "merchant": (_("Merchant"), [(row.entity_id, row.name) for row in merchants]),
+            "channel": (
+                _("Channel"),
+                [
+                    (row.entity_id, f"{row.merchant.name}: {row.name}")
+                    for row in channels.order_by("merchant__name", "name")[:MAX_ENTITY_CHOICES]
+                ],
+            ),
+        }
+        typed = {
+            "from": (_("From (UTC)"), "date"),
+            "to": (_("To"), "date"),
+            "currency": (_("Currency"), "text"),
+            "least": (_("Amount from"), "text"),
+            "most": (_("Amount to"), "text"),
+            "code": (_("Result code"), "text"),
+        }
+        found = []
+        for name in (
+            "from",
+            "to",
+            "status",
+            "type",
+            "least",
+            "most",
+            "currency",
+            "brand",
+            "method",
+            "family",
+            "code",
+            "channel",
+            "merchant",
+            "mode",
+        ):
+            value = request.GET.get(name, "")
+            if name in chosen:
+                label, choices = chosen[name]
+                if name in ("merchant", "channel") and len(choices) < 2:
+                    continue
+                found.append({"name": name, "label": label, "choices": choices, "value": value})
+            else:
+                label, kind = typed[name]
+                kind = "datetime-local" if kind == "date" and "T" in value else kind
+                found.append({"name": name, "label": label, "kind": kind, "value": value})
+        return found
+
+    # --- the page ----------------------------------------------------------------------------------------------------
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        payment = self._payment(request, unquote(object_id))
+        if request.method != "GET":
+            raise PermissionDenied
+        self.record(request, "view", payment)
+        story = build_payment_story(payment)
+        told = render_payment(payment)
+        told.pop("redirect", None)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _heading(payment),
+            "opts": self.opts,
+            "payment": payment,
+            "original": payment,
+            "story": story,
+            "pill": build_state_pill(payment.status),
+            "moments": [_moment(moment, story) for moment in story.moments],
+            "picture": chain_diagram.draw_chain(story.nodes),
+            "particulars": build_request_details(payment),
+            "card": _card(payment),
+            "told": format_masked_json(told),
+            "offers": story.offers if self.may(request, "gateway.operate_payment", payment) else [],
+            "curls": build_payment_curls(payment, story.offers),
+            "ids": _ids(payment),
+            "title_of": format_payment_title(payment),
+            "see_deliveries": self.scope(request).covers(RowOwner(merchant=payment.merchant_id)),
+            "approvals": story.approvals,
+            "back": request.GET.get("back", ""),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/payment.html", context)
+
+    def _payment(self, request: HttpRequest, ident: str, verb: str = "view") -> Payment:
+        """A payment of the user's, with all that its page reads. Foreign ones look unknown: 404."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        row = Payment.objects.select_related("merchant", "channel").get(pk=found.pk)
+        if verb != "view" and not self.may(request, verb, row):
+            raise PermissionDenied
+        return row
+
+    def follow_up_view(self, request: HttpRequest, payment: Any, code: str) -> HttpResponse:
+        if code not in OPERATIONS:
+            raise Http404
+        row = self._payment(request, str(payment), "gateway.operate_payment")
+        return follow_up_form.handle_follow_up_form(self, request, row, code)
+
+    def export_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.may(request, "gateway.export_payment"):
+            raise PermissionDenied
+        return background_work_pages.start_payment_export(request, actor_from_request(request))
+
+
+# --- what the pages are given -----------------------------------------------------------------------------------------
+
+
+def build_payment_url(payment: Payment) -> str:
+    return reverse("admin:gateway_payment_change", args=[payment.pk])
+
+
+def _address(request: HttpRequest, **changes: str) -> str:
+    """This list's address with changes; '' where ``after`` is empty: there is no next page."""
+    if "after" in changes and not changes["after"]:
+        return ""
+    kept = {name: value for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value}
+    return f"?{urlencode({**kept, **changes})}"
+
+
+def _passed_on(request: HttpRequest) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value]
+
+
+def _listed(row: Payment) -> dict[str, Any]:
+    card = row.answer.get("card", {})
+    return {
+        "row": row,
+        "address": build_payment_url(row),
+        "title": format_payment_title(row),
+        "pill": build_state_pill(row.status),
+        "last": card.get("last4Digits", ""),
+        "is_first": row.chain == row.pk,
+    }
+
+
+def _type_title(code: str) -> str:
+    operation = OPERATIONS.get(code)
+    title = operation.title if operation is not None else PAYMENT_TYPE_TITLES.get(code, "")
+    return _(title) if title else ""
+
+
+def _heading(payment: Payment) -> str:
+    amount = f" {payment.amount} {payment.currency}" if payment.amount else ""
+    return f"{format_payment_title(payment)}{amount}"
+
+
+def _waiting(request: HttpRequest) -> int:
+    """Requests that wait for this user's decision; counted up to a hundred."""
+    scope = permissions.find_access_scope(request.user, "gateway.approve_payment")
+    if not scope:
+        return 0
+    open_ = Approval.objects.filter(state=Approval.State.ASKED, expires_at__gt=clock.real_now())
+    rows = open_.exclude(asked_by=request.user.pk)
+    return rows.filter(scope.where("merchant", "payment__channel"))[:100].count()
+
+
+def _outcomes(request: HttpRequest) -> list[dict[str, Any]]:
+    """What became of this user's own latest requests."""
+    mine = Approval.objects.filter(asked_by=request.user.pk).exclude(state=Approval.State.WITHDRAWN)
+    return [
+        {"row": row, "what": _(OPERATIONS[row.payment_type].title), "pill": build_state_pill(row.state)}
+        for row in mine.order_by("-asked_at")[:3]
+    ]
+
+
+def _moment(moment: TimelineEvent, story: PaymentStory) -> dict[str, Any]:
+    """``sent`` and ``received`` as text; the structures that went on as they were requested are put back by name."""
+    other = moment.payment is not None and moment.payment.id != story.payment.id
+    return {
+        "moment": moment,
+        "other": moment.payment if other else None,
+        "other_address": build_payment_url(moment.payment) if other and moment.payment else "",
+        "sent": format_masked_json(moment.sent) if moment.sent else "",
+        "received": format_masked_json(moment.received) if moment.received else "",
+        "tone": normalize_tone(moment.tone),
+    }
+
+
+def _card(payment: Payment) -> dict[str, Any]:
+    """What is known of the means, and the way to everything else that was paid with it."""
+    card = payment.answer.get("card", {})
+    sent = payment.request.get("card", {})
+    found: dict[str, Any] = {"facts": []}
+    if last := card.get("last4Digits"):
+        found["number"] = f"{card['bin']} •••• {last}"
+        facts = render_issuer(card["bin"])
+        issuer = facts.get("issuer", {})
+        month, year = (
+            sent.get("expiryMonth") or card.get("expiryMonth"),
+            sent.get("expiryYear") or card.get("expiryYear"),
+        )
+        named = (
+            (_("Holder"), sent.get("holder") or card.get("holder")),
+            (_("Expires"), f"{month}/{year}" if month else ""),
+            (_("Bank"), issuer.get("bank")),
+            (_("Bank's phone"), issuer.get("phone")),
+            (_("Kind"), facts.get("type")),
+            (_("Level"), facts.get("level")),
+        )
+        found["facts"] = [(name, mask_text(str(value))) for name, value in named if value]
+        if payment.means_fingerprint:
+            found["fingerprint"] = f"{last}:{bytes(payment.means_fingerprint).hex()}"
+    account = payment.request.get("bankAccount", {})
+    if isinstance(account, dict) and account:
+        found["facts"] = [(name, mask_text(value)) for name, value in account.items() if isinstance(value, str)]
+    return found
+
+
+def _ids(payment: Payment) -> list[tuple[str, str, str]]:
+    """(name, value, address of its page)."""
+    request_log = reverse("admin:gateway_requestlog_change", args=[payment.request_id])
+    schedule = _schedule_of(payment)
+    logged = RequestLog.objects.filter(pk=payment.request_id).exists()
+    named = [
+        ("id", payment.id.hex, ""),
+        ("shortId", identifiers.format_short_id(payment.number), ""),
+        ("ndc", identifiers.format_ndc(payment.request_id, payment.channel_id.hex), request_log if logged else ""),
+        ("entityId", payment.channel.entity_id, ""),
+        (_("Merchant"), str(payment.merchant), ""),
+        (_("Channel"), str(payment.channel), ""),
+        (
+            "referencedId",
+            payment.referenced.hex if payment.referenced else "",
+            reverse("admin:gateway_payment_change", args=[payment.referenced]) if payment.referenced else "",
+        ),
+        (
+            _("Schedule"),
+            schedule.hex if schedule else "",
+            reverse("admin:scheduling_job_change", args=[schedule]) if schedule else "",
+        ),
+        (
+            "registrationId",
+            payment.registration.hex if payment.registration else "",
+            reverse("admin:gateway_registration_change", args=[payment.registration]) if payment.registration else "",
+        ),
+        (_("Connector"), payment.connector, ""),
+        (_("Acquirer's reference"), payment.connector_tx_id, ""),
+        (_("Acquirer account"), payment.account, ""),
+        ("testMode", payment.test_mode, ""),
+    ]
+    return [each for each in named if each[1]]
+
+
+def _schedule_of(payment: Payment) -> UUID | None:
+    """The schedule that a payment is a run or a record of."""
+    if payment.payment_type in ("SD", "RS", "DS"):
+        return payment.chain
+    return JobRun.objects.filter(payment=payment.pk).values_list("job", flat=True).first()
+
+
+__all__ = ["Channel", "Merchant", "PaymentAdmin", "SearchTerm"]

@@ -1,0 +1,477 @@
+"""Payments found by what a clerk has in hand, page by page, without counting.
+
+One box: what was typed is recognised by its shape (SEARCH_SHAPES), each shape asks one index. PaymentFilters narrow a list. A list is
+read by keyset: a page costs the same wherever it is, and what takes longer than SEARCH_TIMEOUT_MS is given up with a hint.
+A full card number is never looked for, nor kept: see FULL_CARD_NUMBER_TEXT. Source: docs/decisions/0025.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from django.db import OperationalError, connection, models, transaction
+from django.db.models import Q, QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as lazy
+from psycopg.errors import QueryCanceled
+
+from gateway.access.permissions import AccessScope
+from gateway.backoffice.payments.payment_filters import PaymentFilters
+from gateway.core import clock, identifiers
+from gateway.core.masking import looks_like_pan, mask_text
+from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
+from gateway.payments import search_keys
+
+SEARCH_PAGE_ROWS: Final = 50
+"""Rows of one page."""
+MAX_MERGED_MERCHANTS: Final = 20
+"""Merchants whose rows are read one index each and merged; more are read off the newest rows of all."""
+MAX_SEARCHED_MERCHANTS: Final = 10_000
+"""Merchants that one search by a key goes over."""
+SEARCH_TIMEOUT_MS: Final = 3_000
+"""How long the database may look, milliseconds."""
+MAX_SHARED_VALUE_ROWS: Final = 5_000
+"""A value that many payments share is looked for among so many of the newest first."""
+AMOUNT_SEARCH_WINDOW: Final = timedelta(days=366)
+"""How far back an amount is looked for when no dates are chosen."""
+MAX_AMOUNT_ROWS: Final = 20_000
+"""An amount is looked for among so many of the newest one by one, what was approved of it as well; among older ones by
+the summaries of payment_amount, which know what was asked for."""
+
+
+class SearchTooBroadError(Exception):
+    """The database had to look at too many rows: narrow the dates."""
+
+
+class FullCardNumberError(Exception):
+    """A whole card number was typed. It is not looked for, and nothing may repeat it."""
+
+
+FULL_CARD_NUMBER_TEXT: Final = (
+    "That is a whole card number, which is neither looked for nor kept. Search for its last four digits instead."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchTerm:
+    """What to look for: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` what was typed, as that row reads
+    it."""
+
+    shape: str = ""
+    value: str = ""
+
+    @property
+    def about(self) -> str:
+        return next((str(shape.about) for shape in SEARCH_SHAPES if shape.name == self.shape), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """Payments, newest first. ``after``: what the next page is asked with; '' on the last one. ``sure``: what was
+    asked for names one payment, so that there is nothing to choose."""
+
+    rows: Sequence[Payment]
+    after: str = ""
+    sure: bool = False
+
+
+# --- the one box --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchShape:
+    """One kind of thing that may be typed. ``reads``: the value, or None when the text is none of this kind.
+    ``where``: which payments are meant. ``one``: it names one payment. ``over_time``: it is looked for within some
+    time, among older ones by ``older``. ``shared``: any number of payments may have it."""
+
+    name: str
+    about: str | Promise
+    example: str
+    parse_value: Callable[[str], str | None]
+    where: Callable[[str, Sequence[UUID]], Q]
+    one: bool = False
+    older: Callable[[str], Q] | None = None
+    shared: bool = False
+
+    @property
+    def has_time_window(self) -> bool:
+        return self.older is not None
+
+
+def _matching(pattern: str) -> Callable[[str], str | None]:
+    compiled = re.compile(pattern)
+    return lambda text: text if compiled.fullmatch(text) else None
+
+
+def _by_id(value: str, merchants: Sequence[UUID]) -> Q:
+    """A payment's id; else a registration's or an authentication's."""
+    ident = UUID(value)
+    if Payment.objects.filter(pk=ident).exists():
+        return Q(pk=ident)
+    registration = Registration.objects.filter(pk=ident).first()
+    if registration is not None:
+        return _by_registration(registration)
+    behind = Authentication.objects.filter(pk=ident).values_list("payment", flat=True).first()
+    return Q(pk=behind) if behind is not None else Q(pk__in=[])
+
+
+def _by_registration(registration: Registration) -> Q:
+    """What was paid with a registration, found through the last four of its account; at least what made it."""
+    made = Q(pk=registration.payment)
+    card = registration.details.get("card", {})
+    if last := card.get("last4Digits"):
+        key = search_keys.build_account_key(registration.merchant_id, last)
+        return made | Q(account_key=key, registration=registration.pk)
+    return made
+
+
+def _by_ndc(value: str, merchants: Sequence[UUID]) -> Q:
+    asked = identifiers.parse_ndc(value)
+    if asked is None:
+        return Q(pk__in=[])
+    logged = RequestLog.objects.filter(pk=asked).values_list("payment", flat=True).first()
+    return Q(pk=logged) if logged is not None else Q(pk__in=[])
+
+
+def _by_short_id(value: str, merchants: Sequence[UUID]) -> Q:
+    return Q(number=identifiers.parse_short_id(value))
+
+
+def _by_email(value: str, merchants: Sequence[UUID]) -> Q:
+    keys = [search_keys.build_email_key(merchant, value) for merchant in merchants]
+    return Q(email_key__in=keys, request__customer__email__iexact=value)
+
+
+def _by_last_four(value: str, merchants: Sequence[UUID]) -> Q:
+    # Accounts other than cards keep no digits in clear; the key alone tells of those.
+    keys = [search_keys.build_account_key(merchant, value) for merchant in merchants]
+    return Q(account_key__in=keys) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
+
+
+def _by_fingerprint(value: str, merchants: Sequence[UUID]) -> Q:
+    last, _, digest = value.partition(":")
+    keys = [search_keys.build_account_key(merchant, last) for merchant in merchants]
+    return Q(account_key__in=keys, means_fingerprint=bytes.fromhex(digest))
+
+
+def _by_reference(value: str, merchants: Sequence[UUID]) -> Q:
+    return Q(merchant_id__in=merchants) & (Q(merchant_transaction_id=value) | Q(merchant_invoice_id=value))
+
+
+_AMOUNT: Final = re.compile(r"([0-9]{1,10})(?:[.,]([0-9]{2}))?(?: ?([A-Z]{3}))?")
+
+
+def _amount(text: str) -> str | None:
+    found = _AMOUNT.fullmatch(text.upper())
+    if found is None or not (found[2] or found[3]):
+        return None
+    return " ".join(part for part in (f"{found[1]}.{found[2] or '00'}", found[3]) if part)
+
+
+def _by_amount(value: str, merchants: Sequence[UUID]) -> Q:
+    amount, _, currency = value.partition(" ")
+    asked = Q(amount=Decimal(amount)) | Q(approved=Decimal(amount))
+    return asked & Q(currency=currency) if currency else asked
+
+
+def _by_asked_amount(value: str) -> Q:
+    amount, _, currency = value.partition(" ")
+    return Q(amount=Decimal(amount), currency=currency) if currency else Q(amount=Decimal(amount))
+
+
+def _uuid(text: str) -> str | None:
+    plain = text.replace("-", "").lower() if len(text) in (32, 36) else ""
+    return plain if identifiers.parse_id(plain) is not None else None
+
+
+SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
+    SearchShape(
+        name="id", about=lazy("the id of a payment, a registration or an authentication"), one=True,
+        example="0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", parse_value=_uuid, where=_by_id,
+    ),
+    SearchShape(
+        name="shortId", about=lazy("a shortId"), one=True, example="1234.5678.9012",
+        parse_value=_matching(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}"), where=_by_short_id,
+    ),
+    SearchShape(
+        name="ndc", about=lazy("the ndc of a request"), one=True, example="8a82…-0190…",
+        parse_value=_matching(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
+    ),
+    SearchShape(
+        name="fingerprint", about=lazy("the fingerprint of a card"), example="4242:9f86d081884c7d659a2feaa0c55ad015",
+        parse_value=_matching(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
+    ),
+    SearchShape(
+        name="email", about=lazy("the shopper's e-mail address"), example="jane@shop.example",
+        parse_value=_matching(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
+    ),
+    SearchShape(
+        name="lastFour", about=lazy("the last four digits of a card or account"), example="4242",
+        parse_value=_matching(r"[0-9]{4}"), where=_by_last_four, shared=True,
+    ),
+    SearchShape(
+        name="amount", about=lazy("an amount"), example="92.00 EUR", parse_value=_amount, where=_by_amount,
+        older=_by_asked_amount,
+    ),
+    SearchShape(
+        name="order", about=lazy("the order or invoice number"), example="order-4711",
+        parse_value=_matching(r"[^\0]{1,255}"), where=_by_reference,
+    ),
+)  # fmt: skip
+"""In the order in which a text is tried; the last one takes what no other did."""
+_BY_NAME: Final[Mapping[str, SearchShape]] = {shape.name: shape for shape in SEARCH_SHAPES}
+MAX_SEARCH_CHARS: Final = 255
+
+
+def parse_search_term(text: str) -> SearchTerm:
+    """What was typed. A shape's name and a colon before it says which is meant. Raises FullCardNumberError."""
+    text = text.strip()[:MAX_SEARCH_CHARS].replace("\0", "")
+    if contains_card_number(text):
+        raise FullCardNumberError
+    if not text:
+        return SearchTerm()
+    name, colon, rest = text.partition(":")
+    chosen = _BY_NAME.get(name) if colon else None
+    if chosen is not None and (value := chosen.parse_value(rest.strip())) is not None:
+        return SearchTerm(shape=name, value=value)
+    for shape in SEARCH_SHAPES:
+        if (value := shape.parse_value(text)) is not None:
+            return SearchTerm(shape=shape.name, value=value)
+    return SearchTerm(shape="order", value=text)
+
+
+def contains_card_number(text: str) -> bool:
+    """Whether a whole card number stands in ``text``. Ids are none, whatever their digits."""
+    if (
+        _uuid(text) is not None
+        or _BY_NAME["ndc"].parse_value(text) is not None
+        or _BY_NAME["fingerprint"].parse_value(text)
+    ):
+        return False
+    plain = re.sub(r"[ \-.]", "", text)
+    return (plain.isascii() and plain.isdecimal() and looks_like_pan(plain)) or mask_text(text) != text
+
+
+# --- a page -------------------------------------------------------------------------------------------------------
+
+
+def find_payments_page(
+    scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, *, after: str = "", size: int = SEARCH_PAGE_ROWS
+) -> SearchPage:
+    """One page of what ``scope`` reaches. ``after``: where the page before ended; what is no such place begins anew.
+    Raises SearchTooBroadError."""
+    place = PageCursor.read(after)
+    with limit_search_time():
+        if asked.shape:
+            return _found(scope, asked, filters, place, size)
+        return _listed(scope, filters, place, size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCursor:
+    """Where a page ended: the time and id of its last row."""
+
+    at: datetime
+    id: UUID
+
+    @classmethod
+    def read(cls, text: str) -> PageCursor | None:
+        at, _, ident = text.partition("_")
+        found = identifiers.parse_id(ident)
+        try:
+            return cls(at=datetime.fromisoformat(at), id=found) if found is not None else None
+        except ValueError:
+            return None
+
+    @classmethod
+    def of(cls, row: Payment) -> PageCursor:
+        return cls(at=row.created_at, id=row.id)
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.id.hex}"
+
+    def time_condition(self) -> Q:
+        return Q(created_at__lte=self.at) & (Q(created_at__lt=self.at) | Q(pk__lt=self.id))
+
+
+def build_search_condition(scope: AccessScope, asked: SearchTerm, filters: PaymentFilters) -> Q:
+    """The condition on every row of a list, whatever its order: for exports."""
+    found = scope.where() & filters.where()
+    if asked.shape:
+        found &= _BY_NAME[asked.shape].where(asked.value, _merchants(scope, filters))
+        if _BY_NAME[asked.shape].has_time_window and filters.since is None:
+            found &= Q(created_at__gte=clock.real_now() - AMOUNT_SEARCH_WINDOW)
+    return found
+
+
+def _found(
+    scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, place: PageCursor | None, size: int
+) -> SearchPage:
+    shape = _BY_NAME[asked.shape]
+    if shape.older is not None:
+        return _over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
+    where = shape.where(asked.value, _merchants(scope, filters))
+    if shape.shared and (since := _recently(_few(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None:
+        newest = _listed(scope, filters, place, size, since=since, also=where)
+        if newest.after:
+            return newest
+    rows = _shown().filter(scope.where()).filter(where).filter(filters.where())
+    if place is not None:
+        rows = rows.filter(place.time_condition())
+    found = list(rows.order_by("-created_at", "-id")[: size + 1])
+    cut = _cut(found, size)
+    return SearchPage(rows=cut.rows, after=cut.after, sure=shape.one and len(found) == 1)
+
+
+def _over_time(
+    scope: AccessScope, where: Q, older: Q, filters: PaymentFilters, place: PageCursor | None, size: int
+) -> SearchPage:
+    """The newest one by one, off the index of times; behind them by ``older``, off the summaries of the table's pages:
+    they give no order, so what they find is sorted, and what many payments share does not come to them."""
+    within = filters.since or clock.real_now() - AMOUNT_SEARCH_WINDOW
+    merchants = _few(scope, filters)
+    recently = _recently(merchants, place, MAX_AMOUNT_ROWS // max(1, len(merchants or ())))
+    newest = _listed(scope, filters, place, size, since=max(within, recently or within), also=where)
+    if newest.after or recently is None or recently <= within:
+        return newest
+    rows = Payment.objects.filter(scope.where()).filter(filters.where()).filter(older)
+    rows = rows.filter(created_at__gte=within, created_at__lt=recently)
+    if place is not None:
+        rows = rows.filter(place.time_condition())
+    # An order that no index has: else the database walks one of them, for all payments of a merchant.
+    at = models.ExpressionWrapper(models.F("created_at") + timedelta(0), models.DateTimeField())
+    keys = list(rows.order_by(at.desc(), "-id").values_list("pk", flat=True)[: size + 1 - len(newest.rows)])
+    return _cut([*newest.rows, *_in_order(keys)], size)
+
+
+def _listed(
+    scope: AccessScope,
+    filters: PaymentFilters,
+    place: PageCursor | None,
+    size: int,
+    *,
+    since: datetime | None = None,
+    also: Q | None = None,
+) -> SearchPage:
+    """The newest rows, off an index that has them in that order."""
+    where = filters.where()
+    if since is not None:
+        where &= Q(created_at__gte=since)
+    if also is not None:
+        where &= also
+    merchants = _few(scope, filters)
+    if merchants is None:
+        return _newest_of_all(scope, where, filters, since, place, size)
+    if place is not None:
+        where &= place.time_condition()
+    each = [
+        Payment.objects.filter(merchant=merchant)
+        .filter(scope.where())
+        .filter(where)
+        .order_by("-created_at", "-id")
+        .values_list("pk", "created_at")[: size + 1]
+        for merchant in merchants
+    ]
+    if not each:
+        return SearchPage(rows=[])
+    keys = [key for query in each for key in query]
+    chosen = [pk for pk, _ in sorted(keys, key=lambda key: (key[1], key[0]), reverse=True)[: size + 1]]
+    return _cut(_in_order(chosen), size)
+
+
+def _newest_of_all(
+    scope: AccessScope, where: Q, filters: PaymentFilters, since: datetime | None, place: PageCursor | None, size: int
+) -> SearchPage:
+    """Of more merchants than are read one by one: by id, which follows the time of the world."""
+    rows = _shown().filter(scope.where()).filter(where)
+    since = filters.since or since
+    if since is not None:
+        rows = rows.filter(pk__gte=first_id_at(since - _furthest_ahead()))
+    if filters.until is not None:
+        rows = rows.filter(pk__lt=first_id_at(filters.until))
+    if place is not None:
+        rows = rows.filter(pk__lt=place.id)
+    return _cut(list(rows.order_by("-id")[: size + 1]), size)
+
+
+def _recently(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
+    """Since when one of ``merchants``, None: all together, has ``count`` payments before ``place``; None where they
+    have fewer."""
+    rows = Payment.objects.filter(created_at__lte=place.at) if place is not None else Payment.objects.all()
+    if merchants is None:
+        if place is not None:
+            rows = Payment.objects.filter(pk__lt=place.id)
+        return rows.order_by("-id").values_list("created_at", flat=True)[count : count + 1].first()
+    found = [
+        rows.filter(merchant=merchant)
+        .order_by("-created_at")
+        .values_list("created_at", flat=True)[count : count + 1]
+        .first()
+        for merchant in merchants
+    ]
+    return max((at for at in found if at is not None), default=None)
+
+
+def first_id_at(at: datetime) -> UUID:
+    """The smallest id that a row made at ``at``, real time, may have."""
+    return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
+
+
+def _furthest_ahead() -> timedelta:
+    """How far the test environment has moved the clock that is furthest ahead: rows have ids by real time."""
+    found = Merchant.objects.aggregate(most=models.Max("clock_offset"))["most"]
+    return max(found or timedelta(0), timedelta(0))
+
+
+def _few(scope: AccessScope, filters: PaymentFilters) -> list[UUID] | None:
+    """The merchants that are meant, if they are few."""
+    if filters.merchant is not None:
+        return [filters.merchant]
+    if filters.channel is not None:
+        return list(Merchant.objects.filter(channels=filters.channel).values_list("pk", flat=True))
+    found = list(_reached(scope)[: MAX_MERGED_MERCHANTS + 1])
+    return found if len(found) <= MAX_MERGED_MERCHANTS else None
+
+
+def _merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID]:
+    few = _few(scope, filters)
+    return few if few is not None else list(_reached(scope)[:MAX_SEARCHED_MERCHANTS])
+
+
+def _reached(scope: AccessScope) -> QuerySet[Merchant, UUID]:
+    return Merchant.objects.filter(scope.where("pk", "channels")).order_by("pk").distinct().values_list("pk", flat=True)
+
+
+def _shown() -> QuerySet[Payment]:
+    rows = Payment.objects.select_related("merchant", "channel")
+    return rows.defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
+
+
+def _in_order(keys: Sequence[UUID]) -> list[Payment]:
+    by_key = {row.pk: row for row in _shown().filter(pk__in=keys)}
+    return [by_key[key] for key in keys if key in by_key]
+
+
+def _cut(found: list[Payment], size: int) -> SearchPage:
+    return SearchPage(rows=found[:size], after=str(PageCursor.of(found[size - 1])) if len(found) > size else "")
+
+
+@contextmanager
+def limit_search_time() -> Iterator[None]:
+    """Statements inside are given up after SEARCH_TIMEOUT_MS. Raises SearchTooBroadError."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = {SEARCH_TIMEOUT_MS}")
+            yield
+            cursor.execute("SET LOCAL statement_timeout = DEFAULT")
+    except OperationalError as fault:
+        if isinstance(fault.__cause__, QueryCanceled):
+            raise SearchTooBroadError from None
+        raise

@@ -1,0 +1,211 @@
+"""What a merchant sent with a payment, sorted for a reader: people, addresses, cart, sellers, references.
+
+Reading only. Sums that disagree are a warning for a person, never an error (Part B, Cart items).
+Source: Part A, Customer … Shipping address; Part B, Cart items, Marketplace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from gateway.core.masking import mask_text
+from gateway.models import Payment
+
+ONE_CENT: Final = Decimal("0.01")
+MAX_SHOWN_CART_ITEMS: Final = 200
+"""Cart items that a page shows; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailCard:
+    """A named list of facts: (name, value), in the order in which they are read."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CartLine:
+    """One item of the cart. ``warnings``: sums that disagree."""
+
+    name: str
+    reference: str
+    quantity: str
+    price: str
+    total: str
+    seller: str
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SellerSplit:
+    """A seller's part of a marketplace payment. ``items``: the sum of the seller's items, None when none has one."""
+
+    seller: str
+    amount: str
+    items: Decimal | None
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestDetails:
+    cards: Sequence[DetailCard]
+    lines: Sequence[CartLine]
+    more_lines: int
+    splits: Sequence[SellerSplit]
+    warnings: Sequence[str]
+
+
+_NAMES: Final = ("salutation", "givenName", "middleName", "surname")
+_PERSON: Final = (
+    ("companyName", "Company"), ("email", "E-mail"), ("phone", "Phone"), ("mobile", "Mobile"), ("workPhone", "Work"),
+    ("merchantCustomerId", "Customer id"), ("birthDate", "Born"), ("sex", "Sex"), ("language", "Language"),
+    ("category", "Category"), ("status", "Status"), ("ip", "IP address"), ("identificationDocType", "Document"),
+    ("identificationDocId", "Document id"), ("merchantReference", "Reference"),
+)  # fmt: skip
+_ADDRESS: Final = ("houseNumber1", "houseNumber2", "street2", "postcode", "city", "state", "country")
+_SHIPPING: Final = (
+    ("method", "Method"), ("cost", "Cost"), ("expectedDate", "Expected"), ("logisticsProvider", "Carrier"),
+    ("trackingNumber", "Tracking"), ("returnTrackingNumber", "Return tracking"), ("comment", "Comment"),
+    ("warehouse", "Warehouse"), ("type", "Type"), ("companyName", "Company"), ("phone", "Phone"), ("email", "E-mail"),
+)  # fmt: skip
+
+
+def build_request_details(payment: Payment) -> RequestDetails:
+    """``payment`` with its ``request``."""
+    sent: Mapping[str, Any] = payment.request
+    lines, more = _lines(sent)
+    splits = _splits(sent)
+    cards = [_masked(card) for card in _cards(payment, sent) if card.facts]
+    return RequestDetails(
+        cards=cards, lines=lines, more_lines=more, splits=splits, warnings=list(_warnings(payment, sent, splits))
+    )
+
+
+def _masked(card: DetailCard) -> DetailCard:
+    """People write card numbers where none belong; nobody reads them here (decision 0052)."""
+    return replace(card, facts=[(mask_text(name), mask_text(value)) for name, value in card.facts])
+
+
+def _cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCard]:
+    yield DetailCard(title="Customer", facts=list(_person(_part(sent, "customer"))))
+    yield DetailCard(title="Billing address", facts=list(_address(_part(sent, "billing"))))
+    shipping = _part(sent, "shipping")
+    facts = list(_address(shipping)) + [(name, str(shipping[key])) for key, name in _SHIPPING if shipping.get(key)]
+    yield DetailCard(title="Shipping address", facts=facts)
+    # Somebody else may receive it (Part A, Shipping customer): shown apart from who pays.
+    yield DetailCard(title="Shipped to another person", facts=list(_person(_part(shipping, "customer"))))
+    references = (
+        ("Order number", payment.merchant_transaction_id),
+        ("Invoice number", payment.merchant_invoice_id),
+        ("Memo (yours alone)", payment.merchant_memo),
+        ("Statement text", str(sent.get("descriptor", ""))),
+        ("Category", str(sent.get("transactionCategory", ""))),
+    )
+    yield DetailCard(title="References", facts=[(name, value) for name, value in references if value])
+    custom = _part(sent, "customParameters")
+    yield DetailCard(title="Your own parameters", facts=[(name, str(value)) for name, value in custom.items()])
+
+
+def _part(sent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = sent.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _person(person: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if name := " ".join(str(person[key]) for key in _NAMES if person.get(key)):
+        yield "Name", name
+    for key, title in _PERSON:
+        if value := person.get(key):
+            yield title, str(value)
+
+
+def _address(address: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    street = " ".join(str(address[key]) for key in ("street1", *_ADDRESS[:2]) if address.get(key))
+    place = " ".join(str(address[key]) for key in _ADDRESS[3:] if address.get(key))
+    for name, value in (("Street", street), ("", str(address.get("street2", ""))), ("Place", place)):
+        if value:
+            yield name, value
+
+
+# --- cart and sellers ---------------------------------------------------------------------------------------------
+
+
+def _items(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    items = _part(sent, "cart").get("items")
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def _number(value: Any) -> Decimal | None:
+    try:
+        return Decimal(str(value)) if value not in (None, "") else None
+    except InvalidOperation:
+        return None
+
+
+def _lines(sent: Mapping[str, Any]) -> tuple[list[CartLine], int]:
+    items = _items(sent)
+    found = [
+        CartLine(
+            name=mask_text(str(item.get("name", ""))),
+            reference=mask_text(str(item.get("merchantItemId") or item.get("sku") or "")),
+            quantity=str(item.get("quantity", "")),
+            price=str(item.get("price", "")),
+            total=str(item.get("totalAmount", "")),
+            seller=mask_text(str(item.get("sellerId", ""))),
+            warnings=tuple(_item(item)),
+        )
+        for item in items[:MAX_SHOWN_CART_ITEMS]
+    ]
+    return found, max(0, len(items) - MAX_SHOWN_CART_ITEMS)
+
+
+def _item(item: Mapping[str, Any]) -> Iterator[str]:
+    """totalAmount is price times quantity: price includes tax and discount, per unit. Half a cent may be rounded."""
+    price, quantity, total = (_number(item.get(name)) for name in ("price", "quantity", "totalAmount"))
+    if price is not None and quantity is not None and total is not None:
+        product = (price * quantity).quantize(ONE_CENT)
+        if abs(product - total) > ONE_CENT:
+            yield f"{quantity} × {price} is {product}, but totalAmount says {total}"
+    tax, total_tax = _number(item.get("taxAmount")), _number(item.get("totalTaxAmount"))
+    if tax is not None and quantity is not None and total_tax is not None:
+        product = (tax * quantity).quantize(ONE_CENT)
+        if abs(product - total_tax) > ONE_CENT * max(1, int(quantity)):
+            yield f"{quantity} × tax {tax} is {product}, but totalTaxAmount says {total_tax}"
+
+
+def _warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[SellerSplit]) -> Iterator[str]:
+    totals = [total for item in _items(sent) if (total := _number(item.get("totalAmount"))) is not None]
+    if totals and len(totals) == len(_items(sent)):
+        shipping = _number(_part(sent, "shipping").get("cost")) or Decimal(0)
+        discount = _number(sent.get("discountAmount")) or Decimal(0)
+        total = sum(totals, Decimal(0))
+        possible = {total, total + shipping, total - discount, total + shipping - discount}
+        if payment.amount not in possible:
+            yield f"The items come to {total} {payment.currency}, but the payment is of {payment.amount}."
+    for split in splits:
+        if split.warning:
+            yield split.warning
+
+
+def _splits(sent: Mapping[str, Any]) -> list[SellerSplit]:
+    sellers = _part(sent, "marketPlace").get("sellers")
+    found = []
+    for seller in sellers if isinstance(sellers, list) else []:
+        if not isinstance(seller, Mapping):
+            continue
+        name, amount = str(seller.get("id", "")), str(seller.get("amount", ""))
+        own = [
+            total
+            for item in _items(sent)
+            if str(item.get("sellerId", "")) == name and (total := _number(item.get("totalAmount"))) is not None
+        ]
+        items = sum(own, Decimal(0)) if own else None
+        warning = ""
+        if items is not None and (said := _number(amount)) is not None and said != items:
+            warning = f"Seller {name} gets {amount}, but the seller's items come to {items}."
+        found.append(SellerSplit(seller=mask_text(name), amount=amount, items=items, warning=mask_text(warning)))
+    return found

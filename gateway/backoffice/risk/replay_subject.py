@@ -1,0 +1,130 @@
+"""What risk can still see of a kept payment: its subject, and what of it was not kept.
+
+Rules never see a card number or a security code, so most of a payment can be judged again. What cannot is named field
+by field, with the reason in words: a trial (gateway.backoffice.risk.rule_trials) says it beside each rule.
+Source: issue "back office", risk lists and rules with a trial run over past payments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from gateway.catalogue.endpoints import PAYMENT_ENDPOINT
+from gateway.catalogue.structure import Echo
+from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.means import Card
+from gateway.models import Payment, Status
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.risk.card_testing import CARD_TESTING_CODES as GUARD_CODES
+from gateway.risk.evaluation import AVS_DECLINED_CODE, AVS_REVIEW_CODE, CVV_DECLINED_CODE, CVV_REVIEW_CODE, RiskOutcome
+from gateway.risk.fields import RISK_FIELDS, RiskSubject, build_risk_subject
+from gateway.vault.sealing import current_vault, parse_key_id
+
+REPLAY_BIN_FIELDS: Final = ("card.bin", "card.issuerCountry", "card.type", "card.level")
+ACCOUNT_NOT_STORED: Final = "account"
+FINGERPRINT_KEY_RETIRED: Final = "key"
+BIN_NOT_STORED: Final = "bin"
+VALUE_NOT_STORED: Final = "value"
+ACQUIRER_NOT_ASKED: Final = "answer"
+UNJUDGED_REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ACCOUNT_NOT_STORED: "the card or account is not kept with them, not even its fingerprint",
+        FINGERPRINT_KEY_RETIRED: "their cards are fingerprinted under an older key of the vault; seal them anew with vault_key first",
+        BIN_NOT_STORED: "the card's first digits are not kept with them",
+        VALUE_NOT_STORED: "the field is kept masked, or not at all",
+        ACQUIRER_NOT_ASKED: "the acquirer did not approve them, so it gave no answer about address and security code that "
+        "counts; the security code itself is never kept",
+    }
+)
+"""Why a rule cannot be judged on some payments."""
+_AFTER: Final[Mapping[str, RiskOutcome]] = MappingProxyType(
+    {
+        AVS_DECLINED_CODE: RiskOutcome.DECLINE, CVV_DECLINED_CODE: RiskOutcome.DECLINE,
+        AVS_REVIEW_CODE: RiskOutcome.REVIEW, CVV_REVIEW_CODE: RiskOutcome.REVIEW,
+    }
+)  # fmt: skip
+_TAKEN_BACK: Final = (AVS_DECLINED_CODE, CVV_DECLINED_CODE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySubject:
+    """``lost``: field → key of UNJUDGED_REASONS. ``approved``: the acquirer's approval was there to be judged."""
+
+    subject: RiskSubject
+    lost: Mapping[str, str]
+    approved: bool
+
+
+def rebuild_risk_subject(payment: Payment) -> ReplaySubject:
+    """What risk sees of a kept first payment today."""
+    sent = flatten_body(payment.request)
+    card = payment.answer.get("card") if payment.means == Card.kind else None
+    card_bin = str(card.get("bin", "")) if isinstance(card, Mapping) else ""
+    lost = {name: VALUE_NOT_STORED for name, sources in _hidden().items() if any(source in sent for source in sources)}
+    accounts: tuple[str, ...] = ()
+    if payment.means and payment.means_fingerprint is None:
+        lost["account"] = ACCOUNT_NOT_STORED
+    elif payment.means_fingerprint is not None:
+        accounts = (bytes(payment.means_fingerprint).hex(),)
+        if payment.means_sealed is not None and parse_key_id(payment.means_sealed) != current_vault().primary:
+            lost["account"] = FINGERPRINT_KEY_RETIRED
+    if payment.means == Card.kind and not card_bin:
+        lost |= dict.fromkeys(REPLAY_BIN_FIELDS, BIN_NOT_STORED)
+    subject = build_risk_subject(
+        sent,
+        money=payment.money,
+        brand=payment.brand,
+        payment_type=payment.payment_type,
+        now=payment.created_at,
+        card_bin=card_bin,
+        accounts=accounts,
+    )
+    return ReplaySubject(subject=subject, lost=lost, approved=was_acquirer_approved(payment))
+
+
+@lru_cache(maxsize=1)
+def _hidden() -> Mapping[str, tuple[str, ...]]:
+    """Field → those of its parameters that a payment does not keep as they were sent."""
+    found = {
+        row.name: tuple(
+            name
+            for name in row.sources
+            if (known := PAYMENT_ENDPOINT.catalogue.find(name)) is None or known[0].param.echo is not Echo.YES
+        )
+        for row in RISK_FIELDS.values()
+    }
+    return MappingProxyType({name: sources for name, sources in found.items() if sources})
+
+
+def was_acquirer_approved(payment: Payment) -> bool:
+    """Whether the acquirer said yes, also where a rule set then took the approval back."""
+    return payment.status == Status.APPROVED or payment.result_code in _TAKEN_BACK
+
+
+def find_original_outcome(payment: Payment) -> RiskOutcome:
+    """What risk decided about a payment when it was made; ACCEPT where nothing screened it."""
+    decision = getattr(payment, "risk_decision", None)
+    said = RiskOutcome(decision.outcome) if decision is not None else RiskOutcome.ACCEPT
+    return choose_stricter_outcome(said, _AFTER.get(payment.result_code, RiskOutcome.ACCEPT))
+
+
+def choose_stricter_outcome(one: RiskOutcome, other: RiskOutcome) -> RiskOutcome:
+    order = list(RiskOutcome)
+    return max(one, other, key=order.index)
+
+
+def explain_unscreened(payment: Payment) -> str:
+    """Why the rules never had a say, '' where they had: ``fault`` of the request itself, such as an invalid number;
+    stopped by the ``guard`` against card testing."""
+    if payment.payment_type == REGISTRATION_PAYMENT_TYPE:
+        return "fault"
+    if payment.means and payment.means_sealed is None:
+        return "fault"
+    decision = getattr(payment, "risk_decision", None)
+    if decision is not None and not decision.set_key and decision.code in GUARD_CODES.values():
+        return "guard"
+    return ""

@@ -1,0 +1,63 @@
+"""What a trial of risk rules came to: payments and sums by what was decided and would be, and by rule."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from gateway.db.statement import execute_sql
+from gateway.models import RiskTrial
+from gateway.risk.rule_sets import RuleSet
+
+AVS_CVV_CHECK_PLACE: Final = -1
+"""The place of the address and security code check, which is no rule of the list."""
+
+# One row for each (was, would, approved, currency).
+_CHANGES: Final = """
+SELECT was, would, status = 'APPROVED', currency, count(*), sum(amount) FROM gateway_risktrialpayment
+WHERE trial_id = %(trial)s AND was <> would GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+"""
+_HELD: Final = """
+SELECT (place)::int, currency, count(*), sum(amount), count(*) FILTER (WHERE was <> would)
+FROM gateway_risktrialpayment, jsonb_array_elements_text(held) AS h(place)
+WHERE trial_id = %(trial)s GROUP BY 1, 2 ORDER BY 1, 2
+"""
+_UNJUDGED: Final = """
+SELECT (pair ->> 0)::int, pair ->> 1, count(*) FROM gateway_risktrialpayment, jsonb_array_elements(unjudged) AS u(pair)
+WHERE trial_id = %(trial)s GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+
+def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
+    """``changes``: [{was, would, payments, approved, sums, approvedSums}], ``rules``: [{place, name, payments, changed,
+    sums, unjudged: [[reason, payments]]}]; sums are {currency: amount as text}."""
+    asked = {"trial": trial.pk}
+    changes: dict[tuple[str, str], dict[str, Any]] = {}
+    for was, would, approved, currency, count, total in execute_sql(_CHANGES, asked):
+        one = changes.setdefault(
+            (was, would),
+            {"was": was, "would": would, "payments": 0, "approved": 0, "sums": {}, "approvedSums": {}},
+        )
+        one["payments"] += count
+        _add(one["sums"], currency, total)
+        if approved:
+            one["approved"] += count
+            _add(one["approvedSums"], currency, total)
+    named = [(place, rule.name) for place, rule in enumerate(rules.rules)]
+    if rules.avs or rules.cvv:
+        named.append((AVS_CVV_CHECK_PLACE, ""))
+    told: dict[int, dict[str, Any]] = {
+        place: {"place": place, "name": name, "payments": 0, "changed": 0, "sums": {}, "unjudged": []}
+        for place, name in named
+    }
+    for place, currency, count, total, changed in execute_sql(_HELD, asked):
+        told[place]["payments"] += count
+        told[place]["changed"] += changed
+        _add(told[place]["sums"], currency, total)
+    for place, why, count in execute_sql(_UNJUDGED, asked):
+        told[place]["unjudged"].append([why, count])
+    return {"changes": list(changes.values()), "rules": list(told.values())}
+
+
+def _add(sums: dict[str, str], currency: str, total: Any) -> None:
+    sums[currency] = f"{Decimal(sums.get(currency, '0')) + total:.2f}"

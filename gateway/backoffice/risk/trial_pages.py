@@ -1,0 +1,238 @@
+"""Trials of risk rules: what changed rules would have decided about past payments, found again by colleagues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import F, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import display
+
+from gateway.access import permissions
+from gateway.background import queue
+from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json
+from gateway.backoffice.risk.replay_subject import (
+    ACCOUNT_NOT_STORED,
+    ACQUIRER_NOT_ASKED,
+    BIN_NOT_STORED,
+    FINGERPRINT_KEY_RETIRED,
+    VALUE_NOT_STORED,
+)
+from gateway.backoffice.risk.trial_figures import AVS_CVV_CHECK_PLACE
+from gateway.core import identifiers
+from gateway.core.masking import mask_text
+from gateway.core.money import format_amount
+from gateway.models import BackgroundWork, Payment, RiskTrial, RiskTrialPayment
+
+TRIAL_PAGE_ROWS: Final = 50
+TRIAL_OUTCOME_TITLES: Final[Mapping[str, Any]] = {
+    "accept": gettext_lazy("let through"), "review": gettext_lazy("under review"), "decline": gettext_lazy("declined"),
+}  # fmt: skip
+TRIAL_OUTCOME_TONES: Final = {"accept": "good", "review": "wait", "decline": "bad"}
+UNJUDGED_REASON_TITLES: Final[Mapping[str, Any]] = {
+    ACCOUNT_NOT_STORED: gettext_lazy("the card or account is not kept with them, not even its fingerprint"),
+    FINGERPRINT_KEY_RETIRED: gettext_lazy("their cards are fingerprinted under an older key of the vault; reseal them first"),
+    BIN_NOT_STORED: gettext_lazy("the card's first digits are not kept with them"),
+    VALUE_NOT_STORED: gettext_lazy("the field is kept masked, or not at all"),
+    ACQUIRER_NOT_ASKED: gettext_lazy(
+        "the acquirer did not approve them, so no answer about address and security code is kept; the code itself "
+        "never is"
+    ),
+}  # fmt: skip
+
+
+@admin.register(RiskTrial)
+class RiskTrialAdmin(ReadOnlyPage):
+    channel_path = None
+    nothing = gettext_lazy(
+        "A trial tells what a rule set would have done to past payments. Begin one on the page of a rule set or a list."
+    )
+    list_display = ("asked_at", "set_key", "merchant", "period", "asked_by", "state")
+    list_display_links = ("asked_at", "set_key")
+    list_select_related = ("merchant", "work")
+    list_filter = ("merchant",)
+    search_fields = ("set_key",)
+
+    @display(description=gettext_lazy("period (UTC)"))
+    def period(self, row: RiskTrial) -> str:
+        return f"{row.since:%Y-%m-%d} – {format_last_trial_day(row)}"
+
+    @display(description=gettext_lazy("state"))
+    def state(self, row: RiskTrial) -> str:
+        return str(describe_trial_state(row)["text"])
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET" or not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        chosen = request.GET.get("show", "")
+        found, more = self._listed(request, row, chosen)
+        mine = row.work is not None and row.work.owner_id == request.user.pk
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Trial of %s") % row.set_key,
+            "opts": self.opts,
+            "original": row,
+            "trial": row,
+            "last_day": format_last_trial_day(row),
+            "pill": describe_trial_state(row),
+            "work": row.work,
+            "mine": mine,
+            "ended": row.work is None or row.work.state not in queue.OPEN_WORK_STATES,
+            "share": queue.compute_percent_done(row.work) if row.work is not None else None,
+            "summary": render_changed_outcomes(row),
+            "rules": render_rule_figures(row),
+            "chosen": _chosen(row, chosen),
+            "rows": found,
+            "next": f"?{more}#payments" if more else "",
+            "document": format_masked_json(row.document),
+            "lists": [f"{name} ({len(one['entries'])})" for name, one in row.lists.items()],
+            "sees_payments": permissions.has_permission(request.user, "gateway.view_payment", row.merchant),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/clerk/trial.html", context)
+
+    def _listed(self, request: HttpRequest, row: RiskTrial, chosen: str) -> tuple[list[dict[str, Any]], str]:
+        """The payments that are asked for, newest first, and the address of the next page."""
+        rows = _payments(row, chosen)
+        after = identifiers.parse_id(request.GET.get("after", "").replace("-", ""))
+        if after is not None and (last := row.payments.filter(payment=after).first()) is not None:
+            rows = rows.filter(at__lte=last.at).exclude(at=last.at, payment__gte=after)
+        found = list(rows.order_by("-at", "-payment")[: TRIAL_PAGE_ROWS + 1])
+        orders = dict(
+            Payment.objects.filter(pk__in=[one.payment for one in found], merchant=row.merchant_id).values_list(
+                "pk", "merchant_transaction_id"
+            )
+        )
+        names = [rule["name"] for rule in row.figures.get("rules", ())]
+        listed = [
+            {
+                "row": one,
+                "address": reverse("admin:gateway_payment_change", args=[one.payment]),
+                "order": mask_text(orders.get(one.payment, "")),
+                "money": f"{format_amount(one.amount)} {one.currency}",
+                "was": {"tone": TRIAL_OUTCOME_TONES[one.was], "text": TRIAL_OUTCOME_TITLES[one.was]},
+                "state": build_state_pill(one.status),
+                "would": {"tone": TRIAL_OUTCOME_TONES[one.would], "text": TRIAL_OUTCOME_TITLES[one.would]},
+                "rules": ", ".join(_name(place, names) for place in one.held),
+            }
+            for one in found[:TRIAL_PAGE_ROWS]
+        ]
+        more = {"show": chosen, "after": found[TRIAL_PAGE_ROWS - 1].payment.hex} if len(found) > TRIAL_PAGE_ROWS else {}
+        return listed, urlencode(more)
+
+
+def format_last_trial_day(row: RiskTrial) -> str:
+    return f"{row.until - timedelta(days=1):%Y-%m-%d}"
+
+
+def describe_trial_state(row: RiskTrial) -> dict[str, Any]:
+    if row.finished_at is not None:
+        return {"tone": "good", "text": _("Done")}
+    if row.work is None or row.work.state == BackgroundWork.State.FAILED:
+        return {"tone": "bad", "text": _("Failed")}
+    return build_state_pill(row.work.state)
+
+
+def _name(place: int, names: list[str]) -> str:
+    return (
+        _("address and security code check")
+        if place == AVS_CVV_CHECK_PLACE
+        else names[place]
+        if place < len(names)
+        else "?"
+    )
+
+
+def _sums(sums: Mapping[str, str]) -> str:
+    return ", ".join(f"{Decimal(total):,.2f} {currency}" for currency, total in sums.items())
+
+
+def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
+    """What would have been decided differently."""
+    return [
+        {
+            **one,
+            "was_words": TRIAL_OUTCOME_TITLES[one["was"]],
+            "would_words": TRIAL_OUTCOME_TITLES[one["would"]],
+            "tone": TRIAL_OUTCOME_TONES[one["would"]],
+            "was_tone": TRIAL_OUTCOME_TONES[one["was"]],
+            "money": _sums(one["sums"]),
+            "approved_money": _sums(one["approvedSums"]),
+            "address": f"?{urlencode({'show': one['was'] + '-' + one['would']})}#payments",
+        }
+        for one in row.figures.get("changes", ())
+    ]
+
+
+def render_rule_figures(row: RiskTrial) -> list[dict[str, Any]]:
+    names = [rule["name"] for rule in row.figures.get("rules", ())]
+    return [
+        {
+            **one,
+            "words": _name(one["place"], names),
+            "money": _sums(one["sums"]),
+            "address": f"?{urlencode({'show': 'rule' + str(one['place'])})}#payments",
+            "blind": [
+                _("cannot be judged on %(count)d payments, because %(why)s")
+                % {"count": count, "why": UNJUDGED_REASON_TITLES[why]}
+                for why, count in one["unjudged"]
+            ],
+            "blind_address": f"?{urlencode({'show': 'blind' + str(one['place'])})}#payments",
+        }
+        for one in row.figures.get("rules", ())
+    ]
+
+
+def _place(chosen: str, prefix: str) -> int | None:
+    text = chosen.removeprefix(prefix) if chosen.startswith(prefix) else ""
+    return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 5 else None
+
+
+def _payments(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
+    """Those of a change (``accept-decline``), of a rule (``rule3``), those it cannot judge (``blind3``); else every
+    one that would have been decided differently."""
+    rows = RiskTrialPayment.objects.filter(trial=row)
+    was, dash, would = chosen.partition("-")
+    if (place := _place(chosen, "rule")) is not None:
+        return rows.filter(held__contains=place)
+    if (place := _place(chosen, "blind")) is not None:
+        where = Q(pk__in=[])
+        for why in UNJUDGED_REASON_TITLES:
+            where |= Q(unjudged__contains=[[place, why]])
+        return rows.filter(where)
+    if dash and was in TRIAL_OUTCOME_TITLES and would in TRIAL_OUTCOME_TITLES:
+        return rows.filter(was=was, would=would)
+    return rows.exclude(was=F("would"))
+
+
+def _chosen(row: RiskTrial, chosen: str) -> str:
+    """Above the list: which payments these are."""
+    names = [rule["name"] for rule in row.figures.get("rules", ())]
+    was, dash, would = chosen.partition("-")
+    if (place := _place(chosen, "rule")) is not None:
+        return _("Payments for which this rule holds: %s") % _name(place, names)
+    if (place := _place(chosen, "blind")) is not None:
+        return _("Payments on which this rule cannot be judged: %s") % _name(place, names)
+    if dash and was in TRIAL_OUTCOME_TITLES and would in TRIAL_OUTCOME_TITLES:
+        return _("%(was)s then, %(would)s now") % {
+            "was": TRIAL_OUTCOME_TITLES[was],
+            "would": TRIAL_OUTCOME_TITLES[would],
+        }
+    return _("Payments that would have been decided differently")

@@ -1,0 +1,193 @@
+"""The dry run of routing: which account each past payment would take now, against the one it took. Nothing changes.
+
+Background work (gateway.background.queue): a slice reads one page of a channel's first payments in the order of time, asks the
+rules as they stand, and adds to sums by rule and to a file of those that would go elsewhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet
+
+from gateway.background import queue
+from gateway.background.files import AttemptFolder
+from gateway.backoffice.payments.payment_export import escape_cell
+from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.routing import INTERNAL, choose_accounts, load_routing_table
+from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RouteChoice, RoutingFacts, RoutingTable, match_rule
+from gateway.models import BackgroundWork, Payment
+from gateway.payments.payment_means import load_payment_means
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.vault.sealing import VaultError
+
+VIEW_ROUTING_PERMISSION: Final = "gateway.view_routingrule"
+DRY_RUN_SLICE_PAYMENTS: Final = 500
+"""Payments of one slice."""
+MAX_SUMMED_MOVES: Final = 500
+"""Pairs of accounts by rule that are summed; further ones are in the file alone."""
+DRY_RUN_FILE_NAME: Final = "routing.csv"
+ROUTED_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
+NO_MATCHING_RULE, NO_ACQUIRER_ACCOUNT = "", ""
+_HEADER: Final = (
+    "created", "id", "type", "brand", "amount", "currency", "country", "took", "would take", "rule", "passed over",
+)  # fmt: skip
+_READ: Final = (
+    "id", "created_at", "payment_type", "brand", "amount", "currency", "connector", "account", "request", "answer",
+    "means", "means_sealed", "route",
+)  # fmt: skip
+
+
+def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
+    """One page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``: those
+    of INTERNAL too; ``drafts``: as if rules that are switched off were not."""
+    asked, cursor = row.parameters, dict(row.cursor)
+    rows, total = _meant(asked), None
+    if "parts" not in cursor:
+        cursor, total = {"at": "", "after": "", "parts": [], "seen": 0, "changed": 0, "moves": {}}, rows.count()
+    if cursor["at"]:
+        at, after = datetime.fromisoformat(cursor["at"]), UUID(cursor["after"])
+        rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=after))
+    found = list(rows.order_by("created_at", "id").only(*_READ)[:DRY_RUN_SLICE_PAYMENTS])
+    table = load_routing_table(UUID(asked["channel"]), drafts=bool(asked.get("drafts")))
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    if not cursor["parts"]:
+        lines.write("\ufeff")
+        writer.writerow(_HEADER)
+    for payment in found:
+        choice, then = choose_route_today(payment, table), find_original_account(payment)
+        now = (
+            f"{choice.candidates[0].connector} {choice.candidates[0].merchant}"
+            if choice.candidates
+            else NO_ACQUIRER_ACCOUNT
+        )
+        _count(cursor, payment, choice, then, now)
+        if now != then:
+            writer.writerow([escape_cell(cell) for cell in _line(payment, choice, then, now)])
+    cursor["parts"] = folder.append(cursor["parts"], DRY_RUN_FILE_NAME, lines.getvalue().encode())
+    if found:
+        cursor |= {"at": found[-1].created_at.isoformat(), "after": found[-1].id.hex}
+    done = int(cursor["seen"])
+    over = len(found) < DRY_RUN_SLICE_PAYMENTS
+    message = f"{cursor['changed']} would go elsewhere"
+    return queue.SliceResult(
+        done=done,
+        cursor=cursor,
+        total=done if over else total,
+        finished=over,
+        message=message,
+        file=folder.joined(cursor["parts"], DRY_RUN_FILE_NAME, alive) if over else "",
+    )
+
+
+ROUTING_DRY_RUN: Final = queue.register_work_kind(
+    queue.WorkKind(
+        name="routing",
+        about="Past payments as today's routing rules would send them.",
+        right=VIEW_ROUTING_PERMISSION,
+        step=replay_routing_slice,
+    )
+)
+
+
+def _meant(asked: Mapping[str, Any]) -> QuerySet[Payment]:
+    rows = Payment.objects.filter(
+        channel=UUID(asked["channel"]),
+        created_at__gte=datetime.fromisoformat(asked["from"]),
+        created_at__lt=datetime.fromisoformat(asked["to"]),
+        chain=F("id"),
+        payment_type__in=ROUTED_PAYMENT_TYPES,
+    )
+    return rows if asked.get("all") else rows.exclude(test_mode=INTERNAL)
+
+
+def find_original_account(payment: Payment) -> str:
+    """Where it was sent first: what became of it afterwards is not the rules' doing."""
+    tried = (payment.route or {}).get("tried")
+    if tried:
+        return f"{tried[0]['connector']} {tried[0]['account']}"
+    return f"{payment.connector} {payment.account}".strip()
+
+
+def choose_route_today(payment: Payment, table: RoutingTable) -> RouteChoice:
+    """Who would take a past payment now. The sealed number is opened only where the first digits do not tell."""
+    facts = routing_facts_from_payment(payment)
+    if facts.digits and any(match_rule(rule, facts) is None for rule in table.rules):
+        try:
+            means = load_payment_means(payment)
+        except VaultError:
+            means = None
+        if means is not None:
+            facts = replace(facts, digits=means.account.reveal()[:ROUTING_BIN_DIGITS])
+    return choose_accounts(table, facts)
+
+
+def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
+    """What routing looks at, as far as it was kept."""
+    sent = flatten_body(payment.request)
+    return RoutingFacts(
+        brand=payment.brand,
+        currency="" if payment.payment_type == REGISTRATION_PAYMENT_TYPE else payment.currency,
+        payment=payment.id,
+        amount=payment.amount,
+        country=sent.get("billing.country", ""),
+        payment_type=payment.payment_type,
+        means=payment.means,
+        digits=payment.answer.get("card", {}).get("bin", ""),
+        sent=frozenset(sent),
+    )
+
+
+def _count(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: str, now: str) -> None:
+    """Sums: by rule, from where to where, in which currency: [payments, amount]."""
+    cursor["seen"] += 1
+    cursor["changed"] += now != then
+    key = "\t".join((choice.rule, then, now, payment.currency))
+    moves = cursor["moves"]
+    if key in moves or len(moves) < MAX_SUMMED_MOVES:
+        count, amount = moves.get(key, (0, "0"))
+        moves[key] = [count + 1, str(Decimal(amount) + payment.amount)]
+
+
+def _line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:
+    over = "; ".join(f"{name}: {why}" for name, why in choice.over)
+    return [
+        f"{payment.created_at:%Y-%m-%d %H:%M:%S}",
+        payment.id.hex,
+        payment.payment_type,
+        payment.brand,
+        payment.amount,
+        payment.currency,
+        routing_facts_from_payment(payment).country,
+        then,
+        now,
+        choice.rule,
+        over,
+    ]
+
+
+def summarize_route_changes(cursor: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the page shows: rule by rule, from where to where; those that would change first."""
+    rows = []
+    for key, (count, amount) in cursor.get("moves", {}).items():
+        rule, then, now, currency = key.split("\t")
+        rows.append(
+            {
+                "rule": rule,
+                "then": then,
+                "now": now,
+                "currency": currency,
+                "count": count,
+                "amount": Decimal(amount),
+                "changed": then != now,
+            }
+        )
+    return sorted(rows, key=lambda row: (not row["changed"], row["rule"], -row["count"]))

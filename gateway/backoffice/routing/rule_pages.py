@@ -1,0 +1,327 @@
+"""Routing rules in the back office: which account takes which payment, tried on past payments before it counts.
+
+What a form takes is what the section "routing" of a configuration document takes. Source: docs/routing.md.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.admin import TabularInline
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from gateway.access import permissions
+from gateway.background import queue
+from gateway.backoffice.kit import config_backed_form
+from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.kit.composite_field import use_one_line_inputs
+from gateway.backoffice.routing import dry_run
+from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
+from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
+
+MAX_DRY_RUN_DAYS: Final = 366
+DEFAULT_DRY_RUN_DAYS: Final = 30
+_CONDITIONS: Final = {
+    "brands": "brands", "bins": "bins", "currencies": "currencies", "amountFrom": "amount_from",
+    "amountTo": "amount_to", "amountCurrency": "amount_currency", "countries": "countries",
+    "paymentTypes": "payment_types",
+}  # fmt: skip
+"""Condition of a document → field."""
+_SOMEBODY: Final = [{"connector": "stub", "merchant": "-"}]
+"""Accounts are chosen beside the rule; its conditions are looked at alone."""
+
+
+class RoutingRuleForm(forms.ModelForm):
+    bins = forms.CharField(
+        label=gettext_lazy("BIN ranges"),
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text=gettext_lazy("Leading digits, 6 to 11, one range a line: 420000 or 420000-429999. Empty: all."),
+    )
+    payment_types = forms.MultipleChoiceField(
+        label=gettext_lazy("payment types"),
+        required=False,
+        choices=[(code, code) for code in FIRST_PAYMENT_TYPES],
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("None chosen: all. Follow-ups go where the money is."),
+    )
+
+    class Meta:
+        model = RoutingRule
+        fields = (
+            "channel",
+            "name",
+            "position",
+            "active",
+            "brands",
+            "bins",
+            "currencies",
+            "amount_from",
+            "amount_to",
+            "amount_currency",
+            "countries",
+            "payment_types",
+        )
+        help_texts = {
+            "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
+            "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
+            "countries": gettext_lazy("Of billing.country: codes such as DE,AT, with commas; empty: all."),
+            "amount_from": gettext_lazy("Included."),
+            "amount_to": gettext_lazy("Included."),
+            "amount_currency": gettext_lazy("The amounts speak of payments in this currency alone."),
+            "position": gettext_lazy("The first rule that fits decides; the lowest number goes first."),
+            "active": gettext_lazy("A rule that is off can be tried on past payments before it counts."),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        use_one_line_inputs(self, "brands", "currencies", "countries")
+        if "bins" in self.fields and self.instance.bins:
+            self.initial["bins"] = "\n".join(self.instance.bins)
+
+    def clean_bins(self) -> list[str]:
+        return [one for one in self.cleaned_data["bins"].replace(",", "\n").split() if one]
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if self.errors:
+            return found
+        for name in ("brands", "currencies", "countries"):
+            found[name] = [one.strip() for one in found.get(name) or ()]
+        when = {name: found.get(field) for name, field in _CONDITIONS.items() if found.get(field)}
+        for name in ("amountFrom", "amountTo"):
+            if (amount := found.get(_CONDITIONS[name])) is not None:
+                when[name] = f"{amount:.2f}"
+        rule = {"name": found["name"], "when": when, "to": _SOMEBODY}
+        for fault in config_backed_form.validate_section(None, "routing", {"rules": [rule]}):
+            own = fault.path.lstrip(".").removeprefix("rules[0].").removeprefix("when.")
+            field = _CONDITIONS.get(own.partition("[")[0], own)
+            self.add_error(field if field in self.fields else None, fault.message)
+        if not self.errors:
+            found["bins"] = [one if "-" in one else f"{one}-{one}" for one in found["bins"]]
+        return found
+
+
+class RoutingTargetFormSet(forms.BaseInlineFormSet):
+    def clean(self) -> None:
+        super().clean()
+        if any(self.errors):
+            return
+        kept = [form for form in self.forms if form.cleaned_data and not form.cleaned_data.get("DELETE")]
+        if not kept:
+            raise ValidationError(_("Name one account at least."))
+        for form in kept:
+            account, weight = form.cleaned_data.get("account"), form.cleaned_data.get("weight") or 0
+            if account is not None and account.channel_id != self.instance.channel_id:
+                form.add_error("account", _("This is no account of the rule's channel."))
+            if weight > MAX_TARGET_WEIGHT:
+                form.add_error("weight", _("At most %d.") % MAX_TARGET_WEIGHT)
+
+
+class RoutingTargetInline(TabularInline):
+    """Who may change the rule may change its accounts."""
+
+    model = RoutingTarget
+    formset = RoutingTargetFormSet
+    fields = ("account", "weight", "position")
+    ordering_field = "position"
+    extra = 1
+    max_num = MAX_ROUTING_TARGETS
+    verbose_name = gettext_lazy("account")
+    verbose_name_plural = gettext_lazy(
+        "accounts: their weights say how many payments each gets; the others are next when one is out of reach"
+    )
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The accounts of the rule's channel, or all that the user may use while no channel is chosen."""
+        scope = permissions.find_access_scope(request.user, "gateway.view_acquireraccount")
+        rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
+        match = request.resolver_match
+        rule = match.kwargs.get("object_id") if match is not None else None
+        if rule is not None:
+            rows = rows.filter(channel__routing_rules=rule)
+        kwargs["queryset"] = rows.order_by("channel__name", "id")
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        field.label_from_instance = _named
+        return field
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return permissions.has_permission(request.user, "gateway.view_routingrule", obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return permissions.has_permission(request.user, "gateway.change_routingrule", obj)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_change_permission(request, obj)
+
+
+def _named(account: AcquirerAccount) -> str:
+    return f"{account} · {account.channel.name}" + ("" if account.active else f" ({_('switched off')})")
+
+
+class DryRunForm(forms.Form):
+    channel = forms.ModelChoiceField(Channel.objects.none(), label=gettext_lazy("Channel"))
+    since = forms.DateField(label=gettext_lazy("From (UTC)"), widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(label=gettext_lazy("To, included"), widget=forms.DateInput(attrs={"type": "date"}))
+    drafts = forms.BooleanField(label=gettext_lazy("As if rules that are off were on"), required=False)
+    all = forms.BooleanField(label=gettext_lazy("Payments of the simulator too (INTERNAL)"), required=False)
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        since, until = found.get("since"), found.get("until")
+        if (
+            since is not None
+            and until is not None
+            and not timedelta(0) <= until - since < timedelta(days=MAX_DRY_RUN_DAYS)
+        ):
+            self.add_error("until", _("Give a day from the first on, at most %d days.") % MAX_DRY_RUN_DAYS)
+        return found
+
+    def parameters(self) -> dict[str, Any]:
+        found = self.cleaned_data
+        ends = _midnight(found["until"]) + timedelta(days=1)
+        return {
+            "channel": found["channel"].pk.hex,
+            "from": _midnight(found["since"]).isoformat(),
+            "to": ends.isoformat(),
+            "drafts": found["drafts"],
+            "all": found["all"],
+        }
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+@admin.register(RoutingRule)
+class RoutingRuleAdmin(MerchantPage):
+    merchant_path, channel_path = "channel__merchant", "channel"
+    form = RoutingRuleForm
+    inlines = (RoutingTargetInline,)
+    deletable = True
+    ordering_field = "position"
+    nothing = gettext_lazy(
+        "Without a rule a payment goes to the first account of its channel that takes its brand and currency."
+    )
+    list_display = ("name", "channel", "when", "goes_to", "active", "position")
+    list_select_related = ("channel",)
+    list_filter = ("channel", "active")
+    search_fields = ("name", "channel__name")
+    ordering = ("channel", "position", "id")
+    autocomplete_fields = ("channel",)
+    list_before_template = "admin/office/routing_before.html"
+    fieldsets = (
+        (None, {"fields": ("channel", "name", "position", "active")}),
+        (
+            gettext_lazy("When: every condition must hold, an empty one always does"),
+            {"fields": ("brands", "bins", "currencies", "countries", "amount_from", "amount_to", "amount_currency",
+                        "payment_types")},
+        ),
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).prefetch_related("targets__account")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return () if obj is None else ("channel",)
+
+    @display(description=gettext_lazy("when"))
+    def when(self, row: RoutingRule) -> str:
+        lists = (
+            (_("brands"), row.brands),
+            ("BIN", row.bins),
+            (_("currencies"), row.currencies),
+            (_("countries"), row.countries),
+            (_("types"), row.payment_types),
+        )
+        found = [f"{name} {', '.join(values)}" for name, values in lists if values]
+        if row.amount_currency:
+            low, high = row.amount_from, row.amount_to
+            found.append(
+                f"{low if low is not None else '…'} – {high if high is not None else '…'} {row.amount_currency}"
+            )
+        return "; ".join(found) or _("always")
+
+    @display(description=gettext_lazy("goes to"))
+    def goes_to(self, row: RoutingRule) -> str:
+        return ", ".join(f"{one.account} ({one.weight})" for one in row.targets.all())
+
+    # --- trying the rules on past payments --------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        name, view = "gateway_routingrule_", self.admin_site.admin_view
+        own = [
+            path("try/", view(self.try_view), name=f"{name}try"),
+            path("tried/<uuid:work>/", view(self.tried_view), name=f"{name}tried"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def try_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        today = datetime.now(UTC).date()
+        channel = request.GET.get("channel", "")
+        given = request.POST if request.method == "POST" else None
+        form = DryRunForm(
+            given, initial={"since": today - timedelta(days=DEFAULT_DRY_RUN_DAYS), "until": today, "channel": channel}
+        )
+        channels = permissions.list_permitted_channels(request.user, dry_run.VIEW_ROUTING_PERMISSION).select_related(
+            "merchant"
+        )
+        form.fields["channel"].queryset = channels.order_by("merchant__name", "name")  # type: ignore[attr-defined]
+        if request.method == "POST" and form.is_valid():
+            title = _("Routing of past payments: %s") % form.cleaned_data["channel"]
+            try:
+                row = queue.enqueue_work(
+                    dry_run.ROUTING_DRY_RUN,
+                    title,
+                    form.parameters(),
+                    owner=int(request.user.pk or 0),
+                    by=actor_from_request(request),
+                )
+            except queue.TooMuchOpenWorkError:
+                words = _("You have %d pieces of work running. Wait for one, or cancel one.")
+                messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
+            else:
+                address = reverse("admin:gateway_routingrule_tried", args=[row.pk])
+                BackgroundWork.objects.filter(pk=row.pk).update(parameters=row.parameters | {"list": address})
+                return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Try the rules on past payments"),
+            "opts": self.opts,
+            "form": form,
+        }
+        return TemplateResponse(request, "admin/office/routing_try.html", context)
+
+    def tried_view(self, request: HttpRequest, work: Any) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        rows = BackgroundWork.objects.filter(pk=work, owner=request.user.pk, kind=dry_run.ROUTING_DRY_RUN.name)
+        if (row := rows.first()) is None:
+            raise Http404
+        moves = dry_run.summarize_route_changes(row.cursor)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": row.title,
+            "opts": self.opts,
+            "row": row,
+            "changed": [move for move in moves if move["changed"]],
+            "same": [m for m in moves if not m["changed"]],
+            "cursor": row.cursor,
+        }
+        return TemplateResponse(request, "admin/office/routing_tried.html", context)

@@ -1,0 +1,285 @@
+"""What the pages of schedules tell and ask: next runs, notice, what cancelling means, runs, and a form."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.core import clock, identifiers, result_codes
+from gateway.core.money import format_amount
+from gateway.models import Payment
+from gateway.scheduling import job_plans as plans
+from gateway.scheduling import schedules
+from gateway.scheduling.models import Job, JobRun
+
+SCHEDULE_PAGE_ROWS: Final = 50
+MAX_LISTED_NEXT_RUNS: Final = 10
+MAX_NOTICE_RUNS: Final = 24
+"""Runs of a notice period that are listed one by one."""
+SCHEDULE_ACTIONS: Final = {
+    "pause": gettext_lazy("Pause"),
+    "resume": gettext_lazy("Resume"),
+    "cancel": gettext_lazy("Cancel"),
+    "reschedule": gettext_lazy("Reschedule"),
+}
+_FIELDS: Final = ("amount", "expression", "endDate", "name", "registrationId")
+"""What the form of a reschedule asks for."""
+_SENT: Final = {"expression": "job.expression", "endDate": "job.endDate", "name": "job.name"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancellationPreview:
+    """What cancelling now would mean: when it ends, and what is still charged until then."""
+
+    at: datetime
+    at_once: bool
+    runs: list[datetime]
+    more: bool
+    total: Decimal
+
+
+class ScheduleChangeError(Exception):
+    """Nothing was changed; ``wrong``: field → what is wrong with it, '' for the whole."""
+
+    def __init__(self, wrong: dict[str, str]) -> None:
+        super().__init__("; ".join(wrong.values()))
+        self.wrong = wrong
+
+
+# --- what the pages are given -------------------------------------------------------------------------------------
+
+
+def list_next_runs(job: Job, now: datetime, most: int = MAX_LISTED_NEXT_RUNS) -> list[dict[str, Any]]:
+    """The next runs by the job's own clock and by UTC."""
+    if job.state not in (Job.State.ACTIVE, Job.State.ENDING):
+        return []
+    plan = plans.plan_from_job(job)
+    # A run that is due at this moment and not made yet counts as a next one.
+    after = min(now, (job.next_at or now) - timedelta(seconds=1))
+    return [{"utc": at, "local": f"{at.astimezone(plan.zone):%Y-%m-%d %H:%M:%S}"} for at in plan.runs(after, most)]
+
+
+def preview_cancellation(job: Job, now: datetime) -> CancellationPreview:
+    """What cancelling means, by the very verb that would do it, on a copy."""
+    trial = copy.copy(job)
+    schedules.give_job_notice(trial, now)
+    if trial.state == Job.State.ENDED:
+        return CancellationPreview(at=now, at_once=True, runs=[], more=False, total=Decimal(0))
+    runs = plans.plan_from_job(trial).runs(now, MAX_NOTICE_RUNS + 1)
+    ends = trial.ends_at or now
+    return CancellationPreview(
+        at=ends,
+        at_once=False,
+        runs=runs[:MAX_NOTICE_RUNS],
+        more=len(runs) > MAX_NOTICE_RUNS,
+        total=job.amount * len(runs[:MAX_NOTICE_RUNS]),
+    )
+
+
+def describe_notice(job: Job) -> str:
+    """The notice of a job in words."""
+    if job.state == Job.State.ENDED:
+        return _("It has ended; nothing is charged any more.")
+    if job.state == Job.State.ENDING:
+        return _("Notice was given. It runs until its end, and what falls due before is charged.")
+    if not job.notice_unit:
+        return _("No notice period: when it is cancelled it ends at once.")
+    period = f"{job.notice_number} {_unit(job.notice_unit)}"
+    if job.notice_callable == Job.Callable.DURATION_END:
+        return _("%s of notice to the end of a term. Runs until then are charged.") % period
+    return _("%s of notice, at any time. Runs until then are charged.") % period
+
+
+def _unit(unit: str) -> str:
+    names = {
+        "YEAR": _("year(s)"),
+        "MONTH": _("month(s)"),
+        "WEEK": _("week(s)"),
+        "DAY": _("day(s)"),
+        "HOUR": _("hour(s)"),
+        "MINUTE": _("minute(s)"),
+        "SECOND": _("second(s)"),
+    }
+    return names.get(unit, unit.lower())
+
+
+def build_schedule_pill(job: Job) -> dict[str, Any]:
+    return build_state_pill("PAUSED" if job.reason == Job.Reason.PAUSED else job.state)
+
+
+def _run_pill(run: JobRun) -> dict[str, Any]:
+    return {"tone": "bad", "text": _("Failed")} if run.state == JobRun.State.FAILED else build_state_pill(run.state)
+
+
+def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
+    last: dict[UUID, JobRun] = {}
+    for run in JobRun.objects.filter(job__in=[row.pk for row in rows]).order_by("job", "-due_at").distinct("job"):
+        last[run.job_id] = run
+    return [
+        {
+            "row": row,
+            "pill": build_schedule_pill(row),
+            "last": (run := last.get(row.pk)),
+            "run": _run_pill(run) if run else None,
+            "local": row.next_at,
+            "address": reverse("admin:scheduling_job_change", args=[row.pk]),
+        }
+        for row in rows
+    ]
+
+
+def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
+    keys = [key for run in runs for key in (run.payment, *run.earlier) if key is not None]
+    made = Payment.objects.filter(pk__in=keys, merchant=job.merchant_id).defer("request", "answer").in_bulk()
+    return [
+        {
+            "row": run,
+            "pill": _run_pill(run),
+            "text": result_codes.RESULT_CODES[run.code].description if run.code in result_codes.RESULT_CODES else "",
+            "payments": [
+                {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
+                for key in (*run.earlier, run.payment)
+                if key in made
+            ],
+        }
+        for run in runs
+    ]
+
+
+def list_schedule_records(job: Job) -> list[Payment]:
+    """What was recorded of the job: made, changed, ended."""
+    rows = Payment.objects.filter(chain=job.pk, payment_type__in=("SD", "RS", "DS")).defer("request", "answer")
+    return list(rows.order_by("-id")[:MAX_LISTED_NEXT_RUNS])
+
+
+def build_payment_page_url(payment: UUID) -> str:
+    return reverse("admin:gateway_payment_change", args=[payment])
+
+
+def list_possible_actions(job: Job) -> list[tuple[str, str]]:
+    """The verbs that this state allows."""
+    of_state = {
+        Job.State.ACTIVE: ("reschedule", "pause", "cancel"),
+        Job.State.SUSPENDED: ("resume", "reschedule", "cancel"),
+        Job.State.ENDING: ("reschedule",),
+        Job.State.ENDED: (),
+    }
+    return [(verb, str(SCHEDULE_ACTIONS[verb])) for verb in of_state[Job.State(job.state)]]
+
+
+def list_runs_if_resumed(job: Job, now: datetime) -> list[datetime]:
+    return plans.plan_from_job(job).runs(now, 3)
+
+
+def describe_schedule_change(job: Job) -> str:
+    if job.state == Job.State.ENDED:
+        return _("Cancelled: it has ended.")
+    if job.state == Job.State.ENDING:
+        return _("Cancelled: it ends at %s UTC.") % f"{job.ends_at:%Y-%m-%d %H:%M:%S}"
+    if job.state == Job.State.SUSPENDED:
+        return _("Paused. Nothing is charged until it is resumed.")
+    return _("Done. The next run is at %s UTC.") % f"{job.next_at:%Y-%m-%d %H:%M:%S}"
+
+
+def collect_schedule_audit_values(job: Job) -> dict[str, Any]:
+    """What the audit trail keeps of a job."""
+    return {
+        "state": job.state,
+        "reason": job.reason,
+        "amount": format_amount(job.amount),
+        "currency": job.currency,
+        "expression": job.expression,
+        "next_at": clock.format_timestamp(job.next_at) if job.next_at else None,
+        "ends_at": clock.format_timestamp(job.ends_at) if job.ends_at else None,
+        "registration": job.registration.hex,
+    }
+
+
+# --- the form of a reschedule -------------------------------------------------------------------------------------
+
+
+def _stands(job: Job) -> dict[str, str]:
+    sent = job.request.get("job", {})
+    return {
+        "amount": format_amount(job.amount),
+        "expression": job.expression,
+        "endDate": sent.get("endDate", ""),
+        "name": job.name,
+        "registrationId": job.registration.hex,
+    }
+
+
+def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str]) -> list[dict[str, str]]:
+    stands = _stands(job)
+    labels = {
+        "amount": (_("Amount in %s") % job.currency, _("Of every run from now on.")),
+        "expression": (
+            _("Times"),
+            _(
+                "Seven fields: second minute hour day-of-month month day-of-week year, in %s. "
+                "0 0 6 1 * ? * is 06:00 on the first of every month."
+            )
+            % job.zone,
+        ),
+        "endDate": (_("Last day"), _("As 2026-12-31 23:59:59; empty: as the plan says.")),
+        "name": (_("Name"), ""),
+        "registrationId": (_("Registration"), _("The stored means that is charged, by its id.")),
+    }
+    return [
+        {
+            "name": name,
+            "label": labels[name][0],
+            "help": labels[name][1],
+            "wrong": wrong.get(name, ""),
+            "value": request.POST.get(name, stands[name]) if request.method == "POST" else stands[name],
+        }
+        for name in _FIELDS
+    ]
+
+
+def read_schedule_changes(request: HttpRequest, job: Job) -> list[tuple[str, str]]:
+    """What the form says otherwise than what stands, as the API is sent it."""
+    stands = _stands(job)
+    sent = {name: request.POST.get(name, stands[name]).strip()[:256] for name in _FIELDS}
+    changed = [name for name in _FIELDS if sent[name] != stands[name] and sent[name]]
+    if "amount" in changed:
+        try:
+            sent["amount"] = format_amount(Decimal(sent["amount"].replace(",", ".")))
+        except (InvalidOperation, ValueError):
+            raise ScheduleChangeError({"amount": _("Give the amount with none or two decimals, e.g. 92.00.")}) from None
+        if sent["amount"] == stands["amount"]:
+            changed.remove("amount")
+    pairs = [(_SENT.get(name, name), sent[name]) for name in changed]
+    return [*pairs, ("currency", job.currency)] if "amount" in changed else pairs
+
+
+def field_from_parameter(parameter: str) -> str:
+    name = parameter.removeprefix("job.")
+    return name if name in _FIELDS else ""
+
+
+def find_schedules(term: str) -> list[UUID]:
+    """Jobs that an id names: the job's own, of its registration, or of a payment it made."""
+    ident = identifiers.parse_id(term.replace("-", "").lower())
+    if ident is None:
+        return []
+    of_runs = JobRun.objects.filter(payment=ident).values_list("job", flat=True)[:SCHEDULE_PAGE_ROWS]
+    return [ident, *Job.objects.filter(registration=ident).values_list("pk", flat=True)[:SCHEDULE_PAGE_ROWS], *of_runs]
+
+
+def parse_resume_time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text.replace(" ", "+"))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -1,0 +1,160 @@
+"""One's own account: second factors, sessions here and elsewhere; and the first password by a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from allauth.socialaccount.models import SocialAccount
+from django.contrib import messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from unfold.forms import AdminPasswordChangeForm
+
+from gateway.access import audit_log, signin
+from gateway.api.base_view import resolve_client_ip
+from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.sign_in import session, sign_in_views
+from gateway.backoffice.sign_in.user_agent import describe_browser
+from gateway.models import SignIn
+
+
+def show_account(site: Any, request: HttpRequest) -> HttpResponse:
+    """What somebody sees and changes of their own account."""
+    if request.method == "POST":
+        return _act(site, request)
+    here, factors = session.find_current_sign_in(request), signin.list_second_factors(request.user)
+    context = session.build_page_context(
+        site,
+        request,
+        title=_("Your account"),
+        here=here,
+        running=[(one, describe_browser(one.agent)) for one in signin.list_open_sessions(request.user)],
+        before=signin.find_previous_sign_in(here) if here is not None else None,
+        required=signin.is_second_factor_required(),
+        app=any(one.type == signin.TOTP_FACTOR for one in factors),
+        codes_left=signin.count_recovery_codes(request.user),
+        passkeys=[one for one in factors if one.type == signin.PASSKEY_FACTOR],
+        linked=_linked(request),
+        grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]
+    )
+    return TemplateResponse(request, "admin/account.html", context)
+
+
+def _end_one(site: Any, request: HttpRequest) -> HttpResponse | None:
+    mine = SignIn.objects.filter(user=request.user.pk, pk=_uuid(request.POST.get("session", "")))
+    return _ended(request, mine)
+
+
+def _end_others(site: Any, request: HttpRequest) -> HttpResponse | None:
+    mine = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(session.SIGN_IN_SESSION_KEY))
+    return _ended(request, mine)
+
+
+def _ended(request: HttpRequest, rows: Any) -> None:
+    count = signin.end_sessions(rows, by=request.user.get_username())
+    if count:
+        audit_log.record_audit_entry(
+            actor_from_request(request), "end sessions", request.user, after={"sessions": count}
+        )
+    messages.success(request, _("%d sessions were ended.") % count)
+
+
+def _linked(request: HttpRequest) -> bool:
+    return SocialAccount.objects.filter(user=request.user.pk).exists()
+
+
+def _unlink(site: Any, request: HttpRequest) -> HttpResponse | None:
+    if SocialAccount.objects.filter(user=request.user.pk).delete()[0]:
+        audit_log.record_audit_entry(
+            actor_from_request(request), "single sign-on", request.user, after={"subject": None}
+        )
+        messages.success(request, _("Single sign-on does not lead to this account any more."))
+    return None
+
+
+_ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
+    "end": (False, _end_one),
+    "end others": (False, _end_others),
+    "unlink": (True, _unlink),
+}
+"""What the page's buttons do, and whether the user has to show once more who they are."""
+
+
+def _act(site: Any, request: HttpRequest) -> HttpResponse:
+    here = HttpResponseRedirect(reverse("admin:account"))
+    guarded, verb = _ACTS.get(request.POST.get("act", ""), (False, None))
+    if verb is None:
+        return here
+    if guarded and (ask := session.require_reauthentication(request)) is not None:
+        return ask
+    return verb(site, request) or here
+
+
+def _uuid(text: str) -> str | None:
+    return text if len(text) == 36 and all(letter in "0123456789abcdef-" for letter in text) else None
+
+
+# --- the first password ---------------------------------------------------------------------------------------------
+
+
+def build_invitation_link(user: User) -> str:
+    """A link that sets the user's password once, until settings.PASSWORD_RESET_TIMEOUT has passed."""
+    ident = urlsafe_base64_encode(force_bytes(user.pk))
+    return reverse("admin:welcome", args=(ident, default_token_generator.make_token(user)))
+
+
+def accept_invitation(site: Any, request: HttpRequest, ident: str, token: str) -> HttpResponse:
+    """The page behind that link."""
+    user = _invited(ident)
+    if user is None or not default_token_generator.check_token(user, token):
+        context = session.build_page_context(site, request, title=_("This link is not good any more"), form=None)
+        return TemplateResponse(request, "admin/welcome.html", context, status=404)
+    form = AdminPasswordChangeForm(user, request.POST or None)
+    form.fields.pop("usable_password", None)
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        signin.end_sessions(SignIn.objects.filter(user=user.pk), by=user.get_username())
+        by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
+        audit_log.record_audit_entry(by, "set password", user)
+        messages.success(request, _("Your password is set. Sign in with it."))
+        return HttpResponseRedirect(reverse("admin:login"))
+    context = session.build_page_context(
+        site, request, title=_("Choose your password"), form=form, name=user.get_username()
+    )
+    # Not "no-referrer", which makes browsers send "Origin: null" with the form, and that is taken for a forgery; the
+    # site's own policy tells the address to nobody else either.
+    return TemplateResponse(request, "admin/welcome.html", context)
+
+
+def _invited(ident: str) -> User | None:
+    try:
+        key = int(urlsafe_base64_decode(ident).decode())
+    except (ValueError, UnicodeDecodeError, OverflowError):
+        return None
+    users = get_user_model()._default_manager
+    return users.filter(pk=key, is_active=True, is_staff=True).first() if 0 < key < 2**31 else None
+
+
+def build_account_urls(site: Any) -> list[URLPattern]:
+    """Addresses of signing in and of one's account, for the site."""
+
+    def open_to_all(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        return never_cache(lambda request, **rest: view(site, request, **rest))
+
+    def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        return site.admin_view(lambda request, **rest: view(site, request, **rest))
+
+    return [
+        path("set-up/", signed_in(lambda site, request: sign_in_views.choose_factor_setup(request)), name="set_up"),
+        path("account/", signed_in(show_account), name="account"),
+        path("welcome/<str:ident>/<str:token>/", open_to_all(accept_invitation), name="welcome"),
+    ]

@@ -1,0 +1,303 @@
+"""How django-allauth works here: what it asks for about accounts, second factors and single sign-on.
+
+Nobody signs up: users are made by managers, and single sign-on lets those in who are there already.
+Source: docs/decisions/0051.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import requests
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.stagekit import clear_login
+from allauth.core import context
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa import signals
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway.access import audit_log, signin
+from gateway.api.base_view import resolve_client_ip
+from gateway.backoffice.sign_in import lockout, session
+
+WRONG_CODE_TEXT: Final = gettext_lazy("This code is wrong or was used already. A new one comes every 30 seconds.")
+ACCOUNT_REFUSED_TEXT: Final = gettext_lazy("This account does not work in the back office.")
+
+
+def build_lockout_error(locked: lockout.SignInLockedError) -> forms.ValidationError:
+    """What a form says when it may not try."""
+    if locked.until is None:
+        return forms.ValidationError(_("Another try of this name is being made. Try again."), code="locked")
+    at = f"{locked.until:%H:%M} UTC"
+    return forms.ValidationError(_("Too many tries. The next may be made at %s.") % at, code="locked")
+
+
+def record_refused_proof(request: HttpRequest, user: Any, proof: str) -> None:
+    """A wrong password or code, for the trail. A name that nobody has is not told of: strangers would fill it."""
+    by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
+    audit_log.record_audit_entry(by, "refused", user, after={"with": proof})
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """Passwords, and what happens when somebody is in."""
+
+    error_messages = {
+        **DefaultAccountAdapter.error_messages,
+        "username_password_mismatch": gettext_lazy("Name or password is wrong."),
+        "incorrect_password": gettext_lazy("This is not your password."),
+        "account_inactive": ACCOUNT_REFUSED_TEXT,
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return resolve_client_ip(request) or "0.0.0.0"  # noqa: S104 - no address to listen on
+
+    def is_safe_url(self, url: str | None) -> bool:
+        """An address of ours, for the way on."""
+        return url_has_allowed_host_and_scheme(url, allowed_hosts={context.request.get_host()}, require_https=False)
+
+    def add_message(
+        self, request: HttpRequest, level: int, *args: Any, message: str | None = None, **more: Any
+    ) -> None:
+        """allauth's own texts are left out; the pages say theirs."""
+        if message:
+            super().add_message(request, level, message=message)
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """axes counts instead."""
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
+        name = str(credentials.get("username") or "")
+        try:
+            with lockout.guard_attempt(request, name):
+                user = super().authenticate(request, **credentials)
+        except lockout.SignInLockedError as locked:
+            raise build_lockout_error(locked) from None
+        if user is None:
+            if known := get_user_model()._default_manager.filter(username=name).first():
+                record_refused_proof(request, known, "password")
+            if lockout.is_sign_in_locked(request, name):
+                raise build_lockout_error(lockout.SignInLockedError(until=lockout.next_sign_in_at()))
+        return user
+
+    def reauthenticate(self, user: Any, password: str) -> bool:
+        right = bool(super().reauthenticate(user, password))
+        if right:
+            lockout.forgive_failed_attempts(context.request, user.get_username())
+        return right
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        """A sign-in a moment ago is as good as a proof inside the session."""
+        return not session.is_recently_authenticated(context.request)
+
+    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+        """What one touch does comes first."""
+        found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        words = {
+            "reauthenticate": _("Use your password"),
+            "mfa_reauthenticate": _("Use a code"),
+            "mfa_reauthenticate:webauthn": _("Use a passkey"),
+        }
+        for one in found:
+            one["description"] = words.get(one["id"], one["description"])
+            if one["id"] == "reauthenticate":
+                one["url"] = reverse("password_again")
+        return sorted(found, key=lambda one: one["id"] != "mfa_reauthenticate:webauthn")
+
+    def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse | None:
+        if user.is_active and user.is_staff:
+            return None
+        clear_login(request)
+        messages.error(request, ACCOUNT_REFUSED_TEXT)
+        return HttpResponseRedirect(reverse("account_login"))
+
+    def logout(self, request: HttpRequest) -> None:
+        """allauth signs out who signs in once more by single sign-on: the session's row ends, too."""
+        session.end_current_session(request)
+        super().logout(request)
+
+    def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
+        answer: HttpResponse = super().post_login(request, user, **kwargs)
+        session.complete_sign_in(request, user)
+        return answer
+
+
+class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """Second factors: their secrets are sealed by the vault."""
+
+    error_messages = {
+        **DefaultMFAAdapter.error_messages,
+        "incorrect_code": WRONG_CODE_TEXT,
+        "cannot_generate_recovery_codes": gettext_lazy("Set up a second factor first."),
+    }
+
+    def encrypt(self, text: str) -> str:
+        return signin.seal_factor_secret(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return signin.open_factor_secret(encrypted_text)
+
+    def _get_user_identifier(self, user: Any) -> str:
+        return str(user.get_username())
+
+    def _get_site_name(self) -> str:
+        return settings.MFA_TOTP_ISSUER
+
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:
+        count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
+        return _("Passkey %d") % (count + 1)
+
+
+# --- single sign-on -------------------------------------------------------------------------------------------------
+
+
+ISSUER_CHARS: Final = 16
+MAX_SUBJECT_CHARS: Final = 160
+"""A longer ``sub`` is kept as a digest: allauth's column has 191 characters."""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def issuer_prefix(issuer: str) -> str:
+    """What the ids of all people of one issuer begin with."""
+    return f"{_digest(issuer)[:ISSUER_CHARS]}:"
+
+
+def identity_of(issuer: str, subject: str) -> str:
+    """The id of a person of this issuer: another issuer's ``sub`` of the same letters is another person."""
+    return issuer_prefix(issuer) + (subject if len(subject) <= MAX_SUBJECT_CHARS else _digest(subject))
+
+
+class BoundToIssuer(OpenIDConnectProvider):  # type: ignore[misc]
+    """allauth's provider, whose links hold for the issuer that they were made at."""
+
+    def extract_uid(self, data: Any) -> str:
+        return identity_of(self.app.settings["server_url"], super().extract_uid(data))
+
+
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """OpenID Connect. It makes no user and gives no right: it lets in who is a user here already.
+
+    The first time, the user is found by an e-mail address that the provider has verified and one user alone has; from
+    then on by the provider's own id of the person (``sub``).
+    """
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        return False
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        return BoundToIssuer(request, app=super().get_provider(request, provider, client_id).app)
+
+    def get_requests_session(self) -> requests.Session:
+        found: requests.Session = super().get_requests_session()
+        if settings.GATEWAY_OUTBOUND_CA_FILE:
+            found.verify = settings.GATEWAY_OUTBOUND_CA_FILE
+        return found
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        # Another process, which the address may ask for, would link an identity without signing in.
+        sociallogin.state["process"] = "login"
+        if sociallogin.is_existing:
+            return
+        user = _user_of(sociallogin)
+        if user is None:
+            _turn_away(request, _("No user here has this identity. Ask your manager for a user with your e-mail."))
+            return
+        sociallogin.connect(request, user)
+        by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
+        subject = str(_said(sociallogin).get("sub", ""))
+        audit_log.record_audit_entry(
+            by, "single sign-on", user, after={"subject": subject[:150], "issuer": settings.GATEWAY_OIDC_ISSUER[:150]}
+        )
+
+    def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        _turn_away(request, _("Single sign-on did not work. Try again, or sign in with your password."))
+
+
+def _said(sociallogin: SocialLogin) -> dict[str, Any]:
+    """What the provider says of the person."""
+    return sociallogin.account.get_provider_account().get_user_data() or {}
+
+
+def _user_of(sociallogin: SocialLogin) -> User | None:
+    """The one user with an address that the provider has verified. Superusers are not found by it: whoever may change
+    an e-mail address, here or at the provider, would become one."""
+    said = _said(sociallogin)
+    email = str(said.get("email") or "").strip()
+    if not email or said.get("email_verified") is not True:
+        return None
+    found = User.objects.filter(email__iexact=email, is_active=True)[:2]
+    # The database compares in capitals, in which letters of other scripts become ours: a dotless i is none here.
+    if len(found) != 1 or found[0].email.casefold() != email.casefold():
+        return None
+    # Who is known by an id of the provider is not found by e-mail again: addresses are given to others.
+    known = issuer_prefix(settings.GATEWAY_OIDC_ISSUER)
+    if SocialAccount.objects.filter(user=found[0], uid__startswith=known).exists():
+        return None
+    return found[0] if found[0].is_staff and not found[0].is_superuser else None
+
+
+def _turn_away(request: HttpRequest, why: str) -> None:
+    messages.error(request, why)
+    raise ImmediateHttpResponse(HttpResponseRedirect(reverse("account_login")))
+
+
+# --- what the trail has of second factors ---------------------------------------------------------------------------
+
+_WHAT: Final = {signin.TOTP_FACTOR: "app", signin.PASSKEY_FACTOR: "passkey", signin.RECOVERY_FACTOR: "recovery codes"}
+
+
+def _record(request: HttpRequest, authenticator: Authenticator, what: str) -> None:
+    user = authenticator.user
+    by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
+    named = {"name": authenticator.wrap().name[:100]} if authenticator.type == signin.PASSKEY_FACTOR else {}
+    after = {_WHAT[authenticator.type]: what, **named}
+    audit_log.record_audit_entry(
+        by, "recovery codes" if authenticator.type == signin.RECOVERY_FACTOR else "second factor", user, after=after
+    )
+
+
+@receiver(signals.authenticator_added)
+def _added(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record(request, authenticator, "set up")
+    if authenticator.type != signin.RECOVERY_FACTOR:
+        session.apply_new_factor(request)
+
+
+@receiver(signals.authenticator_removed)
+def _removed(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record(request, authenticator, "removed")
+    if authenticator.type != signin.RECOVERY_FACTOR:
+        messages.success(request, _("The second factor was removed."))
+
+
+@receiver(signals.authenticator_reset)
+def _reset(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record(request, authenticator, "made anew")
+
+
+@receiver(signals.authenticator_used)
+def _used(sender: Any, request: HttpRequest, user: Any, authenticator: Authenticator, **kwargs: Any) -> None:
+    if authenticator.type == signin.RECOVERY_FACTOR:
+        left = signin.count_recovery_codes(user)
+        messages.warning(request, _("You used a recovery code; %d are left.") % left)

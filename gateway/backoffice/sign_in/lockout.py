@@ -1,0 +1,162 @@
+"""Wrong tries to sign in, counted by django-axes: ten, then half an hour from the last one (PCI DSS 8.3.4).
+
+Passwords, codes of an app and both of them inside a session count together. Passkeys cannot be guessed: they are
+neither counted nor locked, and lead past a lock that strangers caused. Source: docs/decisions/0051.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from axes.attempts import get_cool_off_threshold
+from axes.handlers.database import AxesDatabaseHandler
+from axes.handlers.proxy import AxesProxyHandler
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib.auth.signals import user_login_failed
+from django.db.models import Sum
+from django.http import HttpRequest
+
+from gateway.api.base_view import network_of, resolve_client_ip
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import SignIn
+
+KNOWN_ADDRESS_RETENTION: Final = timedelta(days=30)
+"""How long an address counts as one of a user after a sign-in from there."""
+MAX_KNOWN_SIGN_INS: Final = 100
+"""Sign-ins whose addresses are looked at, newest first."""
+ADDRESS_LOCKOUT_FACTOR: Final = 10
+"""An address is locked for all names after so many times the tries that lock a name."""
+
+
+class SignInLockedError(Exception):
+    """No try now. ``next_sign_in_at``: the next may be made then; None: another try of this name is being made."""
+
+    def __init__(self, until: datetime | None) -> None:
+        super().__init__("too many tries")
+        self.until = until
+
+
+# --- what axes asks -------------------------------------------------------------------------------------------------
+
+
+def resolve_attempt_address(request: HttpRequest) -> str | None:
+    """An address as tries are counted."""
+    return network_of(resolve_client_ip(request))
+
+
+def digest_attempt_name(request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
+    """A digest of the name: people type passwords and card numbers where a name belongs, and counts are in clear."""
+    return _digest(_name(credentials))
+
+
+def _name(credentials: Mapping[str, Any] | None) -> str:
+    """Names are compared without case, as a guesser would not mind it."""
+    return str((credentials or {}).get("username") or "").lower()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(f"sign-in\n{text}".encode()).hexdigest()[:40]
+
+
+def choose_lockout_parameters(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Any]:
+    """What is counted together: a name from everywhere; where its owner signed in lately, the name from there alone,
+    so that strangers elsewhere lock nobody out."""
+    known = _knows(_name(credentials), resolve_attempt_address(request))
+    return [["username", "ip_address"]] if known else ["username"]
+
+
+def _knows(name: str, near: str | None) -> bool:
+    since = clock.real_now() - KNOWN_ADDRESS_RETENTION
+    lately = SignIn.objects.filter(user__username__iexact=name, at__gt=since, ip__isnull=False).order_by("-at")
+    return near is not None and near in {
+        network_of(ip) for ip in lately.values_list("ip", flat=True)[:MAX_KNOWN_SIGN_INS]
+    }
+
+
+class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
+    """axes in the database. What a form held is not kept, and one address cannot try all names."""
+
+    def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **kwargs: Any) -> None:
+        bare = _without_form(request)
+        super().user_login_failed(sender, credentials, bare, **kwargs)
+        # It writes a line into both for each try, even of nothing: a row that is tried for days would grow without end.
+        mine = AccessAttempt.objects.filter(
+            username=digest_attempt_name(bare, credentials), ip_address=bare.axes_ip_address
+        )
+        mine.exclude(get_data="", post_data="").update(get_data="", post_data="")
+
+    def get_failures(self, request: Any, credentials: Any = None) -> int:
+        address = AccessAttempt.objects.filter(
+            ip_address=request.axes_ip_address, attempt_time__gte=get_cool_off_threshold(request)
+        )
+        all_names = address.aggregate(found=Sum("failures_since_start"))["found"] or 0
+        return max(int(super().get_failures(request, credentials)), int(all_names) // ADDRESS_LOCKOUT_FACTOR)
+
+
+def _without_form(request: Any) -> Any:
+    """A request as axes counts it: without what was sent, which it would keep, and without the browser's name, of which
+    each would get a row of its own."""
+    bare = HttpRequest()
+    bare.META = {name: request.META[name] for name in ("REMOTE_ADDR", "HTTP_X_FORWARDED_FOR") if name in request.META}
+    vars(bare).update({name: value for name, value in vars(request).items() if name.startswith("axes_")})
+    vars(bare).update(axes_user_agent="", axes_http_accept="")
+    return bare
+
+
+# --- what forms ask -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def guard_attempt(request: HttpRequest, name: str) -> Iterator[None]:
+    """Around one try: it is made only if the name is not locked here, and not beside another one, so that many at once
+    are all counted. Raises SignInLockedError; a try during a lock prolongs it."""
+    credentials = {"username": name}
+    with _alone(request, credentials):
+        if not AxesProxyHandler.is_allowed(request, credentials):
+            record_failed_attempt(request, name)
+            raise SignInLockedError(until=next_sign_in_at())
+        yield
+
+
+def record_failed_attempt(request: HttpRequest, name: str) -> None:
+    """Count a wrong try that Django's ``authenticate`` does not know of."""
+    user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+
+
+def forgive_failed_attempts(request: HttpRequest, name: str) -> None:
+    """A try inside a session was right: what was counted is forgotten. Signing in forgets by itself."""
+    AxesProxyHandler.update_request(request)
+    AxesProxyHandler.get_implementation().reset_user_attempts(request, {"username": name})
+
+
+def unlock_sign_in(name: str) -> bool:
+    """Somebody has made sure who the user is: their name is locked no more."""
+    return bool(AxesProxyHandler.reset_attempts(username=_digest(name.lower())))
+
+
+def is_sign_in_locked(request: HttpRequest, name: str) -> bool:
+    return not AxesProxyHandler.is_allowed(request, {"username": name})
+
+
+def next_sign_in_at() -> datetime:
+    """When the next try may be made, if the last one was made now."""
+    return clock.real_now() + settings.AXES_COOLOFF_TIME
+
+
+@contextmanager
+def _alone(request: HttpRequest, credentials: Mapping[str, Any]) -> Iterator[None]:
+    name, near = _name(credentials), resolve_attempt_address(request)
+    counted = f"{name}\n{near}" if _knows(name, near) else name
+    lock = int.from_bytes(bytes.fromhex(_digest(counted))[:8], signed=True)
+    if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": lock})[0][0]:
+        raise SignInLockedError(until=None)
+    try:
+        yield
+    finally:
+        execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": lock})

@@ -1,0 +1,228 @@
+"""The inspector's page, samples, and "verify this body". Test environment only, but for verifying."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import messages
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.webhooks import webhook_samples
+from gateway.backoffice.webhooks.webhook_forms import (
+    VERIFICATION_TITLES,
+    EndpointOwner,
+    VerifyWebhookForm,
+    explain_verification,
+)
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.models import InspectedWebhook, WebhookDelivery, WebhookEndpoint
+from gateway.models.webhooks import INSPECTOR_URL_PREFIX, WEBHOOK_KINDS
+from gateway.notifications import claims, endpoints, message_verification
+from gateway.notifications.endpoints import InvalidEndpointError
+from gateway.notifications.message_verification import VerificationResult, VerificationVerdict
+from gateway.notifications.signing import SigningKeys
+
+MAX_SHOWN_MESSAGES: Final = 50
+WebhookPage = MerchantPage
+
+
+def open_inspector(
+    page: WebhookPage, request: HttpRequest, offered: list[tuple[str, str, EndpointOwner]]
+) -> HttpResponse:
+    """Make the inspector of a merchant or channel, or find the one that is there."""
+    back = redirect(reverse("admin:gateway_webhookendpoint_changelist"))
+    if settings.IS_LIVE:
+        raise Http404
+    chosen = {key: whose for key, _name, whose in offered}
+    if request.method != "POST":
+        context = {
+            **page.admin_site.each_context(request),
+            "title": _("Use the built-in inspector"),
+            "opts": page.opts,
+            "offered": offered,
+        }
+        return TemplateResponse(request, "admin/office/inspector_new.html", context)
+    whose, mode = chosen.get(request.POST.get("place", "")), request.POST.get("mode", "signed")
+    if whose is None or mode not in ("signed", "encrypted"):
+        messages.error(request, _("Choose a merchant or a channel, and a mode."))
+        return back
+    try:
+        row = _inspector(request, whose, mode)
+    except InvalidEndpointError as fault:
+        messages.error(request, str(fault))
+        return back
+    return redirect(reverse("admin:gateway_webhookendpoint_inspect", args=[row.pk]))
+
+
+def _inspector(request: HttpRequest, whose: EndpointOwner, mode: str) -> WebhookEndpoint:
+    """The one of this place and mode; of two who make it at once one does."""
+    mine = WebhookEndpoint.objects.select_related("merchant").filter(
+        merchant=whose.merchant, channel=whose.channel, mode=mode, url=INSPECTOR_URL_PREFIX
+    )
+    row = mine.first()
+    if row is None:
+        try:
+            with transaction.atomic():
+                row, _secret = endpoints.create_endpoint(
+                    whose.merchant,
+                    INSPECTOR_URL_PREFIX,
+                    by=actor_from_request(request),
+                    channel=whose.channel,
+                    mode=mode,
+                )
+        except IntegrityError:
+            row = mine.get()
+    if row.state in (WebhookEndpoint.State.INACTIVE, WebhookEndpoint.State.OFF):
+        endpoints.activate_endpoint(row, by=actor_from_request(request))
+    return row
+
+
+def show_inspector(page: WebhookPage, request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
+    if not row.is_inspector or settings.IS_LIVE:
+        raise Http404
+    events = render_inspected_webhooks(row)
+    context = {
+        **page.admin_site.each_context(request),
+        "title": _("Inspector"),
+        "opts": page.opts,
+        "original": row,
+        "endpoint": row,
+        "events": events,
+        "kinds": WEBHOOK_KINDS,
+        "newest": events[0]["row"].pk if events else 0,
+        "may_change": page.has_change_permission(request, row),
+        "live": row.state == WebhookEndpoint.State.ACTIVE,
+    }
+    return TemplateResponse(request, "admin/office/inspect.html", context)
+
+
+def show_newer_messages(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
+    """What came after ``?after=``, as pieces of the page; asked for every two seconds while it is open."""
+    if not row.is_inspector or settings.IS_LIVE:
+        raise Http404
+    after = request.GET.get("after", "0")
+    number = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
+    answer = render(request, "admin/office/inspected.html", {"events": render_inspected_webhooks(row, number)})
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def render_inspected_webhooks(row: WebhookEndpoint, after: int = 0) -> list[dict[str, Any]]:
+    """The newest messages of an inspector, each with what its reader would find: newest first."""
+    rows = list(InspectedWebhook.objects.filter(endpoint=row, pk__gt=after).order_by("-id")[:MAX_SHOWN_MESSAGES])
+    if not rows:
+        return []
+    told = WebhookDelivery.objects.filter(pk__in=[one.delivery for one in rows]).in_bulk()
+    keys = load_verification_keys(row)
+    return [_shown(one, told.get(one.delivery), keys) for one in rows]
+
+
+def _shown(one: InspectedWebhook, told: WebhookDelivery | None, keys: SigningKeys | None) -> dict[str, Any]:
+    headers = {name.lower(): value for name, value in one.headers.items()}
+    # Judged as of its coming: the page may be looked at much later.
+    verdict = message_verification.verify_message(keys, headers, one.body, one.at) if keys is not None else None
+    return {
+        "row": one,
+        "delivery": told,
+        "headers": sorted(one.headers.items()),
+        "body": one.body if "x-initialization-vector" in headers else mask_text(one.body),
+        "text": format_webhook_body(verdict.text if verdict is not None and verdict.text else ""),
+        **_verdict(verdict),
+        "payment": reverse("admin:gateway_payment_change", args=[told.payment]) if told and told.payment else "",
+    }
+
+
+def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
+    """One sample of a kind to this endpoint, inspector or not."""
+    if settings.IS_LIVE or row.mode == WebhookEndpoint.Mode.RETURN:
+        raise Http404
+    name = "inspect" if row.is_inspector else "change"
+    back = redirect(reverse(f"admin:gateway_webhookendpoint_{name}", args=[row.pk]))
+    kind = request.POST.get("kind", "")
+    if request.method != "POST" or kind not in WEBHOOK_KINDS:
+        return back
+    outcome = endpoints.send_single_message(row, f"sample {kind}", webhook_samples.build_sample_webhook(row, kind))
+    words = endpoints.ActivationResult(active=outcome.is_success, outcome=outcome).words
+    if outcome.is_success:
+        messages.success(request, _("Sample of %(kind)s: it %(words)s.") % {"kind": kind, "words": words})
+    else:
+        why = f"{outcome.failure}: {outcome.reason}" if outcome.failure else f"{outcome.status}"
+        messages.error(request, _("Sample of %(kind)s: %(words)s.") % {"kind": kind, "words": why})
+    return back
+
+
+# --- verify this body ---------------------------------------------------------------------------------------------
+
+
+def verify_webhook_body(page: WebhookPage, request: HttpRequest, rows: list[WebhookEndpoint]) -> HttpResponse:
+    """What is pasted is looked at and forgotten."""
+    offered = [
+        (row.pk.hex, f"{row.merchant.name}: {row.url if not row.is_inspector else _('Inspector')} ({row.mode})")
+        for row in rows
+    ]
+    initial = {"endpoint": request.GET.get("endpoint", "")}
+    form = VerifyWebhookForm(request.POST if request.method == "POST" else None, offered=offered, initial=initial)
+    told: dict[str, Any] = {}
+    if request.method == "POST" and form.is_valid():
+        told = _judged(form, {row.pk.hex: row for row in rows})
+    context = {
+        **page.admin_site.each_context(request),
+        "title": _("Verify this body"),
+        "opts": page.opts,
+        "form": form,
+        "none": not offered,
+        **told,
+    }
+    answer = TemplateResponse(request, "admin/office/verify.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _judged(form: VerifyWebhookForm, rows: dict[str, WebhookEndpoint]) -> dict[str, Any]:
+    chosen = rows[form.cleaned_data["endpoint"]]
+    headers = message_verification.parse_pasted_headers(form.cleaned_data["headers"])
+    # A browser sends line ends as CR LF, whatever was pasted.
+    body = form.cleaned_data["body"].replace("\r\n", "\n")
+    keys = load_verification_keys(chosen)
+    if keys is None:
+        return {"verdict": {"tone": "bad", "text": _("The secret of this endpoint cannot be opened.")}}
+    verdict, fits = message_verification.verify_message(keys, headers, body, clock.real_now()), None
+    if verdict.kind == VerificationResult.WRONG_KEY:
+        fits = next((row for row in rows.values() if row.pk != chosen.pk and _opens(row, headers, body)), None)
+    return {**_verdict(verdict), "text": format_webhook_body(verdict.text), "fits": fits, "previous": verdict.previous}
+
+
+def _opens(row: WebhookEndpoint, headers: dict[str, str], body: str) -> bool:
+    keys = load_verification_keys(row)
+    return keys is not None and bool(message_verification.verify_message(keys, headers, body, clock.real_now()).text)
+
+
+def _verdict(verdict: VerificationVerdict | None) -> dict[str, Any]:
+    if verdict is None:
+        return {"verdict": {"tone": "bad", "text": _("The secret of this endpoint cannot be opened.")}, "why": ""}
+    tone, title = VERIFICATION_TITLES[verdict.kind]
+    return {"verdict": {"tone": tone, "text": title}, "why": explain_verification(verdict)}
+
+
+def load_verification_keys(row: WebhookEndpoint) -> SigningKeys | None:
+    honoured = row.previous_until is not None and row.previous_until > clock.real_now()
+    return claims.unseal_signing_keys(row.pk, row.secret_sealed, row.previous_sealed if honoured else None)
+
+
+def format_webhook_body(text: str) -> str:
+    """The plain text for people, with whatever looks like a secret masked once more."""
+    if not text:
+        return ""
+    try:
+        return mask_text(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    except ValueError:
+        return mask_text(text)

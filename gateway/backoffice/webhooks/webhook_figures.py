@@ -1,0 +1,103 @@
+"""What the pages of webhooks count: attempts by hour, each endpoint's last attempt, what waits. All of it bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.kit import charts
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import WebhookEndpoint
+
+MAX_ATTEMPTS_READ: Final = 20_000
+"""Attempts that are looked at, the newest of all merchants."""
+MAX_WAITING_COUNTED: Final = 10_000
+ATTEMPT_CHART_HOURS: Final = 24
+
+# Attempts have the merchant's time; the picture's hours are real ones.
+_HOURS: Final = """
+SELECT date_trunc('hour', a.at - m.clock_offset) AS hour,
+    count(*) FILTER (WHERE a.status BETWEEN 200 AND 299), count(*) FILTER (WHERE a.status NOT BETWEEN 200 AND 299
+        OR a.status IS NULL)
+FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
+JOIN gateway_webhookdelivery d ON d.id = a.delivery_id JOIN gateway_merchant m ON m.id = d.merchant_id
+WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.at - m.clock_offset >= %(since)s::timestamptz
+GROUP BY hour
+"""
+# What was made in an hour and waits still.
+_WAITING_HOURS: Final = """
+SELECT date_trunc('hour', d.created_at - m.clock_offset) AS hour, count(*)
+FROM (SELECT * FROM gateway_webhookdelivery WHERE endpoint_id = ANY(%(endpoints)s::uuid[]) AND state = 'waiting'
+    LIMIT %(most)s) d
+JOIN gateway_merchant m ON m.id = d.merchant_id
+WHERE d.created_at - m.clock_offset >= %(since)s::timestamptz GROUP BY hour
+"""
+_LAST: Final = """
+SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, a.at, a.status, a.failure
+FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
+JOIN gateway_webhookdelivery d ON d.id = a.delivery_id
+WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) ORDER BY d.endpoint_id, a.id DESC
+"""
+_WAITING: Final = """
+SELECT e.id, (SELECT count(*) FROM (SELECT 1 FROM gateway_webhookdelivery d
+    WHERE d.endpoint_id = e.id AND d.state = 'waiting' LIMIT %(most)s) AS counted)
+FROM unnest(%(endpoints)s::uuid[]) AS e(id)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastAttempt:
+    """An endpoint's last attempt: ``at`` by the merchant's clock, the ``status`` of the answer or the ``failure``."""
+
+    at: datetime
+    status: int | None
+    failure: str
+
+    @property
+    def is_good(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def load_last_attempts(endpoints: Collection[UUID]) -> Mapping[UUID, LastAttempt]:
+    """Endpoint → its last attempt, where it is among the MAX_ATTEMPTS_READ of the installation."""
+    rows = execute_sql(_LAST, {"endpoints": list(endpoints), "newest": MAX_ATTEMPTS_READ}) if endpoints else []
+    return {row[0]: LastAttempt(at=row[1], status=row[2], failure=row[3]) for row in rows}
+
+
+def count_waiting_deliveries(endpoints: Collection[UUID]) -> Mapping[UUID, int]:
+    """Endpoint → deliveries that wait, counted up to MAX_WAITING_COUNTED."""
+    rows = execute_sql(_WAITING, {"endpoints": list(endpoints), "most": MAX_WAITING_COUNTED}) if endpoints else []
+    return {row[0]: int(row[1]) for row in rows}
+
+
+def chart_attempts_by_hour(endpoints: Collection[UUID], chosen: WebhookEndpoint | None = None) -> SafeString:
+    """Attempts that went well and that failed, by hour (UTC), the last day, as a picture with its table."""
+    hour = clock.real_now().replace(minute=0, second=0, microsecond=0)
+    since = hour - timedelta(hours=ATTEMPT_CHART_HOURS - 1)
+    rows: list[tuple[Any, ...]] = (
+        execute_sql(_HOURS, {"endpoints": list(endpoints), "since": since, "newest": MAX_ATTEMPTS_READ})
+        if endpoints
+        else []
+    )
+    asked = {"endpoints": list(endpoints), "since": since, "most": MAX_WAITING_COUNTED}
+    late = {row[0]: int(row[1]) for row in execute_sql(_WAITING_HOURS, asked)} if endpoints else {}
+    counted = {row[0]: (int(row[1]), int(row[2])) for row in rows}
+    link = reverse("admin:gateway_webhookdelivery_changelist")
+    link += f"?endpoint={chosen.pk.hex}" if chosen is not None else ""
+    hours = [since + timedelta(hours=number) for number in range(ATTEMPT_CHART_HOURS)]
+    return charts.draw_stacked_bars(
+        [
+            (f"{at:%H}:00", (*counted.get(at, (0, 0)), late.get(at, 0)), link if at in counted or at in late else "")
+            for at in hours
+        ],
+        (("good", _("answered 2xx")), ("bad", _("failed")), ("note", _("made then, waits still"))),
+        title=_("Attempts by hour (UTC), the last 24 hours"),
+    )

@@ -1,0 +1,203 @@
+"""Forms of the webhook pages: an endpoint's, and what is pasted to be verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpRequest
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from gateway.access import permissions
+from gateway.core.secret import Secret
+from gateway.models import Channel, Merchant, WebhookEndpoint
+from gateway.models.webhooks import WEBHOOK_KINDS
+from gateway.notifications import endpoints, message_verification, signing
+from gateway.notifications.endpoints import InvalidEndpointError
+from gateway.notifications.message_verification import VerificationResult, VerificationVerdict
+
+MAX_OWNER_CHOICES: Final = 200
+"""Merchants and channels that a form offers."""
+MAX_WEBHOOK_SECRET_CHARS: Final = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointOwner:
+    merchant: Merchant
+    channel: Channel | None
+
+
+def list_endpoint_owners(request: HttpRequest, right: str) -> list[tuple[str, str, EndpointOwner]]:
+    """Merchants and channels on which the user has ``right``: key, name, what it is."""
+    found = [
+        (row.pk.hex, _("%s, all channels") % row.name, EndpointOwner(merchant=row, channel=None))
+        for row in permissions.list_permitted_merchants(request.user, right).order_by("name")[:MAX_OWNER_CHOICES]
+    ]
+    channels = (
+        permissions.list_permitted_channels(request.user, right)
+        .select_related("merchant")
+        .order_by("merchant__name", "position")
+    )
+    found += [
+        (row.pk.hex, f"{row.merchant.name}: {row.name}", EndpointOwner(merchant=row.merchant, channel=row))
+        for row in channels[:MAX_OWNER_CHOICES]
+    ]
+    return found
+
+
+class EndpointForm(forms.Form):
+    """Address, kinds, mode and wrapper of an endpoint; whose it is and its secret when it is made. What cannot be is
+    said beside the field it is about."""
+
+    place = forms.ChoiceField(label=gettext_lazy("Whose events"))
+    url = forms.CharField(
+        label=gettext_lazy("Address (URL)"),
+        max_length=2048,
+        widget=forms.TextInput(attrs={"inputmode": "url"}),
+        help_text=gettext_lazy(
+            "Where your server listens, such as https://shop.example/webhooks. Redirects are not followed."
+        ),
+    )
+    kinds = forms.MultipleChoiceField(
+        label=gettext_lazy("Events"),
+        choices=[(kind, kind) for kind in WEBHOOK_KINDS],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    mode = forms.ChoiceField(
+        label=gettext_lazy("How it is protected"),
+        choices=[
+            ("signed", gettext_lazy("signed: readable JSON with a signature (Standard Webhooks)")),
+            ("encrypted", gettext_lazy("encrypted: AES-256-GCM")),
+        ],
+    )
+    wrapper = forms.ChoiceField(
+        label=gettext_lazy("Form of an encrypted body"),
+        choices=[("none", gettext_lazy("hex text")), ("json", '{"encryptedBody": "…"}')],
+        help_text=gettext_lazy("Signed webhooks have no wrapper."),
+    )
+    secret = forms.CharField(
+        label=gettext_lazy("Secret (optional)"),
+        required=False,
+        max_length=MAX_WEBHOOK_SECRET_CHARS,
+        strip=True,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy(
+            "Leave it empty and a good one is made. Your own: 64 hex digits, or whsec_ and 32 bytes in base64."
+        ),
+    )
+
+    def __init__(self, *args: Any, offered: list[tuple[str, str, EndpointOwner]] | None = None, **kwargs: Any) -> None:
+        """``offered`` None: an endpoint that is there; it stays whose it is, and its secret is rotated elsewhere."""
+        super().__init__(*args, **kwargs)
+        self._places = {key: whose for key, _name, whose in offered or ()}
+        if offered is None:
+            del self.fields["place"], self.fields["secret"]
+        else:
+            chosen = self.fields["place"]
+            assert isinstance(chosen, forms.ChoiceField)
+            chosen.choices = [(key, name) for key, name, _whose in offered]
+
+    @property
+    def whose(self) -> EndpointOwner:
+        return self._places[self.cleaned_data["place"]]
+
+    def clean_secret(self) -> Secret | None:
+        text = self.cleaned_data["secret"]
+        if not text:
+            return None
+        try:
+            return signing.parse_webhook_secret(text)
+        except ValueError as fault:
+            raise forms.ValidationError(_sentence(str(fault))) from None
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean() or {}
+        if {"url", "mode", "wrapper", "kinds"} <= found.keys():
+            if found["mode"] == WebhookEndpoint.Mode.SIGNED:
+                found["wrapper"] = str(WebhookEndpoint.Wrapper.NONE)
+            try:
+                endpoints.validate_endpoint(
+                    found["url"], mode=found["mode"], wrapper=found["wrapper"], kinds=found["kinds"]
+                )
+            except InvalidEndpointError as fault:
+                self.add_error("url", _sentence(str(fault)))
+        return found
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+class VerifyWebhookForm(forms.Form):
+    endpoint = forms.ChoiceField(label=gettext_lazy("Sent to"))
+    headers = forms.CharField(
+        label=gettext_lazy("Headers"),
+        max_length=message_verification.MAX_PASTED_CHARS,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        strip=False,
+        help_text=gettext_lazy("One a line, as your server received them. Others than ours do no harm."),
+    )
+    body = forms.CharField(
+        label=gettext_lazy("Body"),
+        max_length=message_verification.MAX_PASTED_CHARS,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        strip=False,
+        help_text=gettext_lazy("Exactly as it came, before any library read it."),
+    )
+
+    def __init__(self, *args: Any, offered: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        chosen = self.fields["endpoint"]
+        assert isinstance(chosen, forms.ChoiceField)
+        chosen.choices = offered
+
+
+VERIFICATION_TITLES: Final[Mapping[VerificationResult, tuple[str, str | Promise]]] = {
+    VerificationResult.RIGHT: ("good", gettext_lazy("Right")),
+    VerificationResult.OLD: ("wait", gettext_lazy("Right, but the timestamp is too far off")),
+    VerificationResult.WRONG_KEY: ("bad", gettext_lazy("Wrong key")),
+    VerificationResult.WRONG_ENCODING: ("bad", gettext_lazy("Wrong encoding")),
+    VerificationResult.MISSING: ("bad", gettext_lazy("A header is missing")),
+}
+"""Verdict → colour and heading."""
+_REASONS: Final[Mapping[str, str | Promise]] = {
+    "right": gettext_lazy("It is exactly what was sent, and the secret of this endpoint fits."),
+    "old": gettext_lazy("The signature fits, but it was made %s minutes ago. Libraries refuse what is older than five "
+                        "minutes: compare the clock of your server, or send the webhook once more."),
+    "early": gettext_lazy("The signature fits, but its time lies %s minutes ahead. Your server's clock is behind."),
+    "no signature fits": gettext_lazy("No signature was made with a secret of this endpoint over this body. Either "
+                                      "your secret is another endpoint's or an old one, or the body, webhook-id or "
+                                      "webhook-timestamp was changed on the way."),
+    "does not open": gettext_lazy("The secret of this endpoint does not open it. Either it was sealed for another "
+                                  "endpoint or with a secret that is no longer honoured, or the body or a header was "
+                                  "changed or cut on the way."),
+    "no headers": gettext_lazy("There is neither webhook-signature nor X-Initialization-Vector among the headers. "
+                               "Proxies and frameworks drop unknown headers at times."),
+    "header": gettext_lazy("%s is not among the headers, or it is empty."),
+    "timestamp": gettext_lazy("%s is no number of seconds: it was reformatted on the way."),
+    "signature": gettext_lazy("%s holds no signature: it is v1, a comma and 32 bytes in base64, such as v1,K5oZ…"),
+    "white space": gettext_lazy("It fits once the white space around the body is removed. If that came by copying, all "
+                                "is well; if your server sees it, too, it does not read the raw body."),
+    "written again": gettext_lazy("It fits once the JSON is written compactly again: the body was parsed and printed "
+                                  "before it was verified. Verify the raw bytes first, parse afterwards."),
+    "quoted": gettext_lazy("It fits once the quotation marks around the body are removed: it was encoded as a JSON "
+                           "string once more. Verify the raw bytes."),
+    "hex header": gettext_lazy("This header has to be that many hex digits: %s."),
+    "no encryptedBody": gettext_lazy("The body begins like JSON, but has no encryptedBody."),
+    "body is no hex": gettext_lazy("The body is not hex: digits 0-9 and a-f, two for each byte. It was decoded "
+                                   "already, cut, or it is another text."),
+    "body in base64": gettext_lazy("It opens, but the body is in base64. It is sent in hex: something on the way, or "
+                                   "your copy, has written it anew."),
+    "tag inside": gettext_lazy("It opens, but the tag stands at the end of the body already. It is sent in the header "
+                               "X-Authentication-Tag alone."),
+}  # fmt: skip
+
+
+def explain_verification(verdict: VerificationVerdict) -> str:
+    """Why, in words that help."""
+    text = str(_REASONS[verdict.why])
+    return text % verdict.more if "%s" in text else text

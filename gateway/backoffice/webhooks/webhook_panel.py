@@ -1,0 +1,68 @@
+"""Webhook health on the first page: what was delivered, failed and waits by hour, and which endpoints fail."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from gateway.access.permissions import AccessScope
+from gateway.backoffice.operations import dashboard
+from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.backoffice.webhooks import webhook_figures
+from gateway.models import WebhookEndpoint
+
+MAX_PANEL_ENDPOINTS: Final = 500
+MAX_FAILING_ENDPOINTS: Final = 5
+
+
+def draw_webhook_panel(scope: AccessScope) -> Panel | None:
+    panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _drawn(scope))
+    return panel
+
+
+def _drawn(scope: AccessScope) -> Panel | None:
+    own = WebhookEndpoint.objects.filter(scope.where()).select_related("merchant").order_by("-id")
+    rows = {row.pk: row for row in own[:MAX_PANEL_ENDPOINTS]}
+    if not rows:
+        return None
+    last, waiting = (
+        webhook_figures.load_last_attempts(rows),
+        sum(webhook_figures.count_waiting_deliveries(rows).values()),
+    )
+    failing = [row for key, row in rows.items() if (one := last.get(key)) is not None and not one.is_good]
+    deliveries = reverse("admin:gateway_webhookdelivery_changelist")
+    return Panel(
+        title=_("Webhooks"),
+        link=deliveries,
+        link_words=_("All deliveries"),
+        figures=[
+            Figure(
+                name=_("waiting"),
+                value=f"{waiting:,}",
+                link=f"{deliveries}?state=waiting",
+                tone="warn" if waiting else "",
+            ),
+            Figure(
+                name=_("endpoints that fail"),
+                value=str(len(failing)),
+                link=reverse("admin:gateway_webhookendpoint_changelist"),
+                tone="bad" if failing else "",
+            ),
+        ],
+        chart=webhook_figures.chart_attempts_by_hour(list(rows)),
+        facts=[
+            (
+                f"{row.merchant.name}: {row}",
+                last[row.pk].failure or _("answered %s") % last[row.pk].status,
+                reverse("admin:gateway_webhookendpoint_change", args=[row.pk]),
+            )
+            for row in failing[:MAX_FAILING_ENDPOINTS]
+        ],
+    )
+
+
+WEBHOOK_PANEL: Final = dashboard.register_panel(
+    PanelSource(name="webhooks", right="gateway.view_webhookendpoint", draw=draw_webhook_panel)
+)

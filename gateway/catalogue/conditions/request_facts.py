@@ -1,0 +1,60 @@
+"""What several conditions ask about a request: who initiates it, is an authentication proved, will one start.
+
+Source: Part B, Card on file, 3D Secure; rulings D32, D34.
+"""
+
+from __future__ import annotations
+
+from gateway.catalogue.rules import RuleInput
+from gateway.core import brands
+
+_WALLETS = tuple(f"wallet{n}.{name}" for n in (1, 2, 3) for name in ("source", "paymentToken"))
+
+AUTHENTICATING_FACTS = frozenset({"threeds"})
+"""The fact that the channel authenticates cards."""
+
+
+MERCHANT_INITIATED_PRACTICES = frozenset({"RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW"})
+"""Industry practices that only a merchant initiates, in a payment of their own."""
+
+STORED_CARD_FACT = "registration: card"
+"""The fact that a stored card is paid with; ``registration`` is told of any stored means, and ``registration: VISA`` of
+its brand."""
+
+
+def is_merchant_initiated(sent: RuleInput) -> bool:
+    """``source`` says so; where it is not sent, a repeated payment is the merchant's, and so are some practices."""
+    source = sent.get("standingInstruction.source")
+    if source is not None:
+        return source == "MIT"
+    practice = sent.get("standingInstruction.industryPractice")
+    return sent.get("standingInstruction.mode") == "REPEATED" or practice in MERCHANT_INITIATED_PRACTICES
+
+
+def has_authentication_proof(sent: RuleInput) -> bool:
+    """Proof of an authentication came along, from an external server, a wallet or a device."""
+    return "threeDSecure.verificationId" in sent and "threeDSecure.eci" in sent
+
+
+def will_authenticate(sent: RuleInput) -> bool:
+    """The channel will authenticate this card: the shopper pays, without proof, and nothing disables it."""
+    return (
+        "threeds" in sent.facts
+        and ("card.number" in sent or STORED_CARD_FACT in sent.facts)
+        and sent.get("threeDSecure.disable") != "true"
+        and not has_authentication_proof(sent)
+        and not is_merchant_initiated(sent)
+    )
+
+
+def find_card_brand(sent: RuleInput) -> str | None:
+    """The brand of the card: the one sent when it is a card's (WALLET1 is not), else that of its number."""
+    brand, number = sent.get("paymentBrand"), sent.card()
+    if brand is not None and brands.is_card_brand(brand):
+        return brand
+    return number.brand if number is not None else None
+
+
+def is_wallet_payment(sent: RuleInput) -> bool:
+    """Either way of a wallet: its token, or card data decrypted from it."""
+    return sent.any(*_WALLETS)

@@ -1,0 +1,121 @@
+"""Card data where merchants write freely: what of it is refused, what is masked before it is stored, what never is.
+
+Source: PCI DSS 4.0.1, 3.3.1 and 3.5.1; docs/decisions/0052-card-data-in-free-text.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from gateway.catalogue.structure import Param
+from gateway.core import card_data
+from gateway.core.secret import Secret
+
+MIN_SEARCHED_DIGITS: Final = 12
+"""Digits of a number that is looked for in the other parameters; a shorter one is no card's."""
+MIN_PART_DIGITS: Final = 4
+"""Digits of the smaller part of a number that is cut over two parameters."""
+_WHOLE_PARTS: Final = frozenset({4, 6, 8, 10, 12})
+"""Digits that the first part of somebody else's cut number has: the groups that cards are printed in."""
+_MAX_SCANNED_CHARS: Final = 40
+"""Characters at the end of one value, and the beginning of the next, that may hold the parts of a cut number."""
+
+_IDS: Final = frozenset({
+    "entityId", "merchantTransactionId", "merchantInvoiceId", "referenceUuid", "referencedPaymentId", "registrationId",
+    "lifecycleId", "shortId", "merchantCustomerId", "agreementId", "initialTransactionId", "dsTransactionId",
+    "acsTransactionId", "verificationId", "deviceId", "requestorId", "deviceInfo", "mandate.id",
+    "browserFingerprint.id", "browserFingerprint.value", "connectorTxId1", "connectorTxId2", "connectorTxId3",
+})  # fmt: skip
+"""Last words of names whose values others compare or send on: never altered, and masked only where they are shown."""
+_ADDRESSES: Final = re.compile(r"(?:^|\.)(?:url|schemeUrl|merchantWebsite|[A-Za-z]*Url)$")
+_THIRTEEN_DIGITS: Final = re.compile(r"(?i)(?:phone|mobile|fax|ticketNumber|exchangeTicketNum)$")
+"""Telephones and tickets have thirteen digits, and Visa's cards no longer do."""
+_FOUR_DIGITS: Final = re.compile(r"\d(?:\D*\d){3}")
+_STARS: Final = ("*", "X", "0")
+"""What may stand in place of a digit: the first that the parameter's format takes."""
+
+
+def find_min_masked_digits(full: str, param: Param) -> int:
+    """Digits of the shortest card number that is masked in this parameter; 0: its value is never altered."""
+    base = full.partition("[")[0] if param.key is not None else full
+    words = base.split(".")
+    if param.secret or words[-1] in _IDS or ".".join(words[-2:]) in _IDS or _ADDRESSES.search(base):
+        return 0
+    if param.format.values:
+        return 0
+    return card_data.MIN_PAN_DIGITS + 1 if _THIRTEEN_DIGITS.search(base) else card_data.MIN_PAN_DIGITS
+
+
+def has_three_digits(value: str) -> bool:
+    """Whether ``value`` has the three digits that the shortest code has: what most values are asked alone."""
+    return card_data.THREE_DIGITS_PATTERN.search(value) is not None
+
+
+def mask_free_text(param: Param, value: str, shortest: int) -> str:
+    """``value`` with its card data masked by a sign that the format takes; the same object where there is none."""
+    found = card_data.mask_card_data(value, shortest=shortest)
+    if found is value or param.format.problem(found) is None:
+        return found
+    return next(
+        (
+            text
+            for star in _STARS[1:]
+            if param.format.problem(text := card_data.mask_card_data(value, star, shortest=shortest)) is None
+        ),
+        found,
+    )
+
+
+def find_names_holding(number: Secret, values: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Names of the values that hold ``number``, however it is written, or that have it in the name; and of two that
+    hold the two parts of it."""
+    digits = number.reveal()
+    places = range(MIN_PART_DIGITS, len(digits) - MIN_PART_DIGITS + 1)
+    heads: dict[int, str] = {}
+    tails: dict[int, str] = {}
+    for name, value in values:
+        if (len(name) >= len(digits) and _FOUR_DIGITS.search(name) and digits in card_data.fold_digits(name)) or (
+            len(value) >= len(digits) and _FOUR_DIGITS.search(value) and digits in card_data.fold_digits(value)
+        ):
+            yield name
+        elif _FOUR_DIGITS.search(value):
+            plain = card_data.fold_digits(value)
+            if digits[:MIN_PART_DIGITS] in plain:
+                heads |= {at: name for at in places if at not in heads and digits[:at] in plain}
+            if digits[-MIN_PART_DIGITS:] in plain:
+                tails |= {at: name for at in places if at not in tails and digits[at:] in plain}
+    yield from sorted(
+        {name for at in heads.keys() & tails.keys() if heads[at] != tails[at] for name in (heads[at], tails[at])}
+    )
+
+
+def mask_split_number(first: str, second: str) -> tuple[str, str] | None:
+    """Two values with a card number that begins at the end of the first and ends at the beginning of the second, with
+    its middle masked; None where there is none."""
+    if not (_DIGIT.search(first[-4:]) and _DIGIT.search(second[:4])):
+        return None
+    head, tail = _END.search(first[-_MAX_SCANNED_CHARS:]), _BEGINNING.match(second[:_MAX_SCANNED_CHARS])
+    if head is None or tail is None:
+        return None
+    digits = card_data.fold_digits(head[0]) + card_data.fold_digits(tail[0])
+    before = len(card_data.fold_digits(head[0]))
+    if before not in _WHOLE_PARTS or len(digits) - before < MIN_PART_DIGITS or not card_data.is_card_number(digits):
+        return None
+    start = len(first) - len(first[-_MAX_SCANNED_CHARS:])
+    return (
+        _starred(first, start + head.start(), start + head.end(), keep_first=6),
+        _starred(second, tail.start(), tail.end(), keep_last=4),
+    )
+
+
+_DIGIT: Final = re.compile(r"\d")
+_END: Final = re.compile(r"(?:\d[\s.\-/_:]{0,2})*\d(?=[^\w]{0,3}\Z)")
+_BEGINNING: Final = re.compile(r"[^\w]{0,3}(?:\d[\s.\-/_:]{0,2})*\d(?!\w)")
+
+
+def _starred(text: str, start: int, end: int, *, keep_first: int = 0, keep_last: int = 0) -> str:
+    places = [at for at in range(start, end) if text[at].isdecimal()]
+    gone = set(places[keep_first : len(places) - keep_last])
+    return "".join("*" if at in gone else char for at, char in enumerate(text))

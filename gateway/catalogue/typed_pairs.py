@@ -1,0 +1,44 @@
+"""What a request sent, as it is held from the moment it is decoded: secrets typed, the rest never printed.
+
+A traceback that shows local variables, and a log that prints one, see how many parameters there were, and no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from gateway.catalogue import structures
+from gateway.catalogue.errors import is_secret_name
+from gateway.catalogue.lookup import compile_structures, find_parameter
+from gateway.core.secret import Secret
+
+ParameterValue = str | Secret
+_EXACT, _MAPS = compile_structures(structures.KNOWN_STRUCTURES)
+SECRET_PARAMETERS: Final = frozenset(name for name, row in _EXACT.items() if row.param.secret)
+"""Names of parameters that are secrets."""
+
+
+class ParameterPairs(list[tuple[str, ParameterValue]]):
+    """(name, value) in the order sent."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} parameters>"
+
+    __str__ = __repr__
+
+
+def type_secrets(pairs: Iterable[tuple[str, str]]) -> ParameterPairs:
+    """The pairs with every secret as one: by its parameter, or by a name that is not known and sounds like one."""
+    return ParameterPairs((name, Secret(value) if _is_secret(name) else value) for name, value in pairs)
+
+
+def _is_secret(name: str) -> bool:
+    if (row := _EXACT.get(name)) is not None:
+        return row.param.secret
+    return is_secret_name(name) and find_parameter(name, _EXACT, _MAPS) is None
+
+
+def reveal_text(value: ParameterValue) -> str:
+    """The text of a value that may be a secret."""
+    return value.reveal() if isinstance(value, Secret) else value

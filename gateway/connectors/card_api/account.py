@@ -1,0 +1,127 @@
+"""An account at the processor, as its settings describe it, and what it may not be.
+
+Source: docs/connectors/card-api.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from gateway.connectors.port import ConnectorAccount, ConnectorSetting
+from gateway.core.secret import Secret
+
+CARD_API_URL: Final = "https://api.stripe.com"
+CARD_API_VERSION: Final = "2024-06-20"
+FULL_PROFILE: Final = "full"
+CORE_PROFILE: Final = "core"
+MULTICAPTURE_IF_AVAILABLE: Final = "if_available"
+API_KEY_SETTING: Final = "api_key"
+WEBHOOK_SECRETS_SETTING: Final = "webhook_secrets"
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+CARD_API_SETTINGS: Final = (
+    ConnectorSetting(
+        name="url", about="Where the processor's API is, without /v1. Plain http only on this machine itself, in test.",
+        pattern=r"https?://[A-Za-z0-9.\[\]:_-]{1,250}(/[A-Za-z0-9._~/-]{0,200})?", allowed="an https address",
+        default=CARD_API_URL, place=True,
+    ),
+    ConnectorSetting(
+        name="profile",
+        about="full: the whole API, with idempotency keys. core: servers that know a few parameters only, in test.",
+        pattern=f"{FULL_PROFILE}|{CORE_PROFILE}", allowed=f"{FULL_PROFILE} or {CORE_PROFILE}", default=FULL_PROFILE,
+    ),
+    ConnectorSetting(
+        name="multicapture", about="Whether an authorization may be captured in several parts, where the card allows.",
+        pattern=f"off|{MULTICAPTURE_IF_AVAILABLE}", allowed=f"off or {MULTICAPTURE_IF_AVAILABLE}", default="off",
+    ),
+    ConnectorSetting(
+        name="api_version", about="The version of the API that is asked for.",
+        pattern=r"[0-9]{4}-[0-9]{2}-[0-9]{2}(\.[a-z]{1,32})?", allowed="yyyy-MM-dd, perhaps with a name",
+        default=CARD_API_VERSION,
+    ),
+    ConnectorSetting(
+        name=API_KEY_SETTING, about="The secret key, or one restricted to payment intents, setup intents, refunds, disputes.",
+        pattern=r"(sk|rk)_[A-Za-z0-9_]{5,250}", allowed="sk_… or rk_…", required=True, secret=True, place=True,
+    ),
+    ConnectorSetting(
+        name=WEBHOOK_SECRETS_SETTING, about="What the processor's webhooks are signed with; two while one is being replaced.",
+        pattern=r"whsec_[A-Za-z0-9_+/=-]{1,250}( whsec_[A-Za-z0-9_+/=-]{1,250}){0,2}",
+        allowed="one to three, whsec_…, with a space between", secret=True,
+    ),
+)  # fmt: skip
+
+
+class UnusableAccountError(Exception):
+    """The account cannot be used as it is set up: ``setting``, and ``why``, without any secret."""
+
+    def __init__(self, setting: str, why: str) -> None:
+        super().__init__(f"the account's {setting} {why}")
+        self.setting, self.why = setting, why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardApiSetup:
+    """``url`` without a slash at its end. ``full``: the whole API; see CARD_API_SETTINGS."""
+
+    url: str
+    full: bool
+    multicapture: bool
+    version: str
+    key: Secret
+
+
+def parse_card_api_setup(account: ConnectorAccount) -> CardApiSetup:
+    """Raises UnusableAccountError: no key, a value that is none, plain http where it is not allowed, the core profile in live."""
+    given = account.settings
+    for one in CARD_API_SETTINGS:
+        value = account.secrets[one.name].reveal() if one.name in account.secrets else given.get(one.name, "")
+        if value and not re.fullmatch(one.pattern, value):
+            raise UnusableAccountError(one.name, f"is not {one.allowed}")
+    _guard(given)
+    key = account.secrets.get(API_KEY_SETTING)
+    if not key:
+        raise UnusableAccountError(API_KEY_SETTING, "is missing")
+    full = given.get("profile", FULL_PROFILE) == FULL_PROFILE
+    return CardApiSetup(
+        url=given.get("url", CARD_API_URL).rstrip("/"),
+        full=full,
+        multicapture=full and given.get("multicapture") == MULTICAPTURE_IF_AVAILABLE,
+        version=given.get("api_version", CARD_API_VERSION),
+        key=key,
+    )
+
+
+def check_card_api_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
+    try:
+        _guard(given)
+    except UnusableAccountError as fault:
+        return ((fault.setting, fault.why),)
+    return ()
+
+
+def _guard(given: Mapping[str, str]) -> None:
+    """Raises UnusableAccountError for what this environment does not allow."""
+    if settings.IS_LIVE and given.get("profile", FULL_PROFILE) != FULL_PROFILE:
+        raise UnusableAccountError(
+            "profile", f"must be {FULL_PROFILE} in the live environment, which needs idempotency keys"
+        )
+    url = given.get("url", CARD_API_URL)
+    if not url.startswith("https://") and (settings.IS_LIVE or not is_loopback_url(url)):
+        raise UnusableAccountError(
+            "url", "must begin with https://: card numbers and the key would cross the network in clear"
+        )
+
+
+def is_loopback_url(url: str) -> bool:
+    """Whether an address names this machine itself."""
+    try:
+        return urlsplit(url).hostname in _LOOPBACK
+    except ValueError:
+        return False

@@ -1,0 +1,69 @@
+"""Looking things up at the processor, for whoever was told of something and wants to know it from the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gateway.connectors.card_api.account import WEBHOOK_SECRETS_SETTING, UnusableAccountError, parse_card_api_setup
+from gateway.connectors.card_api.mapping import parse_object_id
+from gateway.connectors.card_api.operation import INTENTS_PATH, REFUNDS_PATH, SETUPS_PATH
+from gateway.connectors.card_api.transport import CallVerdict, CardApiSession
+from gateway.connectors.port import ConnectorAccount, OutcomeUnknownError
+from gateway.core.secret import Secret
+
+MAX_LISTED_OBJECTS: Final = 100
+
+
+HTTP_NOT_FOUND: Final = 404
+
+
+class ObjectNotFoundError(Exception):
+    """The processor knows no such object. ``status``: of its answer."""
+
+    def __init__(self, path: str, status: int = 0) -> None:
+        super().__init__(path)
+        self.status = status
+
+
+def fetch_object(account: ConnectorAccount, path: str, fields: Sequence[tuple[str, str]] = ()) -> Mapping[str, Any]:
+    """The object at ``path``. Raises OutcomeUnknownError when the processor cannot be asked, ObjectNotFoundError when it knows none."""
+    try:
+        found = CardApiSession(parse_card_api_setup(account)).get(path, fields)
+    except UnusableAccountError as fault:
+        raise OutcomeUnknownError(str(fault), {"get": path}) from None
+    if found.kind is CallVerdict.REFUSED:
+        raise ObjectNotFoundError(path, found.status)
+    if found.kind is not CallVerdict.DONE:
+        raise OutcomeUnknownError(f"the processor could not be asked: {found.why}", {"get": path})
+    return found.body
+
+
+_HOMES: Final[Mapping[str, str]] = {"pi": INTENTS_PATH, "seti": SETUPS_PATH, "re": REFUNDS_PATH, "ch": "/v1/charges"}
+"""The beginning of an id → where such objects lie."""
+
+
+def owns_object(account: ConnectorAccount, ident: str) -> bool | None:
+    """Whether the account's key sees an object. None for no answer, no key, or an id that is no object's."""
+    home = _HOMES.get(ident.partition("_")[0])
+    if home is None or not parse_object_id(ident):
+        return None
+    try:
+        fetch_object(account, f"{home}/{ident}")
+    except ObjectNotFoundError as fault:
+        return False if fault.status == HTTP_NOT_FOUND else None
+    except OutcomeUnknownError:
+        return None
+    return True
+
+
+def list_objects(account: ConnectorAccount, path: str, fields: Sequence[tuple[str, str]]) -> list[Mapping[str, Any]]:
+    """The newest MAX_LISTED_OBJECTS objects of a list."""
+    page = fetch_object(account, path, [*fields, ("limit", str(MAX_LISTED_OBJECTS))]).get("data")
+    return [one for one in page if isinstance(one, dict)] if isinstance(page, list) else []
+
+
+def parse_signing_secrets(secrets: Mapping[str, Secret]) -> list[Secret]:
+    """What the account's webhooks are signed with."""
+    kept = secrets.get(WEBHOOK_SECRETS_SETTING)
+    return [Secret(text) for text in kept.reveal().split()] if kept else []

@@ -1,0 +1,111 @@
+"""The connector of the card API: which verb answers which payment type.
+
+Source: Part A, What the service does, 5 (testMode=EXTERNAL); docs/connectors/card-api.md; decision 0034.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gateway.connectors.card_api import authorize, client, follow_up, inquiry, result_mapping
+from gateway.connectors.card_api.account import (
+    CARD_API_SETTINGS,
+    UnusableAccountError,
+    check_card_api_settings,
+    parse_card_api_setup,
+)
+from gateway.connectors.card_api.mapping import UnsupportedRequestError, parse_object_id
+from gateway.connectors.card_api.operation import INTENT_PAYMENT_TYPES, CardApiOperation
+from gateway.connectors.card_api.transport import CardApiSession
+from gateway.connectors.means import Card
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ConnectorAccount,
+    ConnectorSetting,
+    NotFoundAtAcquirer,
+    OutcomeUnknownError,
+)
+
+CHARGEBACKS_NOT_OFFERED: Final = "700.400.402"
+REFERENCE_NOT_AT_PROCESSOR: Final = "600.200.500"
+_VERBS: Final[Mapping[str, Callable[[CardApiOperation], AcquirerReply]]] = {
+    **dict.fromkeys(INTENT_PAYMENT_TYPES, authorize.authorize_payment),
+    "CP": follow_up.capture_intent,
+    "RF": follow_up.refund_charge,
+    "RV": follow_up.reverse_intent,
+}
+_NOT_OFFERED: Final[Mapping[str, str]] = {"CB": CHARGEBACKS_NOT_OFFERED, "CR": CHARGEBACKS_NOT_OFFERED}
+"""Disputes come from the processor, by its webhooks; nobody makes one here."""
+
+
+class CardApiConnector:
+    """Asks the processor that the account names."""
+
+    name = "stripe"
+    operations = frozenset(_VERBS)
+    takes = frozenset({"", Card.kind})
+    required: frozenset[str] = frozenset()
+    redirects = False
+    settings: tuple[ConnectorSetting, ...] = CARD_API_SETTINGS
+    asks_with_means = False
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """What the account or the processor does not allow is declined before anything is sent; another acquirer may be
+        able to take a first payment."""
+        verb = _VERBS.get(request.operation)
+        if verb is None:
+            return AcquirerReply(code=_NOT_OFFERED.get(request.operation, result_mapping.PAYMENT_TYPE_NOT_OFFERED))
+        if request.operation == "PA" and request.reference:
+            # Raising or renewing an authorization is not what every account may do.
+            return AcquirerReply(code=result_mapping.PAYMENT_TYPE_NOT_OFFERED)
+        if request.operation not in INTENT_PAYMENT_TYPES and not parse_object_id(request.reference):
+            return AcquirerReply(code=REFERENCE_NOT_AT_PROCESSOR)
+        sent = {"operation": request.operation, "account": request.account.merchant}
+        try:
+            return verb(_question(request))
+        except UnusableAccountError as fault:
+            return _unsent(request, result_mapping.UNLISTED_ERROR, sent, {"unusable": str(fault)})
+        except UnsupportedRequestError as fault:
+            return _unsent(request, fault.code, sent, {"unfit": str(fault)})
+
+    def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+        """By the payment's own mark on the processor's objects; nothing is sent a second time."""
+        try:
+            return inquiry.inquire_payment(_question(request))
+        except (UnusableAccountError, UnsupportedRequestError) as fault:
+            raise OutcomeUnknownError(str(fault), {"lookFor": request.payment.hex}) from None
+
+    def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """What is wrong with an account's settings taken together: (setting, why)."""
+        return check_card_api_settings(settings)
+
+    def sees(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
+        """An object is known to the account that made it alone, and to its other keys of the same mode."""
+        return client.owns_object(account, connector_tx_id)
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        """Cancel, or give back what was taken; repeatable."""
+        try:
+            return inquiry.void_payment(_question(request))
+        except (UnusableAccountError, UnsupportedRequestError) as fault:
+            raise OutcomeUnknownError(str(fault), {"takeBack": request.payment.hex}) from None
+
+
+CARD_API: Final = CardApiConnector()
+
+
+def _unsent(request: AcquirerRequest, code: str, sent: Mapping[str, str], received: Mapping[str, str]) -> AcquirerReply:
+    return AcquirerReply(
+        code=code,
+        sent=sent,
+        received=received,
+        retryable_elsewhere=request.operation in INTENT_PAYMENT_TYPES,
+        not_sent=True,
+    )
+
+
+def _question(request: AcquirerRequest) -> CardApiOperation:
+    setup = parse_card_api_setup(request.account)
+    return CardApiOperation(request=request, setup=setup, session=CardApiSession(setup))

@@ -1,0 +1,137 @@
+"""The end of a batch: its sums are compared with the host's, and what was granted counts as taken, or not yet.
+
+Source: ISO 8583:1987, reconciliation; docs/decisions/0040.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import Count, Sum
+
+from gateway.connectors.iso8583 import batch_totals, capture_records
+from gateway.connectors.iso8583.batch_lease import (
+    MAX_BATCH_FINDINGS,
+    BatchDeferredError,
+    ask_host,
+    extend_batch_lease,
+    list_granted_captures,
+    move_batch_state,
+)
+from gateway.connectors.iso8583.batch_totals import BatchSums, TotalsVerdict
+from gateway.connectors.iso8583.terminal import Terminal
+from gateway.core import clock
+from gateway.core.money import Money
+from gateway.models import BatchedCapture, CaptureBatch
+from gateway.timers import wakeup
+
+Captured = BatchedCapture.State
+CaptureBatchState = CaptureBatch.State
+
+log = structlog.get_logger(__name__)
+
+
+def close_batch(batch: CaptureBatch, terminal: Terminal) -> None:
+    """Ask about the sums, and end the batch by what the host says. Raises BatchDeferredError, Overtaken."""
+    sums = sum_granted_captures(batch)
+    if not sums.count:
+        _end(batch, sums, {}, "no capture was granted, so there are no sums")
+        return
+    message = batch_totals.build_reconciliation_request(sums, terminal, repeat=batch.asked)
+    extend_batch_lease(batch, asked=True)
+    said = ask_host(terminal, message)
+    if said.answer is None:
+        raise BatchDeferredError(f"the sums: {said.why}")
+    answer = batch_totals.summarize_totals_answer(said.answer)
+    match batch_totals.judge_totals(message, said.answer):
+        case TotalsVerdict.AGAIN:
+            raise BatchDeferredError(
+                f"the sums: the host answered {said.answer.get('39') or 'without a response code'}"
+            )
+        case TotalsVerdict.BALANCED:
+            _end(batch, sums, answer)
+        case TotalsVerdict.DIFFERS:
+            words = (
+                "; ".join(batch_totals.find_total_differences(message, said.answer))
+                or f"the host says so ({answer.get('39')})"
+            )
+            log.error("capture_batch_differs", batch=batch.number, account=batch.account, round=batch.round, why=words)
+            _differs(batch, answer, f"sums differ: {words}")
+
+
+def sum_granted_captures(batch: CaptureBatch) -> BatchSums:
+    """What the host has granted of a batch."""
+    found = list_granted_captures(batch).aggregate(count=Count("payment"), total=Sum("amount"))
+    return BatchSums(
+        batch=batch.pk,
+        number=batch.number,
+        opened_at=batch.opened_at,
+        round=batch.round,
+        count=found["count"],
+        total=Money(found["total"] or Decimal(0), batch.currency),
+    )
+
+
+@transaction.atomic
+def _end(batch: CaptureBatch, sums: BatchSums, answer: Mapping[str, Any], finding: str = "") -> None:
+    """In balance: what was granted is taken."""
+    findings = [*batch.findings, finding][:MAX_BATCH_FINDINGS] if finding else batch.findings
+    move_batch_state(
+        batch,
+        CaptureBatchState.BALANCED,
+        answer=dict(answer),
+        findings=findings,
+        count=sums.count,
+        total=sums.total.amount,
+        due_at=None,
+        lease_until=None,
+        failure="",
+        closed_at=clock.real_now(),
+    )
+    list_granted_captures(batch).update(state=Captured.TAKEN, message_sealed=None)
+
+
+@transaction.atomic
+def _differs(batch: CaptureBatch, answer: Mapping[str, Any], finding: str) -> None:
+    """After the advices: upload. After an upload: somebody has to look, and no capture counts as taken."""
+    findings = [*batch.findings, finding][:MAX_BATCH_FINDINGS]
+    if batch.round:
+        move_batch_state(
+            batch,
+            CaptureBatchState.DIFFERS,
+            answer=dict(answer),
+            findings=findings,
+            due_at=None,
+            lease_until=None,
+            failure="",
+            closed_at=clock.real_now(),
+        )
+        return
+    move_batch_state(
+        batch, CaptureBatchState.UPLOADING, answer=dict(answer), findings=findings, round=1, asked=False, failures=0
+    )
+    list_granted_captures(batch).update(sends=0)
+
+
+@transaction.atomic
+def accept_unbalanced_batch(batch: CaptureBatch, why: str) -> int:
+    """By hand: the acquirer has said that the captures of a batch whose sums differ stand. Each of them was granted by
+    itself; how many count as taken now."""
+    finding = f"taken on somebody's word: {why}"[:255]
+    rows = CaptureBatch.objects.select_for_update().filter(pk=batch.pk, state=CaptureBatchState.DIFFERS)
+    row = rows.first()
+    if row is None:
+        return 0
+    rows.update(
+        state=CaptureBatchState.BALANCED,
+        closed_at=clock.real_now(),
+        due_at=None,
+        findings=[*row.findings, finding][:MAX_BATCH_FINDINGS],
+    )
+    taken = list_granted_captures(row).update(state=Captured.TAKEN, message_sealed=None)
+    transaction.on_commit(lambda: wakeup.notify_timer(capture_records.CAPTURE_ANSWER_TIMER))
+    return taken

@@ -1,0 +1,114 @@
+"""Which captures go into which batch: decided in the database first, in one transaction, and never again.
+
+A run makes one batch for each account and currency with captures that are due, and takes each out of WAITING by
+compare-and-set: whoever takes a capture back at the same moment is before or after it, never both. What was decided is
+sent (presenting.py) as often as it takes. Source: docs/decisions/0040.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import Exists, Max, OuterRef, QuerySet
+
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import BatchedCapture, CaptureBatch, Channel, Merchant, Payment, Status
+from gateway.timers import wakeup
+
+CAPTURE_BATCH_TIMER: Final = "capture batches"
+"""The timer that decides and sends."""
+MAX_BATCH_CAPTURES: Final = 5_000
+"""Captures of one batch; what is more goes into the next one of the same run."""
+MAX_BATCHES_PER_ROUND: Final = 50
+"""Batches that one round of the timer decides."""
+
+State = BatchedCapture.State
+log = structlog.get_logger(__name__)
+
+# Captures whose payment does not wait (yet, or any more) stay where they are: nothing of them may be sent.
+_DUE: Final = """
+SELECT c.channel_id, c.account, c.currency FROM gateway_batchedcapture c
+JOIN gateway_merchant m ON m.id = c.merchant_id JOIN gateway_payment p ON p.id = c.payment AND p.status = 'PENDING'
+WHERE c.state = 'WAITING' AND c.present_at <= %(now)s + m.clock_offset
+    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+GROUP BY 1, 2, 3 ORDER BY random() LIMIT %(limit)s
+"""
+
+
+def plan_due_batches(merchant: Merchant | None = None) -> int:
+    """Decide the batches that are due, of one merchant or all; how many captures went into them."""
+    values = {
+        "now": clock.real_now(),
+        "merchant": merchant.pk if merchant is not None else None,
+        "limit": MAX_BATCHES_PER_ROUND,
+    }
+    decided = 0
+    for channel, account, currency in execute_sql(_DUE, values):
+        try:
+            decided += plan_batch(channel, account, currency)
+        except Exception:  # one account must not keep the others waiting; its captures are due again
+            log.exception("capture_batch_not_decided", channel=channel.hex, account=account)
+    return decided
+
+
+@transaction.atomic
+def plan_batch(channel: UUID, account: str, currency: str) -> int:
+    """One batch of the due captures of one account; how many stand in it."""
+    merchant = Merchant.objects.get(channels=channel)
+    now = clock.merchant_now(merchant)
+    pending = Exists(Payment.objects.filter(pk=OuterRef("payment"), status=Status.PENDING))
+    due = BatchedCapture.objects.filter(
+        pending, channel=channel, account=account, currency=currency, state=State.WAITING, present_at__lte=now
+    )
+    captures = list(due.order_by("payment").select_for_update(skip_locked=True, of=("self",))[:MAX_BATCH_CAPTURES])
+    if not captures:
+        return 0
+    batch = CaptureBatch.objects.create(
+        merchant=merchant,
+        channel_id=channel,
+        account=account,
+        currency=currency,
+        number=_number(channel, account),
+        count=len(captures),
+        total=sum((one.amount for one in captures), Decimal(0)),
+        opened_at=now,
+        due_at=clock.real_now(),
+    )
+    mine = BatchedCapture.objects.filter(pk__in=[one.pk for one in captures])
+    return mine.update(state=State.IN_BATCH, batch=batch)
+
+
+def release_captures_now(channel: Channel, account: str) -> int:
+    """Let the captures of an account go with the next tick, and not at its hour; how many wait."""
+    waiting = count_waiting_captures(channel, account)
+    moved = waiting.update(present_at=clock.merchant_now(channel.merchant))
+    wakeup.notify_timer(CAPTURE_BATCH_TIMER)
+    return moved
+
+
+def count_waiting_captures(channel: Channel, account: str) -> QuerySet[BatchedCapture]:
+    """The captures of an account that no batch has yet."""
+    return BatchedCapture.objects.filter(
+        channel=channel, account=account, state=State.WAITING, merchant_id=channel.merchant_id
+    )
+
+
+def next_batch_run(merchant: Merchant) -> datetime | None:
+    """When this merchant's next batch is due, by the merchant's clock."""
+    rows = BatchedCapture.objects.filter(merchant=merchant, state=State.WAITING)
+    found: datetime | None = rows.order_by("present_at").values_list("present_at", flat=True).first()
+    return found
+
+
+def _number(channel: UUID, account: str) -> int:
+    """The account's next; whoever decides another batch of it waits until this one is written."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s), hashtext(%s))", [channel.hex, account])
+    last = CaptureBatch.objects.filter(channel=channel, account=account).aggregate(last=Max("number"))["last"]
+    return (last or 0) + 1

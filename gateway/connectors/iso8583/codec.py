@@ -1,0 +1,101 @@
+"""Octets on the line: the length header, an optional TPDU, and the message in an account's encoding.
+
+A frame is as long as its header says; everything here is pure, and nothing tells a message's contents in an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import iso8583
+
+from gateway.connectors.iso8583.field_formats import build_field_spec
+
+MAX_FRAME_BYTES: Final = 8_192
+"""Longer than any message of the 1987 edition with the fields that are sent here."""
+TPDU_BYTES: Final = 5
+LENGTH_HEADERS: Final = ("2b", "4b", "2a", "4a")
+"""Two or four octets, binary (big-endian) or ASCII digits."""
+
+IsoMessage = dict[str, str]
+"""DE number → text; ``t`` is the message type."""
+
+
+class BadFrameError(Exception):
+    """The stream cannot be cut into frames any more; the connection is of no further use."""
+
+
+class BadMessageError(Exception):
+    """A frame that holds no message, or a message that does not go into a frame. ``field``: which one it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageCodec:
+    """How messages are written for one account. ``counts_itself``: the length includes the header. ``tpdu``: ten hex
+    digits, '' for none; an answer's has its addresses swapped."""
+
+    header: str = "2b"
+    counts_itself: bool = False
+    tpdu: str = ""
+    encoding: str = "ascii"
+    formats: str = ""
+
+    def frame(self, message: Mapping[str, str]) -> bytes:
+        """A message as octets. Raises BadMessageError for one that does not fit its fields."""
+        try:
+            octets, _ = iso8583.encode(dict(message), build_field_spec(self.encoding, self.formats))
+        except Exception as fault:
+            # Whatever went wrong, its traceback holds the message.
+            raise BadMessageError(f"does not fit field {getattr(fault, 'field', '?')}") from None
+        return self.framed(bytes.fromhex(self.tpdu) + bytes(octets))
+
+    def framed(self, body: bytes) -> bytes:
+        """``body`` behind its length. Raises BadMessageError for one too long."""
+        size = self._size
+        length = len(body) + (size if self.counts_itself else 0)
+        most = 10**size - 1 if self.header.endswith("a") else 256**size - 1
+        if length > most or len(body) > MAX_FRAME_BYTES:
+            raise BadMessageError("is too long for its header")
+        head = f"{length:0{size}}".encode() if self.header.endswith("a") else length.to_bytes(size, "big")
+        return head + body
+
+    def split_frames(self, octets: bytes) -> tuple[list[bytes], bytes]:
+        """The whole frames in what was read, and the rest, which is the beginning of the next. Raises BadFrameError."""
+        frames: list[bytes] = []
+        size, place = self._size, 0
+        while place + size <= len(octets):
+            end = place + size + self._length(octets[place : place + size])
+            if end > len(octets):
+                break
+            frames.append(octets[place + size : end])
+            place = end
+        return frames, octets[place:]
+
+    def message(self, frame: bytes) -> IsoMessage:
+        """The message in a frame. Raises BadMessageError."""
+        body = frame[TPDU_BYTES:] if self.tpdu else frame
+        if not body:
+            raise BadMessageError("is empty")
+        try:
+            found, _ = iso8583.decode(body, build_field_spec(self.encoding, self.formats))
+        except (ValueError, TypeError, KeyError) as fault:
+            raise BadMessageError(f"cannot be read at field {getattr(fault, 'field', '?')}") from None
+        return {number: text for number, text in found.items() if number not in ("p", "1")}
+
+    @property
+    def _size(self) -> int:
+        return int(self.header[0])
+
+    def _length(self, head: bytes) -> int:
+        if self.header.endswith("b"):
+            length = int.from_bytes(head, "big")
+        elif head.isdigit():
+            length = int(head)
+        else:
+            raise BadFrameError("the length header is no number")
+        length -= self._size if self.counts_itself else 0
+        if not 0 <= length <= MAX_FRAME_BYTES:
+            raise BadFrameError(f"the length header says {length} octets")
+        return length

@@ -1,0 +1,123 @@
+"""The mapping of data elements, as a table: in which messages each stands, and what fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest, build_stan, currency_number
+from gateway.connectors.iso8583.private_field import replace_unencodable, write_private_field
+
+
+def _account(asked: IsoRequest) -> str:
+    return asked.request.means.account.reveal() if asked.request.means is not None else ""
+
+
+def _expiry(asked: IsoRequest) -> str:
+    means = asked.request.means
+    month, year = getattr(means, "expiry_month", ""), getattr(means, "expiry_year", "")
+    return year[-2:] + month if month and year else ""
+
+
+def _processing(asked: IsoRequest) -> str:
+    kind = MESSAGE_KINDS[asked.kind]
+    if kind.code or asked.original is None:
+        return kind.code
+    return MESSAGE_KINDS[asked.original.operation].code or "000000"
+
+
+def _amount(asked: IsoRequest) -> str:
+    """Of a reversal: what the original was for."""
+    whole = asked.original if asked.kind == "RV" and asked.original is not None else asked.own
+    return f"{whole.amount:012}"
+
+
+def _trace(asked: IsoRequest) -> str:
+    return build_stan(asked.request.payment, VOID_KIND if asked.kind == VOID_KIND else "")
+
+
+def _entry(asked: IsoRequest) -> str:
+    stored = asked.parts.get("initiator", "")
+    again = stored.startswith("M") or asked.given("standingInstruction.mode") == "REPEATED"
+    return "102" if again else "812"
+
+
+def _condition(asked: IsoRequest) -> str:
+    if asked.kind == "RG":
+        return "51"
+    return "08" if asked.parts.get("initiator", "").startswith("M") else "59"
+
+
+def _where(asked: IsoRequest) -> str:
+    name = asked.given("descriptor") or asked.terminal.name
+    city = asked.given("merchant.city") or asked.terminal.city
+    country = asked.given("merchant.country") or asked.terminal.country
+    if not (name or city or country):
+        return ""
+    return f"{replace_unencodable(name)[:25]:25}{replace_unencodable(city)[:13]:13}{country[:2]:2}"
+
+
+def _original(asked: IsoRequest) -> str:
+    first = asked.original
+    if first is None:
+        return ""
+    institution = asked.terminal.institution or "0"
+    return f"{MESSAGE_KINDS[first.operation].mti}{first.stan}{first.sent_at}{institution:0>11}{'0' * 11}"
+
+
+def _replacement(asked: IsoRequest) -> str:
+    """What is left of the original when only part of it is taken back; nothing when all of it is."""
+    if asked.original is None or asked.amount_already_reversed + asked.own.amount >= asked.original.amount:
+        return ""
+    left = asked.original.amount - asked.amount_already_reversed - asked.own.amount
+    return f"{left:012}{'0' * 12}{'0' * 18}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataElement:
+    """One data element: in which messages (MESSAGE_KINDS) it stands, and what fills it; '' leaves it out."""
+
+    number: str
+    kinds: str
+    about: str
+    fill: Callable[[IsoRequest], str]
+
+
+_FIRST: Final = "RG PA DB RB CD"
+_MONEY: Final = f"{_FIRST} CP RF"
+_ALL: Final = f"{_MONEY} RV V"
+
+DATA_ELEMENTS: Final = (
+    DataElement(number="2", kinds=_ALL, about="card number, or the network token's", fill=_account),
+    DataElement(number="3", kinds=_ALL, about="processing code; of RV and reversals the original's", fill=_processing),
+    DataElement(number="4", kinds=_ALL, about="amount in minor units; of RV the original's", fill=_amount),
+    DataElement(number="7", kinds=_ALL, about="when the payment began, UTC", fill=lambda q: f"{q.at:%m%d%H%M%S}"),
+    DataElement(number="11", kinds=_ALL, about="trace number, out of the payment's id", fill=_trace),
+    DataElement(number="12", kinds=_ALL, about="the same time, local", fill=lambda q: f"{q.local:%H%M%S}"),
+    DataElement(number="13", kinds=_ALL, about="its day, local", fill=lambda q: f"{q.local:%m%d}"),
+    DataElement(number="14", kinds=_ALL, about="card.expiryYear, card.expiryMonth", fill=_expiry),
+    DataElement(number="18", kinds=_ALL, about="merchant.mcc, else the account's mcc",
+            fill=lambda q: mcc if len(mcc := q.given("merchant.mcc")) == 4 and mcc.isdecimal() else q.terminal.mcc),
+    DataElement(number="22", kinds=_ALL, about="812 e-commerce, 102 credential on file", fill=_entry),
+    DataElement(number="24", kinds=_ALL, about="the account's nii", fill=lambda q: q.terminal.nii),
+    DataElement(number="25", kinds=_MONEY, about="59 e-commerce, 08 merchant-initiated, 51 verification", fill=_condition),
+    DataElement(number="32", kinds=_ALL, about="the account's institution", fill=lambda q: q.terminal.institution),
+    DataElement(number="37", kinds=_ALL, about="reference number, out of the payment's id; of CP and RV the original's",
+            fill=lambda q: q.own.rrn),
+    DataElement(number="38", kinds="CP RF RV", about="authorization code of the original",
+            fill=lambda q: f"{q.original.auth:6}" if q.original is not None and q.original.auth else ""),
+    DataElement(number="41", kinds=_ALL, about="the account's terminal", fill=lambda q: f"{q.terminal.terminal:8}"),
+    DataElement(number="42", kinds=_ALL, about="the merchant's id at the acquirer",
+            fill=lambda q: f"{replace_unencodable(q.terminal.merchant)[:15]:15}"),
+    DataElement(number="43", kinds=_MONEY, about="descriptor, merchant.city, merchant.country, else the account's",
+            fill=_where),
+    DataElement(number="48", kinds=_MONEY, about="the private field's parts (or DE126)", fill=lambda q: write_private_field(q.parts)),
+    DataElement(number="49", kinds=_ALL, about="currency, ISO 4217 number",
+            fill=lambda q: currency_number(q.request.money.currency)),
+    DataElement(number="63", kinds=_ALL, about="the payment's id", fill=lambda q: q.request.payment.hex),
+    DataElement(number="90", kinds="CP RF RV V", about="the original's type, DE11, DE7, DE32", fill=_original),
+    DataElement(number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement),
+)  # fmt: skip
+"""The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN): none of them exists in e-commerce;
+DE54, DE61, DE62: their contents differ by acquirer, none asks for them in general; DE60 only in batches (totals.py)."""

@@ -1,0 +1,195 @@
+"""What a message is made of: its kind, the numbers that name it, and the earlier message it speaks of.
+
+Everything in a message follows from the request and the account, nothing from a counter or a clock: so a message can be
+written again, the same, by whoever repeats it or takes it back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import iso4217
+
+from gateway.connectors.acquirer_message import INITIAL_REFERENCE, resolve_initial_reference
+from gateway.connectors.iso8583.private_field import build_private_parts, write_private_field
+from gateway.connectors.iso8583.terminal import Terminal
+from gateway.connectors.port import AcquirerRequest
+from gateway.core.money import Money
+
+MAX_MINOR_UNITS: Final = 10**12 - 1
+"""DE4 has twelve digits."""
+VOID_KIND: Final = "V"
+_ORIGINAL: Final = re.compile(r"([A-Z]{2})([0-9]{6})([0-9]{10})([0-9]{12})([!-~]{6})([0-9]{1,12})\.([!-~]{0,15})")
+_NETWORK_CHARS: Final = 15
+
+
+class UnsendableRequestError(Exception):
+    """The question cannot be put into a message: nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageKind:
+    """``mti`` of the first message; repeated it ends with 1. ``code``: DE3, '' for that of the original. ``advice``:
+    it tells of what is done already (or undoes), so it is repeated until it is answered."""
+
+    mti: str
+    code: str
+    advice: bool = False
+
+
+MESSAGE_KINDS: Final[Mapping[str, MessageKind]] = MappingProxyType(
+    {
+        "RG": MessageKind(mti="0100", code="000000"),
+        "PA": MessageKind(mti="0100", code="000000"),
+        "DB": MessageKind(mti="0200", code="000000"),
+        "RB": MessageKind(mti="0200", code="000000"),
+        "CD": MessageKind(mti="0200", code="260000"),
+        "RF": MessageKind(mti="0200", code="200000"),
+        "CP": MessageKind(mti="0220", code="000000", advice=True),
+        "RV": MessageKind(mti="0400", code="", advice=True),
+        VOID_KIND: MessageKind(mti="0420", code="", advice=True),
+    }
+)
+"""Payment type → its message; VOID_KIND takes one of ours back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginalMessage:
+    """An earlier message, as later ones name it (DE90), and what its answer told. ``amount`` in minor units."""
+
+    operation: str
+    stan: str
+    sent_at: str
+    rrn: str
+    auth: str = ""
+    amount: int = 0
+    network: str = ""
+
+    def text(self) -> str:
+        """As a payment keeps it: its connector_tx_id, 64 characters at most."""
+        auth = self.auth.replace(" ", "")[:6]
+        network = "".join(self.network.split())[:_NETWORK_CHARS]
+        return f"{self.operation}{self.stan}{self.sent_at}{self.rrn}{auth:.<6}{self.amount}.{network}"
+
+    @classmethod
+    def parse(cls, text: str) -> OriginalMessage | None:
+        """What :meth:`text` wrote; None for anything else."""
+        found = _ORIGINAL.fullmatch(text)
+        if found is None or found[1] not in MESSAGE_KINDS:
+            return None
+        operation, stan, sent_at, rrn, auth, amount, network = found.groups()
+        return cls(
+            operation=operation,
+            stan=stan,
+            sent_at=sent_at,
+            rrn=rrn,
+            auth=auth.rstrip("."),
+            amount=int(amount),
+            network=network,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsoRequest:
+    """One message to be written. ``own``: the payment's message, as later ones will name it; ``original``: the one it
+    speaks of, None for a first message; ``reversed_besides``: of it, in minor units."""
+
+    request: AcquirerRequest
+    terminal: Terminal
+    kind: str
+    own: OriginalMessage
+    original: OriginalMessage | None
+    parts: Mapping[str, str]
+    amount_already_reversed: int = 0
+
+    def given(self, name: str) -> str:
+        return self.request.parameters.get(name, "")
+
+    @property
+    def at(self) -> datetime:
+        return self.request.at.astimezone(UTC)
+
+    @property
+    def local(self) -> datetime:
+        return self.request.at.astimezone(ZoneInfo(self.terminal.time_zone))
+
+
+def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: bool = False) -> IsoRequest:
+    """The message that asks ``request``, or with ``void`` takes it back. Raises UnsendableRequestError."""
+    if request.operation not in MESSAGE_KINDS or (void and request.operation == "RV"):
+        raise UnsendableRequestError(f"{request.operation} has no message")
+    amount = _minor_units(request)
+    earlier = OriginalMessage.parse(request.reference)
+    if request.operation in ("CP", "RF", "RV") and earlier is None:
+        raise UnsendableRequestError("the payment it follows is not of this connector")
+    first = request.operation not in ("CP", "RF", "RV")
+    # A follow-up keeps the number of the payment it speaks of, but for a refund, which is a payment of its own.
+    kept = earlier is not None and request.operation in ("CP", "RV")
+    own = OriginalMessage(
+        operation=request.operation,
+        stan=build_stan(request.payment),
+        sent_at=f"{request.at.astimezone(UTC):%m%d%H%M%S}",
+        rrn=earlier.rrn if earlier is not None and kept else build_rrn(request.payment, request.at),
+        amount=amount,
+        network=earlier.network if earlier is not None else "",
+    )
+    named = request.parameters.get(INITIAL_REFERENCE, "")
+    # Agreements of before the scheme's reference was kept name our message, which knows it.
+    initial = OriginalMessage.parse(named)
+    network = initial.network if initial is not None else resolve_initial_reference(request.parameters)
+    if earlier is not None:
+        network = earlier.network
+    try:
+        parts = (
+            {} if void else build_private_parts(request, network) if first else {"network": network} if network else {}
+        )
+        write_private_field(parts)
+    except ValueError as fault:
+        raise UnsendableRequestError(str(fault)) from None
+    return IsoRequest(
+        request=request,
+        terminal=terminal,
+        kind=VOID_KIND if void else request.operation,
+        own=own,
+        original=own if void else None if first else earlier,
+        parts=parts,
+        amount_already_reversed=Money(request.amount_already_reversed, request.money.currency).minor_units(),
+    )
+
+
+def build_stan(payment: UUID, role: str = "") -> str:
+    """DE11 of a payment's message, 000001 to 999999. ``role``: of another message about the same payment."""
+    return f"{_digest(payment, 'stan' + role) % 999_999 + 1:06}"
+
+
+def build_rrn(payment: UUID, at: datetime) -> str:
+    """DE37: last digit of the year, day of the year, eight digits of the payment's own."""
+    day = at.astimezone(UTC)
+    return f"{day.year % 10}{day:%j}{_digest(payment, 'rrn') % 10**8:08}"
+
+
+def currency_number(currency: str) -> str:
+    """DE49: EUR is 978."""
+    return f"{iso4217.Currency(currency).number:03}"
+
+
+def _digest(payment: UUID, role: str) -> int:
+    return int.from_bytes(hashlib.sha256(payment.bytes + role.encode()).digest()[:8], "big")
+
+
+def _minor_units(request: AcquirerRequest) -> int:
+    try:
+        units = 0 if request.operation == "RG" else request.money.minor_units()
+    except ValueError as fault:
+        raise UnsendableRequestError(str(fault)) from None
+    if not 0 <= units <= MAX_MINOR_UNITS:
+        raise UnsendableRequestError("the amount has more digits than DE4")
+    return units

@@ -1,0 +1,35 @@
+"""Figures of links for Prometheus. Each process has links of its own; a figure sums what all of them count."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge
+
+from gateway import metrics
+
+LINK_CHANGES: Final = Counter(
+    "tollhouse_link_changes",
+    "How often links to hosts went up, down or idle",
+    ["link", "state"],
+    registry=metrics.PROCESS_REGISTRY,
+)
+LINK_UP: Final = Gauge(
+    "tollhouse_link_up", "1 when the process whose link changed last has it up", ["link"], registry=metrics.PROCESS_REGISTRY,
+    multiprocess_mode="mostrecent",
+)  # fmt: skip
+LINK_STRAYS: Final = Counter(
+    "tollhouse_link_strays", "Answers nobody waited for: late, duplicate, unknown, unreadable", ["link", "kind"],
+    registry=metrics.PROCESS_REGISTRY,
+)  # fmt: skip
+
+
+def record_link_state(label: str, state: str) -> None:
+    """A link changed."""
+    LINK_CHANGES.labels(label, state).inc()
+    LINK_UP.labels(label).set(1 if state == "up" else 0)
+
+
+def count_stray_answer(label: str, kind: str) -> None:
+    """An answer came that nobody waited for."""
+    LINK_STRAYS.labels(label, kind).inc()

@@ -1,0 +1,108 @@
+"""Questions that wait for their answers on one link, and what becomes of answers nobody waits for."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from gateway.connectors.iso8583 import link_metrics
+from gateway.connectors.iso8583.codec import IsoMessage
+
+MAX_REMEMBERED_QUESTIONS: Final = 4_096
+"""Answered and given-up questions, so that a second or late answer is known for what it is."""
+
+log = structlog.get_logger(__name__)
+
+MessageKey = tuple[str, str, str, str]
+"""An answer's type, DE11, DE37 and DE41."""
+
+
+class LinkFullError(Exception):
+    """The question was not let in: nothing was sent."""
+
+
+@dataclass(slots=True)
+class PendingRequest:
+    """One question. ``done`` is set once there is an ``answer``, or ``why`` there will be none."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    answer: IsoMessage | None = None
+    why: str = ""
+
+
+class PendingRequestTable:
+    """``label``: the link's, for figures and logs."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._lock = threading.Lock()
+        self._waiting: dict[MessageKey, PendingRequest] = {}
+        self._remembered: OrderedDict[MessageKey, str] = OrderedDict()
+        self._strays: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def strays(self) -> Mapping[str, int]:
+        """late, duplicate, unknown, unreadable → how many."""
+        with self._lock:
+            return dict(self._strays)
+
+    def enter(self, key: MessageKey, most: int) -> PendingRequest:
+        """Wait for the answer ``key``. Raises LinkFullError beyond ``most``, and for numbers that are waited for already."""
+        with self._lock:
+            if len(self._waiting) >= most:
+                raise LinkFullError("too many questions are open on the link")
+            if key in self._waiting:
+                raise LinkFullError("a question with the same numbers is open on the link")
+            waiting = self._waiting[key] = PendingRequest()
+        return waiting
+
+    def leave(self, key: MessageKey) -> None:
+        """Stop waiting; what still comes is late."""
+        with self._lock:
+            if self._waiting.pop(key, None) is not None:
+                self._remember(key, "late")
+
+    def hand_over(self, key: MessageKey, message: IsoMessage) -> None:
+        """Give an answer to whoever waits for it; otherwise it is counted and dropped."""
+        with self._lock:
+            waiting = self._waiting.pop(key, None)
+            before = self._remembered.get(key)
+            if waiting is not None or before == "late":
+                self._remember(key, "duplicate")
+        if waiting is None:
+            self.stray(before or "unknown", message["t"])
+            return
+        waiting.answer = message
+        waiting.done.set()
+
+    def fail_all(self, why: str) -> None:
+        """Nobody gets an answer any more."""
+        with self._lock:
+            broken, self._waiting = self._waiting, {}
+            for key in broken:
+                self._remember(key, "late")
+        for waiting in broken.values():
+            waiting.why = why
+            waiting.done.set()
+
+    def stray(self, kind: str, what: str) -> None:
+        """Count what nobody waited for."""
+        with self._lock:
+            self._strays[kind] += 1
+        link_metrics.count_stray_answer(self._label, kind)
+        log.warning("stray_answer", link=self._label, kind=kind, what=what)
+
+    def _remember(self, key: MessageKey, kind: str) -> None:
+        """Under the lock."""
+        self._remembered[key] = kind
+        self._remembered.move_to_end(key)
+        while len(self._remembered) > MAX_REMEMBERED_QUESTIONS:
+            self._remembered.popitem(last=False)

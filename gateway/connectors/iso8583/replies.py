@@ -1,0 +1,121 @@
+"""Messages as answers: what a DE39 and its amount come to. Pure functions.
+
+An answer that contradicts itself or the question is no answer: the payment is in doubt, and is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference
+from gateway.connectors.iso8583 import response_codes
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, currency_number
+from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
+from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
+from gateway.core.money import Money
+
+REVERSED: Final = "900.100.301"
+_KEPT: Final = ("4", "7", "11", "15", "37", "38", "39", "41", "44", "49", "54")
+_LONGEST: Final = 120
+_IN_PART: Final = frozenset({"PA", "DB", "RB", "CD"})
+_AVS_PLACE, _CVV_PLACE = 1, 9
+"""Of the two letters in DE44, where the networks put them when the private field does not tell."""
+
+
+def summarize_answer(answer: Mapping[str, str], asked: IsoRequest) -> dict[str, Any]:
+    """The answer as the exchange keeps it: the fields that tell something, no account."""
+    kept: dict[str, Any] = {"mti": answer.get("t", "")}
+    kept |= {number: answer[number][:_LONGEST] for number in _KEPT if number in answer}
+    if parts := parse_private_field(answer.get(asked.terminal.private_field, "")):
+        kept[asked.terminal.private_field] = mask_private_parts(parts)
+    return kept
+
+
+def reply_from_answer(
+    asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any], *, repeat: bool = False
+) -> AcquirerReply:
+    """What the answer means. ``repeat``: of a message sent again. Raises OutcomeUnknownError for one that means nothing."""
+    code = answer.get("39", "")
+    own = asked.own.text()
+    if not code.strip():
+        raise OutcomeUnknownError("the host's answer has no response code", sent, connector_tx_id=own)
+    known_already = repeat and code == response_codes.DUPLICATE_MESSAGE
+    if not known_already and (
+        code in response_codes.UNCLEAR_CODES
+        or (MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES)
+    ):
+        raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
+    checked = code == response_codes.NO_REASON_TO_DECLINE and asked.own.amount == 0
+    grants = code in response_codes.GRANTING_CODES or checked or known_already
+    granted = _granted(asked, answer, code, sent) if grants else None
+    parts = parse_private_field(answer.get(asked.terminal.private_field, ""))
+    details = {"AcquirerResponse": code[:2], "MerchantAdviceCode": parts.get("merchantAdvice", "")[:2]}
+    known = replace(
+        asked.own,
+        auth=answer.get("38", ""),
+        network=parts.get("network", "") or asked.own.network,
+        amount=int(answer["4"]) if grants and asked.kind in _IN_PART and "4" in answer else asked.own.amount,
+    )
+    return AcquirerReply(
+        code=external_success_code() if grants else response_codes.map_declined_code(code, asked.request.brand),
+        approved=granted,
+        connector_tx_id=known.text(),
+        network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",
+        details={name: text for name, text in details.items() if text},
+        avs=response_codes.map_avs_letter(_letter(parts.get("avs", ""), answer, _AVS_PLACE)),
+        cvv=response_codes.map_cvv_letter(_letter(parts.get("cvv", ""), answer, _CVV_PLACE)),
+        sent=sent,
+        received=summarize_answer(answer, asked),
+        retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,
+    )
+
+
+def _letter(part: str, answer: Mapping[str, str], place: int) -> str:
+    return part[:1] or answer.get("44", "")[place : place + 1]
+
+
+def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any]) -> AcquirerReply:
+    """What the answer to a reversal means. Raises OutcomeUnknownError unless nothing of the payment stands."""
+    code = answer.get("39", "")
+    if code not in response_codes.REVERSAL_DONE_CODES:
+        raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
+    return AcquirerReply(
+        code=REVERSED,
+        connector_tx_id=asked.own.text(),
+        details={"AcquirerResponse": code},
+        sent=sent,
+        received=summarize_answer(answer, asked),
+    )
+
+
+def _granted(asked: IsoRequest, answer: Mapping[str, str], code: str, sent: Mapping[str, Any]) -> Money:
+    """The amount an approval grants. Raises OutcomeUnknownError for one that cannot be."""
+    own, money = asked.own, asked.request.money
+
+    def nonsense(why: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(f"the host's approval {why}", sent, connector_tx_id=own.text())
+
+    if answer.get("49", "").strip() not in ("", currency_number(money.currency)):
+        raise nonsense("is in another currency")
+    if asked.kind == "RV" or "4" not in answer:
+        # What a reversal's DE4 repeats is the original's amount.
+        if code == response_codes.DE39_PARTIAL:
+            raise nonsense("in part tells no amount")
+        return money
+    units = _units(answer)
+    in_part = 0 < units < own.amount
+    if units == own.amount and code != response_codes.DE39_PARTIAL:
+        return money
+    if not in_part or asked.kind not in _IN_PART:
+        raise nonsense("is for another amount")
+    try:
+        return Money.from_minor_units(units, money.currency)
+    except ValueError:
+        raise nonsense("is for an amount nobody can write") from None
+
+
+def _units(answer: Mapping[str, str]) -> int:
+    text = answer["4"]
+    return int(text) if text.isascii() and text.isdecimal() else -1

@@ -1,0 +1,138 @@
+"""What an acquirer's answer codes mean: DE39 to result codes, address and security code checks to our letters.
+
+Three questions are asked of a DE39: is it a grant, is it an answer at all, and can another acquirer still be asked.
+Decided, and why, in docs/decisions/0033-iso-8583.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+DE39_APPROVED: Final = "00"
+DE39_PARTIAL: Final = "10"
+GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
+"""Approved; with identification; in part; VIP; update track 3."""
+NO_REASON_TO_DECLINE: Final = "85"
+"""No reason to decline: a grant for a check of the account, where no money is asked for; else not."""
+DUPLICATE_MESSAGE: Final = "94"
+"""On a repeat: the host has had it. On a first message: somebody's message is there, and nobody knows what became of
+ours."""
+UNCLEAR_CODES: Final = frozenset({"09", "68", "94"})
+"""In progress, answer came too late, duplicate: no verdict on our message. In doubt, and taken back."""
+RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
+"""Cut-off in process, issuer or switch inoperative, no way to the issuer: nobody judged it, nobody booked it. 96
+(system malfunction) and 06 (error) are not among them: a host that fell over half-way may have asked the issuer."""
+REVERSAL_DONE_CODES: Final = frozenset({"00", "25", "76", "94"})
+"""A reversal's answers that leave nothing accepted: done, no such record, no such message, done before. Not 21 (no
+action taken): it also says that something could not be backed out."""
+REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
+"""What says of an advice or a reversal that it was not taken in now: no verdict on it either, it is repeated."""
+
+UNKNOWN_DECLINE: Final = "800.100.100"
+ACQUIRER_ERROR: Final = "900.100.200"
+SOFT_DECLINE: Final = "300.100.100"
+
+RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "01": "800.100.209",  # refer to card issuer
+        "02": "800.100.209",  # the same, special conditions
+        "03": "800.100.190",  # invalid merchant
+        "04": "800.100.171",  # pick up
+        "05": "800.100.152",  # do not honour
+        "06": ACQUIRER_ERROR,  # error
+        "07": "800.100.171",  # pick up, special condition
+        "12": "800.100.170",  # invalid transaction
+        "13": "800.100.174",  # invalid amount
+        "14": "800.100.151",  # no such number
+        "15": "800.100.151",  # no such issuer
+        "17": "800.100.152",  # customer cancellation
+        "19": "800.100.176",  # re-enter transaction
+        "20": ACQUIRER_ERROR,  # invalid response
+        "21": "800.100.167",  # no action taken
+        "22": ACQUIRER_ERROR,  # suspected malfunction
+        "25": "800.100.167",  # unable to locate record
+        "28": "800.100.176",  # file temporarily not available
+        "30": "800.100.156",  # format error
+        "31": "800.100.169",  # bank not supported by switch
+        "33": "800.100.157",  # expired card, pick up
+        "34": "800.100.158",  # suspected fraud, pick up
+        "36": "800.100.168",  # restricted card, pick up
+        "38": "800.100.178",  # PIN tries exceeded, pick up
+        "39": "800.100.151",  # no credit account
+        "40": "800.100.180",  # function not supported
+        "41": "800.100.165",  # lost card
+        "42": "800.100.151",  # no universal account
+        "43": "800.100.159",  # stolen card
+        "46": "800.100.172",  # closed account
+        "51": "800.100.155",  # not sufficient funds
+        "52": "800.100.151",  # no chequing account
+        "53": "800.100.151",  # no savings account
+        "54": "800.100.157",  # expired card
+        "55": "800.100.166",  # incorrect PIN
+        "56": "800.100.151",  # no card record
+        "57": "800.100.170",  # not permitted to cardholder
+        "58": "800.100.170",  # not permitted to terminal
+        "59": "800.100.158",  # suspected fraud
+        "60": "800.100.182",  # contact acquirer
+        "61": "800.100.162",  # exceeds amount limit
+        "62": "800.100.168",  # restricted card
+        "63": "800.100.158",  # security violation
+        "64": "800.100.174",  # original amount incorrect
+        "65": "800.100.163",  # exceeds frequency limit
+        "66": "800.100.182",  # call acquirer's security
+        "67": "800.100.171",  # hard capture
+        "75": "800.100.178",  # PIN tries exceeded
+        "76": "800.100.167",  # unable to locate previous message
+        "77": "800.100.167",  # inconsistent with previous message
+        "78": "800.100.154",  # blocked, first use
+        "80": "800.100.174",  # invalid date
+        "82": "800.100.153",  # negative CVV_LETTERS result
+        "83": "800.100.154",  # unable to verify
+        "85": "800.100.152",  # no reason to decline, where money was asked for
+        "90": "800.800.400",  # cut-off in process
+        "91": "900.100.201",  # issuer or switch inoperative
+        "92": "900.100.201",  # no way to the issuer
+        "93": "800.100.170",  # violation of law
+        "95": ACQUIRER_ERROR,  # reconcile error
+        "96": ACQUIRER_ERROR,  # system malfunction
+        "1A": SOFT_DECLINE,  # the cardholder must authenticate
+        "70": "800.100.209",  # contact card issuer
+        "N7": "800.100.153",  # CVV2 failure
+        "R0": "800.100.500",  # stop this payment order
+        "R1": "800.100.501",  # revocation of authorization
+        "R3": "800.100.501",  # revocation of all authorizations
+    }
+)  # fmt: skip
+"""DE39 of a decline → our result code; one that is not here is UNKNOWN_DECLINE."""
+
+RESULT_BY_BRAND_AND_DE39: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {("MASTER", "65"): SOFT_DECLINE, ("MAESTRO", "65"): SOFT_DECLINE}
+)
+"""Where a brand means something else by a code: additional customer authentication required."""
+
+AVS_BY_NETWORK_LETTER: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys("YXDMF", "F") | dict.fromkeys("AB", "A") | dict.fromkeys("ZWP", "Z") | {"N": "N"}
+)
+"""The networks' answers → full, address only, postcode only, neither; one that is not here could not be checked: U."""
+AVS_NOT_CHECKED: Final = "U"
+CVV_LETTERS: Final = frozenset("MNPSU")
+"""Matches, does not, not processed, should be there, issuer unable; another letter says nothing: U."""
+
+
+def map_declined_code(code: str, brand: str) -> str:
+    """The result code of a DE39 that grants nothing."""
+    return RESULT_BY_BRAND_AND_DE39.get((brand, code)) or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
+
+
+def map_avs_letter(letter: str) -> str:
+    """Our letter for the address check's answer; '' where there was none."""
+    return AVS_BY_NETWORK_LETTER.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
+
+
+def map_cvv_letter(letter: str) -> str:
+    """Our letter for the security code's answer; '' where there was none."""
+    if not letter.strip():
+        return ""
+    return letter if letter in CVV_LETTERS else AVS_NOT_CHECKED

@@ -1,0 +1,314 @@
+"""Banks' messages taken in: each once, whole, in one transaction; every order is moved by a table.
+
+The table says what a word of a bank does to an order in each state, so that a message that comes twice, a notification
+and the statement that says the same, or an answer out of order move it once. Payments follow by
+gateway.payments.bank_order_outcomes. Source: docs/connectors/sepa.md; decision 0035.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import structlog
+from django.conf import settings
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
+
+from gateway.connectors.sepa import bank_message_parser, order_records, statement_entries
+from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
+from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
+from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
+from gateway.core import clock
+from gateway.core.xml import XML_CHUNK_BYTES
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
+from gateway.timers import wakeup
+
+MAX_BANK_MESSAGE_FINDINGS: Final = 100
+"""Findings of one message that are kept; the count tells the rest."""
+MAX_ORDERS_PER_ENTRY: Final = 20_000
+"""Orders that one word about a file or a batch moves at most: four times those of a file."""
+MAX_FILES_PER_SCAN: Final = 50
+"""Files of the watched folder that one look moves away."""
+FILE_UNCHANGED_S: Final = 5.0
+"""Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
+_BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
+_SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
+
+State = BankOrder.State
+Kind = BankFile.Kind
+
+log = structlog.get_logger(__name__)
+
+
+class DuplicateBankMessageError(Exception):
+    """The same bytes were taken in before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Taken:
+    """What one message did."""
+
+    row: BankMessage
+    moved: int = 0
+    findings: list[str] = field(default_factory=list)
+    found: int = 0
+
+    def find(self, text: str) -> None:
+        self.found += 1
+        if len(self.findings) < MAX_BANK_MESSAGE_FINDINGS:
+            self.findings.append(text)
+
+
+def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source) -> BankMessage:
+    """Read a message and move the orders it speaks of, all or none. Raises UnreadableBankMessageError, DuplicateBankMessageError."""
+    digest, size = _measured(stream)
+    try:
+        with transaction.atomic():
+            row = BankMessage.objects.create(
+                name=printable_file_name(name)[:255],
+                kind="",
+                source=source,
+                sha256=digest,
+                size=size,
+                received_at=clock.real_now(),
+            )
+            taken = _Taken(row=row)
+            message = bank_message_parser.parse_bank_message(stream)
+            row.kind = message.kind
+            for one in _orders_first(
+                statement_entries.parse_statement_entries(
+                    bank_message_parser.BankXmlMessage(message.kind, _heads(message.records, row))
+                )
+            ):
+                _apply(one, taken)
+            row.told = taken.moved
+            row.findings = taken.findings + (
+                [f"and {taken.found - MAX_BANK_MESSAGE_FINDINGS:,} more"]
+                if taken.found > MAX_BANK_MESSAGE_FINDINGS
+                else []
+            )
+            row.save(update_fields=["kind", "message_id", "told", "findings"])
+    except IntegrityError:
+        if BankMessage.objects.filter(sha256=digest).exists():
+            raise DuplicateBankMessageError("the same file was taken in before") from None
+        raise
+    if taken.moved:
+        wakeup.notify_timer(order_records.BANK_ANSWER_TIMER)
+    if taken.found:
+        log.warning("bank_message_findings", message=row.message_id, kind=row.kind, findings=taken.found)
+    return row
+
+
+def import_watched_folder() -> int:
+    """Take in what lies in the watched folder; how many files were moved away."""
+    if not settings.GATEWAY_SEPA_INBOX:
+        return 0
+    folder = Path(settings.GATEWAY_SEPA_INBOX)
+    if not folder.is_dir():
+        return 0
+    whole = [path for path in folder.iterdir() if _is_whole(path)]
+    whole.sort(key=_came)
+    moved = 0
+    for path in whole:
+        try:
+            moved += _take(path)
+        except Exception:  # one file must not keep those behind it waiting, whatever is wrong with it
+            log.exception("bank_message_stuck", file=printable_file_name(path.name))
+        if moved >= MAX_FILES_PER_SCAN:
+            break
+    return moved
+
+
+def printable_file_name(name: str) -> str:
+    """A file's name as text: on the disk it is any bytes."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def _measured(stream: BinaryIO) -> tuple[str, int]:
+    """(sha256, bytes) of a message; it is read from its beginning afterwards. Raises UnreadableBankMessageError."""
+    digest, size = hashlib.sha256(), 0
+    stream.seek(0)
+    while chunk := stream.read(XML_CHUNK_BYTES):
+        size += len(chunk)
+        if size > settings.GATEWAY_SEPA_MAX_BYTES:
+            raise UnreadableBankMessageError(f"the file is larger than {settings.GATEWAY_SEPA_MAX_BYTES:,} bytes")
+        digest.update(chunk)
+    stream.seek(0)
+    return digest.hexdigest(), size
+
+
+def _heads(
+    records: Iterator[bank_message_parser.MessageRecord], row: BankMessage
+) -> Iterator[bank_message_parser.MessageRecord]:
+    for record in records:
+        row.message_id = row.message_id or statement_entries.read_message_id(record)
+        yield record
+
+
+def _orders_first(words: Iterator[StatementEntry]) -> Iterator[StatementEntry]:
+    """A refusal of a whole file comes before its orders in a message, and counts after them: where each has a reason of
+    its own, that is what the merchant is told."""
+    whole: StatementEntry | None = None
+    for one in words:
+        if not (one.file and one.entry_type is EntryType.REJECTED):
+            yield one
+            continue
+        if whole is not None:
+            yield whole
+        whole = one
+    if whole is not None:
+        yield whole
+
+
+def _apply(one: StatementEntry, taken: _Taken) -> None:
+    if one.file:
+        _apply_to_file(one, taken)
+    elif one.batch:
+        _apply_to_batch(one, taken)
+    elif one.order is not None:
+        order = BankOrder.objects.select_related("file", "mandate").filter(pk=one.order).first()
+        if order is None:
+            taken.find(f"{one.where}: not one of ours")
+        else:
+            _move(order, one, taken)
+    else:
+        taken.find(f"{one.where or 'a statement'}: names no order of ours")
+
+
+def _apply_to_file(one: StatementEntry, taken: _Taken) -> None:
+    file = BankFile.objects.filter(message_id=one.file).first()
+    if file is None:
+        taken.find(f"file {one.file[:35]}: not one of ours")
+        return
+    if one.entry_type is EntryType.REJECTED and one.reason in _SENT_TWICE and file.tries > 1:
+        # It was sent again because the first try had no answer: this is about the second one.
+        taken.find(f"file {file.message_id}: the bank has had it before, which counts for nothing")
+        return
+    BankFile.objects.filter(pk=file.pk).update(bank_status=one.status)
+    if one.entry_type is EntryType.REJECTED:
+        _move_all(file.orders.filter(state=State.FILED), one, taken)
+
+
+def _apply_to_batch(one: StatementEntry, taken: _Taken) -> None:
+    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=State.REJECTED)
+    if not orders.exists():
+        taken.find(f"{one.where}: not one of ours")
+        return
+    if one.amount is not None:
+        # One entry for the whole batch: it is all of it, or nobody knows which.
+        total = sum(orders.values_list("amount", flat=True), Decimal(0))
+        if total != one.amount:
+            taken.find(f"{one.where}: {one.amount} was booked in one sum, its orders come to {total}")
+            return
+        one = _without_amount(one)
+    _move_all(orders, one, taken)
+
+
+def _without_amount(one: StatementEntry) -> StatementEntry:
+    return StatementEntry(
+        entry_type=one.entry_type, batch=one.batch, reason=one.reason, on=one.on, account=one.account, where=one.where
+    )
+
+
+def _move_all(orders: QuerySet[BankOrder], one: StatementEntry, taken: _Taken) -> None:
+    for order in orders.select_related("file", "mandate").order_by("payment")[:MAX_ORDERS_PER_ENTRY]:
+        _move(order, one, taken)
+
+
+def _move(order: BankOrder, one: StatementEntry, taken: _Taken) -> None:
+    where = f"order {order.pk.hex}"
+    if one.account and order.file is not None and one.account != order.file.creditor["iban"]:
+        taken.find(f"{where}: booked on another account than the file's")
+        return
+    if one.amount is not None and (one.amount, one.currency or "EUR") != (order.amount, order.currency):
+        taken.find(f"{where}: {one.amount} {one.currency}, the order was {order.amount} {order.currency}")
+        return
+    if one.entry_type is EntryType.ACCEPTED:
+        return
+    target = ORDER_TRANSITIONS.get((Kind(order.kind), one.entry_type, State(order.state)))
+    if target is None:
+        if order.state not in ORDER_REPEATS[Kind(order.kind), one.entry_type]:
+            taken.find(f"{where}: the bank says {one.entry_type.value!r}, our books say {State(order.state).label!r}")
+        return
+    if _is_old(order, target, one.on):
+        return
+    if order_records.move_bank_order(order, target, reason=one.reason, on=one.on, message=taken.row):
+        taken.moved += 1
+        if target is State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
+            # The bank never took it: the next one of this mandate is its first.
+            type(order.mandate).objects.filter(pk=order.mandate.pk, first=order.pk).update(first=None)
+
+
+def _is_old(order: BankOrder, target: State, on: date | None) -> bool:
+    """Whether what is said of an order that was given back before is about an earlier time: two messages tell of each,
+    and each returned collection may be won back and returned again."""
+    if order.state not in (State.RETURNED, State.WON_BACK):
+        return False
+    if on is None:
+        return True
+    told = BankOrderEvent.objects.filter(order=order)
+    other = State.WON_BACK if target is State.RETURNED else State.RETURNED
+    return told.filter(state=target, on__gte=on).exists() or told.filter(state=other, on__gt=on).exists()
+
+
+def _came(path: Path) -> tuple[float, str]:
+    """Banks number their files in many ways; the older one first."""
+    try:
+        return path.lstat().st_mtime, path.name
+    except OSError:
+        return 0.0, path.name
+
+
+def _is_whole(path: Path) -> bool:
+    """A plain file, not a link, that nobody writes to."""
+    if path.name.startswith(".") or path.name.lower().endswith(_BEING_WRITTEN):
+        return False
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and clock.real_now().timestamp() - found.st_mtime >= FILE_UNCHANGED_S
+
+
+def _take(path: Path) -> bool:
+    """Take a file in and move it away. Two that look at once: the second finds the same bytes, or no file."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
+            try:
+                import_bank_message(stream, path.name, BankMessage.Source.FOLDER)
+            except (DuplicateBankMessageError, UnreadableBankMessageError) as fault:
+                return _away(path, "failed", str(fault))
+            except (InterfaceError, OperationalError):
+                raise  # the database's fault, not the file's: it stays for another look
+            except Exception:
+                log.exception("bank_message_fault", file=printable_file_name(path.name))
+                return _away(path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in")
+    except OSError as fault:
+        log.warning("bank_message_not_opened", file=printable_file_name(path.name), why=fault.strerror)
+        return False
+    return _away(path, "done")
+
+
+def _away(path: Path, where: str, why: str = "") -> bool:
+    """Rename into done/ or failed/, beside what has the same name already."""
+    folder = path.parent / where
+    folder.mkdir(exist_ok=True, mode=0o700)
+    target = folder / path.name
+    if target.exists():
+        target = folder / f"{clock.real_now():%Y%m%dT%H%M%S%f}-{path.name}"
+    try:
+        path.rename(target)
+    except FileNotFoundError:
+        return False
+    if why:
+        target.with_name(f"{target.name}.txt").write_text(f"{why}\n", encoding="utf-8")
+        log.warning("bank_message_refused", file=printable_file_name(path.name), why=why)
+    return True

@@ -1,0 +1,53 @@
+"""Collections that count as paid though no statement told so: the account says after how many days.
+
+Source: docs/connectors/sepa.md (finalAfter).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.connectors.sepa import order_records
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import BankFile, BankOrder, Merchant
+
+MAX_FINALIZED_PER_RUN: Final = 500
+
+State = BankOrder.State
+
+_DUE: Final = """
+SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
+JOIN gateway_bankfile f ON f.id = o.file_id
+WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset
+    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+ORDER BY o.final_at LIMIT %(limit)s
+"""
+
+
+def finalize_due_collections(merchant: Merchant | None = None) -> int:
+    """Book what nobody has rejected in time; how many."""
+    values = {
+        "now": clock.real_now(),
+        "merchant": merchant.pk if merchant is not None else None,
+        "limit": MAX_FINALIZED_PER_RUN,
+    }
+    due: list[UUID] = [row[0] for row in execute_sql(_DUE, values)]
+    finished = 0
+    for order in BankOrder.objects.filter(pk__in=due, state=State.FILED):
+        with transaction.atomic():
+            finished += order_records.move_bank_order(order, State.BOOKED)
+    return finished
+
+
+def next_collection_finality(merchant: Merchant) -> datetime | None:
+    """When this merchant's next collection counts as paid, by the merchant's clock."""
+    rows = BankOrder.objects.filter(
+        merchant=merchant, state=State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
+    )
+    found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()
+    return found

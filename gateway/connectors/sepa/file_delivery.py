@@ -1,0 +1,234 @@
+"""Decided files on their way: written, delivered once, removed after a while.
+
+Into a folder: the bytes are written beside their place, and that they lie there is committed before they are renamed
+into it. Who comes after a crash sees which it was: still beside (rename), or gone (it was renamed, and may have been
+fetched since); it is never laid out twice. Over HTTP nobody can know what became of a call without an answer: it is
+sent again with the same bytes and message id, by which banks refuse a second one, and that refusal counts for nothing
+(intake.py). Files hold accounts in clear: mode 0600, removed days after their delivery. docs/connectors/sepa.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from gateway import outbound
+from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.port import Connector
+from gateway.connectors.sepa import creditor, payment_files
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import BankFile, Merchant
+from gateway.vault.sealing import VaultError
+
+BankFileState = BankFile.State
+
+MAX_BANK_FILES_PER_RUN: Final = 20
+BANK_FILE_LEASE: Final = timedelta(minutes=5)
+"""Of one file, longer than UPLOAD_TIMEOUT_S; kept anew for each of those that were claimed together."""
+BANK_FILE_RETRY_PAUSES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
+"""After a try that failed, until the next; the last one goes on."""
+MAX_BANK_FILE_TRIES: Final = 170
+"""About a week; then somebody has to look."""
+UPLOAD_TIMEOUT_S: Final = 60.0
+MAX_UPLOAD_ANSWER_BYTES: Final = 4_096
+_REPORTED: Final = frozenset({409, 422})
+"""A bank that has read the file and refuses it: its status report says why."""
+
+log = structlog.get_logger(__name__)
+
+_CLAIM: Final = """
+UPDATE gateway_bankfile SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+    SELECT id FROM gateway_bankfile WHERE state IN ('DECIDED', 'WRITTEN') AND due_at <= %(now)s::timestamptz
+        AND (lease_until IS NULL OR lease_until < %(now)s::timestamptz)
+        AND (%(merchant)s::uuid IS NULL OR merchant_id = %(merchant)s::uuid)
+    ORDER BY due_at LIMIT %(most)s::int FOR UPDATE SKIP LOCKED
+) RETURNING id
+"""
+
+
+class FileNotDeliveredError(Exception):
+    """Why not, in words without secrets. ``for_good``: trying again does not help."""
+
+    def __init__(self, why: str, *, for_good: bool = False) -> None:
+        super().__init__(why)
+        self.for_good = for_good
+
+
+def deliver_due_bank_files(connector: Connector, merchant: Merchant | None = None) -> int:
+    """Deliver what is decided; how many files are now with their banks."""
+    now = clock.real_now()
+    values = {
+        "now": now,
+        "lease": now + BANK_FILE_LEASE,
+        "most": MAX_BANK_FILES_PER_RUN,
+        "merchant": merchant.pk if merchant else None,
+    }
+    claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, values)]
+    files = list(BankFile.objects.filter(pk__in=claimed).order_by("id"))
+    return sum(_deliver(file, connector) for file in files if _is_ours(file))
+
+
+def retry_bank_file(file: BankFile) -> bool:
+    """By hand: a file that was given up is tried once more, with the same bytes and message id; it never was delivered.
+    False for one that is in another state."""
+    failed = BankFile.objects.filter(pk=file.pk, state=BankFileState.FAILED)
+    return bool(failed.update(state=BankFileState.DECIDED, due_at=clock.real_now(), lease_until=None))
+
+
+def _is_ours(file: BankFile) -> bool:
+    """Keep the lease for this file: those before it may have taken long. False when somebody else took it on since."""
+    mine = BankFile.objects.filter(
+        pk=file.pk, tries=file.tries, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)
+    )
+    return bool(mine.update(lease_until=clock.real_now() + BANK_FILE_LEASE))
+
+
+def outbox_folder(file: BankFile) -> Path:
+    """The folder of a file's creditor account."""
+    return Path(settings.GATEWAY_SEPA_OUTBOX) / file.merchant_id.hex / _safe(file.account)
+
+
+def bank_file_path(file: BankFile) -> Path:
+    """Where a file lies for its bank."""
+    return outbox_folder(file) / file.name
+
+
+def render_bank_file(file: BankFile) -> bytes:
+    """The bytes of a file, the same as ever. Raises FileNotDeliveredError."""
+    try:
+        content = payment_files.render_payment_file(file, payment_files.list_file_orders(file))
+    except payment_files.InvalidPaymentFileError as fault:
+        raise FileNotDeliveredError(str(fault), for_good=True) from None
+    except VaultError:
+        raise FileNotDeliveredError("an account does not open: the vault has lost its key") from None
+    digest = hashlib.sha256(content).hexdigest()
+    if file.sha256 and file.sha256 != digest:
+        raise FileNotDeliveredError("made again it has other bytes, so it stays here", for_good=True)
+    return content
+
+
+def delete_old_bank_files() -> int:
+    """Remove files that were delivered long enough ago; how many."""
+    limit = clock.real_now() - timedelta(days=settings.GATEWAY_SEPA_OUTBOX_DAYS)
+    lying = BankFile.objects.filter(state=BankFileState.DELIVERED, removed_at__isnull=True, delivered_at__lt=limit)
+    removed = 0
+    for file in lying.order_by("delivered_at")[:1_000]:
+        for path in (bank_file_path(file), _beside(file)):
+            path.unlink(missing_ok=True)
+        removed += BankFile.objects.filter(pk=file.pk).update(removed_at=clock.real_now())
+    return removed
+
+
+def _deliver(file: BankFile, connector: Connector) -> bool:
+    try:
+        if file.creditor["delivery"] == creditor.FOLDER_DELIVERY:
+            _lay_out(file)
+        else:
+            _upload(file, connector)
+    except FileNotDeliveredError as fault:
+        return _failed(file, str(fault), for_good=fault.for_good)
+    except OSError as fault:
+        return _failed(file, f"the outbox: {fault.strerror}")
+    except Exception:  # one file must not keep the others waiting; it is due again
+        log.exception("bank_file_fault", file=file.message_id)
+        return _failed(file, "a fault of the gateway's own: its log says which")
+    return bool(
+        BankFile.objects.filter(pk=file.pk, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)).update(
+            state=BankFileState.DELIVERED, delivered_at=clock.real_now(), lease_until=None, failure=""
+        )
+    )
+
+
+def _failed(file: BankFile, why: str, *, for_good: bool = False) -> bool:
+    over = for_good or file.tries >= MAX_BANK_FILE_TRIES
+    log.error("bank_file_not_delivered", file=file.message_id, tries=file.tries, over=over, why=why)
+    pause = BANK_FILE_RETRY_PAUSES[min(max(file.tries, 1), len(BANK_FILE_RETRY_PAUSES)) - 1]
+    BankFile.objects.filter(pk=file.pk, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)).update(
+        failure=why[:255],
+        due_at=clock.real_now() + pause,
+        lease_until=None,
+        **({"state": BankFileState.FAILED} if over else {}),
+    )
+    return False
+
+
+def _lay_out(file: BankFile) -> None:
+    """Write beside, commit, rename."""
+    beside, place = _beside(file), bank_file_path(file)
+    if file.state == BankFileState.DECIDED:
+        _write(beside, _bytes_noted(file))
+        if not BankFile.objects.filter(pk=file.pk, state=BankFileState.DECIDED).update(state=BankFileState.WRITTEN):
+            return  # whoever held the lease before is still at it, and renames what lies there
+    if beside.exists():
+        beside.rename(place)
+        _sync(place.parent)
+
+
+def _upload(file: BankFile, connector: Connector) -> None:
+    try:
+        account = load_connector_account(connector, file.channel_id, file.account)
+    except VaultError:
+        raise FileNotDeliveredError("the account's secrets do not open: the vault has lost its key") from None
+    content = _bytes_noted(file)
+    headers = {"Content-Type": "application/xml"}
+    if user := account.settings.get("uploadUser", ""):
+        password = account.secrets["uploadPassword"].reveal() if "uploadPassword" in account.secrets else ""
+        headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+    answer = outbound.call_url(
+        "POST",
+        account.settings.get("uploadUrl", ""),
+        headers=headers,
+        body=content,
+        timeout_s=UPLOAD_TIMEOUT_S,
+        max_bytes=MAX_UPLOAD_ANSWER_BYTES,
+    )
+    if answer.is_success or answer.status in _REPORTED:
+        return
+    raise FileNotDeliveredError(f"answered with {answer.status}" if answer.status is not None else answer.reason)
+
+
+def _bytes_noted(file: BankFile) -> bytes:
+    """The bytes; what they are is written down before anybody sees them."""
+    content = render_bank_file(file)
+    digest = hashlib.sha256(content).hexdigest()
+    BankFile.objects.filter(pk=file.pk).update(sha256=digest, size=len(content))
+    file.sha256 = digest
+    return content
+
+
+def _beside(file: BankFile) -> Path:
+    return outbox_folder(file) / f".{file.name}.tmp"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """A name that was made or moved outlives the machine's fall once its folder is on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _safe(name: str) -> str:
+    """An account's name as a folder's."""
+    kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_") else "_" for letter in name)
+    return kept or "_"

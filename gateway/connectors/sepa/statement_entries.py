@@ -1,0 +1,186 @@
+"""What a bank's message says of orders, as values: rejected, accepted, booked, returned. Pure.
+
+Source: ISO 20022 pain.002, camt.052 to 054, pacs.004; EPC 131-17.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Final
+from uuid import UUID
+
+from gateway.connectors.sepa.bank_message_parser import BankXmlMessage, MessageRecord
+
+_OURS: Final = re.compile("[0-9a-f]{32}")
+_AMOUNT: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,5})?")
+_ACCEPTED: Final = frozenset({"ACCP", "ACSP", "ACSC", "ACTC", "ACWC", "ACCC", "ACFC"})
+_RETURN_FAMILIES: Final = frozenset({"UPDD", "RRTN", "PRDD", "RPBC"})
+"""Sub-families of a bank transaction code that say: this gives back what was booked before."""
+
+
+class EntryType(enum.StrEnum):
+    """What is said."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    IN = "in"
+    OUT = "out"
+    BACK_IN = "back in"
+    BACK_OUT = "back out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementEntry:
+    """One statement. It speaks of one order (``order``), of a batch (``batch``, our PmtInfId), or of a whole file
+    (``file``, our MsgId). IN and OUT: money that came to the account or left it; BACK_IN, BACK_OUT: what was booked
+    before, given back. ``account``: the IBAN it was booked on. ``reason``: an ISO external code. ``status``: a
+    whole file's, as the bank has it."""
+
+    entry_type: EntryType
+    file: str = ""
+    batch: str = ""
+    order: UUID | None = None
+    reason: str = ""
+    amount: Decimal | None = None
+    currency: str = ""
+    on: date | None = None
+    account: str = ""
+    status: str = ""
+    where: str = ""
+
+
+def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]:
+    """The statements of a message, in its order. Raises NotReadable."""
+    tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
+    for record in message.records:
+        yield from tell(record)
+
+
+def read_message_id(record: MessageRecord) -> str:
+    """The message's own id, of its group header."""
+    return record.first("MsgId")[:35] if record.level == "GrpHdr" else ""
+
+
+def _status(record: MessageRecord) -> Iterator[StatementEntry]:
+    if record.level == "OrgnlGrpInfAndSts":
+        if group := record.first("GrpSts")[:4]:
+            # Of a file that is refused in part, the orders have words of their own.
+            yield StatementEntry(
+                entry_type=_word(group) or EntryType.ACCEPTED,
+                file=record.first("OrgnlMsgId"),
+                reason=_reason(record),
+                status=group,
+                where="the file",
+            )
+    elif record.level == "OrgnlPmtInfAndSts":
+        entry_type = _word(record.first("PmtInfSts"))
+        # Where transactions are named, each has its own word.
+        if entry_type is not None and not record.within.get("TxInfAndSts"):
+            yield StatementEntry(
+                entry_type=entry_type, batch=record.first("OrgnlPmtInfId"), reason=_reason(record), where="a batch"
+            )
+    elif record.level == "TxInfAndSts":
+        batch = record.find_ancestor("OrgnlPmtInfAndSts")
+        entry_type = _word(record.first("TxSts") or batch.first("PmtInfSts"))
+        if entry_type is not None:
+            named = record.first("OrgnlEndToEndId")
+            yield StatementEntry(
+                entry_type=entry_type,
+                order=_order(named),
+                reason=_reason(record) or _reason(batch),
+                where=f"order {named[:35]}",
+            )
+
+
+def _booking(record: MessageRecord) -> Iterator[StatementEntry]:
+    if record.level == "TxDtls":
+        yield from _booked(record, record.find_ancestor("Ntry"))
+    elif record.level == "Ntry" and not record.within.get("TxDtls"):
+        yield from _booked(MessageRecord(level="TxDtls", ancestors=(*record.ancestors, record)), record)
+
+
+def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementEntry]:
+    if entry.first("Sts/Cd", "Sts") not in ("BOOK", ""):
+        return
+    named = details.first("Refs/EndToEndId")
+    order = _order(named)
+    batch = details.first("Refs/PmtInfId") or entry.first("NtryDtls/Btch/PmtInfId")
+    if order is None and not batch:
+        return  # somebody else's money: other things happen on an account, too
+    into = (details.first("CdtDbtInd") or entry.first("CdtDbtInd")) == "CRDT"
+    family = details.first("BkTxCd/Domn/Fmly/SubFmlyCd") or entry.first("BkTxCd/Domn/Fmly/SubFmlyCd")
+    back = (
+        entry.first("RvslInd") in ("true", "1")
+        or family in _RETURN_FAMILIES
+        or any(path.startswith("RtrInf") for path in details.found)
+    )
+    ancestors = details.ancestors[0] if details.ancestors else entry
+    money = details if details.found.get("Amt") else entry
+    if money is entry and details.found.get("AmtDtls/TxAmt/Amt"):
+        amount, currency = details.first("AmtDtls/TxAmt/Amt"), details.first("AmtDtls/TxAmt/Amt@")
+    else:
+        amount, currency = money.first("Amt"), money.first("Amt@")
+    yield StatementEntry(
+        entry_type=(EntryType.BACK_IN if back else EntryType.IN)
+        if into
+        else (EntryType.BACK_OUT if back else EntryType.OUT),
+        order=order,
+        batch="" if order is not None else batch,
+        reason=details.first("RtrInf/Rsn/Cd", "RtrInf/Rsn/Prtry")[:35],
+        amount=_amount(amount),
+        currency=currency,
+        on=_date(entry.first("BookgDt/Dt", "BookgDt/DtTm")),
+        account=ancestors.first("Acct/Id/IBAN"),
+        where=f"order {named}" if order is not None else f"batch {batch[:35]}",
+    )
+
+
+def _return(record: MessageRecord) -> Iterator[StatementEntry]:
+    if record.level != "TxInf":
+        return
+    named = record.first("OrgnlEndToEndId")
+    yield StatementEntry(
+        entry_type=EntryType.BACK_OUT,
+        order=_order(named),
+        reason=record.first("RtrRsnInf/Rsn/Cd", "RtrRsnInf/Rsn/Prtry")[:35],
+        amount=_amount(record.first("OrgnlIntrBkSttlmAmt", "RtrdIntrBkSttlmAmt")),
+        currency=record.first("OrgnlIntrBkSttlmAmt@", "RtrdIntrBkSttlmAmt@"),
+        on=_date(record.first("IntrBkSttlmDt")),
+        where=f"order {named[:35]}",
+    )
+
+
+def _word(status: str) -> EntryType | None:
+    """PART, PDNG and what is not known say nothing by themselves."""
+    if status == "RJCT":
+        return EntryType.REJECTED
+    return EntryType.ACCEPTED if status in _ACCEPTED else None
+
+
+def _reason(record: MessageRecord) -> str:
+    return record.first("StsRsnInf/Rsn/Cd", "StsRsnInf/Rsn/Prtry")[:35]
+
+
+def _order(named: str) -> UUID | None:
+    return UUID(hex=named) if _OURS.fullmatch(named) else None
+
+
+def _amount(text: str) -> Decimal | None:
+    if not _AMOUNT.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        return None

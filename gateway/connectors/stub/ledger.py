@@ -1,0 +1,301 @@
+"""The stub acquirer's books: which transactions it knows, and what they moved.
+
+``decide`` answers a message without changing anything, ``apply`` books a decision. The acquirer's log holds the
+decisions, so the books are what all of them together make. Nothing here knows the gateway's database: the books are
+the second opinion that a reconciliation compares with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from gateway.catalogue.parse import mask_account_number
+from gateway.connectors.simulator.accounts import CONFIRMED_LATER, ClearAccount, simulate_account_answer
+from gateway.connectors.simulator.cards import SIMULATED_SUCCESS, build_network_reference, simulate_card_answer
+from gateway.core.money import Money
+from gateway.core.result_codes import CHARGEBACK_CODE
+
+StubMessage = Mapping[str, Any]
+LedgerEntry = dict[str, Any]
+PoolMoves = tuple[tuple[str, Decimal], ...]
+
+REVERSED: Final = "900.100.301"
+"""What an inquiry hears of a transaction that was voided, and a submission that arrives after its void."""
+NO_SUCH_REFERENCE: Final = "800.100.167"
+RESULT_WHEN_EXCEEDED: Final[Mapping[str, str]] = {
+    "CP": "700.400.100", "RC": "700.400.100", "RF": "700.400.200", "RV": "700.400.300", "CB": "700.400.400",
+    "CR": "700.400.410", "PA": "700.400.100",
+}  # fmt: skip
+"""The code of a follow-up that would move more than there is, by operation."""
+STUB_FOLLOW_UPS: Final = frozenset({"CP", "RF", "RV", "RB", "RC", "CB", "CR"})
+NO_REASON: Final = "000.100.200"
+
+
+@dataclass(slots=True, kw_only=True)
+class StubTransaction:
+    """What the acquirer knows of one key. ``outcome``: approved, declined or voided. ``moves``: (pool, change) of an
+    approved one. ``account``: the pool that refunds of it come out of. ``answer`` is given again to who asks again."""
+
+    key: str
+    operation: str
+    amount: str
+    currency: str
+    outcome: str
+    approved: str
+    transaction_id: str
+    account: str
+    moves: PoolMoves
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Booking:
+    """Where an operation's money goes, or the code that says why it may not."""
+
+    moves: PoolMoves = ()
+    account: str = ""
+    code: str = ""
+
+
+class StubLedger:
+    """All transactions by key and by the acquirer's own id, the balance of every pool, and the tombstones.
+
+    Pools: ``hold:X`` what is authorised and not captured, ``taken:X`` what was taken and not given back,
+    ``disputed:X`` what chargebacks took; X is the transaction that opened the pool.
+    """
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, StubTransaction] = {}
+        self.by_id: dict[str, StubTransaction] = {}
+        self.pools: dict[str, Decimal] = {}
+        self.tombstones: set[str] = set()
+
+    # --- deciding -----------------------------------------------------------------------------------------------
+
+    def submit(self, message: StubMessage) -> LedgerEntry:
+        """The decision about a submission. ``outcome``: approved, declined, duplicate (answered as the first time,
+        booked once) or tombstoned (it was voided before it came)."""
+        key = str(message["key"])
+        entry: LedgerEntry = {"kind": "submit", "key": key, **_facts(message)}
+        known = self.by_key.get(key)
+        if known is not None:
+            same = (known.operation, known.amount) == (entry["operation"], entry["amount"])
+            return entry | {"outcome": "duplicate", "differs": not same, "answer": self._told(known)}
+        if key in self.tombstones:
+            return entry | {"outcome": "tombstoned", "answer": _answer(key, "declined", REVERSED, "")}
+        booking = self._book(message, key)
+        answer = _answer(key, "declined", booking.code, "") if booking.code else _outcome(message, key)
+        if answer["outcome"] != "approved":
+            return entry | {
+                "outcome": "declined",
+                "exceeds": booking.code in RESULT_WHEN_EXCEEDED.values(),
+                "answer": answer,
+            }
+        # Approved in part: every move is as large as what was approved.
+        approved = Decimal(answer["approvedAmount"])
+        moves = [[pool, str(approved.copy_sign(change))] for pool, change in booking.moves]
+        return entry | {"outcome": "approved", "answer": answer, "account": booking.account, "moves": moves}
+
+    def inquire(self, message: StubMessage) -> LedgerEntry:
+        """What became of a key: the answer of its submission, voided, or unknown."""
+        key = str(message["key"])
+        known = self.by_key.get(key)
+        if known is not None:
+            answer = self._told(known)
+        elif key in self.tombstones:
+            answer = _answer(key, "voided", REVERSED, "")
+        else:
+            answer = {"key": key, "outcome": "unknown"}
+        return {"kind": "inquire", "key": key, "outcome": answer["outcome"], "answer": answer}
+
+    def void(self, message: StubMessage) -> LedgerEntry:
+        """Take a key back: what it moved is moved back, and if it is unknown it is refused when it comes. Asked again
+        it answers the same. ``kept``: follow-ups have used it, so it stands."""
+        key = str(message["key"])
+        known = self.by_key.get(key)
+        entry: LedgerEntry = {"kind": "void", "key": key}
+        if known is not None and known.outcome == "approved":
+            undone = [(pool, -change) for pool, change in known.moves]
+            if self._short_of(undone):
+                return entry | {"outcome": "kept", "answer": {"key": key, "outcome": "kept"}}
+            return entry | {"outcome": "reversed", "answer": _answer(key, "voided", REVERSED, known.transaction_id)}
+        outcome = "nothing to reverse" if known is not None else "tombstone"
+        return entry | {"outcome": outcome, "answer": _answer(key, "voided", REVERSED, "")}
+
+    # --- booking ------------------------------------------------------------------------------------------------
+
+    def apply(self, entry: Mapping[str, Any]) -> None:
+        """Book one decision. The log's lines in their order make the books again."""
+        kind, key, outcome = entry["kind"], entry.get("key", ""), entry.get("outcome", "")
+        if kind == "submit" and outcome in ("approved", "declined"):
+            answer = entry["answer"]
+            transaction = StubTransaction(
+                key=key,
+                operation=entry["operation"],
+                amount=entry["amount"],
+                currency=entry["currency"],
+                outcome=outcome,
+                approved=answer.get("approvedAmount", ""),
+                account=entry.get("account", ""),
+                transaction_id=answer.get("transactionId", ""),
+                answer=answer,
+                moves=tuple((pool, Decimal(change)) for pool, change in entry.get("moves", ())),
+            )
+            self.by_key[key] = transaction
+            if transaction.transaction_id:
+                self.by_id[transaction.transaction_id] = transaction
+            self._move(transaction.moves)
+        elif kind == "void" and outcome == "tombstone":
+            self.tombstones.add(key)
+        elif kind == "void" and outcome == "reversed":
+            transaction = self.by_key[key]
+            transaction.outcome = "voided"
+            self._move(tuple((pool, -change) for pool, change in transaction.moves))
+
+    def _move(self, moves: PoolMoves) -> None:
+        for pool, change in moves:
+            self.pools[pool] = self.pools.get(pool, Decimal(0)) + change
+
+    def _short_of(self, moves: PoolMoves | list[tuple[str, Decimal]]) -> bool:
+        return any(self.pools.get(pool, Decimal(0)) + change < 0 for pool, change in moves)
+
+    def _told(self, transaction: StubTransaction) -> dict[str, Any]:
+        if transaction.outcome == "voided":
+            return _answer(transaction.key, "voided", REVERSED, transaction.transaction_id)
+        return dict(transaction.answer)
+
+    def _book(self, message: StubMessage, key: str) -> _Booking:
+        """Which pools an operation moves; a code when the reference is wrong or there is not enough."""
+        operation, amount = str(message["operation"]), Decimal(str(message["amount"]))
+        reference = str(message.get("reference") or "")
+        own = build_transaction_id(key)
+        if operation == "RG":
+            return _Booking()
+        if not reference and operation not in STUB_FOLLOW_UPS:
+            pool = f"hold:{own}" if operation == "PA" else f"taken:{own}"
+            return _Booking(moves=((pool, amount),), account=pool)
+        behind = self.by_id.get(reference)
+        if behind is None or behind.outcome != "approved" or behind.currency != message["currency"]:
+            return _Booking(code=NO_SUCH_REFERENCE)
+        booking = _follow(operation, _practice(message), amount, own, behind)
+        return _Booking(code=RESULT_WHEN_EXCEEDED[operation]) if self._short_of(booking.moves) else booking
+
+
+def _follow(operation: str, practice: str, amount: Decimal, own: str, behind: StubTransaction) -> _Booking:
+    """The moves of a follow-up. On a hold: captures and receipts take out of it, a reversal lets go of it."""
+    account, taken = behind.account, f"taken:{own}"
+    held = account.startswith("hold:")
+    if operation == "PA":
+        return _Booking(moves=((account, amount),) if practice == "INCREMENTAL_AUTH" else (), account=account)
+    if operation in ("CP", "RC") and held:
+        return _Booking(moves=((account, -amount), (taken, amount)), account=taken)
+    if operation == "RC":
+        return _Booking(account=account)
+    if operation == "RB":
+        return _Booking(moves=((taken, amount),), account=taken)
+    disputed = account.replace("taken:", "disputed:")
+    if operation == "CB":
+        return _Booking(moves=((account, -amount), (disputed, amount)), account=account)
+    if operation == "CR":
+        return _Booking(moves=((account, amount), (disputed, -amount)), account=account)
+    return _Booking(moves=((account, -amount),), account=account)
+
+
+def build_transaction_id(key: str) -> str:
+    """The acquirer's own id of a transaction, which its follow-ups refer to."""
+    return f"STB{key[-20:].upper()}"
+
+
+def _practice(message: StubMessage) -> str:
+    instruction = message.get("standingInstruction")
+    return str(instruction.get("industryPractice", "")) if isinstance(instruction, Mapping) else ""
+
+
+def _facts(message: StubMessage) -> LedgerEntry:
+    """What the log keeps of a submission: the account masked, nothing else of the means or the shopper."""
+    facts: LedgerEntry = {
+        name: message.get(name, "") for name in ("operation", "amount", "currency", "brand", "reference")
+    }
+    card = message.get("card")
+    if isinstance(card, Mapping) and card.get("number"):
+        number = str(card["number"])
+        facts["card"] = number[:6] + "*" * max(0, len(number) - 10) + number[-4:]
+    account = _account(message)
+    if account is not None:
+        facts[account.kind] = mask_account_number(account.account)
+    return facts
+
+
+def _account(message: StubMessage) -> ClearAccount | None:
+    """The means of a message, where it is no card."""
+    for kind, names in _ACCOUNTS.items():
+        part = message.get(kind)
+        # Beside a card there may be a gift card that pays nothing: its number comes masked, and without a PIN's word.
+        if not isinstance(part, Mapping) or (kind == "giftCard" and "pinPresent" not in part):
+            continue
+        sent = {name: str(part.get(name) or "") for name in ("expiryMonth", "expiryYear", *_PROOFS, *names)}
+        account = next((sent[name] for name in names if sent[name]), "")
+        expiry = f"{sent['expiryYear']}-{sent['expiryMonth']}" if sent["expiryYear"] else ""
+        if account:
+            return ClearAccount(kind=kind, account=account, expiry=expiry, **{name: sent[name] for name in _PROOFS})
+    return None
+
+
+_ACCOUNTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bankAccount": ("iban", "number"), "virtualAccount": ("accountId",), "tokenAccount": ("number",),
+    "giftCard": ("number",),
+}  # fmt: skip
+_PROOFS: Final = ("cryptogram", "dtvc", "pin")
+
+
+def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
+    """What the issuer says: by the table of test cards, or yes where there is no card to ask about."""
+    amount = Money.parse(str(message["amount"]), str(message["currency"]))
+    card = message.get("card")
+    if message["operation"] == "CB":
+        asked = str(message.get("chargebackResultCode") or "")
+        reason = asked if CHARGEBACK_CODE.fullmatch(asked) else NO_REASON
+        return _answer(key, "approved", reason, build_transaction_id(key), response="00", approvedAmount=amount.text())
+    account = _account(message)
+    if account is not None:
+        return _account_outcome(account, amount, key)
+    if not isinstance(card, Mapping) or not card.get("number"):
+        return _answer(
+            key, "approved", SIMULATED_SUCCESS, build_transaction_id(key), response="00", approvedAmount=amount.text()
+        )
+    billing = message.get("billing")
+    answer = simulate_card_answer(
+        str(card["number"]),
+        amount=amount,
+        cvv=str(card.get("cvv") or "") or None,
+        postcode=str(billing.get("postcode") or "") if isinstance(billing, Mapping) else None,
+    )
+    more = {"response": answer.acquirer_response, "avs": answer.avs, "cvv": answer.cvv}
+    more["advice"] = answer.merchant_advice_code
+    told = {name: value for name, value in more.items() if value}
+    if answer.approved is None:
+        return _answer(key, "declined", answer.code, build_transaction_id(key), **told)
+    return _answer(
+        key, "approved", answer.code, build_transaction_id(key), approvedAmount=answer.approved.text(), **told
+    )
+
+
+def _account_outcome(account: ClearAccount, amount: Money, key: str) -> dict[str, Any]:
+    """By the table of test accounts. What is confirmed days later elsewhere is approved here at once."""
+    answer = simulate_account_answer(account, amount, month=f"{datetime.now(UTC):%Y-%m}")
+    if answer.approved is None and answer.code != CONFIRMED_LATER:
+        return _answer(key, "declined", answer.code, build_transaction_id(key), response=answer.response)
+    approved = (answer.approved or amount).text()
+    return _answer(
+        key, "approved", SIMULATED_SUCCESS, build_transaction_id(key), response=answer.response, approvedAmount=approved
+    )
+
+
+def _answer(key: str, outcome: str, code: str, transaction: str, **more: str) -> dict[str, Any]:
+    if outcome == "approved":
+        more["networkReference"] = build_network_reference(key)
+    return {"key": key, "outcome": outcome, "code": code, "transactionId": transaction, **more}

@@ -1,0 +1,208 @@
+"""Payment brands: which brand a card number belongs to, what its cards look like, and who issued them.
+
+The table is `data/brands.json` (the widget reads the same file), issuers are in `data/issuers.tsv`. An
+unknown brand code is no error of format: `find_brand()` answers None and the caller refuses the payment with
+600.200.200.
+Source: Part A, Payment request (paymentBrand); Part B, Query (paymentMethods), Response parameters (card.*).
+"""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+_DATA: Final = Path(__file__).parents[1] / "data"
+
+ISSUER_BIN_DIGITS: Final = 6
+# Fewer digits than any card has: only a prefix is known, so lengths are not asked.
+_MIN_CARD_DIGITS: Final = 12
+
+# Payment method codes of the query. The spec lists the codes only; the words are our reading of them.
+PAYMENT_METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "DD": "Direct debit",
+        "CT": "Credit transfer",
+        "CC": "Credit card",
+        "WA": "Wallet",
+        "VA": "Virtual account",
+        "UA": "User account",
+        "OT": "Online transfer",
+        "DC": "Debit card",
+        "ET": "Electronic transfer",
+        "NT": "Non-instant transfer",
+        "IV": "Invoice",
+        "PP": "Prepayment",
+        "OD": "On delivery",
+        "RM": "Payment by rate",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brand:
+    """A payment brand. `means`: the structure its payments carry ("card", "bankAccount", …) or None."""
+
+    code: str
+    label: str
+    method: str
+    means: str | None
+    redirect: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardBrand(Brand):
+    """A card brand.
+
+    `ranges` are the numbers that may carry the brand, `detected` those that name it without being told
+    (narrower, or empty, for brands that share another's numbers). A range is two prefixes of equal length,
+    both included. A CVV length of 0: cards without a CVV exist. `beside`: brands one card may carry together
+    with this one.
+    """
+
+    ranges: tuple[tuple[str, str], ...]
+    detected: tuple[tuple[str, str], ...]
+    lengths: frozenset[int]
+    cvv_lengths: frozenset[int]
+    luhn: bool
+    beside: tuple[str, ...]
+    after_scheme: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issuer:
+    """Who issued the cards of one BIN. `type` is CREDIT, DEBIT or PREPAID; `country` ISO 3166-1 alpha-2."""
+
+    bin: str
+    bank: str
+    phone: str
+    website: str
+    type: str
+    level: str
+    regulated: bool
+    country: str
+
+
+def _range(text: str) -> tuple[str, str]:
+    low, _, high = text.partition("-")
+    if len(high or low) != len(low):
+        raise ValueError(f"unequal ends of a range: {text}")
+    return low, high or low
+
+
+def _card(row: dict[str, Any]) -> CardBrand:
+    ranges = tuple(_range(text) for text in row["ranges"])
+    return CardBrand(
+        code=row["code"],
+        label=row["label"],
+        method=row["method"],
+        means="card",
+        redirect=False,
+        ranges=ranges,
+        detected=tuple(_range(text) for text in row["detect"]) if "detect" in row else ranges,
+        lengths=frozenset(row["lengths"]),
+        cvv_lengths=frozenset(row["cvv"]),
+        luhn=row["luhn"],
+        beside=tuple(row["beside"]),
+        after_scheme=row["after"],
+    )
+
+
+_TABLE: Final = json.loads((_DATA / "brands.json").read_text(encoding="utf-8"))
+CARD_BRANDS: Final[Mapping[str, CardBrand]] = MappingProxyType({row["code"]: _card(row) for row in _TABLE["cards"]})
+PAYMENT_BRANDS: Final[Mapping[str, Brand]] = MappingProxyType(
+    {**CARD_BRANDS, **{row["code"]: Brand(**row) for row in _TABLE["others"]}}
+)
+
+
+def find_brand(code: str) -> Brand | None:
+    """The brand of that code, card or not; None for one nobody knows."""
+    return PAYMENT_BRANDS.get(code)
+
+
+def is_card_brand(code: str) -> bool:
+    return code in CARD_BRANDS
+
+
+def _longest_prefix(ranges: tuple[tuple[str, str], ...], number: str) -> int:
+    """Length of the most specific range that takes `number`, 0 for none."""
+    return max(
+        (len(low) for low, high in ranges if len(number) >= len(low) and low <= number[: len(low)] <= high),
+        default=0,
+    )
+
+
+def detect_brands(pan: str) -> tuple[str, ...]:
+    """Card brands of a number or of its first digits, best first; empty when none takes it.
+
+    The most specific range wins; brands that share a scheme's numbers (Visa Electron, Carte Bancaire) come
+    after the schemes, since whoever takes them takes the scheme. Luhn is not asked.
+    """
+    return detect_brands_by_prefix(pan, len(pan))
+
+
+def detect_brands_by_prefix(prefix: str, length: int) -> tuple[str, ...]:
+    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least, or all."""
+    found = [
+        (card.after_scheme, -matched, place, card.code)
+        for place, card in enumerate(CARD_BRANDS.values())
+        if (matched := _longest_prefix(card.detected, prefix)) and (length < _MIN_CARD_DIGITS or length in card.lengths)
+    ]
+    return tuple(code for *_, code in sorted(found))
+
+
+def detect_brand(pan: str) -> str | None:
+    """The best of `detect_brands`."""
+    return next(iter(detect_brands(pan)), None)
+
+
+def fits_brand(code: str, pan: str) -> bool:
+    """True when `pan` has a prefix and a length of card brand `code`; False when it is no card brand."""
+    return prefix_fits_brand(code, pan, len(pan))
+
+
+def prefix_fits_brand(code: str, prefix: str, length: int) -> bool:
+    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least."""
+    card = CARD_BRANDS.get(code)
+    return card is not None and _longest_prefix(card.ranges, prefix) > 0 and length in card.lengths
+
+
+def is_valid_cvv_length(code: str, digits: int) -> bool:
+    """True when a security code of so many digits is one of the brand's cards; 3 or 4 for an unknown brand."""
+    card = CARD_BRANDS.get(code)
+    return digits in (card.cvv_lengths if card else {3, 4})
+
+
+def is_cvv_required(code: str) -> bool:
+    """True when every card of the brand has a security code."""
+    card = CARD_BRANDS.get(code)
+    return card is not None and 0 not in card.cvv_lengths
+
+
+@lru_cache(maxsize=1)
+def _issuers() -> Mapping[str, Issuer]:
+    with (_DATA / "issuers.tsv").open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return MappingProxyType(
+            {
+                row["bin"]: Issuer(
+                    bin=row["bin"],
+                    bank=row["bank"],
+                    phone=row["phone"],
+                    website=row["website"],
+                    type=row["type"],
+                    level=row["level"],
+                    regulated=row["regulated"] == "true",
+                    country=row["country"],
+                )
+                for row in rows
+            }
+        )
+
+
+def find_issuer(bin6: str) -> Issuer | None:
+    """The issuer of a number's first six digits (more may be given), None when the file does not know it."""
+    return _issuers().get(bin6[:ISSUER_BIN_DIGITS])

@@ -1,0 +1,59 @@
+"""What may be known of a card number without the number: its first and last digits, its length, its check digit.
+
+Worked out once, where the number arrives. What follows looks at this, and the number itself stays a Secret.
+Source: PCI DSS 4.0.1, 3.4.1 and 3.5.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.core import brands
+from gateway.core.luhn import is_luhn_valid
+from gateway.core.secret import Secret
+
+BIN6_DIGITS: Final = 6
+BIN8_DIGITS: Final = 8
+LAST4_DIGITS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardNumber:
+    """Facts about one number. ``is_luhn``: its check digit is right."""
+
+    bin6: str
+    bin8: str = field(repr=False)
+    last4: str
+    length: int
+    is_luhn: bool
+
+    @classmethod
+    def of(cls, number: Secret) -> CardNumber:
+        text = number.reveal()
+        return cls(
+            bin6=text[:BIN6_DIGITS],
+            bin8=text[:BIN8_DIGITS],
+            last4=text[-LAST4_DIGITS:],
+            length=len(text),
+            is_luhn=is_luhn_valid(text),
+        )
+
+    @property
+    def brand(self) -> str | None:
+        """The best of the brands it names by itself."""
+        return next(iter(brands.detect_brands_by_prefix(self.bin8, self.length)), None)
+
+    def fits(self, code: str) -> bool:
+        """Whether it has a prefix and a length of card brand ``code``."""
+        return brands.prefix_fits_brand(code, self.bin8, self.length)
+
+    def has_right_check_digit(self, code: str | None) -> bool:
+        """Also true where the brand (None: not known) is one that does not use it."""
+        card = brands.CARD_BRANDS.get(code) if code else None
+        return self.is_luhn or (card is not None and not card.luhn)
+
+
+def detect_brand_of_number(number: Secret | None) -> str | None:
+    """The brand that a number names by itself; None for none, and where there is no number."""
+    return brands.detect_brand(number.reveal()) if number is not None else None

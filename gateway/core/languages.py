@@ -1,0 +1,86 @@
+"""The 25 languages of the form and the shopper's pages: the spec's codes, their ISO_LANGUAGE_CODES names, and the texts of each.
+
+Source: Part A, What the service does, 8; decisions, section 7.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+LANGUAGE_CODES: Final = (
+    "en", "de", "fr", "es", "it", "nl", "dk", "fi", "se", "tr", "ja", "sl", "pt",
+    "pl", "cz", "hu", "bg", "ro", "ru", "cn", "gr", "no", "sk", "ar", "ko",
+)  # fmt: skip
+DEFAULT_LANGUAGE: Final = "en"
+RIGHT_TO_LEFT_LANGUAGES: Final = frozenset({"ar"})
+ISO_LANGUAGE_CODES: Final[Mapping[str, str]] = {"dk": "da", "se": "sv", "cz": "cs", "cn": "zh", "gr": "el", "no": "nb"}
+"""Spec code → ISO_LANGUAGE_CODES 639-1, where they differ: what a page's ``lang`` attribute says."""
+LANGUAGE_ALIASES: Final[Mapping[str, str]] = {iso: code for code, iso in ISO_LANGUAGE_CODES.items()} | {"nn": "no"}
+_FOLDER: Final = Path(__file__).parents[2] / "checkout" / "widget" / "locales"
+
+
+def resolve_language(text: str) -> str | None:
+    """The spec's code for what was asked for (``da``, ``de_AT``, ``zh-CN`` …), None for a language there is not."""
+    code = text.replace("_", "-").partition("-")[0].lower()
+    code = LANGUAGE_ALIASES.get(code, code)
+    return code if code in LANGUAGE_CODES else None
+
+
+def negotiate_language(accept_language: str) -> str:
+    """The first language of an Accept-Language header that there is; English otherwise. Weights come in order."""
+    for part in accept_language[:500].split(","):
+        if (code := resolve_language(part.partition(";")[0].strip())) is not None:
+            return code
+    return DEFAULT_LANGUAGE
+
+
+def iso_language_code(code: str) -> str:
+    return ISO_LANGUAGE_CODES.get(code, code)
+
+
+def text_direction(code: str) -> str:
+    return "rtl" if code in RIGHT_TO_LEFT_LANGUAGES else "ltr"
+
+
+@lru_cache(maxsize=len(LANGUAGE_CODES))
+def load_texts(code: str) -> Mapping[str, str]:
+    """Every text of a language, by key; English ones where a language has none."""
+    found = _read(code)
+    return {**load_texts(DEFAULT_LANGUAGE), **found} if code != DEFAULT_LANGUAGE else found
+
+
+@lru_cache(maxsize=len(LANGUAGE_CODES))
+def load_form_texts(code: str) -> Mapping[str, str]:
+    """The texts of a form, without those of pages (``page.``), mails (``mail.``) and the simulated bank (``bank.``)."""
+    return {key: text for key, text in load_texts(code).items() if not key.startswith(("page.", "mail.", "bank."))}
+
+
+@lru_cache(maxsize=len(LANGUAGE_CODES))
+def load_page_texts(code: str) -> Mapping[str, str]:
+    """The texts of the shopper's pages by key, without ``page.``; the form's beside them."""
+    return {key.removeprefix("page."): text for key, text in load_texts(code).items()}
+
+
+@lru_cache(maxsize=len(LANGUAGE_CODES))
+def load_mail_texts(code: str) -> Mapping[str, str]:
+    """The texts of mails by key, without ``mail.``; those of pages and forms beside them."""
+    own = {key.removeprefix("mail."): text for key, text in load_texts(code).items() if key.startswith("mail.")}
+    return {**load_page_texts(code), **own}
+
+
+@lru_cache(maxsize=len(LANGUAGE_CODES))
+def load_bank_texts(code: str) -> Mapping[str, str]:
+    """The texts of the simulated bank's and wallets' pages by key, without ``bank.``."""
+    return {key.removeprefix("bank."): text for key, text in load_texts(code).items() if key.startswith("bank.")}
+
+
+def _read(code: str) -> dict[str, str]:
+    try:
+        found: dict[str, str] = json.loads((_FOLDER / f"{code}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found

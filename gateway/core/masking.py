@@ -1,0 +1,93 @@
+"""Masking: card numbers, security codes and tokens disappear from any text before it is written down.
+
+`mask_text` is the last line of defence, for log lines, URLs and JSON that should not hold such a value.
+It rather masks a harmless number than leave a card number, and leaves ids, times and amounts alone.
+"""
+
+import re
+from typing import Final
+
+from gateway.core import card_data
+from gateway.core.luhn import is_luhn_valid
+
+MASK_STARS: Final = "***"
+
+# Cheap question asked of every line, beside the detector's own: a word before a secret.
+_SUSPICIOUS: Final = re.compile(
+    r"cvv|dtvc|pin|bearer|iban|number|cryptogram|paymenttoken|password|secret", re.IGNORECASE
+)
+
+_BEARER: Final = re.compile(r"(bearer(?:\s+|\+|%20))[A-Za-z0-9._~+/=|%-]{8,}", re.IGNORECASE)
+
+# key=value, "key": "value", ('key', 'value'), key%3Dvalue, card[cvv]=value, \"key\":\"value\".
+_KEYED: Final = re.compile(
+    r"""
+    (?P<head>(?<![A-Za-z0-9])
+      (?P<key>cvv|dtvc|pin|cryptogram|paymentToken|password|secret|iban|number)
+      (?:\]|%5D)?
+      (?: (?P<keyquote>\\?["'])(?:\s*[:=]\s*|\s*,\s*(?=\\?["'])) | \s*[:=]\s* | %3[ADad] )
+    )
+    (?: (?P<quote>\\?["'])(?P<quoted>(?:(?!(?P=quote)).)+)
+      | (?P<bare>(?!(?:null|None)\b)[^"'\\&\s,;{}()\[\]]+) )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# A value of the key "number" (card.number, tokenAccount.number) may fail Luhn and still be a mistyped card.
+_SEPARATOR: Final = r"(?:[ +-]|%20|%2[Dd])"
+_ACCOUNT_NUMBER: Final = re.compile(rf"[0-9](?:{_SEPARATOR}?[0-9]){{7,31}}")
+_MIN_SHOWN_DIGITS: Final = 12
+"""Digits of the shortest number that nobody is shown: Maestro's."""
+
+
+def mask_pan(number: str) -> str:
+    """First six and last four of a card number; the last four of 10 to 12 digits; nothing of fewer."""
+    if len(number) >= 13:
+        return number[:6] + "*" * (len(number) - 10) + number[-4:]
+    if len(number) >= 10:
+        return "*" * (len(number) - 4) + number[-4:]
+    return "*" * len(number)
+
+
+def mask_iban(iban: str) -> str:
+    """Country, check digits, last four characters: "DE89**************3000"; nothing of fewer than 12."""
+    if len(iban) < 12:
+        return "*" * len(iban)
+    return iban[:4] + "*" * (len(iban) - 8) + iban[-4:]
+
+
+def looks_like_pan(digits: str) -> bool:
+    """12 to 19 digits of a range and a length that a card brand has, with the right check digit."""
+    return len(digits) >= _MIN_SHOWN_DIGITS and is_luhn_valid(digits) and card_data.is_in_card_range(digits)
+
+
+def mask_note(text: str, most: int) -> str:
+    """Somebody's words as they may be kept: masked, on one line, up to ``most`` characters."""
+    return mask_text("".join(char if char.isprintable() else " " for char in text).strip())[:most]
+
+
+def mask_text(text: str) -> str:
+    """`text` with every card number, security code, PIN, IBAN under its key and bearer token masked.
+
+    Returns the same object when there is nothing to mask. Linear in the length of the text.
+    """
+    masked = text
+    if _SUSPICIOUS.search(text):
+        masked = _BEARER.sub(rf"\g<1>{MASK_STARS}", masked)
+        masked = _KEYED.sub(_mask_keyed, masked)
+    masked = card_data.mask_card_data(masked, shortest=_MIN_SHOWN_DIGITS)
+    return text if masked == text else masked
+
+
+def _mask_keyed(found: re.Match[str]) -> str:
+    value = found["quoted"] or found["bare"]
+    key = found["key"].lower()
+    if key == "number":
+        # "invoice number: A-17" and house numbers stay.
+        if not _ACCOUNT_NUMBER.fullmatch(value):
+            return found[0]
+        shown = mask_pan(re.sub(_SEPARATOR, "", value))
+    elif key == "iban":
+        shown = mask_iban(value)
+    else:
+        shown = MASK_STARS
+    return f"{found['head']}{found['quote'] or ''}{shown}"

@@ -1,0 +1,86 @@
+"""Banks' XML, read as it streams: elements begin and end, each with its text. Strangers wrote it.
+
+What no bank's message has is refused before it costs anything: a document type, entities, processing instructions,
+deep nesting, encodings that are not read here. Text is kept up to a limit, whatever a file holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+from xml.parsers import expat
+
+XML_CHUNK_BYTES: Final = 64 * 1024
+"""What whoever feeds reads at a time."""
+MAX_XML_DEPTH: Final = 40
+MAX_XML_TEXT_CHARS: Final = 1_000
+"""Characters of one element, and of one attribute, that are kept."""
+MAX_VALUES_PER_PATH: Final = 50
+"""For whoever collects: values of one path within a record that are kept; further ones are passed over."""
+_SPACE: Final = re.compile(r"\s+")
+
+
+class XmlStreamReader:
+    """The elements of one document. ``path``: the names of those that are open, the root first.
+
+    ``start(name, namespace, currency)`` is called when an element has begun and is the last of ``path``; ``currency``:
+    its attribute Ccy, the only one that money needs, or None. ``end(name, text)`` when it ends and still is the last;
+    ``text``: what stands directly in it since its last child, white space made one space. ``fault`` is raised, with a
+    text that says what is wrong with the XML; the callbacks may raise it, too.
+    """
+
+    def __init__(
+        self, start: Callable[[str, str, str | None], None], end: Callable[[str, str], None], fault: type[Exception]
+    ) -> None:
+        self.path: list[str] = []
+        self._start, self._end, self._fault = start, end, fault
+        self._text: list[str] = []
+        self._kept = 0
+        parser = expat.ParserCreate(namespace_separator="|")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._begun
+        parser.EndElementHandler = self._ended
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = self._refuse("a document type")
+        parser.EntityDeclHandler = self._refuse("an entity")
+        parser.ExternalEntityRefHandler = self._refuse("an outside entity")
+        parser.ProcessingInstructionHandler = self._refuse("a processing instruction")
+        self._parser = parser
+
+    def feed(self, chunk: bytes) -> None:
+        """Parse on; b'' ends the document. Raises ``fault``."""
+        try:
+            self._parser.Parse(chunk, not chunk)
+        except expat.ExpatError as fault:
+            words = expat.ErrorString(fault.code)
+            raise self._fault(f"the XML is broken at line {fault.lineno:,}: {words}") from None
+        except (LookupError, ValueError):
+            # What expat raises for an encoding that Python does not know, or that has more bytes a character.
+            raise self._fault("the XML has an encoding that is not read here; write UTF-8") from None
+
+    def _begun(self, name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition("|")
+        self.path.append(local)
+        if len(self.path) > MAX_XML_DEPTH:
+            raise self._fault(f"the XML is nested deeper than {MAX_XML_DEPTH}")
+        self._text, self._kept = [], 0
+        currency = attributes.get("Ccy")
+        self._start(local, space, currency if currency is None else currency[:MAX_XML_TEXT_CHARS])
+
+    def _characters(self, text: str) -> None:
+        if self._kept < MAX_XML_TEXT_CHARS:
+            self._text.append(text[: MAX_XML_TEXT_CHARS - self._kept])
+            self._kept += len(text)
+
+    def _ended(self, name: str) -> None:
+        text = _SPACE.sub(" ", "".join(self._text)).strip()
+        self._text, self._kept = [], 0
+        self._end(self.path[-1], text)
+        self.path.pop()
+
+    def _refuse(self, what: str) -> Any:
+        def refuse(*_: Any) -> None:
+            raise self._fault(f"the XML has {what}, which no bank's message has")
+
+        return refuse

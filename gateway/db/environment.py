@@ -1,0 +1,51 @@
+"""Test and live are kept apart: a database is of one environment for good, and the other refuses to start on it.
+
+Tokens, ids and cards of one environment mean nothing to the other because they lie in different databases. One wrong
+DATABASE_URL would put them into the same: test cards paid in live, or a clock that is moved under real money. So the
+database remembers the environment that it was first migrated in, and web servers, workers and the command that does
+what is due ask it before they do anything. Source: Part A, Environments; D21; docs/decisions/0045.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+
+ENVIRONMENT_CONNECT_TIMEOUT_S: Final = 5
+"""Seconds that a database may take to be reached; one that cannot be is asked by the first payment, not here."""
+
+log = structlog.get_logger(__name__)
+
+
+def read_database_environment() -> str | None:
+    """The environment that the database belongs to; None when it cannot be asked, or was not migrated yet.
+
+    On a line of its own: whoever asks may be about to fork.
+    """
+    database = connection.Database
+    try:
+        with database.connect(
+            **{"connect_timeout": ENVIRONMENT_CONNECT_TIMEOUT_S, **connection.get_connection_params()}
+        ) as line:
+            found = line.execute("SELECT gateway_environment()").fetchone()
+    except database.errors.UndefinedFunction:
+        return None
+    except database.Error as fault:
+        log.warning("environment_not_asked", why=type(fault).__name__)
+        return None
+    return str(found[0]) if found is not None else None
+
+
+def require_own_environment() -> None:
+    """Raises ImproperlyConfigured on a database of the other environment."""
+    found = read_database_environment()
+    if found is None or found == settings.GATEWAY_ENVIRONMENT:
+        return
+    raise ImproperlyConfigured(
+        f"The database belongs to the {found} environment, and GATEWAY_ENVIRONMENT is {settings.GATEWAY_ENVIRONMENT}. "
+        "Two environments are two databases: give DATABASE_URL the other one's."
+    )

@@ -1,0 +1,217 @@
+"""Several rows in one statement.
+
+A payment's answer moves its state and writes an event, an exchange, a notification and a log row. As five statements
+that is five round trips; as one it is one, and one commit. ``WriteStatement`` folds them with common table expressions, out
+of the models' own columns:
+
+    write = WriteStatement()
+    write.update(payment, {"status": "APPROVED"}, expecting={"status": "STARTED"})
+    write.insert(PaymentEvent, payment_id=payment.id, sequence=2, …)
+    moved = write.run()          # False: the row was not in the expected state, and nothing was written
+
+The text depends on the shape only, so the server keeps its plan. Every execution passes Django's execute wrappers,
+so tests count it like any other query.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections, models
+from django.db.models.base import ModelState
+from psycopg.pq import TransactionStatus
+from psycopg.types.json import Jsonb
+
+from gateway.db import libpq
+
+
+class WriteStatement:
+    """Inserts, and at most two compare-and-set updates that all of them hang on: both are made, or nothing is."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._values: list[Any] = []
+        self._guarded = self._twice = False
+        self._asked: dict[str, tuple[str, Sequence[Any]]] = {}
+        self.returned: dict[str, Any] = {}
+        """What :meth:`bring` asked for, once the statement has run."""
+
+    def update(
+        self, row: models.Model, changes: Mapping[str, Any], *, expecting: Mapping[str, Any] | None = None
+    ) -> None:
+        """Change one row, if it still is as ``expecting`` says. Must come first; a second may follow a first."""
+        if len(self._parts) > int(self._guarded) or self._twice:
+            raise ValueError("updates come first, two at most: the inserts depend on them")
+        model = type(row)
+        changed = _shape(model, tuple(changes))
+        where = {"id": row.pk, **(expecting or {})}
+        found = _shape(model, tuple(where))
+        first = ""
+        if self._guarded:
+            self._twice = True
+            self._parts[0] = f"first_{self._parts[0]}"
+            first = " AND EXISTS (SELECT 1 FROM first_moved)"
+        self._parts.append(
+            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{first} RETURNING 1)"
+        )
+        self._values += changed.adapt(changes) + found.adapt(where)
+        self._guarded = True
+
+    def insert(self, model: type[models.Model], **values: Any) -> None:
+        """One row; names are attribute names (``payment_id``)."""
+        shape = _shape(model, tuple(values))
+        source = " FROM moved" if self._guarded else ""
+        self._parts.append(
+            f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source})"
+        )
+        self._values += shape.adapt(values)
+
+    def update_related(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
+        """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
+        changed, found = _shape(model, tuple(changes)), _shape(model, tuple(where))
+        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
+        self._parts.append(
+            f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{guard})"
+        )
+        self._values += changed.adapt(changes) + found.adapt(where)
+
+    def delete(self, model: type[models.Model], where: Mapping[str, Any]) -> None:
+        """Delete rows of another table in the same statement; with a guard, only if the guarded row moved."""
+        found = _shape(model, tuple(where))
+        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
+        self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {found.table} WHERE {found.conditions}{guard})")
+        self._values += found.adapt(where)
+
+    def increment_counts(self, model: type[models.Model], by: Mapping[str, int], **key: Any) -> None:
+        """Add to the counters of the row with this primary key, which is made where it is not there.
+
+        ``key`` has the columns of the primary key first. Writers of several rows raise them in one order, always.
+        """
+        names = [field.attname for field in model._meta.pk_fields]
+        found, shape = _shape(model, tuple(names)), _shape(model, (*key, *by))
+        counted = ", ".join(f'"{name}" = {shape.table}."{name}" + EXCLUDED."{name}"' for name in by)
+        source = " FROM moved" if self._guarded else ""
+        self._parts.append(
+            f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source}"
+            f" ON CONFLICT ({found.columns}) DO UPDATE SET {counted})"
+        )
+        self._values += shape.adapt({**key, **by})
+
+    def returning(self, name: str, select: str, values: Sequence[Any]) -> None:
+        """Bring back one value that ``select`` finds, as the database was before this statement, in ``brought``."""
+        self._asked[name] = (select, values)
+
+    def run(self) -> bool:
+        """Execute. False when a guarded row had moved on: then nothing at all was written."""
+        if not self._parts:
+            return True
+        columns = ["(SELECT count(*) FROM moved)" if self._guarded else "1"]
+        if self._twice:
+            # The first moved and the second did not: the statement fails, which takes the first back.
+            columns = ["CASE WHEN EXISTS (SELECT 1 FROM first_moved) THEN 1 / (SELECT count(*) FROM moved) ELSE 0 END"]
+        values = list(self._values)
+        for select, asked in self._asked.values():
+            columns.append(f"({select})")
+            values += asked
+        try:
+            first = execute_sql(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
+        except DataError as fault:
+            if self._twice and isinstance(fault.__cause__, psycopg.errors.DivisionByZero):
+                return False
+            raise
+        self.returned = dict(zip(self._asked, first[1:], strict=True))
+        return bool(first[0])
+
+
+def execute_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Run one statement with parameters bound by the server and its plan kept; return all rows."""
+    own = connections[DEFAULT_DB_ALIAS]
+    own.ensure_connection()
+    step: Any = _run
+    for wrapper in reversed(own.execute_wrappers):
+        step = _wrapped(wrapper, step)
+    rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": own, "cursor": None})
+    return rows
+
+
+def model_from_row(model: Any, names: Sequence[str], values: Sequence[Any]) -> Any:
+    """A model out of its columns, as unpickling makes one: its constructor costs more than asking for the row.
+
+    Django leaves JSON as text on its connections, to decode it field by field. A column that was not asked for is
+    fetched when somebody looks at it.
+    """
+    row = model.__new__(model)
+    row._state = ModelState()
+    row._state.adding, row._state.db = False, "default"
+    row.__dict__.update(zip(names, values, strict=True))
+    for name in _json_of(model):
+        if isinstance(text := row.__dict__.get(name), str):
+            row.__dict__[name] = json.loads(text)
+    return row
+
+
+@lru_cache
+def _json_of(model: type[models.Model]) -> frozenset[str]:
+    return frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField))
+
+
+def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
+    own = context["connection"]
+    line = own.connection
+    with own.wrap_database_errors:
+        if line.autocommit and line.info.transaction_status == TransactionStatus.IDLE:
+            return libpq.execute_prepared(line, sql, values)
+        # Inside a transaction psycopg keeps the book of what is open and what was prepared.
+        with psycopg.Cursor(line) as cursor:
+            cursor.execute(sql.encode(), values)
+            return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
+
+
+def _wrapped(wrapper: Any, step: Any) -> Any:
+    return lambda sql, params, many, context: wrapper(step, sql, params, many, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """Some columns of one model as pieces of SQL; made once per set of names."""
+
+    table: str
+    columns: str
+    casts: str
+    assignments: str
+    conditions: str
+    json: frozenset[str]
+
+    def adapt(self, values: Mapping[str, Any]) -> list[Any]:
+        return [Jsonb(value) if name in self.json and value is not None else value for name, value in values.items()]
+
+
+@lru_cache(maxsize=512)
+def _shape(model: type[models.Model], names: tuple[str, ...]) -> _Shape:
+    known = _columns(model)
+    chosen = [known[name] for name in names]
+    return _Shape(
+        table=f'"{model._meta.db_table}"',
+        columns=", ".join(column for column, _, _ in chosen),
+        casts=", ".join(cast for _, cast, _ in chosen),
+        assignments=", ".join(f"{column} = {cast}" for column, cast, _ in chosen),
+        conditions=" AND ".join(f"{column} = {cast}" for column, cast, _ in chosen),
+        json=frozenset(name for name in names if known[name][2]),
+    )
+
+
+@lru_cache
+def _columns(model: type[models.Model]) -> dict[str, tuple[str, str, bool]]:
+    """Attribute name → (quoted column, typed placeholder, is JSON). Casts carry no length: PostgreSQL would cut."""
+    found = {}
+    for field in model._meta.concrete_fields:
+        # A foreign key has no type of its own: its column has the type of what it points at.
+        target = field.target_field if isinstance(field, models.ForeignKey) else field
+        kind = (target.db_type(connection) or "text").split("(")[0]
+        found[field.attname] = (f'"{field.column}"', f"%s::{kind}", isinstance(field, models.JSONField))
+    return found

@@ -1,0 +1,157 @@
+"""What people do in the back office: requests that a second person decides, and long work. Columns and constraints.
+
+Verbs: gateway.backoffice.follow_ups.approvals, gateway.background.queue.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from gateway.core import identifiers
+from gateway.models.entities import Merchant
+from gateway.models.payments import Payment
+
+
+class Approval(models.Model):
+    """A follow-up that one person asked for and another one decides. Times are real time.
+
+    ``payment``: what the follow-up speaks of. ``follow_up``: the id that the follow-up gets, given by the statement
+    that approves, so that however often it is carried out there is one. ``asked_by``/``decided_by``: users' keys; the
+    names beside them stay when a user goes. ``over``: which limit of the one who asked was met; ``over_limit`` its
+    amount and ``moved`` what of it was used before, None for requests older than these columns.
+    """
+
+    class Over(models.TextChoices):
+        PAYMENT = "payment", _("the limit for one payment")
+        DAY = "day", _("the limit for 24 hours")
+
+    class State(models.TextChoices):
+        ASKED = "ASKED", "waits for a decision"
+        APPROVED = "APPROVED", "approved, being carried out"
+        DONE = "DONE", "carried out"
+        FAILED = "FAILED", "approved, but refused"
+        REJECTED = "REJECTED", "rejected"
+        WITHDRAWN = "WITHDRAWN", "withdrawn"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="approvals")
+    payment_type = models.CharField(max_length=2)
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    note = models.CharField(max_length=500, blank=True, default="")
+    state = models.CharField(max_length=9, choices=State, default=State.ASKED)
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    asked_by_name = models.CharField(max_length=150)
+    asked_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", null=True, db_index=False
+    )
+    decided_by_name = models.CharField(max_length=150, default="")
+    decided_at = models.DateTimeField(null=True)
+    decision_note = models.CharField(max_length=500, blank=True, default="")
+    follow_up = models.UUIDField(null=True)
+    result_code = models.CharField(max_length=11, default="")
+    over = models.CharField(max_length=7, choices=Over, default=Over.PAYMENT, db_default=Over.PAYMENT)
+    over_limit = models.DecimalField(max_digits=14, decimal_places=2, null=True)
+    moved = models.DecimalField(max_digits=16, decimal_places=2, null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
+            models.Index(fields=["decided_at"], name="approval_to_carry_out", condition=models.Q(state="APPROVED")),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(amount__gt=0), name="approval_amount_positive"),
+            # Four eyes are four also where a program forgets: the database refuses an approval of one's own request.
+            models.CheckConstraint(
+                condition=models.Q(state__in=["ASKED", "WITHDRAWN", "REJECTED"])
+                | (models.Q(decided_by__isnull=False) & ~models.Q(decided_by=models.F("asked_by"))),
+                name="approval_by_somebody_else",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state__in=["APPROVED", "DONE", "FAILED"]) | models.Q(follow_up__isnull=False),
+                name="approval_names_its_follow_up",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.payment_type} {self.amount} {self.currency} ({self.state})"
+
+
+class HandMove(models.Model):
+    """Money that somebody moved by hand: with nobody agreeing, or by approving what somebody else asked for.
+
+    ``user``: a user's key, who answers for it. ``payment``: the follow-up, which is there later than this row when it
+    was approved. ``at``: real time. Kept as long as limits look back (gateway.backoffice.follow_ups.clerk_limits).
+    """
+
+    payment = models.UUIDField(primary_key=True)
+    user = models.BigIntegerField()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "merchant", "at"], name="hand_move_user_time")]
+
+
+class HandCount(models.Model):
+    """How often a user moved money by hand in a merchant. Each move raises it, so that of two that read the same sum
+    one begins and the other one reads again."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.BigIntegerField()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, related_name="+")
+    moves = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "merchant"], name="hand_count_once")]
+
+
+class BackgroundWork(models.Model):
+    """Long work that somebody asked for in the back office: an export, a bulk replay, an import. Verbs: gateway.background.queue.
+
+    ``kind``: a row of gateway.background.queue.WORK_KINDS. ``parameters``: what was asked for. ``cursor``: where the next slice begins;
+    it moves with ``done`` by compare-and-set on ``slices``. ``total`` is None until it is known. ``file``: below
+    GATEWAY_WORK_DIR, empty for none. ``lease_until``: real time, while a worker is at it.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "WAITING", "waits"
+        RUNNING = "RUNNING", "runs"
+        DONE = "DONE", "done"
+        FAILED = "FAILED", "failed"
+        CANCELLED = "CANCELLED", "cancelled"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    kind = models.CharField(max_length=32)
+    title = models.CharField(max_length=200)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    parameters = models.JSONField(default=dict)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    done = models.BigIntegerField(default=0)
+    total = models.BigIntegerField(null=True)
+    cursor = models.JSONField(default=dict)
+    slices = models.IntegerField(default=0)
+    failures = models.SmallIntegerField(default=0)
+    file = models.CharField(max_length=200, default="")
+    message = models.CharField(max_length=500, default="")
+    lease_until = models.DateTimeField(null=True)
+    asked_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "background work"
+        verbose_name_plural = "background work"
+        indexes = [
+            models.Index(fields=["owner", "-asked_at"], name="work_owner_time"),
+            models.Index(fields=["asked_at"], name="work_to_do", condition=models.Q(state__in=["WAITING", "RUNNING"])),
+        ]
+
+    def __str__(self) -> str:
+        return self.title

@@ -1,0 +1,185 @@
+"""Who works in the back office: grants on the entity tree, sealed secrets, sign-ins. Verbs in gateway.access.permissions, .signin.
+
+Source: Part A, Authentication, 2; docs/decisions/0024.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from gateway.core import identifiers
+from gateway.models.entities import Channel, Division, Merchant, Psp
+
+ENTITY_LEVELS: Final = ("psp", "division", "merchant", "channel")
+"""From the top of the entity tree down: where a grant may stand."""
+
+
+class Role(models.TextChoices):
+    """What somebody does here; gateway.access.permissions says what each of them may."""
+
+    PSP = "psp", _("PSP staff")
+    MANAGER = "manager", _("manager")
+    CLERK = "clerk", _("clerk")
+    DEVELOPER = "developer", _("developer")
+    AUDITOR = "auditor", _("auditor")
+
+
+_ONE_NODE = models.Q(
+    *(models.Q(**{f"{name}__isnull": name != node for name in ENTITY_LEVELS}) for node in ENTITY_LEVELS),
+    _connector=models.Q.OR,
+)
+
+
+class Grant(models.Model):
+    """One role of one user on one node of the entity tree, and on all below it.
+
+    ``four_eyes_above``: money that this user moves back or on by hand in one step, in units of the payment's currency;
+    above it a second person has to approve. Empty: no limit. ``four_eyes_day``: the same for all that this user moves
+    in one merchant and currency within 24 hours.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="grants")
+    role = models.CharField(_("role"), max_length=9, choices=Role)
+    psp = models.ForeignKey(Psp, on_delete=models.PROTECT, null=True, blank=True, related_name="+", verbose_name="PSP")
+    division = models.ForeignKey(Division, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    four_eyes_above = models.DecimalField(
+        _("second person above"),
+        max_digits=14,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        help_text=_("Amount of one capture, refund or reversal; above it somebody else approves. Empty: no limit."),
+    )
+    four_eyes_day = models.DecimalField(
+        _("second person above, in 24 hours"),
+        max_digits=14,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        help_text=_("What this person moves by hand in 24 hours, all in all in one merchant and currency."),
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("grant")
+        verbose_name_plural = _("grants")
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="grant_role_known"),
+            models.CheckConstraint(condition=_ONE_NODE, name="grant_one_node"),
+            models.CheckConstraint(
+                condition=~models.Q(role="psp") | models.Q(psp__isnull=False), name="grant_psp_staff_at_psp"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(four_eyes_above__isnull=True) | models.Q(four_eyes_above__gte=0),
+                name="grant_four_eyes_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(four_eyes_day__isnull=True) | models.Q(four_eyes_day__gte=0),
+                name="grant_four_eyes_day_not_negative",
+            ),
+            models.UniqueConstraint(
+                fields=["user", "role", "psp", "division", "merchant", "channel"],
+                name="grant_once",
+                nulls_distinct=False,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_role_display()}: {self.node}"
+
+    @property
+    def node(self) -> Psp | Division | Merchant | Channel:
+        """Where it stands."""
+        found = self.psp or self.division or self.merchant or self.channel
+        assert found is not None
+        return found
+
+
+class FactorSecret(models.Model):
+    """What a second factor (allauth.mfa.models.Authenticator) has to keep secret, sealed for this row: the key of an
+    app, the seed of recovery codes. The authenticator holds this row's id in place of the secret."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    sealed = models.BinaryField(editable=False)
+
+    class Meta:
+        verbose_name = _("secret of a second factor")
+        verbose_name_plural = _("secrets of second factors")
+
+
+class UsedPassword(models.Model):
+    """A password that a user has or had, as Django hashed it; the newest ones are not taken again."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="used_passwords")
+    hashed = models.CharField(max_length=255, editable=False)
+    at = models.DateTimeField(editable=False)
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "-at"], name="used_password_user_time")]
+
+
+class SignIn(models.Model):
+    """One sign-in and the session it began: the session names this row.
+
+    ``ended_at``: signed out, by whom or what ``ended_by`` says; the session is refused from then on. Real time.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_ins")
+    at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    ip = models.GenericIPAddressField(null=True)
+    agent = models.CharField(max_length=200, default="")
+    second_factor = models.BooleanField(default=False)
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.CharField(max_length=150, default="")
+
+    class Meta:
+        verbose_name = _("sign-in")
+        verbose_name_plural = _("sign-ins")
+        ordering = ["-at"]
+        indexes = [models.Index(fields=["user", "-at"], name="sign_in_user_time")]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.ip or ''}"
+
+
+class UserHandling(models.Model):
+    """One user of the back office made another one, or gave them a password link, a factor or rights: the first may be
+    acting as the second.
+
+    One row for each pair; ``at``: the last time. ``confirmed_by``: an independent third person, who knows that ``user``
+    is somebody else than ``by``; handling the user again takes the confirmation away. Verbs: gateway.backoffice.access.independence.
+    Real time. Source: docs/decisions/0053.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    action = models.CharField(max_length=32)
+    at = models.DateTimeField()
+    confirmed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    confirmed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "by"], name="user_handling_once"),
+            models.CheckConstraint(condition=~models.Q(by=models.F("user")), name="user_handling_of_another"),
+            models.CheckConstraint(
+                condition=models.Q(confirmed_by__isnull=True)
+                | (~models.Q(confirmed_by=models.F("by")) & ~models.Q(confirmed_by=models.F("user"))),
+                name="user_handling_confirmed_by_a_third",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.by_id} → {self.user_id}: {self.action}"

@@ -1,0 +1,99 @@
+"""Follow-ups that an acquirer has told of: chargebacks and their reversals, out of settlement files and by hand.
+
+The money has moved already, so nobody is asked, and the door that the API finds closed in live is open: the decision is
+the same table, the ceilings are the same, and beginning and end are one statement. Source: decisions, section 4, 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from gateway.catalogue import structures
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.catalogue.parse import Catalogue
+from gateway.connectors.port import AcquirerReply
+from gateway.core import clock, identifiers
+from gateway.core.money import format_amount
+from gateway.db.statement import WriteStatement
+from gateway.models import Merchant, Payment
+from gateway.payments import store
+from gateway.payments.chain import Chain
+from gateway.payments.follow_ups import (
+    FOLLOW_UP_CONFLICT_CODE,
+    MAX_FOLLOW_UP_TRIES,
+    FollowUpRequest,
+    build_follow_up,
+    decide_follow_up,
+    load_chain,
+)
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.payment_request import RequestTrace
+from gateway.payments.refusal import RequestRefusedError
+
+ExtraWrites = Callable[[WriteStatement, Payment], None]
+ChainInspector = Callable[[Chain], None]
+
+_REPORTED_PARAMETERS: Final = Catalogue(
+    FOLLOW_UP_ENDPOINT.structures[1:], FOLLOW_UP_ENDPOINT.rules, elsewhere=structures.KNOWN_STRUCTURES
+)
+"""What a follow-up by API takes, without the entity: whoever enters one has found the payment already."""
+
+
+def record_acquirer_reported_follow_up(
+    kind: str,
+    target: UUID,
+    merchant: Merchant,
+    amount: Decimal,
+    currency: str,
+    reply: AcquirerReply,
+    *,
+    origin: str,
+    reason: str = "",
+    at: datetime | None = None,
+    look: ChainInspector | None = None,
+    extra_writes: ExtraWrites | None = None,
+) -> Payment:
+    """Enter a ``kind`` (CB, CR) that follows ``target`` and return its payment, approved by ``reply``.
+
+    ``origin``: where it comes from, for the request log. ``look``: is shown the chain that the decision is made on, and
+    may raise; whatever begins in that chain afterwards makes it be read, and shown, again. ``alongside``: what the door
+    writes in the same statement. ``at``: the merchant's clock. Raises RequestRefusedError with the code of the table, and Invalid;
+    then nothing was written.
+    """
+    now = at or clock.merchant_now(merchant)
+    pairs = [("paymentType", kind), ("amount", format_amount(amount)), ("currency", currency)]
+    if reason:
+        pairs.append(("chargebackResultCode", reason))
+    parameters = _REPORTED_PARAMETERS.parse(pairs)
+    request = FollowUpRequest(
+        payment=identifiers.row_id(),
+        target=target,
+        merchant=merchant,
+        channel=None,
+        parameters=parameters,
+        now=now,
+        trace=RequestTrace(request=identifiers.row_id(), method="ENTER", path=origin, at=clock.real_now()),
+    )
+    operation = OPERATIONS[kind]
+    for _ in range(MAX_FOLLOW_UP_TRIES):
+        chain = load_chain(target, merchant, None)
+        found = chain.find(target) if chain is not None else None
+        if chain is None or found is None:
+            raise RequestRefusedError(operation.unknown, status=404)
+        if look is not None:
+            look(chain)
+        decision = decide_follow_up(operation, chain, found, parameters)
+        if decision.code:
+            raise RequestRefusedError(decision.code)
+        row = build_follow_up(operation, found, decision, request)
+        trace = replace(request.trace, entity=row.channel_id)
+        if store.insert_acquirer_reported_payment(
+            row, reply, parent=chain.first, trace=trace, extra_writes=extra_writes
+        ):
+            return row
+    raise RequestRefusedError(FOLLOW_UP_CONFLICT_CODE)

@@ -1,0 +1,222 @@
+"""Payments told what banks said of their orders: booked, rejected, taken back, returned, won back.
+
+An order's events are written with its move (gateway.connectors.sepa); here each moves its payment, once, in the order
+in which they came. A booked collection approves its payment, a rejected or withdrawn one declines it, a return of one
+that was approved is a chargeback with the bank's reason, and a return that is reversed its CR. An event whose payment
+is not as far (its own answer is being written) stays for the next round. Source: Part A, States; decisions, sections 4
+and 8.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db import IntegrityError, transaction
+
+from gateway.connectors.acquirer_message import external_success_code
+from gateway.connectors.port import AcquirerReply
+from gateway.connectors.sepa import order_records
+from gateway.connectors.sepa.bank_reasons import find_bank_reason
+from gateway.connectors.sepa.connector import reply_from_bank_order
+from gateway.core import clock
+from gateway.core.money import Money
+from gateway.db.statement import WriteStatement, execute_sql
+from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
+from gateway.payments import acquirer_reported, store
+from gateway.payments.chain import compute_disputed_amount, compute_representable_amount
+from gateway.payments.follow_ups import FOLLOW_UP_CONFLICT_CODE, load_chain
+from gateway.payments.process import event_from_reply
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.states import PaymentTransitionError
+from gateway.timers.registry import Timer
+
+BANK_ORDER_EVENT_BATCH_SIZE: Final = 200
+MAX_BANK_ORDER_EVENT_ROUNDS: Final = 10
+"""Events of one order that one run tells at most."""
+BANK_ORIGIN: Final = "bank"
+MAX_MESSAGE_FINDINGS: Final = 200
+"""Of one message, those of its reading among them; of more, the newest."""
+
+_BankOrderState = BankOrder.State
+log = structlog.get_logger(__name__)
+
+# Of each order the oldest event that is untold: later ones build on it.
+_UNAPPLIED_EVENTS: Final = """
+SELECT min(e.id) FROM gateway_bankorderevent e JOIN gateway_bankorder o ON o.payment = e.order_id
+WHERE NOT e.told AND (%(merchant)s::uuid IS NULL OR o.merchant_id = %(merchant)s::uuid)
+GROUP BY e.order_id ORDER BY 1 LIMIT %(limit)s
+"""
+
+
+def apply_bank_order_events(merchant: Merchant | None = None) -> int:
+    """Tell payments what is untold; how many events are told now."""
+    done = 0
+    for _ in range(MAX_BANK_ORDER_EVENT_ROUNDS):
+        told_now = _apply_oldest_events(merchant)
+        done += told_now
+        if not told_now:
+            break
+    return done
+
+
+def _apply_oldest_events(merchant: Merchant | None) -> int:
+    """The oldest untold event of each order."""
+    values = {"merchant": merchant.pk if merchant is not None else None, "limit": BANK_ORDER_EVENT_BATCH_SIZE}
+    ids: list[int] = [row[0] for row in execute_sql(_UNAPPLIED_EVENTS, values)]
+    rows = BankOrderEvent.objects.select_related("order__file", "order__mandate").in_bulk(ids)
+    done = 0
+    for ident in ids:
+        try:
+            done += _apply_event(rows[ident])
+        except Exception:  # one payment must not keep the others waiting; its event is due again
+            log.exception("bank_order_not_told", event=ident, payment=rows[ident].order_id.hex)
+    return done
+
+
+def find_next_bank_order_event(merchant: Merchant) -> datetime | None:
+    """Now, while something is untold."""
+    waiting = BankOrderEvent.objects.filter(told=False, order__merchant=merchant).exists()
+    return clock.merchant_now(merchant) if waiting else None
+
+
+TIMER: Final = Timer(
+    name=order_records.BANK_ANSWER_TIMER,
+    run=apply_bank_order_events,
+    next_at=find_next_bank_order_event,
+    about="Tell payments what their banks have said.",
+)
+
+
+def _apply_event(event: BankOrderEvent) -> bool:
+    """Move the payment of one event; whether that is done."""
+    payment = Payment.objects.select_related("merchant").get(pk=event.order_id)
+    if payment.status in (Status.STARTED, Status.IN_DOUBT):
+        return False  # its first answer is on its way, or recovery asks the books
+    if payment.status == Status.PENDING:
+        return _complete_pending(event, payment)
+    if (
+        event.state == _BankOrderState.RETURNED
+        and payment.status == Status.APPROVED
+        and event.order.kind == order_records.BankFileKind.COLLECT
+    ):
+        return _record_follow_up(event, "CB", payment, find_bank_reason(event.reason).returned)
+    if event.state == _BankOrderState.WON_BACK:
+        return _record_representment(event, payment)
+    return _mark_applied(event)
+
+
+def _complete_pending(event: BankOrderEvent, payment: Payment) -> bool:
+    """A payment that waits for the bank: by what this event says, not by how the order stands by now."""
+    order = event.order
+    order.state, order.reason = event.state, event.reason
+    reply = reply_from_bank_order(order, {"booked": event.on.isoformat() if event.on else "by the books"})
+    try:
+        store.complete_payment(
+            payment, event_from_reply(reply), reply, at=clock.merchant_now(payment.merchant), duration_ms=0, kind="bank"
+        )
+    except PaymentTransitionError:
+        return False  # somebody else moved it: look again
+    return _mark_applied(event)
+
+
+def _record_representment(event: BankOrderEvent, payment: Payment) -> bool:
+    """The return before it was a chargeback; its reversal follows that one."""
+    earlier = BankOrderFollowUp.objects.filter(
+        event__order=event.order_id, event__state=_BankOrderState.RETURNED, event_id__lt=event.pk
+    )
+    disputed = earlier.order_by("-event_id").values_list("payment", flat=True).first()
+    if disputed is None:
+        disputed = _find_recorded_chargeback(payment)
+    if disputed is None:
+        return _mark_applied(event)
+    return _record_follow_up(event, "CR", Payment.objects.select_related("merchant").get(pk=disputed), "")
+
+
+def _find_recorded_chargeback(payment: Payment) -> UUID | None:
+    """The chargeback of a collection that another door entered, and that stands."""
+    chain = load_chain(payment.id, payment.merchant, None)
+    disputes = chain.followers(payment, "CB") if chain is not None else ()
+    return next((one.id for one in disputes if chain is not None and compute_disputed_amount(chain, one) > 0), None)
+
+
+def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason: str) -> bool:
+    """Enter the chargeback or its reversal, once: the row beside it says for which event."""
+    ident = event.pk
+    if kind == "CB" and (won := _find_last_representment(event)) is not None:
+        target = won
+
+    def extra_writes(write: WriteStatement, made: Payment) -> None:
+        write.insert(BankOrderFollowUp, event_id=ident, payment=made.id)
+        write.update_related(BankOrderEvent, {"told": True}, {"id": ident})
+
+    order = event.order
+    reply = AcquirerReply(
+        code=reason or external_success_code(),
+        approved=Money(order.amount, order.currency),
+        connector_tx_id=order.payment.hex,
+    )
+    try:
+        acquirer_reported.record_acquirer_reported_follow_up(
+            kind,
+            target.id,
+            target.merchant,
+            order.amount,
+            order.currency,
+            reply,
+            origin=BANK_ORIGIN,
+            reason=reason,
+            extra_writes=extra_writes,
+        )
+    except RequestRefusedError as refusal:
+        if refusal.code == FOLLOW_UP_CONFLICT_CODE:
+            return False
+        if not _is_recorded(kind, target, order.amount):
+            _add_finding(event, kind, target, refusal.code)
+        return _mark_applied(event)
+    except IntegrityError:
+        if not BankOrderFollowUp.objects.filter(event=ident).exists():
+            raise
+    return True
+
+
+def _is_recorded(kind: str, target: Payment, amount: Decimal) -> bool:
+    """Whether another door (a settlement file, a clerk) entered it before."""
+    chain = load_chain(target.id, target.merchant, None)
+    if chain is None:
+        return False
+    if kind == "CR":
+        return compute_representable_amount(chain, target) <= 0
+    return sum((compute_disputed_amount(chain, one) for one in chain.followers(target, "CB")), Decimal(0)) >= amount
+
+
+def _add_finding(event: BankOrderEvent, kind: str, target: Payment, code: str) -> None:
+    """The bank moved money that our books have no room for, such as a collection that was refunded and then returned
+    as well: it was given back twice, and somebody has to ask for it."""
+    order = event.order
+    log.error("bank_return_not_entered", payment=target.id.hex, kind=kind, code=code)
+    words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
+    words += f" does not fit into our books ({code}): the money may have been given back twice"
+    if event.message_id is None:
+        return
+    with transaction.atomic():
+        message = BankMessage.objects.select_for_update().filter(pk=event.message_id).first()
+        if message is not None and words not in message.findings:
+            message.findings = [*message.findings, words][-MAX_MESSAGE_FINDINGS:]
+            message.save(update_fields=["findings"])
+
+
+def _find_last_representment(event: BankOrderEvent) -> Payment | None:
+    """The reversal that a second return takes back."""
+    won = BankOrderFollowUp.objects.filter(
+        event__order=event.order_id, event__state=_BankOrderState.WON_BACK, event_id__lt=event.pk
+    )
+    ident: UUID | None = won.order_by("-event_id").values_list("payment", flat=True).first()
+    return Payment.objects.select_related("merchant").get(pk=ident) if ident is not None else None
+
+
+def _mark_applied(event: BankOrderEvent) -> bool:
+    return bool(BankOrderEvent.objects.filter(pk=event.pk, told=False).update(told=True))

@@ -1,0 +1,93 @@
+"""Payments told what became of captures that went by batch: taken, refused, or taken out before they went.
+
+How a capture ended is written with its batch (gateway.connectors.iso8583); here it moves its payment, once. A capture
+is approved once its host has granted it and agrees with the sums of its batch; one that the host refused is declined
+with the host's reason. One whose payment is not as far (its own answer is being written) stays for the next round.
+Source: Part A, States; docs/decisions/0040.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from gateway.connectors.iso8583 import capture_records
+from gateway.connectors.iso8583.batched_capture import reply_from_batched_capture
+from gateway.core import clock
+from gateway.models import BatchedCapture, Merchant, Payment, Status
+from gateway.payments import store
+from gateway.payments.process import event_from_reply
+from gateway.payments.states import PaymentTransitionError
+from gateway.timers.registry import Timer
+
+CAPTURE_OUTCOME_BATCH_SIZE: Final = 200
+MAX_CAPTURE_OUTCOME_ROUNDS: Final = 30
+FINAL_CAPTURE_STATES: Final = (BatchedCapture.State.TAKEN, BatchedCapture.State.REFUSED, BatchedCapture.State.WITHDRAWN)
+
+log = structlog.get_logger(__name__)
+
+
+def apply_capture_outcomes(merchant: Merchant | None = None) -> int:
+    """Tell payments what is untold; how many are told now."""
+    done = 0
+    after: UUID | None = None
+    for _ in range(MAX_CAPTURE_OUTCOME_ROUNDS):
+        rows = _list_unapplied_captures(merchant, after)
+        for row in rows:
+            try:
+                done += _apply_capture_outcome(row)
+            except Exception:  # one payment must not keep the others waiting; it is due again
+                log.exception("capture_not_told", payment=row.payment.hex)
+        if len(rows) < CAPTURE_OUTCOME_BATCH_SIZE:
+            break
+        after = rows[-1].payment
+    return done
+
+
+def find_next_capture_outcome(merchant: Merchant) -> datetime | None:
+    """Now, while something is untold."""
+    waiting = BatchedCapture.objects.filter(told=False, state__in=FINAL_CAPTURE_STATES, merchant=merchant).exists()
+    return clock.merchant_now(merchant) if waiting else None
+
+
+TIMER: Final = Timer(
+    name=capture_records.CAPTURE_ANSWER_TIMER,
+    run=apply_capture_outcomes,
+    next_at=find_next_capture_outcome,
+    about="Tell payments what became of captures that went by batch.",
+)
+
+
+def _list_unapplied_captures(merchant: Merchant | None, after: UUID | None) -> list[BatchedCapture]:
+    rows = BatchedCapture.objects.filter(told=False, state__in=FINAL_CAPTURE_STATES).select_related("batch")
+    if merchant is not None:
+        rows = rows.filter(merchant=merchant)
+    if after is not None:
+        rows = rows.filter(payment__gt=after)
+    return list(rows.order_by("payment")[:CAPTURE_OUTCOME_BATCH_SIZE])
+
+
+def _apply_capture_outcome(row: BatchedCapture) -> bool:
+    """Move the payment of one capture; whether that is done."""
+    payment = Payment.objects.select_related("merchant").get(pk=row.payment)
+    if payment.status in (Status.STARTED, Status.IN_DOUBT):
+        return False  # its first answer is on its way, or recovery asks the books
+    if payment.status == Status.PENDING:
+        reply = reply_from_batched_capture(
+            row, payment.brand, {"batch": row.batch.number if row.batch else "taken out"}
+        )
+        try:
+            store.complete_payment(
+                payment,
+                event_from_reply(reply),
+                reply,
+                at=clock.merchant_now(payment.merchant),
+                duration_ms=0,
+                kind="batch",
+            )
+        except PaymentTransitionError:
+            return False  # somebody else moved it: look again
+    return bool(BatchedCapture.objects.filter(pk=row.pk, told=False).update(told=True))

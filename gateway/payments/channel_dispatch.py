@@ -1,0 +1,31 @@
+"""Channel dispatching: a merchant's entityId stands for the channel that takes the brand and the currency.
+
+Source: Part A, Authentication, 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.core.card_number import detect_brand_of_number
+from gateway.core.secret import Secret
+from gateway.models import Channel, Merchant
+
+
+def choose_channel(merchant: Merchant, pairs: Iterable[tuple[str, str | Secret]]) -> Channel | None:
+    """The merchant's first active channel, by position, that takes the brand and the currency that were sent.
+
+    It is chosen before the parameters are checked, since the channel says how strictly to check them; a brand that is
+    not sent is detected from the card number. None when no channel takes the payment.
+    """
+    sent = dict(pairs)
+    number = sent.get("card.number")
+    brand = sent.get("paymentBrand") or detect_brand_of_number(number if isinstance(number, Secret) else None)
+    currency = sent.get("currency")
+    for channel in Channel.objects.filter(merchant=merchant, active=True).order_by("position", "created_at"):
+        if (not channel.brands or brand in channel.brands) and (
+            not channel.currencies or currency in channel.currencies
+        ):
+            channel.merchant = merchant
+            return channel
+    return None

@@ -1,0 +1,276 @@
+"""Follow-ups: captures, refunds, reversals of an earlier payment, exact under concurrency.
+
+A follow-up is decided on a chain as it was read, and begins only if no other began since: beginning raises the
+first payment's count of follow-ups by compare-and-set. Who comes second reads again and decides anew, so two refunds
+at once can never both pass a ceiling, and no lock is held while anybody thinks. Source: decisions, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, mask_reported_value
+from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.acquirer_message import forwardable_parameters
+from gateway.connectors.means import Means
+from gateway.connectors.port import AcquirerRequest
+from gateway.connectors.routing import CONNECTORS
+from gateway.core import identifiers
+from gateway.db.statement import WriteStatement
+from gateway.models import Channel, Merchant, Payment, Status
+from gateway.payments import store
+from gateway.payments.chain import Chain
+from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
+from gateway.payments.operations import (
+    INDUSTRY_PRACTICE_OPERATIONS,
+    OPERATIONS,
+    PLATFORM_ONLY_CODE,
+    FollowUpDecision,
+    PaymentOperation,
+    evaluate_operation,
+)
+from gateway.payments.payment_means import load_payment_means
+from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
+from gateway.payments.payment_request import IdempotencyContext, RequestTrace
+from gateway.payments.process import submit_payment
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.vault.sealing import VaultError
+
+MAX_FOLLOW_UP_TRIES = 100
+"""How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
+FOLLOW_UP_CONFLICT_CODE = "800.120.402"
+NOT_A_FOLLOW_UP_CODE = "700.300.100"
+CAPTURES: Final = "numberOfCaptures"
+_TAKEN: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
+FOLLOW_UP_VAULT_ERROR_CODE = "900.100.205"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUpRequest:
+    """``payment``: the id the follow-up will have. ``target``: the payment it speaks of, None when the path cannot
+    name any. ``channel`` is None for an asker that speaks for the whole merchant. ``alongside``: asked about the chain
+    as it was read, before anything is begun; it says what is written in the very statement that begins, or raises."""
+
+    payment: UUID
+    target: UUID | None
+    merchant: Merchant
+    channel: Channel | None
+    parameters: Parameters
+    now: datetime
+    trace: RequestTrace
+    idempotency: IdempotencyContext | None = None
+    extra_writes: Callable[[Chain], Callable[[WriteStatement], None]] | None = None
+
+
+def process_follow_up(request: FollowUpRequest) -> Payment:
+    """Make one follow-up and return it. Raises RequestRefusedError: 404 when the id names nothing, 400 for types not offered."""
+    operation = resolve_operation(request.parameters)
+    _check_reference(request)
+    _leave_out_what_the_first_payment_sets(request.parameters)
+    means: Means | None = None
+    for _ in range(MAX_FOLLOW_UP_TRIES):
+        chain = load_chain(request.target, request.merchant, request.channel)
+        target = chain.find(request.target) if chain is not None and request.target is not None else None
+        if chain is None or target is None:
+            raise _build_not_found_refusal(operation, request.parameters)
+        decision = decide_follow_up(operation, chain, target, request.parameters)
+        # Before anything is begun: a payment whose card does not open must not hang.
+        wanted = operation.needs_card or CONNECTORS[target.connector].asks_with_means
+        if wanted and not decision.code and means is None:
+            means = _open_chain_means(chain.first.id)
+        if not decision.code:
+            _check_account_opens(target)
+        row = build_follow_up(operation, target, decision, request)
+        parent = None if decision.code else chain.first
+        extra_writes = request.extra_writes(chain) if request.extra_writes is not None else None
+        if store.insert_payment(
+            row,
+            trace=request.trace,
+            refusal=decision.code,
+            parent=parent,
+            idempotency=request.idempotency,
+            extra_writes=extra_writes,
+        ):
+            break
+    else:
+        raise RequestRefusedError(FOLLOW_UP_CONFLICT_CODE)
+    if row.status == Status.STARTED:
+        before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
+        submit_payment(
+            row,
+            CONNECTORS[row.connector],
+            _build_follow_up_acquirer_request(row, target, means, request, before),
+            request,
+        )
+    return row
+
+
+def resolve_operation(parameters: Parameters) -> PaymentOperation:
+    """The operation a follow-up asks for. Raises RequestRefusedError for types that follow nothing, and for CB and CR in live."""
+    kind = parameters["paymentType"]
+    practice = parameters.get("standingInstruction.industryPractice") or ""
+    operation = INDUSTRY_PRACTICE_OPERATIONS.get(practice) if kind == "PA" else OPERATIONS.get(kind)
+    if operation is None:
+        raise RequestRefusedError(TYPE_NOT_OFFERED_CODE)
+    if not operation.follows:
+        raise RequestRefusedError(NOT_A_FOLLOW_UP_CODE)
+    if operation.test_only and settings.IS_LIVE:
+        raise RequestRefusedError(PLATFORM_ONLY_CODE)
+    return operation
+
+
+def _check_reference(request: FollowUpRequest) -> None:
+    """What came with a referenceUuid: only what a follow-up takes counts, the rest is told as ignored (the means comes
+    from the chain, D2). Raises RequestRefusedError for one that names another payment than the path."""
+    parameters = request.parameters
+    reference = parameters.get("referenceUuid")
+    if reference is None:
+        return
+    if identifiers.parse_id(reference) != request.target:
+        message = "names another payment than the path does"
+        raise RequestRefusedError(
+            INVALID_PARAMETER_CODE,
+            [ParameterError(name="referenceUuid", value=mask_reported_value(reference), message=message)],
+        )
+    foreign = [name for name in parameters.names if FOLLOW_UP_ENDPOINT.catalogue.find(name) is None]
+    if foreign:
+        parameters.drop(*foreign)
+        parameters.items = [item for item in parameters.items if item[0].structure.title in _TAKEN]
+        parameters.ignored = (*parameters.ignored, *foreign)
+
+
+def _leave_out_what_the_first_payment_sets(parameters: Parameters) -> None:
+    """numberOfCaptures is of the first authorization: sent with what follows it changes nothing, and is told as
+    ignored. Source: Part A, Basic payment; docs/decisions/0007-operations.md."""
+    if CAPTURES in parameters:
+        parameters.drop(CAPTURES)
+        parameters.ignored = (*parameters.ignored, CAPTURES)
+
+
+def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters) -> RequestRefusedError:
+    """404 for an id in the path that names nothing; a referenceUuid without a payment is a validation error."""
+    if reference := parameters.get("referenceUuid"):
+        error = ParameterError(name="referenceUuid", value=reference, message="names no payment of this entity")
+        return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
+    return RequestRefusedError(operation.unknown, status=404)
+
+
+def _build_follow_up_acquirer_request(
+    row: Payment, target: Payment, means: Means | None, request: FollowUpRequest, amount_already_reversed: Decimal
+) -> AcquirerRequest:
+    return AcquirerRequest(
+        payment=row.id,
+        operation=row.payment_type,
+        money=row.money,
+        brand=row.brand,
+        at=request.now,
+        means=means,
+        reference=target.connector_tx_id,
+        parameters=forwardable_parameters({**request.parameters.values, **build_descriptor_parameter(row)}),
+        amount_already_reversed=amount_already_reversed,
+    )
+
+
+def _check_account_opens(target: Payment) -> None:
+    """Raises RequestRefusedError when the secrets of the account that a follow-up would go to do not open."""
+    try:
+        load_connector_account(CONNECTORS[target.connector], target.channel_id, target.account)
+    except VaultError as fault:
+        log.error("account_does_not_open", payment=target.id.hex, why=str(fault))
+        raise RequestRefusedError(FOLLOW_UP_VAULT_ERROR_CODE) from None
+
+
+def _open_chain_means(first: UUID) -> Means | None:
+    """The chain's means. Raises RequestRefusedError when the vault does not open it."""
+    for last in (False, True):
+        try:
+            return load_chain_means(first)
+        except VaultError as fault:
+            # Read again: it may have been sealed anew, and its old key retired, since it was read.
+            if last:
+                log.error("means_does_not_open", payment=first.hex, why=str(fault))
+    raise RequestRefusedError(FOLLOW_UP_VAULT_ERROR_CODE)
+
+
+def load_chain_means(first: UUID) -> Means | None:
+    """The means of a chain, out of its first payment's row; never with a CVV, which is not kept."""
+    return load_payment_means(Payment.objects.only("means", "means_sealed", "request", "answer").get(pk=first))
+
+
+def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
+    """The chain ``target`` belongs to, in one statement; None when this merchant (and channel) has no such payment."""
+    if target is None:
+        return None
+    named = Payment.objects.filter(pk=target, merchant=merchant.pk)
+    if channel is not None:
+        named = named.filter(channel=channel.pk)
+    members = Payment.objects.filter(chain=named.values("chain")[:1]).order_by("id")
+    found = list(
+        members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint").annotate(
+            sent_descriptor=REQUEST_DESCRIPTOR
+        )
+    )
+    return Chain(found) if found else None
+
+
+def decide_follow_up(
+    operation: PaymentOperation, chain: Chain, target: Payment, parameters: Parameters
+) -> FollowUpDecision:
+    amount = parameters.get("amount")
+    if not is_type_supported(target.brand, operation.code):
+        return FollowUpDecision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD_CODE)
+    decision = evaluate_operation(
+        operation,
+        chain,
+        target,
+        Decimal(amount) if amount is not None else None,
+        parameters.get("currency"),
+        final=parameters.get("sequence") == "FINAL",
+    )
+    if parameters.refusals and not decision.code:
+        return FollowUpDecision(amount=decision.amount, code=parameters.refusals[0].code)
+    return decision
+
+
+def build_follow_up(
+    operation: PaymentOperation, target: Payment, decision: FollowUpDecision, request: FollowUpRequest
+) -> Payment:
+    """The row of a follow-up: brand, means, mode and currency come from the chain (D2)."""
+    parameters = request.parameters
+    echo, answer = apply_target_descriptor(parameters.echo(), target)
+    return Payment(
+        id=request.payment,
+        merchant_id=target.merchant_id,
+        channel_id=target.channel_id,
+        chain=target.chain,
+        referenced=target.id,
+        payment_type=operation.code,
+        brand=target.brand,
+        method=target.method,
+        amount=decision.amount,
+        currency=target.currency,
+        test_mode=target.test_mode,
+        merchant_transaction_id=parameters.get("merchantTransactionId") or "",
+        merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
+        merchant_memo=parameters.get("merchantMemo") or "",
+        request=echo,
+        answer=answer,
+        connector=target.connector,
+        account=target.account,
+        means=target.means,
+        final=parameters.get("sequence") == "FINAL",
+        practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",
+        request_id=request.trace.request,
+        created_at=request.now,
+    )

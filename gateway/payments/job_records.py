@@ -1,0 +1,290 @@
+"""What a job is made of, and the payments that record what happens to it: SD made it, RS changed it, DS ended it.
+
+Source: Part B, Scheduling; decisions, section 4; docs/decisions/0022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from gateway.catalogue.endpoints import CREATE_SCHEDULE_ENDPOINT
+from gateway.catalogue.parse import nest_entries
+from gateway.connectors.acquirer_message import flatten_body, parse_scheme_reference
+from gateway.connectors.port import AcquirerReply
+from gateway.core import identifiers
+from gateway.core.money import format_amount
+from gateway.models import Agreement, Channel, Merchant, Notification, Payment, Registration
+from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor, resolve_descriptor
+from gateway.payments.record_only_payments import InsertRow, build_record_rows, resolve_success_code
+from gateway.scheduling import job_plans as plans
+from gateway.scheduling.job_plans import InvalidJobPlanError, JobPlan
+from gateway.scheduling.models import Job
+
+SCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, DESCHEDULE_PAYMENT_TYPE = "SD", "RS", "DS"
+JOB_NOTIFICATION_ACTIONS: Final[Mapping[str, str]] = {
+    SCHEDULE_PAYMENT_TYPE: "CREATED",
+    RESCHEDULE_PAYMENT_TYPE: "UPDATED",
+    DESCHEDULE_PAYMENT_TYPE: "DELETED",
+}
+"""What the notification of a record calls it."""
+MAX_UPCOMING_RUNS: Final = 5
+"""Next runs that an answer shows."""
+JOB_PAYMENT_TYPES: Final = frozenset({"DB", "PA"})
+JOB_PREFIX: Final = "job."
+DISPLAYED_MEANS: Final = ("card", "bankAccount", "virtualAccount")
+"""What an answer tells of a stored means."""
+
+log = structlog.get_logger(__name__)
+
+
+def resolve_job_zone(channel: Channel, merchant: Merchant) -> ZoneInfo:
+    """The zone a channel's jobs run in (D39)."""
+    return ZoneInfo(channel.time_zone or merchant.time_zone)
+
+
+def extract_job_parameters(values: Mapping[str, str]) -> dict[str, str]:
+    """The job parameters of a request, without their prefix."""
+    return {name.removeprefix(JOB_PREFIX): value for name, value in values.items() if name.startswith(JOB_PREFIX)}
+
+
+def nest_job_parameters(values: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters of a schedule as an answer echoes them; the registration and the entity are told otherwise."""
+    entries = []
+    for name, value in values.items():
+        found = CREATE_SCHEDULE_ENDPOINT.catalogue.find(name)
+        if found is not None and name not in ("registrationId", "entityId") and not found[0].param.private:
+            row, indexes, key = found
+            entries.append((row.path, indexes, key, value))
+    return nest_entries(entries)
+
+
+def build_job(
+    ident: UUID,
+    plan: JobPlan,
+    request: Mapping[str, Any],
+    *,
+    registration: UUID,
+    agreement: UUID | None,
+    merchant: UUID,
+    channel: UUID,
+    memo: str,
+    test_mode: str,
+    now: datetime,
+) -> Job:
+    """A job that begins ``now``. ``request``: as it is echoed, with amount, currency and paymentType."""
+    next_at, ends_at = plan.following(now)
+    return Job(
+        **{**plan.columns(), "ends_at": ends_at},
+        id=ident,
+        merchant_id=merchant,
+        channel_id=channel,
+        registration=registration,
+        agreement=agreement,
+        state=Job.State.ACTIVE,
+        name=request.get("job", {}).get("name", ""),
+        payment_type=request["paymentType"],
+        amount=Decimal(request["amount"]),
+        currency=request["currency"],
+        test_mode=test_mode,
+        request=dict(request),
+        merchant_memo=memo,
+        next_at=next_at,
+        created_at=now,
+    )
+
+
+def build_job_columns(job: Job) -> dict[str, Any]:
+    """All columns, to insert it."""
+    return {field.attname: getattr(job, field.attname) for field in Job._meta.concrete_fields}
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datetime, request_id: UUID) -> Payment:
+    """The payment that records what happened to ``job``, which is as it is after it. Nothing moves: it is approved for
+    0.00, and tells the plan's amount; its ``schedule.sequence`` puts what is told of one job in order. ``means``:
+    brand, method, means, what is no secret of it, and the descriptor of a job without one."""
+    ident = job.id if kind == SCHEDULE_PAYMENT_TYPE else identifiers.row_id()
+    schedule = {"id": job.id.hex, "sequence": job.sequence}
+    facts = {"amount": format_amount(job.amount), "plan": render_job_plan(job, at), "schedule": schedule}
+    return Payment(
+        id=ident,
+        merchant_id=job.merchant_id,
+        channel_id=job.channel_id,
+        chain=job.id,
+        referenced=None if kind == SCHEDULE_PAYMENT_TYPE else job.id,
+        payment_type=kind,
+        brand=means["brand"],
+        method=means["method"],
+        amount=job.amount,
+        approved=Decimal(0),
+        currency=job.currency,
+        test_mode=job.test_mode,
+        merchant_transaction_id=job.request.get("merchantTransactionId", ""),
+        merchant_invoice_id=job.request.get("merchantInvoiceId", ""),
+        merchant_memo=job.merchant_memo,
+        result_code=resolve_success_code(job.test_mode),
+        request=job.request,
+        answer={**means["details"], "facts": facts, DESCRIPTOR: means[DESCRIPTOR]},
+        means=means["means"],
+        registration=job.registration,
+        request_id=request_id,
+        created_at=at,
+        completed_at=at,
+    )
+
+
+def render_job_means(registration: Registration) -> dict[str, Any]:
+    """What a record of a job tells of the stored means."""
+    details = {name: registration.details[name] for name in DISPLAYED_MEANS if name in registration.details}
+    return {
+        "brand": registration.brand,
+        "method": registration.method,
+        "means": registration.means,
+        "details": details,
+        DESCRIPTOR: resolve_default_descriptor(registration.channel, registration.channel.merchant),
+    }
+
+
+def mark_job_ended(job: Job, reason: str, now: datetime) -> None:
+    """Change ``job`` in memory to one that has ended."""
+    job.state, job.reason = Job.State.ENDED, reason
+    job.next_at, job.ended_at = None, now
+    job.ends_at = min(job.ends_at or now, now)
+
+
+def render_job_plan(job: Job, at: datetime) -> dict[str, Any]:
+    return dict(plans.render_plan(plans.plan_from_job(job), job, at, MAX_UPCOMING_RUNS))
+
+
+def build_job_notification(payment: Payment, job: Job) -> dict[str, Any]:
+    """The columns of the notification of a record."""
+    action = JOB_NOTIFICATION_ACTIONS[payment.payment_type]
+    if payment.payment_type == DESCHEDULE_PAYMENT_TYPE and job.state != Job.State.ENDED:
+        action = "UPDATED"
+    return {
+        "merchant_id": job.merchant_id,
+        "channel_id": job.channel_id,
+        "kind": "SCHEDULE",
+        "action": action,
+        "payment_id": payment.id,
+        "registration": job.registration,
+        "sequence": 2,
+        "created_at": payment.created_at,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedJob:
+    """A job that a payment started: ``rows`` to insert, and what the payment's ``answer`` gains."""
+
+    rows: Sequence[InsertRow] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+
+def start_job(
+    payment: Payment, reply: AcquirerReply, registration: UUID, agreement: UUID | None, at: datetime
+) -> StartedJob:
+    """The job that an approved payment with job parameters starts; none when it cannot be planned any more: the money
+    has moved, and that must be written. ``agreement``: what the payment itself made."""
+    kept = {
+        name: value
+        for name, value in flatten_body(payment.request).items()
+        if CREATE_SCHEDULE_ENDPOINT.catalogue.find(name) is not None
+    }
+    sent = extract_job_parameters(kept)
+    if not sent or payment.payment_type not in JOB_PAYMENT_TYPES:
+        return StartedJob()
+    try:
+        plan = plans.plan_from_parameters(sent, resolve_job_zone(payment.channel, payment.merchant), at)
+    except InvalidJobPlanError as fault:
+        log.error("job_not_started", payment=payment.id.hex, why=str(fault))
+        return StartedJob()
+    ident = identifiers.row_id()
+    rows: list[InsertRow] = []
+    if agreement is None and payment.agreement is None:
+        made = build_job_agreement(
+            ident,
+            payment.merchant_id,
+            payment.channel,
+            registration,
+            kept,
+            reference=reply.connector_tx_id or payment.id.hex,
+            network_reference=parse_scheme_reference(reply.network_reference),
+            at=at,
+        )
+        rows.append((Agreement, build_agreement_columns(made)))
+        agreement = made.id
+    job = build_job(
+        ident,
+        plan,
+        nest_job_parameters(kept),
+        registration=registration,
+        agreement=agreement or payment.agreement,
+        merchant=payment.merchant_id,
+        channel=payment.channel_id,
+        memo=payment.merchant_memo,
+        test_mode=payment.test_mode,
+        now=at,
+    )
+    means = {
+        "brand": payment.brand,
+        "method": payment.method,
+        "means": payment.means,
+        DESCRIPTOR: resolve_descriptor(payment),
+        "details": {name: payment.answer[name] for name in DISPLAYED_MEANS if name in payment.answer},
+    }
+    scheduled = build_job_record(job, SCHEDULE_PAYMENT_TYPE, means, at=at, request_id=payment.request_id)
+    rows += [
+        (Job, build_job_columns(job)),
+        *build_record_rows(scheduled),
+        (Notification, build_job_notification(scheduled, job)),
+    ]
+    facts = {"schedule": {"id": ident.hex}, "plan": render_job_plan(job, at)}
+    return StartedJob(rows=rows, answer={"facts": facts})
+
+
+def build_agreement_columns(row: Agreement) -> dict[str, Any]:
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+def build_job_agreement(
+    ident: UUID,
+    merchant: UUID,
+    channel: Channel,
+    registration: UUID,
+    values: Mapping[str, str],
+    *,
+    reference: str,
+    network_reference: str,
+    at: datetime,
+) -> Agreement:
+    """What the shopper agreed to with a job on a registration that was agreed on for nothing yet. The agreement has
+    the job's id, and the references of the payment that made the registration."""
+    words = {name.removeprefix("standingInstruction."): value for name, value in values.items()}
+    expiry, frequency, most = (words.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
+    linked = channel.agreement_ids != Channel.AgreementIds.NONE
+    return Agreement(
+        id=ident,
+        merchant_id=merchant,
+        channel_id=channel.id,
+        reference=reference,
+        network_reference=network_reference,
+        agreement_id=values.get("standingInstruction.agreementId") or (f"A{ident.hex.upper()}" if linked else ""),
+        registration=registration,
+        type=values.get("standingInstruction.type") or "RECURRING",
+        expiry=datetime.strptime(expiry, "%Y-%m-%d").date() if expiry else None,  # noqa: DTZ007 - a day
+        frequency=int(frequency or 0) or None,
+        most=int(most or 0) or None,
+        first_at=None,
+        created_at=at,
+    )

@@ -1,0 +1,51 @@
+"""Whether job parameters make a plan, before anything is charged or kept. Source: Part B, Scheduling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters
+from gateway.models import Channel
+from gateway.payments.job_records import JOB_PAYMENT_TYPES, extract_job_parameters, resolve_job_zone
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.scheduling import job_plans as plans
+from gateway.scheduling.job_plans import InvalidJobPlanError, JobPlan
+
+JOB_NEEDS_REGISTRATION_CODE: Final = "100.150.300"
+
+
+def parse_job_plan(sent: Mapping[str, str], zone: ZoneInfo, now: datetime, *, began: datetime | None = None) -> JobPlan:
+    """The plan of job parameters. Raises RequestRefusedError, with every error and the first one's code."""
+    try:
+        return plans.plan_from_parameters(sent, zone, now, began=began)
+    except InvalidJobPlanError as fault:
+        raise RequestRefusedError(fault.errors[0].code, fault.errors) from None
+
+
+def check_job_parameters(parameters: Parameters, channel: Channel, now: datetime, *, storable: bool) -> None:
+    """Raise RequestRefusedError for a payment with job parameters that could start no job. ``storable``: it is made with a
+    registration, or makes one."""
+    sent = extract_job_parameters(parameters.values)
+    if not sent:
+        return
+    kind, amount = parameters.get("paymentType"), parameters.get("amount") or "0"
+    if kind not in JOB_PAYMENT_TYPES:
+        message = "must be DB or PA with job parameters: each run makes such a payment"
+        raise RequestRefusedError(
+            TYPE_NOT_OFFERED_CODE, [ParameterError(name="paymentType", value=kind, message=message)]
+        )
+    if not storable:
+        message = "must be true with job parameters, or pay with a registration: the job charges what is stored"
+        raise RequestRefusedError(
+            JOB_NEEDS_REGISTRATION_CODE, [ParameterError(name="createRegistration", message=message, known=True)]
+        )
+    if not Decimal(amount):
+        message = "must be above 0 with job parameters: each run takes it"
+        raise RequestRefusedError(
+            INVALID_PARAMETER_CODE, [ParameterError(name="amount", value=amount, message=message, known=True)]
+        )
+    parse_job_plan(sent, resolve_job_zone(channel, channel.merchant), now)

@@ -1,0 +1,233 @@
+"""The mail about a direct-debit mandate: due with the payment that uses the mandate first, sent by a timer.
+
+Who gives a mandate must have it in writing: whose it is, which account, how much and when. The row is written in the
+statement that approves the payment (gateway.payments.side_effects); the mail leaves later, in the shopper's language. A mail
+server that is away is asked again, further and further apart. A worker that dies between the server's yes and ours
+sends twice, with one Message-ID. Source: Part A, Customer (email: "to send direct-debit mandates"), Bank account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage
+from django.core.validators import validate_email
+
+from gateway.core import clock, languages
+from gateway.core.money import format_amount
+from gateway.db.statement import execute_sql
+from gateway.models import BankOrder, MandateMail, Merchant, Payment, Status
+from gateway.timers.registry import Timer
+
+SEPA_DEBIT_BRAND: Final = "DIRECTDEBIT_SEPA"
+COLLECTING_CONNECTOR: Final = "sepa"
+"""The connector whose orders wait for a day of collection."""
+MAX_MANDATE_MAIL_TRIES: Final = 20
+"""After two minutes, then twice as long each time, six hours at most: nearly three days in all."""
+MANDATE_MAIL_BATCH_SIZE: Final = 100
+_NAME_CHARS: Final = 120
+
+log = structlog.get_logger(__name__)
+
+_CLAIM: Final = """
+WITH due AS MATERIALIZED (
+    SELECT r.payment_id FROM gateway_mandatemail r JOIN gateway_merchant m ON m.id = r.merchant_id
+    WHERE r.state = 'DUE'
+        AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
+        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    ORDER BY r.due_at, r.payment_id LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE gateway_mandatemail r SET
+    lease_until = %(now)s + least(interval '2 minutes' * power(2, r.tries), interval '6 hours'), tries = r.tries + 1
+FROM due WHERE r.payment_id = due.payment_id
+RETURNING r.payment_id"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailContent:
+    """``language``: a code of languages.LOCALES."""
+
+    to: str
+    language: str
+    subject: str
+    body: str
+
+
+def is_mandate_used(payment: Payment, status: Status) -> bool:
+    """Whether the move of ``payment`` to ``status`` is the one by which its mandate is used: the approval, or, where a
+    bank collects days later, the acceptance before it. Who is debited has to read of it first."""
+    if payment.connector != COLLECTING_CONNECTOR:
+        return status == Status.APPROVED
+    return status in (Status.APPROVED, Status.PENDING) and payment.status != Status.PENDING
+
+
+def build_mandate_mail_row(payment: Payment, at: datetime) -> dict[str, Any] | None:
+    """The columns of the mail that ``payment``, whose mandate is used at ``at``, owes its shopper; None for most.
+
+    A stored account's mandate was mailed when it was stored; a repeated instruction's when it began.
+    """
+    if payment.brand != SEPA_DEBIT_BRAND or payment.registration is not None or payment.referenced is not None:
+        return None
+    repeated = payment.request.get("standingInstruction", {}).get("mode") == "REPEATED"
+    if repeated or not _email(payment):
+        return None
+    return {
+        "payment_id": payment.id,
+        "merchant_id": payment.merchant_id,
+        "mandate": resolve_mandate_id(payment),
+        "due_at": at,
+    }
+
+
+def resolve_mandate_id(payment: Payment) -> str:
+    """The mandate's id: the merchant's, or where none was sent the payment's own."""
+    return str(_get_mandate(payment).get("id") or payment.id.hex.upper())
+
+
+def send_due_mandate_mails(merchant: Merchant | None = None) -> int:
+    """Send what is due, for one merchant or all; how many were dealt with."""
+    values = {
+        "now": clock.real_now(),
+        "limit": MANDATE_MAIL_BATCH_SIZE,
+        "merchant": merchant.pk if merchant is not None else None,
+    }
+    due = sorted(ident for (ident,) in execute_sql(_CLAIM, values))
+    rows = MandateMail.objects.select_related("payment__merchant", "payment__channel").in_bulk(due)
+    return sum(_send_mandate_mail(rows[ident]) for ident in due)
+
+
+def find_next_mandate_mail(merchant: Merchant) -> datetime | None:
+    """When this merchant's next mail is due, by the merchant's clock."""
+    rows = MandateMail.objects.filter(merchant=merchant, state=MandateMail.State.DUE)
+    found: datetime | None = rows.order_by("due_at").values_list("due_at", flat=True).first()
+    return found
+
+
+TIMER: Final = Timer(
+    name="mandate mails",
+    run=send_due_mandate_mails,
+    next_at=find_next_mandate_mail,
+    every_s=5.0,
+    about="Mail direct-debit mandates to the shoppers who gave them.",
+)
+
+
+def _send_mandate_mail(row: MandateMail) -> bool:
+    """Send one mail; whether it is dealt with."""
+    mine = MandateMail.objects.filter(pk=row.pk, state=MandateMail.State.DUE)
+    earlier = MandateMail.objects.filter(merchant_id=row.merchant_id, mandate=row.mandate, pk__lt=row.pk)
+    if earlier.filter(state__in=[MandateMail.State.DUE, MandateMail.State.SENT]).exists():
+        return bool(mine.update(state=MandateMail.State.KNOWN))
+    mail = compose_mandate_mail(row.payment)
+    try:
+        validate_email(mail.to)
+    except ValidationError:
+        return bool(mine.update(state=MandateMail.State.GIVEN_UP, failure="customer.email is no e-mail address"))
+    try:
+        named = {"Message-ID": f"<mandate-{row.pk.hex}@tollhouse>"}
+        EmailMessage(mail.subject, mail.body, settings.GATEWAY_MAIL_FROM, [mail.to], headers=named).send()
+    except Exception as fault:  # any mail server's fault: it is due again when the lease ends
+        over = row.tries >= MAX_MANDATE_MAIL_TRIES
+        log.warning("mandate_mail_not_sent", payment=row.pk.hex, tries=row.tries, over=over, why=type(fault).__name__)
+        mine.update(
+            failure=type(fault).__name__[:200], state=MandateMail.State.GIVEN_UP if over else MandateMail.State.DUE
+        )
+        return over
+    return bool(
+        mine.update(
+            state=MandateMail.State.SENT,
+            sent_at=clock.merchant_now(row.payment.merchant),
+            sent_to=mail.to,
+            failure="",
+            language=mail.language,
+            subject=mail.subject,
+            body=mail.body,
+        )
+    )
+
+
+def compose_mandate_mail(payment: Payment) -> MailContent:
+    """The mail about the mandate of ``payment``. Nothing of it tells a whole account number."""
+    language = _language(payment)
+    t = languages.load_mail_texts(language)
+    order = BankOrder.objects.select_related("mandate").filter(pk=payment.pk).first()
+    mandate = order.mandate.mandate if order is not None and order.mandate is not None else resolve_mandate_id(payment)
+    due = order.due_on.isoformat() if order is not None and order.due_on is not None else ""
+    creditor = payment.merchant.name[:_NAME_CHARS]
+    lines = [
+        (t["creditor"], creditor),
+        (t["reference"], mandate),
+        (t["signed"], _get_mandate(payment).get("dateOfSignature") or _payment_day(payment).isoformat()),
+        (t["accountHolder"], _account(payment).get("holder", "")),
+        (t["iban"], _masked(payment)),
+    ]
+    if payment.amount > 0:
+        lines.append((t["amount"], f"{format_amount(payment.amount)} {payment.currency}"))
+        lines.append((t["due"], due or payment.request.get("transactionDueDate") or _payment_day(payment).isoformat()))
+    shown = "\n".join(f"{label}: {value}" for label, value in lines if value)
+    test = "" if settings.IS_LIVE else "[Test] "
+    return MailContent(
+        to=_email(payment),
+        language=language,
+        subject=test + t["subject"].format(merchant=creditor),
+        body=f"{t['text'].format(merchant=creditor)}\n\n{shown}\n",
+    )
+
+
+def render_mandate_mail(row: MandateMail) -> dict[str, Any]:
+    """A mail as the test environment's mailbox shows it: as it was sent, or as it will be."""
+    sent = row.state == MandateMail.State.SENT
+    mail = compose_mandate_mail(row.payment)
+    return {
+        "kind": "MANDATE",
+        "state": row.state,
+        "mandate": row.mandate,
+        "to": row.sent_to if sent else mail.to,
+        "language": row.language if sent else mail.language,
+        "subject": row.subject if sent else mail.subject,
+        "text": row.body if sent else mail.body,
+        "tries": row.tries,
+        "failure": row.failure or None,
+        "at": clock.format_timestamp(row.sent_at) if row.sent_at is not None else None,
+    }
+
+
+def _email(payment: Payment) -> str:
+    return str(payment.request.get("customer", {}).get("email", ""))
+
+
+def _language(payment: Payment) -> str:
+    """The shopper's own, else the one the merchant named, else English."""
+    asked = (payment.request.get("customer", {}).get("language", ""), payment.request.get("locale", ""))
+    return next((code for text in asked if (code := languages.resolve_language(str(text)))), languages.DEFAULT_LANGUAGE)
+
+
+def _account(payment: Payment) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = payment.request.get("bankAccount", {})
+    return found
+
+
+def _get_mandate(payment: Payment) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = _account(payment).get("mandate", {})
+    return found
+
+
+def _masked(payment: Payment) -> str:
+    """The last four of the account, which is all that a payment keeps in clear."""
+    account = _account(payment)
+    last = str(account.get("iban") or account.get("number") or "")[-4:]
+    country = str(account.get("country", ""))
+    return f"{country} •••• {last}".strip() if last else ""
+
+
+def _payment_day(payment: Payment) -> date:
+    """The day of the payment, where the merchant is."""
+    return payment.created_at.astimezone(ZoneInfo(payment.merchant.time_zone)).date()

@@ -1,0 +1,142 @@
+"""Means of payment: out of a request's parameters, and out of the vault again.
+
+The vault seals the account alone (a card's number, an IBAN, a token); what is no secret stands in the payment's echo.
+One-time secrets (CVV, dtvc, cryptogram, PIN) go with the request and are never sealed with the account: while a
+shopper is away they wait in the Suspension. Source: Part A, Card account … Token account; Part B, Gift card.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from gateway.catalogue.parse import Parameters
+from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
+from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.secret import Secret
+from gateway.models import Payment
+from gateway.vault.sealing import current_vault
+
+PlainParameters = Mapping[str, str]
+"""Parameters by their full name, of what is no secret."""
+SecretParameters = Mapping[str, Secret]
+
+
+def means_from_parameters(parameters: Parameters) -> Means | None:
+    """The means that was sent, None when none was (a redirect brand, a registration)."""
+    values, secrets = parameters.values, parameters.secrets
+    for name, kind in ACCOUNT_PARAMETERS:
+        if (account := find_sent_account(parameters, name)) is not None:
+            return _BY_KIND[kind](values, account, secrets)
+    # Beside another brand a gift card is what is bought or given, not what pays.
+    gift = secrets.get("giftCard.number")
+    brand = PAYMENT_BRANDS.get(values.get("paymentBrand", ""))
+    return _gift_card(values, gift, secrets) if gift and brand is not None and brand.means == GiftCard.kind else None
+
+
+def find_sent_account(parameters: Parameters, name: str) -> Secret | None:
+    """The account of this parameter, if it was sent. A virtual account's id is echoed, and sealed as well."""
+    if (account := parameters.secret(name)) is not None:
+        return account
+    plain = parameters.get(name)
+    return Secret(plain) if plain is not None else None
+
+
+def means_from_account(kind: str, account: Secret, values: PlainParameters) -> Means:
+    """The means of an earlier payment: its opened ``account`` and the ``values`` that were no secrets."""
+    return _BY_KIND[kind](values, account, {})
+
+
+def load_payment_means(payment: Payment) -> Means | None:
+    """The means of an earlier payment, out of its row; None when its account is not kept. Raises VaultError."""
+    if payment.means_sealed is None:
+        return None
+    values = flatten_body(
+        {name: payment.answer[name] for name in _DISPLAYED_MEANS if name in payment.answer}
+    ) | flatten_body(payment.request)
+    return means_from_account(payment.means, current_vault().open(payment.means_sealed, payment.id), values)
+
+
+def pack_one_time_secrets(means: Means | None) -> Secret | None:
+    """What of ``means`` may be used once and not kept, as one text to seal while the shopper is away; None: nothing."""
+    held = {name: secret.reveal() for name in _ONE_TIME if (secret := getattr(means, name, None)) is not None}
+    return Secret(json.dumps(held)) if held else None
+
+
+def restore_one_time_secrets(means: Means | None, secrets: Secret | None) -> Means | None:
+    """``means`` with the one-time secrets that waited for the shopper."""
+    if means is None or secrets is None:
+        return means
+    held: dict[str, Any] = {name: Secret(text) for name, text in json.loads(secrets.reveal()).items()}
+    return replace(means, **held)
+
+
+_DISPLAYED_MEANS: Final = ("card", "bankAccount", "tokenAccount")
+_ONE_TIME: Final = ("cvv", "cryptogram", "dtvc", "pin")
+
+
+def _card(values: PlainParameters, number: Secret, secrets: SecretParameters) -> Card:
+    return Card(
+        number=number,
+        expiry_month=values.get("card.expiryMonth", ""),
+        expiry_year=values.get("card.expiryYear", ""),
+        holder=values.get("card.holder", ""),
+        cvv=secrets.get("card.cvv"),
+        number_type=values.get("card.numberType", ""),
+        wallet=next((name.partition(".")[0] for name in (*values, *secrets) if name.startswith("wallet")), ""),
+    )
+
+
+def _bank_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> BankAccount:
+    return BankAccount(
+        account=account,
+        is_iban="bankAccount.iban" in values or "bankAccount.iban" in secrets,
+        holder=values.get("bankAccount.holder", ""),
+        bank_name=values.get("bankAccount.bankName", ""),
+        bank_code=values.get("bankAccount.bankCode", ""),
+        bic=values.get("bankAccount.bic", ""),
+        country=values.get("bankAccount.country", ""),
+        mandate_id=values.get("bankAccount.mandate.id", ""),
+        mandate_signed=values.get("bankAccount.mandate.dateOfSignature", ""),
+        due_date=values.get("transactionDueDate", ""),
+    )
+
+
+def _virtual_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> VirtualAccount:
+    return VirtualAccount(account=account)
+
+
+def _token_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> TokenAccount:
+    return TokenAccount(
+        account=account,
+        type=values.get("tokenAccount.type", ""),
+        expiry_month=values.get("tokenAccount.expiryMonth", ""),
+        expiry_year=values.get("tokenAccount.expiryYear", ""),
+        cryptogram=secrets.get("tokenAccount.cryptogram"),
+        dtvc=secrets.get("tokenAccount.dtvc"),
+    )
+
+
+def _gift_card(values: PlainParameters, account: Secret, secrets: SecretParameters) -> GiftCard:
+    return GiftCard(account=account, pin=secrets.get("giftCard.pin"), holder=values.get("giftCard.holder", ""))
+
+
+_Build = Callable[[PlainParameters, Secret, SecretParameters], Means]
+ACCOUNT_PARAMETERS: Final[tuple[tuple[str, str], ...]] = (
+    ("card.number", Card.kind),
+    ("bankAccount.iban", BankAccount.kind),
+    ("bankAccount.number", BankAccount.kind),
+    ("virtualAccount.accountId", VirtualAccount.kind),
+    ("tokenAccount.number", TokenAccount.kind),
+)
+"""The parameter that names an account → the kind of means."""
+_BY_KIND: Final[Mapping[str, _Build]] = {
+    Card.kind: _card,
+    BankAccount.kind: _bank_account,
+    VirtualAccount.kind: _virtual_account,
+    TokenAccount.kind: _token_account,
+    GiftCard.kind: _gift_card,
+}

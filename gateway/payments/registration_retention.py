@@ -1,0 +1,54 @@
+"""Stored accounts whose retention period has ended: they are erased, as a deletion erases them.
+
+Nobody can use or extend such a registration any more (100.150.206); the row stays, so that its payments and agreements
+can be read, and holds no account. The clock is the merchant's. Source: Part B, Tokenization and registration.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+from gateway.timers.registry import Timer
+
+ERASURE_DELAY: Final = timedelta(days=1)
+"""Beyond the end of the period: whoever extended it in its last moment has written that long ago."""
+ERASURE_BATCH_SIZE: Final = 1_000
+MAX_ERASURE_ROUNDS: Final = 10
+
+# The first condition uses the index, with the clock that is furthest ahead.
+_ERASE: Final = """
+WITH ended AS MATERIALIZED (
+    SELECT r.id FROM gateway_registration r JOIN gateway_merchant m ON m.id = r.merchant_id
+    WHERE r.retain_until <= %(limit)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+        AND r.retain_until <= %(limit)s + m.clock_offset AND r.means_sealed IS NOT NULL
+        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    ORDER BY r.retain_until LIMIT %(most)s FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE gateway_registration r SET means_sealed = NULL FROM ended WHERE r.id = ended.id
+RETURNING r.id
+"""
+
+
+def erase_expired_registrations(merchant: Merchant | None = None) -> int:
+    """Erase what has ended, of one merchant or all; how many accounts."""
+    whose = merchant.pk if merchant is not None else None
+    values = {"limit": clock.real_now() - ERASURE_DELAY, "merchant": whose, "most": ERASURE_BATCH_SIZE}
+    erased = 0
+    for _ in range(MAX_ERASURE_ROUNDS):
+        found = len(execute_sql(_ERASE, values))
+        erased += found
+        if found < ERASURE_BATCH_SIZE:
+            break
+    return erased
+
+
+TIMER: Final = Timer(
+    name="retention",
+    run=erase_expired_registrations,
+    every_s=3600.0,
+    about="Erase stored accounts a day after their retention ended.",
+)

@@ -1,0 +1,145 @@
+"""A payment as the API tells it: ids, result, what was sent, what the card is. Webhooks carry the same object.
+
+Source: Part B, Payment response; rulings D2, D5, D13, D17.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from gateway import widget_hash
+from gateway.core import brands, result_codes
+from gateway.core.money import format_amount
+from gateway.models import Payment, Registration
+from gateway.payments import shopper_tokens
+from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
+from gateway.payments.nested_values import deep_merge
+
+OUTCOME_PENDING_CODE = "000.200.001"
+
+# What the row itself tells better than the echo: these are left out of the echo and written from the columns.
+_FROM_COLUMNS = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
+
+
+def render_payment(payment: Payment) -> dict[str, Any]:
+    """The payment without the envelope: result carries the code and the texts of its family, AVS and CVV answers."""
+    echo = {name: value for name, value in payment.request.items() if name not in _FROM_COLUMNS}
+    answer = payment.answer
+    approved = payment.approved if payment.approved is not None else payment.amount
+    body: dict[str, Any] = {"id": payment.id.hex}
+    if payment.referenced is not None:
+        body["referencedId"] = payment.referenced.hex
+    body |= {
+        "paymentType": payment.payment_type,
+        "paymentBrand": payment.brand,
+        "amount": format_amount(approved),
+        "currency": payment.currency,
+    }
+    echo.pop(DESCRIPTOR, None)
+    body[DESCRIPTOR] = resolve_descriptor(payment)
+    if echo.pop("integrity", None) == "true":
+        body["integrity"] = widget_hash.widget_integrity()
+    card = echo.pop("card", None)
+    body |= echo
+    body["result"] = render_payment_result(payment)
+    if details := answer.get("resultDetails"):
+        body["resultDetails"] = details
+    if facts := answer.get("card"):
+        body["card"] = {**facts, **(card or {}), **render_issuer(facts["bin"])}
+    for name in ("bankAccount", "virtualAccount"):
+        if stored := answer.get(name):
+            body[name] = deep_merge(stored, body.get(name, {}))
+    if told := answer.get("facts"):
+        body = deep_merge(body, told)
+    if "resultDetails" in body:
+        body["resultDetails"] = {**_default_result_details(payment), **body["resultDetails"]}
+    if detected := answer.get("brandResult"):
+        body["brandResult"] = detected
+    if redirect := answer.get("redirect"):
+        body["redirect"] = _add_redirect_token(redirect, payment)
+    if payment.registration is not None:
+        body |= {"registrationId": payment.registration.hex, "registration": {"id": payment.registration.hex}}
+    if payment.test_mode:
+        body["testMode"] = payment.test_mode
+    return body
+
+
+def _default_result_details(payment: Payment) -> dict[str, str]:
+    """What resultDetails always has, for where the acquirer said nothing of it (Part B: values may be empty)."""
+    return {
+        "AcquirerResponse": "",
+        "ExtendedDescription": result_codes.find_result_code(resolve_result_code(payment)).description,
+    }
+
+
+_OF_PAYMENTS: Final = frozenset(
+    {
+        "paymentType",
+        "amount",
+        "currency",
+        "referencedId",
+        "registrationId",
+        "registration",
+        "createRegistration",
+        "transactionProcessingCode",
+    }
+)
+
+
+def render_registration_change(payment: Payment) -> dict[str, Any]:
+    """What a registration's own endpoints answer of the payment that made or changed it: no paymentType (D5)."""
+    body = {name: value for name, value in render_payment(payment).items() if name not in _OF_PAYMENTS}
+    if DESCRIPTOR not in payment.request:
+        del body[DESCRIPTOR]
+    return body | {"id": (payment.registration or payment.id).hex}
+
+
+def render_registration(registration: Registration, code: str) -> dict[str, Any]:
+    """A registration as it stands. ``code``: the result of reading it."""
+    body: dict[str, Any] = {"id": registration.id.hex, "paymentBrand": registration.brand, **registration.request}
+    body["result"] = {"code": code, "description": result_codes.find_result_code(code).description}
+    body |= {name: value for name, value in registration.details.items() if not name.startswith("wallet")}
+    if card := registration.details.get("card"):
+        body["card"] = {**card, **render_issuer(card["bin"])}
+    if registration.test_mode:
+        body["testMode"] = registration.test_mode
+    return body
+
+
+def _add_redirect_token(redirect: dict[str, Any], payment: Payment) -> dict[str, Any]:
+    """The redirect; one to our own page gets the token that opens it, which is not stored."""
+    step = shopper_tokens.build_shopper_redirect(payment.id)
+    return redirect | step.as_json() if redirect["url"] == step.url else redirect
+
+
+def resolve_result_code(payment: Payment) -> str:
+    """The result code; a payment that was begun and not answered yet is pending: recovery asks the acquirer."""
+    return payment.result_code or OUTCOME_PENDING_CODE
+
+
+def render_payment_result(payment: Payment) -> dict[str, str]:
+    """``result``: code, description, and the AVS and CVV answers where the acquirer gave them."""
+    code = resolve_result_code(payment)
+    result = {"code": code, "description": result_codes.find_result_code(code).description}
+    for name, field in (("avs", "avsResponse"), ("cvv", "cvvResponse")):
+        if value := payment.answer.get(name):
+            result[field] = value
+    return result
+
+
+def render_issuer(bin6: str) -> dict[str, Any]:
+    """What is known of a card by its first six digits: issuer, type, level, whether it is regulated."""
+    issuer = brands.find_issuer(bin6)
+    if issuer is None:
+        return {}
+    facts: dict[str, Any] = {
+        "issuer": {
+            name: value
+            for name, value in (("bank", issuer.bank), ("phone", issuer.phone), ("website", issuer.website))
+            if value
+        },
+        "type": issuer.type,
+        "level": issuer.level,
+        "regulatedFlag": "true" if issuer.regulated else "false",
+    }
+    return {name: value for name, value in facts.items() if value}

@@ -1,0 +1,119 @@
+"""From parameters to a PaymentRequest: what every door that takes a first payment shares.
+
+The API, one-click payments, checkouts and jobs differ in who asks and where the means comes from; what is refused
+before a payment exists, the brand and the money are found the same way. Source: Part A, Endpoints; rulings D30, D32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway.catalogue.parse import Parameters
+from gateway.connectors.means import Card, Means
+from gateway.core import identifiers
+from gateway.core.money import Money
+from gateway.models import Agreement, Channel, Merchant
+from gateway.payments.agreements import resolve_agreement, use_agreement
+from gateway.payments.job_validation import check_job_parameters
+from gateway.payments.payment_means import means_from_parameters
+from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
+from gateway.payments.refusal import check_brand_takes_type, check_currency, check_first_payment_type, resolve_brand
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.payments.wallet_tokens import unwrap_wallet_token
+
+_ANY_CURRENCY: Final = "EUR"
+
+
+def build_condition_facts(channel: Channel | None, now: datetime) -> frozenset[str]:
+    """What conditions may ask about who pays where and when (gateway.catalogue.endpoints)."""
+    facts = {f"today:{now:%Y-%m}"}
+    if settings.IS_LIVE:
+        facts.add("live")
+    if channel is not None and channel.three_d_secure:
+        facts.add("threeds")
+    if channel is not None and channel.cvv_required:
+        facts.add("cvv")
+    return frozenset(facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMeans:
+    """A stored means that a payment is made with. ``details``: what is no secret of it."""
+
+    registration: UUID
+    brand: str
+    means: Means
+    details: Mapping[str, Any]
+
+
+def build_payment_request(
+    parameters: Parameters,
+    *,
+    merchant: Merchant,
+    channel: Channel,
+    now: datetime,
+    trace: RequestTrace,
+    idempotency: IdempotencyContext | None = None,
+    stored: StoredMeans | None = None,
+    resource_path: str = "",
+    agreement: Agreement | None = None,
+) -> PaymentRequest:
+    """The request of a first payment, or of a registration where no paymentType is sent. ``stored``: the means, when
+    it is not in the parameters; ``agreement``: what it draws on, where the door knows. Raises Refused for what this
+    channel or this gateway does not offer."""
+    payment_type = parameters.get("paymentType") or REGISTRATION_PAYMENT_TYPE
+    token = unwrap_wallet_token(parameters, channel, build_condition_facts(channel, now)) if stored is None else None
+    check_first_payment_type(payment_type, stored=stored is not None)
+    check_currency(parameters, channel)
+    if any(name.startswith("job.") for name in parameters.values):
+        storable = stored is not None or parameters.get("createRegistration") == "true"
+        check_job_parameters(parameters, channel, now, storable=storable)
+    brand, detected = (stored.brand, False) if stored is not None else resolve_brand(parameters, channel)
+    check_brand_takes_type(payment_type, brand)
+    registration = stored.registration if stored is not None else None
+    return PaymentRequest(
+        payment=identifiers.row_id(),
+        merchant=merchant,
+        channel=channel,
+        payment_type=payment_type,
+        money=_build_zero_amount(parameters, channel)
+        if payment_type == REGISTRATION_PAYMENT_TYPE
+        else Money.parse(parameters["amount"], parameters["currency"]),
+        brand=brand,
+        detected=detected,
+        means=_add_cvv(stored.means, parameters) if stored is not None else means_from_parameters(parameters),
+        parameters=parameters,
+        test_mode=resolve_test_mode(parameters),
+        now=now,
+        trace=trace,
+        idempotency=idempotency,
+        registration=registration,
+        stored=stored.details if stored is not None else {},
+        wallet_token=token,
+        agreement_use=resolve_agreement(parameters, payment_type, channel, registration)
+        if agreement is None
+        else use_agreement(agreement, parameters, channel),
+        resource_path=resource_path,
+    )
+
+
+def resolve_test_mode(parameters: Parameters) -> str:
+    """INTERNAL or EXTERNAL; empty in the live environment."""
+    return "" if settings.IS_LIVE else parameters.get("testMode") or "INTERNAL"
+
+
+def _build_zero_amount(parameters: Parameters, channel: Channel) -> Money:
+    """A registration moves nothing; the row of its payment has a currency all the same."""
+    return Money.zero(parameters.get("currency") or next(iter(channel.currencies), _ANY_CURRENCY))
+
+
+def _add_cvv(means: Means, parameters: Parameters) -> Means:
+    """A stored card with the security code that was sent beside it."""
+    cvv = parameters.secret("card.cvv")
+    return replace(means, cvv=cvv) if cvv is not None and isinstance(means, Card) else means

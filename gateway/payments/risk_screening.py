@@ -1,0 +1,239 @@
+"""Risk on the straight line: what is planned before a payment begins, decided after, and judged when it is approved.
+
+A channel without a rule set costs no statement: the card-testing guard's look and counts ride in the two statements
+that the payment makes anyway. A rule set costs one statement to read it with its lists, one for its velocities if it
+has any, one to keep the decision before anybody is asked for money.
+Source: Part B, Risk, Payment response; Part A, Customer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
+from gateway.catalogue.rules import RuleInput
+from gateway.connectors.means import Card
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector
+from gateway.connectors.simulator.cards import is_published_test_card
+from gateway.core import result_codes
+from gateway.db.statement import WriteStatement
+from gateway.models import Payment
+from gateway.payments.payment_request import PaymentRequest
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.shopper_authentication import PaymentStop
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.risk import card_testing, risk_store
+from gateway.risk import evaluation as risk
+from gateway.risk.card_testing import CardTestingWatch
+from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+from gateway.risk.fields import RiskSubject, build_risk_subject
+from gateway.risk.risk_store import LoadedRuleSet, UnknownRuleSetError
+from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet
+from gateway.vault.sealing import current_vault
+
+STANDALONE_RISK_CHECK_TYPE: Final = "RI"
+_APPROVAL_POLICY_KEY: Final = "riskAfter"
+"""In a payment's answer, for ourselves: what its rule set wants of an approval that is still to come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreeningPlan:
+    """What risk will look at. ``loaded`` is None where no rule set screens; ``watch`` where the guard does not."""
+
+    loaded: LoadedRuleSet | None = None
+    subject: RiskSubject | None = None
+    watch: CardTestingWatch | None = None
+
+    def begin(self, write: WriteStatement, payment: Payment) -> None:
+        """What rides in the statement that begins the payment."""
+        if self.watch is not None:
+            self.watch.add_count_query(write)
+        if self.loaded is not None and self.subject is not None and payment.payment_type != STANDALONE_RISK_CHECK_TYPE:
+            risk_store.record_observations(
+                write,
+                self.loaded.rules,
+                self.subject,
+                merchant=payment.merchant_id,
+                payment=payment.id,
+                at=payment.created_at,
+            )
+
+    def begun(self, write: WriteStatement) -> None:
+        if self.watch is not None:
+            self.watch.read_counts(write)
+
+    def end(self, write: WriteStatement, code: str) -> None:
+        """What rides in the statement that completes the payment with ``code``."""
+        if self.watch is not None:
+            self.watch.count(write, code)
+
+
+def plan_screening(request: PaymentRequest) -> ScreeningPlan:
+    """What risk will look at. Raises RequestRefusedError for a risk.channelId that names no rule set of this merchant, where the
+    channel checks risk or nothing but a check was asked for."""
+    if request.payment_type == REGISTRATION_PAYMENT_TYPE:
+        # No money moves; what is stored is looked at when it pays.
+        return ScreeningPlan()
+    sent, means = request.parameters.values, request.means
+    card = means if isinstance(means, Card) else None
+    card_bin = card.facts.bin6 if card is not None else ""
+    watch = None
+    if (
+        card is not None
+        and request.payment_type != STANDALONE_RISK_CHECK_TYPE
+        and _is_fresh_card(request.registration, sent)
+        and not _is_test_data(card_bin, card.number.reveal()[-4:])
+    ):
+        watch = card_testing.build_card_testing_watch(
+            sent,
+            merchant=request.merchant.id,
+            payment=request.payment,
+            card_bin=card_bin,
+            own=request.channel.card_testing or {},
+            now=request.now,
+        )
+    key = sent.get("risk.channelId") or request.channel.risk_set
+    standalone = request.payment_type == STANDALONE_RISK_CHECK_TYPE
+    if (not key and not standalone) or request.parameters.refusals:
+        return ScreeningPlan(watch=watch)
+    accounts = current_vault().fingerprints(means.account) if means is not None else ()
+    subject = build_risk_subject(
+        sent,
+        money=request.money,
+        brand=request.brand,
+        payment_type=request.payment_type,
+        now=request.now,
+        card_bin=card_bin,
+        accounts=tuple(one.hex() for one in accounts),
+    )
+    if not key:
+        return ScreeningPlan(loaded=LoadedRuleSet(rules=EMPTY_RULE_SET), subject=subject)
+    try:
+        loaded = risk_store.load_rule_set(request.merchant.id, key, subject)
+    except UnknownRuleSetError as fault:
+        if not standalone and not request.channel.risk_set:
+            # A channel that checks no risk: the value may name another system's channel. It is kept and echoed.
+            return ScreeningPlan(watch=watch)
+        raise _build_unknown_set_refusal(key, fault, named="risk.channelId" in sent) from None
+    return ScreeningPlan(loaded=loaded, subject=subject, watch=watch)
+
+
+def plan_resumed_screening(payment: Payment, sent: Mapping[str, str]) -> ScreeningPlan:
+    """What the guard counts when a payment ends whose shopper was away. ``sent``: its request by full name."""
+    if payment.means != Card.kind or not _is_fresh_card(payment.registration, sent):
+        return ScreeningPlan()
+    told = payment.answer.get("card", {})
+    card_bin = told.get("bin", "")
+    if _is_test_data(card_bin, told.get("last4Digits", "")):
+        return ScreeningPlan()
+    own = payment.channel.card_testing or {}
+    return ScreeningPlan(
+        watch=card_testing.build_card_testing_watch(
+            sent, merchant=payment.merchant_id, payment=payment.id, card_bin=card_bin, own=own, now=payment.created_at
+        )
+    )
+
+
+def _is_fresh_card(registration: UUID | None, sent: Mapping[str, str]) -> bool:
+    """A card that a shopper has just sent to pay with. Stored cards were good once, and a merchant's batch of renewals
+    may well fail in a row."""
+    return registration is None and not is_merchant_initiated(RuleInput(sent))
+
+
+def _is_test_data(card_bin: str, last4: str) -> bool:
+    """A published test card always gives its published code, however often it is used, so the guard neither counts nor
+    stops it. In live there are no test cards. Source: decision 0049."""
+    return not settings.IS_LIVE and is_published_test_card(card_bin, last4)
+
+
+def _build_unknown_set_refusal(key: str, fault: UnknownRuleSetError, *, named: bool) -> RequestRefusedError:
+    there = f"there are {', '.join(fault.known)}" if fault.known else "there is none yet"
+    if named:
+        error = ParameterError(name="risk.channelId", value=key, message=f"names no rule set of this merchant; {there}")
+        return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
+    error = ParameterError(name="entityId", message=f"is a channel whose rule set is missing or not active; {there}")
+    return RequestRefusedError(RISK_NOT_CONFIGURED_CODE, [error])
+
+
+RISK_NOT_CONFIGURED_CODE: Final = "600.200.500"
+
+
+def screen_payment(payment: Payment, request: PaymentRequest, planned: ScreeningPlan) -> PaymentStop | None:
+    """The verdict of the guard and of the rule set; None lets the payment go on. The decision is kept first."""
+    stopped = planned.watch.verdict() if planned.watch is not None else None
+    if stopped is not None:
+        risk_store.record_decision(payment, stopped, None, answer={}, at=request.now)
+        return PaymentStop(code=stopped.code, facts={"resultDetails": {"RiskReason": stopped.reasons[0].why}})
+    if planned.loaded is None or planned.subject is None:
+        return None
+    rules, standalone = planned.loaded.rules, payment.payment_type == STANDALONE_RISK_CHECK_TYPE
+    found = risk_store.load_signals(
+        planned.loaded, planned.subject, merchant=request.merchant, at=request.now, observed=not standalone
+    )
+    verdict = risk.evaluate_rules(rules, planned.subject, found)
+    for _ in range(2):
+        if risk_store.record_decision(
+            payment, verdict, rules, answer=_build_risk_answer(payment, verdict, rules), at=request.now
+        ):
+            break
+        # Recovery thought the worker dead and asks already: what risk wants of the answer has to be there too.
+        payment.refresh_from_db()
+    return PaymentStop(code=verdict.code) if verdict.outcome is RiskOutcome.DECLINE else None
+
+
+def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -> dict[str, Any]:
+    """What the payment's answer gains: the score to be told, and what is to be done with an approval."""
+    score = risk.format_score(verdict.score or 0)
+    answer: dict[str, Any] = {"facts": {**payment.answer.get("facts", {}), "risk": {"score": score}}}
+    wanted = {
+        "review": verdict.code if verdict.outcome is RiskOutcome.REVIEW else "",
+        "avs": dict(rules.avs),
+        "cvv": dict(rules.cvv),
+    }
+    if after := {name: value for name, value in wanted.items() if value}:
+        answer[_APPROVAL_POLICY_KEY] = after
+    return answer
+
+
+# --- after the acquirer -------------------------------------------------------------------------------------------
+
+
+def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
+    """What an acquirer's approval leads to, by the policy of the payment's rule set."""
+    wanted = payment.answer.get(_APPROVAL_POLICY_KEY)
+    if not wanted or reply.approved is None or not result_codes.is_approved(reply.code):
+        return risk.UNCHECKED_VERDICT
+    policy = RuleSet(avs=wanted.get("avs", {}), cvv=wanted.get("cvv", {}))
+    verdict = risk.evaluate_acquirer_checks(policy, reply.avs, reply.cvv)
+    if verdict.outcome is RiskOutcome.ACCEPT and (code := wanted.get("review")):
+        return RiskVerdict(outcome=RiskOutcome.REVIEW, code=code)
+    return verdict
+
+
+def apply_review_code(payment: Payment, reply: AcquirerReply) -> AcquirerReply:
+    """The reply with the code of a review, where risk wants one; an acquirer's own review code stands."""
+    verdict = evaluate_approval(payment, reply)
+    if verdict.outcome is RiskOutcome.REVIEW and result_codes.is_success(reply.code):
+        return replace(reply, code=verdict.code)
+    return reply
+
+
+def void_refused_approval(
+    connector: Connector, asked: AcquirerRequest, reply: AcquirerReply, verdict: RiskVerdict
+) -> AcquirerReply:
+    """Reverse an approval that the policy refuses, and decline. Raises Silence while nobody confirms the reversal: the
+    payment is then in doubt, and recovery takes it back."""
+    word = connector.void(asked)
+    return replace(
+        reply,
+        code=verdict.code,
+        approved=None,
+        received={**reply.received, "takenBack": dict(word.received)},
+        details={**reply.details, "RiskReason": f"{verdict.reasons[0].why}; the approval was reversed"},
+    )

@@ -1,0 +1,91 @@
+"""What may stand between the beginning of a payment and its acquirer: a halt, and the authentication.
+
+Screening (gateway.payments.risk_screening) and authenticating may halt the payment: with a code that declines it, or with a
+deadline until which its shopper is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER
+from gateway.connectors.means import Card
+from gateway.connectors.port import Precondition, Redirect
+from gateway.core.secret import Secret
+from gateway.models import Payment
+from gateway.payments import shopper_tokens
+from gateway.payments.nested_values import deep_merge
+from gateway.payments.payment_request import PaymentRequest
+from gateway.threeds import authentications, server
+from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentStop:
+    """The payment goes no further now. Without a ``deadline`` it is declined with ``code``; with one (the merchant's
+    clock) it waits for its shopper, who is sent to ``redirect``. ``facts`` go into the answer."""
+
+    code: str = ""
+    deadline: datetime | None = None
+    redirect: Redirect | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentStop | Mapping[str, str | Secret]:
+    """The proof of an authentication, as ``threeDSecure.*`` parameters by full name (empty: none is needed)."""
+    card, channel = request.means, request.channel
+    if not channel.three_d_secure or not isinstance(card, Card) or card.number_type == "DPAN":
+        return {}
+    values = request.parameters.values
+    # A wallet's brand names no network; its card does.
+    brand = request.brand if not card.wallet else card.facts.brand or request.brand
+    proved = CRYPTOGRAM_PARAMETER in request.parameters
+    if not server.is_authentication_wanted(values, proved=proved, brand=brand, operation=request.payment_type):
+        return {}
+    outcome = server.begin_authentication(
+        server.AuthenticationRequest(
+            payment=payment.id,
+            merchant=request.merchant,
+            channel=channel,
+            brand=brand,
+            number=card.number,
+            expiry=(card.expiry_month, card.expiry_year),
+            holder=card.holder,
+            money=request.money,
+            parameters=values,
+            test_mode=request.test_mode,
+            now=request.now,
+            request=request.trace.request,
+            account=payment.account,
+        )
+    )[1]
+    match outcome:
+        case AuthenticationPassed(proof=proof, facts=facts):
+            payment.answer["facts"] = deep_merge(payment.answer.get("facts", {}), facts)
+            return proof
+        case AuthenticationRejected(code=code, facts=facts):
+            return PaymentStop(code=code, facts=facts)
+        case AuthenticationPending(deadline=deadline, facts=facts):
+            return PaymentStop(
+                deadline=deadline, redirect=build_authentication_redirect(payment.id, outcome), facts=facts
+            )
+
+
+def build_authentication_redirect(ident: UUID, waiting: AuthenticationPending) -> Redirect | None:
+    """Where the shopper is sent to, with what the browser may load before; None where no shopper is there (3RI)."""
+    if not waiting.shopper:
+        return None
+    step = shopper_tokens.build_shopper_redirect(ident)
+    if waiting.step != "method":
+        return step
+    data = (("threeDSMethodData", authentications.build_method_data(waiting.authentication)),)
+    page = Precondition(
+        origin="iframe#hidden", url=f"{settings.GATEWAY_BASE_URL}/shopper/method", method="POST", parameters=data
+    )
+    return replace(step, preconditions=(page,))

@@ -1,0 +1,41 @@
+"""What lets a shopper's browser act on one payment: an address with a token that is derived, not stored.
+
+The token is a keyed code of the payment's id under the vault's keys: it cannot be guessed, it names one payment, and
+nothing about it stands in the database. Source: decisions, section 5.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway.connectors.port import Redirect
+from gateway.core import identifiers
+from gateway.vault.sealing import current_vault
+
+_PURPOSE: Final = "shopper"
+
+
+def build_shopper_token(payment: UUID) -> str:
+    """32 hex digits that open the shopper's pages of this payment."""
+    return current_vault().fingerprint(f"{_PURPOSE}:{payment.hex}").hex()
+
+
+def is_shopper_token(payment: UUID, token: str) -> bool:
+    """Whether ``token`` is this payment's, under any key of the vault."""
+    sent = identifiers.parse_id(token)
+    return sent is not None and current_vault().matches(f"{_PURPOSE}:{payment.hex}", sent.bytes)
+
+
+def build_shopper_redirect(payment: UUID) -> Redirect:
+    """The redirect to our own page for the payment's next step."""
+    return Redirect(
+        url=f"{settings.GATEWAY_BASE_URL}/shopper/{payment.hex}", parameters=(("token", build_shopper_token(payment)),)
+    )
+
+
+def build_return_url(payment: UUID) -> str:
+    """Where a bank or wallet sends the shopper back to."""
+    return f"{settings.GATEWAY_BASE_URL}/shopper/{payment.hex}/return?token={build_shopper_token(payment)}"

@@ -1,0 +1,232 @@
+"""What the end of a payment makes beside itself: a registration, an agreement, the mail of a mandate.
+
+It is written in the statement that ends the payment. A payment may end in many ways: answered at once, after its
+shopper came back, by recovery hours later. All of them go through gateway.payments.store, which asks here what else to
+write; a payment that is not approved makes nothing.
+Source: Part B, Tokenization and registration, Recurring migration, Card on file; decisions, section 4, D38.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import models
+
+from gateway.connectors.acquirer_message import parse_scheme_reference
+from gateway.connectors.port import AcquirerReply
+from gateway.core import identifiers
+from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
+from gateway.payments import job_records, mandate_mails
+from gateway.payments.job_records import DISPLAYED_MEANS
+from gateway.payments.nested_values import NETWORK_REFERENCE_KEY, deep_merge
+from gateway.vault.sealing import VaultError, current_vault
+
+REGISTRATION_PAYMENT_TYPE: Final = "RG"
+STORABLE_MEANS: Final = frozenset({"card", "bankAccount", "virtualAccount"})
+"""The kinds of means that a registration can hold."""
+INITIAL_MODE: Final = "INITIAL"
+_AGREEMENT_PAYMENT_TYPES: Final = frozenset({"PA", "DB", REGISTRATION_PAYMENT_TYPE})
+_REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionEffects:
+    """``changes``: columns of the payment itself; ``answer``: what its answer gains; ``rows``: what is inserted."""
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    rows: Sequence[tuple[type[models.Model], Mapping[str, Any]]] = ()
+
+
+NO_EFFECTS: Final = CompletionEffects()
+
+
+def build_completion_effects(
+    payment: Payment, status: Status, reply: AcquirerReply, *, at: datetime, sequence: int
+) -> CompletionEffects:
+    """What comes with the move of ``payment`` to ``status``. ``sequence``: the number of that move."""
+    final = status in (Status.APPROVED, Status.DECLINED)
+    # The number of a direct registration stands in the registration alone, or nowhere.
+    changes: dict[str, Any] = (
+        {"means_sealed": None} if final and payment.payment_type == REGISTRATION_PAYMENT_TYPE else {}
+    )
+    mail = mandate_mails.build_mandate_mail_row(payment, at) if mandate_mails.is_mandate_used(payment, status) else None
+    rows: list[tuple[type[models.Model], Mapping[str, Any]]] = [(MandateMail, mail)] if mail is not None else []
+    if status != Status.APPROVED:
+        return CompletionEffects(changes=changes, rows=rows) if changes or rows else NO_EFFECTS
+    registered = _build_registration(payment, at)
+    registration = payment.registration
+    if registered is not None:
+        registration = registered["id"]
+        changes["registration"] = registration
+        rows += [
+            (Registration, registered),
+            (Notification, build_registration_notification(payment, registration, "CREATED", sequence, at)),
+        ]
+    answer: dict[str, Any] = {}
+    agreed = _build_agreement(payment, reply, registration, at)
+    if agreed is not None:
+        rows.append((Agreement, agreed))
+        answer = _build_agreement_references(payment, agreed)
+    elif registered is not None and (network := parse_scheme_reference(reply.network_reference)):
+        answer = {NETWORK_REFERENCE_KEY: network}
+    if registration is not None and "job" in payment.request:
+        started = job_records.start_job(payment, reply, registration, agreed["id"] if agreed is not None else None, at)
+        rows += started.rows
+        answer = deep_merge(answer, started.answer)
+    return CompletionEffects(changes=changes, answer=answer, rows=rows) if changes or rows else NO_EFFECTS
+
+
+def build_registration_notification(
+    payment: Payment, registration: UUID, action: str, sequence: int, at: datetime
+) -> dict[str, Any]:
+    """The columns of a registration's notification, written with a move of ``payment``."""
+    return {
+        "merchant_id": payment.merchant_id,
+        "channel_id": payment.channel_id,
+        "kind": "REGISTRATION",
+        "action": action,
+        "payment_id": payment.id,
+        "registration": registration,
+        "sequence": sequence,
+        "created_at": at,
+    }
+
+
+def creates_registration(payment: Payment) -> bool:
+    """Whether the payment makes a registration when it is approved."""
+    if payment.payment_type == REGISTRATION_PAYMENT_TYPE:
+        return True
+    return payment.registration is None and payment.request.get("createRegistration") == "true"
+
+
+def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None:
+    """The columns of the registration that an approved payment makes, or None."""
+    if not creates_registration(payment) or payment.means not in STORABLE_MEANS or payment.means_sealed is None:
+        return None
+    direct = payment.payment_type == REGISTRATION_PAYMENT_TYPE
+    ident = payment.id if direct else identifiers.row_id()
+    keys = current_vault()
+    try:
+        account = keys.open(payment.means_sealed, payment.id)
+    except VaultError as fault:
+        # The money has moved: that must be written, whatever became of the number.
+        log.error("registration_not_made", payment=payment.id.hex, why=str(fault))
+        return None
+    return {
+        "id": ident,
+        "merchant_id": payment.merchant_id,
+        "channel_id": payment.channel_id,
+        "status": Registration.Status.ACTIVE,
+        "brand": payment.brand,
+        "method": payment.method,
+        "means": payment.means,
+        "means_sealed": keys.seal(account, ident),
+        "details": build_registration_details(payment),
+        "request": build_registration_echo(payment.request) if direct else {},
+        "payment": payment.id,
+        "test_mode": payment.test_mode,
+        "sequence": 1,
+        "retain_until": resolve_retention_end(payment.channel, at),
+        "created_at": at,
+    }
+
+
+def build_registration_details(payment: Payment) -> dict[str, Any]:
+    """What is no secret of a payment's means, by structure; a wallet's card remembers the wallet."""
+    both = {name: deep_merge(payment.answer.get(name, {}), payment.request.get(name, {})) for name in DISPLAYED_MEANS}
+    wallets = {name: payment.request[name] for name in ("wallet1", "wallet2", "wallet3") if name in payment.request}
+    return {name: value for name, value in {**both, **wallets}.items() if value}
+
+
+_UNSTORED_PARAMETERS: Final = frozenset(
+    {
+        *DISPLAYED_MEANS,
+        "paymentType",
+        "paymentBrand",
+        "amount",
+        "currency",
+        "testMode",
+        "createRegistration",
+        "transactionProcessingCode",
+    }
+)
+
+
+def build_registration_echo(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A direct registration's echo without its means and without what is no part of it."""
+    return {name: value for name, value in request.items() if name not in _UNSTORED_PARAMETERS}
+
+
+def resolve_retention_end(channel: Channel, at: datetime) -> datetime | None:
+    """When a registration that is made or extended at ``at`` may no longer be used."""
+    return None if channel.registration_days is None else at + timedelta(days=channel.registration_days)
+
+
+def _build_agreement(
+    payment: Payment, reply: AcquirerReply, registration: UUID | None, at: datetime
+) -> dict[str, Any] | None:
+    """The columns of the agreement that an approved payment makes: an INITIAL_MODE one, or a migrated registration."""
+    instruction: Mapping[str, str] = payment.request.get("standingInstruction", {})
+    migration: Mapping[str, str] = payment.request.get("recurringMigration", {}) if registration is not None else {}
+    initial = instruction.get("mode") == INITIAL_MODE and instruction.get("source") != "MIT"
+    if (
+        payment.payment_type not in _AGREEMENT_PAYMENT_TYPES
+        or payment.referenced is not None
+        or not (initial or migration)
+    ):
+        return None
+    brought = next((migration[name] for name in _BROUGHT if name in migration), "")
+    expiry, frequency, most = (instruction.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
+    first_at = at if payment.amount > 0 and payment.payment_type != REGISTRATION_PAYMENT_TYPE else None
+    if migration:
+        asked = migration.get("requestTimestamp")
+        first_at = datetime.strptime(asked, _REQUEST_TIME).replace(tzinfo=UTC) if asked else first_at
+    return {
+        "id": payment.id,
+        "merchant_id": payment.merchant_id,
+        "channel_id": payment.channel_id,
+        # What began elsewhere is named to acquirers as it was brought, or not at all: our own check of the account is
+        # not the transaction in which the cardholder agreed.
+        "reference": brought or ("" if migration else reply.connector_tx_id) or payment.id.hex,
+        "network_reference": brought if migration else parse_scheme_reference(reply.network_reference),
+        "agreement_id": _agreement_id(payment, instruction),
+        "registration": registration,
+        "type": instruction.get("type", ""),
+        "expiry": date.fromisoformat(expiry) if expiry else None,
+        "frequency": int(frequency or 0) or None,
+        "most": int(most or 0) or None,
+        "first_at": first_at,
+        "follow_ups": 0,
+        "created_at": at,
+    }
+
+
+_BROUGHT: Final = ("connectorTxId1", "connectorTxId2", "connectorTxId3")
+
+
+def _agreement_id(payment: Payment, instruction: Mapping[str, str]) -> str:
+    """The linking id: the one that was sent, or on channels that use them one of our own (AN35)."""
+    if sent := instruction.get("agreementId"):
+        return sent
+    return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else f"A{payment.id.hex.upper()}"
+
+
+def _build_agreement_references(payment: Payment, agreed: Mapping[str, Any]) -> dict[str, Any]:
+    """What an INITIAL_MODE payment's answer carries for the payments to come (D38); by the channel's switch."""
+    ids = Channel.AgreementIds(payment.channel.agreement_ids)
+    instruction: dict[str, str] = {}
+    details: dict[str, str] = {}
+    if ids != Channel.AgreementIds.ONLY:
+        instruction["initialTransactionId"] = agreed["reference"]
+        details["CardholderInitiatedTransactionID"] = agreed["reference"]
+    if agreed["agreement_id"]:
+        instruction["agreementId"] = agreed["agreement_id"]
+    return {"resultDetails": details, "facts": {"standingInstruction": instruction}}

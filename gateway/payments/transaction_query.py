@@ -1,0 +1,327 @@
+"""Transactions looked up again: which ones a query means, and the one statement that finds them. Reading only.
+
+Every way to them is an index in the order of their time, walked until the list is full. What no index filters is
+looked through, up to MAX_SCANNED_ROWS transactions; a query that would have to look further is told so, never answered in part.
+Source: Part B, TransactionQuery; ruling D6; decision 0026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from gateway.catalogue.parse import InvalidParametersError, ParameterError, Parameters
+from gateway.core import clock, identifiers
+from gateway.db.statement import model_from_row
+from gateway.models import Channel, Merchant, Payment, Registration
+from gateway.payments.descriptors import prefetch_channels
+from gateway.payments.record_only_payments import resolve_success_code
+from gateway.payments.registrations import REGISTRATION_DELETED_CODE
+from gateway.payments.rendering import render_payment, render_registration
+
+MAX_SCANNED_ROWS: Final = 50_000
+"""Transactions of one channel that a query looks through, and the most that it counts for its pages."""
+FIRST_SCAN_ROWS: Final = 5_000
+"""Filters that fit often fill a list within so many; only when they do not are MAX_SCANNED_ROWS looked through."""
+MAX_LINKED_TRANSACTIONS: Final = 5_000
+"""Transactions in one answer when linked ones are asked for."""
+COMMON_PAYMENT_TYPES: Final = frozenset({"DB", "PA", "CP"})
+"""Found by walking through the time; the others have an index of their own. See the Payment model."""
+COMMON_PAYMENT_METHODS: Final = frozenset({"CC"})
+_SECOND: Final = timedelta(seconds=1)
+_NAMES: Final = (
+    "id", "number", "merchant_id", "channel_id", "chain", "referenced", "payment_type", "brand", "method", "status",
+    "amount", "currency", "approved", "result_code", "test_mode", "request", "answer", "registration", "request_id",
+    "created_at",
+)  # fmt: skip
+"""What ``render_transaction`` tells of; a list of hundreds is not to bring the rest of their rows."""
+_COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionQuery:
+    """What is asked for. ``channel`` None: all of the merchant's. ``number``: of the short id, 0 when no payment can
+    have it. ``start`` and ``end``: from and before, the merchant's clock. ``page``: 1 and up, the oldest first; None:
+    the newest ``limit``."""
+
+    merchant: UUID
+    channel: UUID | None
+    transaction_id: str | None
+    number: int | None
+    start: datetime | None
+    end: datetime | None
+    types: tuple[str, ...]
+    methods: tuple[str, ...]
+    linked: bool
+    limit: int
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionPage:
+    """``pages`` only where one was asked for."""
+
+    payments: list[Payment]
+    pages: int | None
+
+
+def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: Channel | None) -> TransactionQuery:
+    short_id = parameters.get("shortId")
+    page = parameters.get("pageNo")
+    start, end = _moment(parameters.get("date.from")), _moment(parameters.get("date.to"))
+    return TransactionQuery(
+        merchant=merchant.pk,
+        channel=channel.pk if channel is not None else None,
+        transaction_id=parameters.get("merchantTransactionId"),
+        number=None if short_id is None else identifiers.parse_short_id(short_id) or 0,
+        start=start,
+        end=end + _SECOND if end is not None else None,
+        types=parse_code_list(parameters.get("paymentTypes")),
+        methods=parse_code_list(parameters.get("paymentMethods")),
+        linked=parameters.get("includeLinkedTransactions") == "true",
+        limit=int(parameters["limit"]),
+        page=int(page) if page is not None else None,
+    )
+
+
+def find_transactions(query: TransactionQuery) -> TransactionPage:
+    """Raises InvalidParametersError where more would have to be looked through, or told, than the limits allow."""
+    rows = _rows(query, MAX_SCANNED_ROWS if query.page is not None else min(FIRST_SCAN_ROWS, MAX_SCANNED_ROWS))
+    if rows[0][1] and query.page is None:
+        rows = _rows(query, MAX_SCANNED_ROWS)
+    total, stopped = rows[0][:2]
+    if stopped or (query.page is not None and total > MAX_SCANNED_ROWS):
+        raise _build_scan_limit_error(query)
+    if query.linked and len(rows) > MAX_LINKED_TRANSACTIONS:
+        message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: narrow the query"
+        raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    payments = [model_from_row(Payment, _NAMES, row[2:]) for row in rows if row[2] is not None]
+    prefetch_channels(payments)
+    return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
+
+
+def _rows(query: TransactionQuery, looked: int) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_build_query_statement(query), _build_query_values(query, looked))
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def list_linked_transactions(
+    payment: Payment, channel: Channel | None, *, types: tuple[str, ...] = (), methods: tuple[str, ...] = ()
+) -> list[Payment]:
+    """The payment and every other of its chain, the newest first; of the others only those of ``types`` and
+    ``methods``, where any are given. Raises InvalidParametersError for more than MAX_LINKED_TRANSACTIONS."""
+    own = {"channel": channel.pk} if channel is not None else {}
+    members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).only(*_NAMES)
+    for field, wanted in (("payment_type", types), ("method", methods)):
+        if wanted:
+            members = members.filter(Q(pk=payment.pk) | Q(**{f"{field}__in": wanted}))
+    found = list(members.order_by("-created_at", "-id")[: MAX_LINKED_TRANSACTIONS + 1])
+    if len(found) > MAX_LINKED_TRANSACTIONS:
+        message = f"would list more than {MAX_LINKED_TRANSACTIONS:,} transactions: query them by their dates"
+        raise InvalidParametersError([ParameterError(name="includeLinkedTransactions", value="true", message=message)])
+    prefetch_channels(found)
+    return found
+
+
+def find_queried_registration(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration | None:
+    """A registration that no payment of its own made: the one that a payment with createRegistration left."""
+    own = {"channel": channel.pk} if channel is not None else {}
+    return Registration.objects.filter(pk=target, merchant=merchant.pk, **own).first() if target else None
+
+
+def render_transaction(payment: Payment) -> dict[str, Any]:
+    """The payment object, with what a list of them needs: when each was made, and how it is found again."""
+    made = clock.format_timestamp(payment.created_at)
+    return render_payment(payment) | {
+        "shortId": identifiers.format_short_id(payment.number),
+        "paymentMethod": payment.method,
+        "requestTimestamp": made,
+        "timestamp": made,
+        "ndc": identifiers.format_ndc(payment.request_id, payment.channel_id.hex),
+    }
+
+
+def render_queried_registration(registration: Registration) -> dict[str, Any]:
+    """A registration as it stands; a deleted one is found, too, and says so by its code."""
+    deleted = registration.status == Registration.Status.DELETED
+    made = clock.format_timestamp(registration.created_at)
+    body = render_registration(
+        registration, REGISTRATION_DELETED_CODE if deleted else resolve_success_code(registration.test_mode)
+    )
+    return body | {"paymentMethod": registration.method, "requestTimestamp": made, "timestamp": made}
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+
+
+def parse_code_list(text: str | None) -> tuple[str, ...]:
+    """The codes of a comma-separated list, each once; none of them where nothing was sent: no filter."""
+    return tuple(dict.fromkeys(text.split(","))) if text else ()
+
+
+def _build_scan_limit_error(query: TransactionQuery) -> InvalidParametersError:
+    start, end = query.start, query.end
+    if start is None or end is None:
+        message = f"is needed: more than {MAX_SCANNED_ROWS:,} transactions would have to be looked through"
+        return InvalidParametersError([ParameterError(name=name, message=message) for name in ("date.from", "date.to")])
+    message = f"ends a period with more than {MAX_SCANNED_ROWS:,} transactions to look through: choose a shorter one"
+    return InvalidParametersError(
+        [ParameterError(name="date.to", value=f"{end - _SECOND:%Y-%m-%d %H:%M:%S}", message=message)]
+    )
+
+
+# --- the statement ------------------------------------------------------------------------------------------------
+
+_OF_CHANNEL: Final = "p.channel_id = d.channel_id"
+_EVERY_CODE: Final = (
+    "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%({codes})s::text[]) AS code WHERE {{channels}}"
+)
+_WALKS: Final[Mapping[str, tuple[str, str]]] = {
+    # way: what it is walked for (one walk of an index each), and the conditions that name the index
+    "number": ("SELECT 1", "p.number = %(number)s"),
+    "transaction": (
+        "SELECT 1",
+        "p.merchant_id = %(merchant)s AND p.merchant_transaction_id = %(transaction_id)s"
+        " AND p.merchant_transaction_id <> ''",
+    ),
+    "types": (
+        _EVERY_CODE.format(codes="types"),
+        f"{_OF_CHANNEL} AND p.payment_type = d.code AND p.payment_type NOT IN ('DB', 'PA', 'CP')",
+    ),
+    "methods": (_EVERY_CODE.format(codes="methods"), f"{_OF_CHANNEL} AND p.method = d.code AND p.method <> 'CC'"),
+    "time": ("SELECT c.id AS channel_id FROM gateway_channel c WHERE {channels}", _OF_CHANNEL),
+}
+_STATEMENT: Final = """
+WITH dimensions AS (SELECT d.*, {horizon} AS horizon FROM ({dimensions}) d),
+matching AS ({matching}),
+chosen AS (SELECT * FROM matching ORDER BY created_at {order}, id {order} OFFSET {offset} LIMIT %(limit)s),
+wanted AS ({wanted}),
+facts AS (SELECT ({total}) AS total, {stopped} AS stopped)
+SELECT facts.total, facts.stopped, {columns}
+FROM facts LEFT JOIN (wanted JOIN gateway_payment p ON p.id = wanted.id) ON true
+ORDER BY p.created_at {order}, p.id {order}
+"""
+_MATCHING: Final = """
+    SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
+        SELECT p.id, p.chain, p.created_at FROM {source} p
+        WHERE {conditions} ORDER BY p.created_at {order}, p.id {order} LIMIT %(most)s
+    ) walked
+"""
+# A later page of one walk that passes nothing by: what is before it is counted in the index alone, up to the time at
+# which the page begins; of those that have this very time, some may be of the page before.
+_MATCHING_PAGE: Final = """
+    SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
+        SELECT p.created_at, rank() OVER (ORDER BY p.created_at) - 1 AS before FROM {source} p
+        WHERE {conditions} ORDER BY p.created_at OFFSET %(offset)s LIMIT 1
+    ) first CROSS JOIN LATERAL (
+        SELECT p.id, p.chain, p.created_at FROM {source} p
+        WHERE {conditions} AND p.created_at >= first.created_at
+        ORDER BY p.created_at, p.id OFFSET %(offset)s - first.before LIMIT %(limit)s
+    ) walked
+"""
+_LINKED: Final = """
+    SELECT p.id FROM (SELECT DISTINCT chain FROM chosen) one JOIN gateway_payment p ON p.chain = one.chain
+    WHERE {scope} LIMIT %(most_linked)s
+"""
+# Where a walk has passed so many rows that it goes no further: only where rows are passed by.
+_HORIZON: Final = """(
+    SELECT p.created_at FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} OFFSET %(looked)s LIMIT 1
+)"""
+_WITHIN: Final = {
+    "DESC": "p.created_at > coalesce(d.horizon, '-infinity')", "ASC": "p.created_at < coalesce(d.horizon, 'infinity')",
+}  # fmt: skip
+# What is beyond a horizon may be newer than what another walk brought.
+_STOPPED: Final = """EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL) AND (
+    (SELECT count(*) FROM chosen) < %(limit)s
+    OR (SELECT min(created_at) FROM chosen) <= (SELECT max(horizon) FROM dimensions)
+)"""
+_TOTAL: Final = """SELECT count(*) FROM dimensions d CROSS JOIN LATERAL (
+    SELECT 1 FROM {source} p WHERE {conditions} LIMIT %(beyond)s
+) counted"""
+# So many payments may have one number that only some are looked at; its index is used whatever the planner thinks.
+_BEYOND: Final = "EXISTS (SELECT 1 FROM gateway_payment p WHERE {walk} OFFSET %(looked)s LIMIT 1)"
+_OF_ONE_NUMBER: Final = "(SELECT * FROM gateway_payment p WHERE {walk} LIMIT %(looked)s)"
+
+
+def _choose_walk(query: TransactionQuery) -> str:
+    if query.number is not None:
+        return "number"
+    if query.transaction_id is not None:
+        return "transaction"
+    if query.types and not COMMON_PAYMENT_TYPES & set(query.types):
+        return "types"
+    if query.methods and not COMMON_PAYMENT_METHODS & set(query.methods):
+        return "methods"
+    return "time"
+
+
+def _build_query_statement(query: TransactionQuery) -> str:
+    way = _choose_walk(query)
+    dimensions, index = _WALKS[way]
+    walks = way in ("types", "methods", "time")
+    order = "DESC" if query.page is None else "ASC"
+    channels = "c.merchant_id = %(merchant)s" + (" AND c.id = %(channel)s" if query.channel else "")
+    scope = "p.merchant_id = %(merchant)s" + (" AND p.channel_id = %(channel)s" if query.channel else "")
+    period = [
+        text
+        for text, value in (("p.created_at >= %(start)s", query.start), ("p.created_at < %(end)s", query.end))
+        if value is not None
+    ]
+    filters = [
+        *(["p.payment_type = ANY(%(types)s)"] if query.types and way != "types" else []),
+        *(["p.method = ANY(%(methods)s)"] if query.methods and way != "methods" else []),
+    ]
+    walk = " AND ".join([index, *period] if walks else [index])
+    horizon = _HORIZON.format(walk=walk, order=order) if filters and walks else "NULL::timestamptz"
+    source, stopped = "gateway_payment", _STOPPED if filters else "false"
+    if walks:
+        conditions = [walk, *filters, *([_WITHIN[order]] if filters else [])]
+    else:
+        again = ["p.merchant_transaction_id = %(transaction_id)s"] if query.transaction_id is not None else []
+        conditions = [scope, *again, *period, *filters]
+        source = _OF_ONE_NUMBER.format(walk=walk)
+        stopped = _BEYOND.format(walk=walk)
+    if query.page is not None and filters and walks:
+        stopped = "EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)"
+    parts = {"source": source, "conditions": " AND ".join(conditions)}
+    there = way == "time" and query.channel is not None and not filters and (query.page or 0) > 1
+    return _STATEMENT.format(
+        matching=(_MATCHING_PAGE if there else _MATCHING).format(order=order, **parts),
+        offset="0" if there else "%(offset)s",
+        dimensions=dimensions.format(channels=channels),
+        horizon=horizon,
+        order=order,
+        wanted=_LINKED.format(scope=scope) if query.linked else "SELECT id FROM chosen",
+        total="SELECT count(*) FROM chosen" if query.page is None else _TOTAL.format(**parts),
+        stopped=stopped,
+        columns=_COLUMNS,
+    )
+
+
+def _build_query_values(query: TransactionQuery, looked: int = MAX_SCANNED_ROWS) -> dict[str, Any]:
+    offset = 0 if query.page is None else (query.page - 1) * query.limit
+    return {
+        "merchant": query.merchant,
+        "channel": query.channel,
+        "number": query.number,
+        "start": query.start,
+        "end": query.end,
+        "transaction_id": query.transaction_id,
+        "types": list(query.types),
+        "methods": list(query.methods),
+        "limit": query.limit,
+        "offset": offset,
+        "most": offset + query.limit,
+        "looked": looked,
+        "beyond": MAX_SCANNED_ROWS + 1,
+        "most_linked": MAX_LINKED_TRANSACTIONS + 1,
+    }

@@ -1,0 +1,191 @@
+"""Notifications in words: the payment or registration as the API would have answered at that moment, and what only a
+notification carries. Source: decisions, section 6; Part A, Events; Part B, Payment response (referencedId).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db.models import Q
+
+from gateway.core import clock, identifiers
+from gateway.models import Notification, Payment, PaymentEvent, Registration, RiskDecision, Status
+from gateway.notifications import delivery, payload_format, retention
+from gateway.notifications.payload_format import WebhookPayload
+from gateway.outbound.address_guard import MAX_URL_CHARS
+from gateway.payments.descriptors import prefetch_channels
+from gateway.payments.rendering import (
+    render_payment,
+    render_registration,
+    render_registration_change,
+    resolve_result_code,
+)
+from gateway.payments.shopper_return import build_resource_path, build_shopper_return_url
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
+from gateway.risk.evaluation import format_score
+from gateway.timers.registry import Timer
+
+FINAL_STATUSES: Final = (Status.APPROVED, Status.DECLINED)
+_OF_REGISTRATIONS: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "RR", "TE", "DR"})
+_ACQUIRER_ANSWER_FIELDS: Final = ("avs", "cvv", "resultDetails", "facts", "redirect")
+"""What an acquirer's answer adds: not told of a moment before it."""
+
+log = structlog.get_logger(__name__)
+
+
+def build_webhook_payloads(
+    notifications: Sequence[Notification], payload_ids: Collection[int]
+) -> dict[int, WebhookPayload]:
+    """Put notifications into words; see gateway.notifications.payload_format.PayloadBuilder."""
+    mine = {one.payment_id for one in notifications if one.pk in payload_ids}
+    others = {one.payment_id for one in notifications} - mine
+    asked = Payment.objects.filter(
+        Q(pk__in=mine) | Q(pk__in=others, request__has_key="notificationUrl") if others else Q(pk__in=mine)
+    )
+    payments: dict[UUID | None, Payment] = {payment.pk: payment for payment in asked}
+    prefetch_channels(payments[one] for one in mine if one in payments)
+    moments = _load_events(notifications, payments)
+    seen = _load_registrations(notifications, payload_ids)
+    decided = _load_decisions(notifications, payload_ids)
+    found: dict[int, WebhookPayload] = {}
+    for one in notifications:
+        if one.payment_id not in payments:
+            continue
+        payment = payment_at_event(payments[one.payment_id], moments.get((one.payment_id, one.sequence)))
+        try:
+            text = ""
+            if one.pk in payload_ids:
+                payload = render_webhook_payload(
+                    one, payment, registration=seen.get(one.registration), decision=decided.get(one.payment_id)
+                )
+                text = payload_format.serialize_payload(one.kind, one.action, payload)
+            found[one.pk] = WebhookPayload(text=text, return_url=_return_url(one, payment))
+        except Exception:  # one that cannot be told must not hold back all that follow
+            log.exception("notification_not_told", notification=one.pk)
+    return found
+
+
+def _load_events(
+    notifications: Sequence[Notification], payments: Mapping[UUID | None, Payment]
+) -> dict[tuple[UUID | None, int], PaymentEvent]:
+    """The events of those payments that have moved on since they were to be told of."""
+    moved = {
+        one.payment_id
+        for one in notifications
+        if (payment := payments.get(one.payment_id)) is not None and payment.sequence != one.sequence
+    }
+    if not moved:
+        return {}
+    events = PaymentEvent.objects.filter(payment__in=moved)
+    return {(event.payment_id, event.sequence): event for event in events}
+
+
+def _load_registrations(
+    notifications: Sequence[Notification], payload_ids: Collection[int]
+) -> dict[UUID | None, Registration]:
+    wanted = [one.registration for one in notifications if one.registration is not None and one.pk in payload_ids]
+    return {row.pk: row for row in Registration.objects.filter(pk__in=wanted)} if wanted else {}
+
+
+def _load_decisions(
+    notifications: Sequence[Notification], payload_ids: Collection[int]
+) -> dict[UUID | None, RiskDecision]:
+    wanted = [one.payment_id for one in notifications if one.kind == "RISK" and one.pk in payload_ids]
+    return {row.payment_id: row for row in RiskDecision.objects.filter(pk__in=wanted)} if wanted else {}
+
+
+def payment_at_event(payment: Payment, event: PaymentEvent | None) -> Payment:
+    """``payment`` as it was at ``event``; as it is, where that is its last one (or None).
+
+    Only what moved is taken back: the state, the result, and what the answers since have added.
+    """
+    if event is None or event.sequence == payment.sequence:
+        return payment
+    then = copy.copy(payment)
+    then.status, then.result_code, then.sequence = event.status, event.result_code, event.sequence
+    if event.status not in FINAL_STATUSES:
+        then.approved = None
+        then.completed_at = None
+        then.answer = {name: value for name, value in payment.answer.items() if name not in _ACQUIRER_ANSWER_FIELDS}
+        if payment.status == Status.APPROVED and payment.request.get("createRegistration") == "true":
+            then.registration = None
+    return then
+
+
+def render_webhook_payload(
+    notification: Notification,
+    payment: Payment,
+    *,
+    registration: Registration | None = None,
+    decision: RiskDecision | None = None,
+) -> dict[str, Any]:
+    """The API's answer about ``payment``, envelope included, and what only notifications carry."""
+    if notification.kind == "REGISTRATION" and registration is not None:
+        body = _registration_body(payment, registration)
+    else:
+        body = render_payment(payment)
+    if notification.kind == "RISK" and decision is not None:
+        body["risk"] = {**body.get("risk", {}), "outcome": decision.outcome}
+        if decision.score is not None:
+            body["risk"]["score"] = format_score(decision.score)
+    if payment.referenced is not None:
+        body["referencedId"] = payment.referenced.hex
+    return body | {
+        "authentication": {"entityId": notification.channel_id.hex},
+        "shortId": identifiers.format_short_id(payment.number),
+        "source": "CHECKOUT" if payment.resource_path.startswith("/v1/checkouts/") else "API",
+        "paymentMethod": payment.method,
+        "merchantAccountId": payment.account or notification.channel_id.hex,
+        "sequence": notification.sequence,
+        "buildNumber": settings.GATEWAY_BUILD_NUMBER,
+        "timestamp": clock.format_timestamp(notification.created_at),
+        "ndc": identifiers.format_ndc(payment.request_id, payment.channel_id.hex),
+    }
+
+
+def _registration_body(payment: Payment, registration: Registration) -> dict[str, Any]:
+    """What the registration's own endpoints answer; one that a payment made is told as it is stored."""
+    if payment.payment_type in _OF_REGISTRATIONS:
+        body = render_registration_change(payment)
+    else:
+        body = render_registration(registration, resolve_result_code(payment))
+    return body | {"id": registration.pk.hex}
+
+
+def _return_url(notification: Notification, payment: Payment) -> str:
+    """The deprecated notificationUrl with id and resourcePath, once the result is final; '' when there is none."""
+    url: str = payment.request.get("notificationUrl", "")
+    if not url or notification.kind not in ("PAYMENT", "REGISTRATION") or payment.status not in FINAL_STATUSES:
+        return ""
+    if notification.kind == "REGISTRATION" and not (
+        payment.payment_type == REGISTRATION_PAYMENT_TYPE and creates_registration(payment)
+    ):
+        return ""
+    address = build_shopper_return_url(url, build_resource_path(payment))
+    if len(address) > MAX_URL_CHARS:  # letters of other scripts take up to twelve characters in an address
+        log.warning("notification_url_too_long", payment=payment.pk.hex, characters=len(address))
+        return ""
+    return address
+
+
+TIMER: Final = Timer(
+    name="webhooks",
+    about="Tell merchants' endpoints what happened, and again those that did not answer.",
+    run=partial(delivery.deliver_due_webhooks, build_webhook_payloads),
+    next_at=delivery.next_webhook_at,
+    at_once=2,
+)
+"""Hands the outbox on and delivers. A wake-up after a commit makes the usual delay milliseconds."""
+
+SWEEP_TIMER: Final = Timer(
+    name="webhook sweep",
+    about="Forget webhooks that ended long ago.",
+    run=lambda merchant: retention.purge_webhook_deliveries(clock.real_now()) if merchant is None else 0,
+    every_s=60.0,
+)

@@ -1,0 +1,432 @@
+"""Requests that the pages show as curl, and the answers that this gateway gives to them.
+
+A sample is data; its answer lies in ``answers/<name>.json``, written and compared by a test that sends every sample
+as it is shown. ``$TOKEN_VARIABLE``, ``$ENTITY_ID`` and ``$PAYMENT_ID`` are the reader's shell variables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway.catalogue.openapi import REQUEST_EXAMPLES
+from gateway.connectors.simulator.accounts import GOOD_CRYPTOGRAM, build_test_token
+
+SAMPLE_ANSWERS_DIR: Final = Path(__file__).parent / "answers"
+TOKEN_VARIABLE, ENTITY_VARIABLE, PAYMENT_VARIABLE, CAPTURE_VARIABLE, CHECKOUT_VARIABLE = (
+    "$TOKEN",
+    "$ENTITY_ID",
+    "$PAYMENT_ID",
+    "$CAPTURE_ID",
+    "$CHECKOUT_ID",
+)
+REGISTRATION_VARIABLE: Final = "$REGISTRATION_ID"
+SCHEDULE_VARIABLE: Final = "$SCHEDULE_ID"
+INVALID_TOKEN: Final = "not-a-token"
+SAMPLE_BASE_URL: Final = "http://testserver"
+"""The base address of the gateway that gave the kept answers. A page shows its own instead."""
+BRIEF_FIELDS: Final = ("id", "amount", "currency", "result")
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
+"""Characters that stand in a form body and in a shell as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSample:
+    """One request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's variable
+    names. ``about``: what the answer says, in plain words."""
+
+    name: str
+    title: str
+    method: str
+    path: str
+    status: int
+    fields: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = TOKEN_VARIABLE
+    after: str = ""
+    about: str = ""
+
+    @property
+    def status_words(self) -> str:
+        return f"{self.status} {HTTPStatus(self.status).phrase}"
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        return _answer(self.name)
+
+    @property
+    def brief(self) -> dict[str, Any]:
+        """The fields of the answer to look at first."""
+        return {name: value for name, value in self.answer.items() if name in BRIEF_FIELDS}
+
+    def curl(self, base_url: str) -> str:
+        """The request as a command that runs as shown, one option a line."""
+        address = f"{base_url}{self.path}"
+        pairs = {"entityId": ENTITY_VARIABLE, **self.fields}
+        lines = []
+        if self.method == "POST":
+            lines += [_data(name, value) for name, value in pairs.items()]
+        else:
+            address += "?" + "&".join(f"{name}={value}" for name, value in pairs.items())
+        head = "curl" if self.method in ("GET", "POST") else f"curl -X {self.method}"
+        quoted = f'"{address}"' if "$" in address or "?" in address else address
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
+        options = [f'-H "{name}: {value}"' for name, value in {**headers, **self.headers}.items()]
+        return " \\\n  ".join([f"{head} {quoted}", *options, *lines])
+
+
+def _data(name: str, value: str) -> str:
+    pair = f"{name}={value}"
+    if value.startswith("$"):
+        return f'-d "{pair}"'
+    if set(name + value) <= _PLAIN:
+        return f"-d {pair}"
+    return f'--data-urlencode "{pair}"' if set(name) <= _PLAIN else f"-d '{pair}'"
+
+
+@cache
+def _answer(name: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((SAMPLE_ANSWERS_DIR / f"{name}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+_CARD: Final = REQUEST_EXAMPLES["payment"]
+_ONE: Final = f"/v1/payments/{PAYMENT_VARIABLE}"
+_NO_CARD: Final[Mapping[str, str | None]] = {
+    name.replace(".", "__"): None for name in _CARD if name.startswith("card.")
+}
+_ACCOUNT: Final = {
+    "bankAccount__holder": "Jane Jones", "bankAccount__iban": "DE23100000001234567890",
+    "bankAccount__bic": "MARKDEF1100",
+}  # fmt: skip
+_STORED: Final = f"/v1/registrations/{REGISTRATION_VARIABLE}"
+_JOB: Final = f"/v1/schedules/{SCHEDULE_VARIABLE}"
+_PLAN: Final = {"amount": "9.90", "currency": "EUR", "paymentType": "DB"}
+_INITIAL: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
+_REPEATED: Final = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+
+
+def _payment(name: str, title: str, status: int = 200, *, about: str = "", **changes: str | None) -> ApiSample:
+    fields = {key: value for key, value in {**_CARD, **_dotted(changes)}.items() if value is not None}
+    return ApiSample(
+        name=name, title=title, method="POST", path="/v1/payments", status=status, fields=fields, about=about
+    )
+
+
+def _dotted(changes: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name.replace("__", "."): value for name, value in changes.items()}
+
+
+def _follow_up(name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str) -> ApiSample:
+    return ApiSample(
+        name=name, title=title, method="POST", path=path, status=200, after=after, fields=fields, about=about
+    )
+
+
+def _clock(name: str, title: str, method: str, **fields: str) -> ApiSample:
+    return ApiSample(name=name, title=title, method=method, path="/v1/test/clock", status=200, fields=fields)
+
+
+SAMPLE_SETTLEMENT_ID: Final = "01a1fe2c5f1e7c0b9d3a4e5f60718293"
+_SUMS, _OTHER, _AGGREGATED = "/v1/reports/reconciliations", "/reports", "reconciliations/aggregations"
+_TWO_DAYS: Final = {"date__from": "2026-05-14", "date__to": "2026-05-15"}
+
+
+def _report(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
+    """Made-up settlements: the same for every reader."""
+    asked = {key.replace("__", "."): value for key, value in fields.items()}
+    return ApiSample(
+        name=name,
+        title=title,
+        method="GET",
+        path=path,
+        status=200,
+        about=about,
+        fields={**asked, "testMode": "INTERNAL"},
+    )
+
+
+_TABLE: Final = (
+    _payment("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
+    _payment("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
+    _payment(
+        "declined", "A declined card", 400, card__number="4000015500000005",
+        about="800.100.155: the card has not enough credit. There is a payment, and it was declined.",
+    ),
+    _payment(
+        "faults", "Three faults at once", 400, amount="92.1", paymentBrand=None, paymentBrnad="VISA",
+        card__expiryMonth="13", about="Nothing was made. Each fault names its field and what is allowed.",
+    ),
+    _payment(
+        "direct-debit", "Debit a bank account", paymentBrand="DIRECTDEBIT_SEPA", **_NO_CARD, **_ACCOUNT,
+        bankAccount__mandate__id="MANDATE-ABC", bankAccount__mandate__dateOfSignature="2026-01-15",
+        transactionDueDate="2034-05-02", customer__givenName="Jane", customer__surname="Jones",
+        customer__email="jane@mail.example",
+        about="000.100.110: the bank takes the debit. Jane gets her mandate by mail.",
+    ),
+    _payment(
+        "online-transfer", "Send the shopper to the bank", paymentBrand="ONLINETRANSFER", **_NO_CARD,
+        shopperResultUrl="https://shop.example/result",
+        about="000.200.000: nothing is paid yet. Send the shopper to redirect.url.",
+    ),
+    _payment(
+        "prepayment", "Ask for a transfer in advance", paymentBrand="PREPAYMENT", **_NO_CARD,
+        about="800.400.500: open until the money is there. Show the shopper merchant.bankAccount.",
+    ),
+    ApiSample(
+        name="arrived", title="The money arrives", method="POST", path=f"/v1/test/transfers/{PAYMENT_VARIABLE}", status=200,
+        after="prepayment", fields=REQUEST_EXAMPLES["decide-transfer"], about="000.100.110: now it is paid.",
+    ),
+    _payment(
+        "gift-card", "Pay with a gift card", paymentBrand="GIFTCARD", **_NO_CARD, giftCard__number="GC-10020",
+        giftCard__pin="4711", about="Approved for the 20.00 that it holds: amount says so.",
+    ),
+    _payment(
+        "network-token", "Pay with a network token", **_NO_CARD, tokenAccount__number=build_test_token("000.100.110"),
+        tokenAccount__type="NETWORK", tokenAccount__expiryMonth="05", tokenAccount__expiryYear="2034",
+        tokenAccount__cryptogram=GOOD_CRYPTOGRAM, about="The cryptogram proves one use of the token.",
+    ),
+    _follow_up(
+        "capture", "Capture a part", "authorise", "Now 50.00 are taken; 42.00 are still reserved.",
+        paymentType="CP", amount="50.00", currency="EUR",
+    ),
+    _follow_up(
+        "refund-capture", "Refund some of it", "capture", path=f"/v1/payments/{CAPTURE_VARIABLE}",
+        **REQUEST_EXAMPLES["follow-up"],
+    ),
+    _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
+    _follow_up(
+        "refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]
+    ),
+    ApiSample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
+    ApiSample(
+        name="no-token", title="No token", method="POST", path="/v1/payments", status=401, token=None,
+        fields={"paymentType": "DB"}, about="The header is missing or malformed.",
+    ),
+    ApiSample(
+        name="wrong-token", title="A token that is not valid", method="POST", path="/v1/payments", status=403,
+        token=INVALID_TOKEN, fields={"paymentType": "DB"}, about="The header is fine, the token is not.",
+    ),
+    ApiSample(
+        name="throttled", title="Too many requests", method="GET", path=_ONE, status=429, after="pay",
+        about="Wait as many seconds as Retry-After says.",
+    ),
+    ApiSample(
+        name="idempotent", title="The same key again", method="POST", path="/v1/payments", status=200, fields=_CARD,
+        headers={"Idempotency-Key": "order-4711"}, about="Run it twice: one payment, one id.",
+    ),
+    ApiSample(
+        name="authenticate", title="Authenticate a cardholder", method="POST", path="/v1/threeDSecure", status=200,
+        fields=REQUEST_EXAMPLES["three-d-secure"],
+        about="000.400.110: authenticated without a challenge. Send the three values of the proof with a payment.",
+    ),
+    ApiSample(
+        name="challenge", title="A card that is challenged", method="POST", path="/v1/threeDSecure", status=200,
+        fields={**REQUEST_EXAMPLES["three-d-secure"], "card.number": "4200000000000042"},
+        about="000.200.000: send the shopper to redirect.url.",
+    ),
+    ApiSample(
+        name="read-authentication", title="Read it", method="GET", path=f"/v1/threeDSecure/{PAYMENT_VARIABLE}", status=200,
+        after="authenticate",
+    ),
+    ApiSample(
+        name="register", title="Store a card", method="POST", path="/v1/registrations", status=200,
+        fields=REQUEST_EXAMPLES["registration"], about="Keep the id: payments name it.",
+    ),
+    ApiSample(
+        name="one-click", title="Pay with it", method="POST", path=f"{_STORED}/payments", status=200, after="register",
+        fields=REQUEST_EXAMPLES["one-click"], about="No card number is sent.",
+    ),
+    ApiSample(
+        name="agree", title="The shopper agrees to later payments", method="POST", path=f"{_STORED}/payments",
+        status=200, after="register",
+        fields={**REQUEST_EXAMPLES["one-click"], "standingInstruction.type": "RECURRING", **_INITIAL,
+                "standingInstruction.frequency": "28"},
+        about="The answer carries initialTransactionId.",
+    ),
+    ApiSample(
+        name="draw", title="Charge again, 28 days later", method="POST", path=f"{_STORED}/payments", status=400,
+        after="register",
+        fields={**REQUEST_EXAMPLES["one-click"], "standingInstruction.type": "RECURRING", **_REPEATED},
+        about="700.500.001: too early. Move the clock on by 28 days, and it is paid.",
+    ),
+    ApiSample(
+        name="schedule", title="Charge a card every month", method="POST", path="/v1/schedules", status=200,
+        after="register", fields={**REQUEST_EXAMPLES["schedule"], "registrationId": REGISTRATION_VARIABLE},
+        about="plan.nextRuns shows when. Keep the id.",
+    ),
+    ApiSample(
+        name="no-plan", title="A plan that never runs", method="POST", path="/v1/schedules", status=400,
+        after="register", about="100.250.120: 31 February. Nothing was made.",
+        fields={**_PLAN, "registrationId": REGISTRATION_VARIABLE, "job.expression": "0 0 6 31 2 ?"},
+    ),
+    ApiSample(
+        name="job-with-payment", title="Begin with a payment", method="POST", path=f"{_STORED}/payments", status=200,
+        after="register", fields={**_PLAN, "job.expression": "0 0 6 L * ? 2035"},
+        about="schedule.id names the job that the payment started.",
+    ),
+    ApiSample(name="read-schedule", title="Read it", method="GET", path=_JOB, status=200, after="schedule",
+           about="runs tells how the last ones went."),
+    ApiSample(
+        name="reschedule", title="The price has changed", method="POST", path=f"{_JOB}/reschedule", status=200,
+        after="schedule", fields=REQUEST_EXAMPLES["reschedule"], about="What is not sent stays.",
+    ),
+    ApiSample(name="deschedule", title="Give notice", method="POST", path=f"{_JOB}/deschedule", status=200,
+           after="schedule", about="ENDING: it runs until plan.endsAt."),
+    ApiSample(name="delete-schedule", title="Give notice, by DELETE", method="DELETE", path=_JOB, status=200,
+           after="schedule", about="The same once more changes nothing."),
+    ApiSample(
+        name="read-registration", title="Read what is stored", method="GET", path=_STORED, status=200,
+        after="register",
+    ),
+    ApiSample(
+        name="update-registration", title="The card has a new expiry", method="POST", path=_STORED, status=200,
+        after="register", fields=REQUEST_EXAMPLES["update-registration"],
+    ),
+    ApiSample(
+        name="extend-registration", title="Keep it longer", method="POST", path=f"{_STORED}/extend", status=200,
+        after="register",
+    ),
+    ApiSample(
+        name="delete-registration", title="Forget the card", method="DELETE", path=_STORED, status=200,
+        after="register",
+    ),
+    _payment("order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."),
+    _follow_up(
+        "refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]
+    ),
+    ApiSample(
+        name="query", title="Find an order", method="GET", path="/v1/query", status=200, after="refund-order",
+        fields={"merchantTransactionId": "order-4712", "includeLinkedTransactions": "true"},
+        about="The payment, and the refund that is linked to it.",
+    ),
+    ApiSample(
+        name="query-one", title="Look one up", method="GET", path=f"/v1/query/{PAYMENT_VARIABLE}", status=200, after="order",
+        about="200 whatever its result was.",
+    ),
+    ApiSample(
+        name="query-records", title="A month, page by page", method="GET", path="/v3/query", status=200,
+        after="refund-order",
+        fields={"date.from": "2026-05-01%2000:00:00", "date.to": "2099-05-31%2023:59:59", "paymentTypes": "RV,CB",
+                "pageNo": "1"},
+        about="pages says how many there are. The oldest comes first.",
+    ),
+    ApiSample(
+        name="query-record", title="Look one up", method="GET", path=f"/v3/query/{PAYMENT_VARIABLE}", status=200,
+        after="order", about="The same, as a list.",
+    ),
+    ApiSample(
+        name="query-nothing", title="Nothing is found", method="GET", path="/v1/query", status=400,
+        fields={"merchantTransactionId": "no-such-order"}, about="700.400.580: nothing of yours fits.",
+    ),
+    _report("settlements", "Two days to try with", _SUMS, "Each settlement with its sums.", **_TWO_DAYS),
+    _report("settlement", "One settlement's records", f"{_SUMS}/{SAMPLE_SETTLEMENT_ID}", "With testMode=INTERNAL any id will do.",
+            sortValue="SettlementTxDate", sortOrder="DESC"),
+    _report("aggregations", "Two days to try with", f"{_OTHER}/v1/{_AGGREGATED}", "The same.", **_TWO_DAYS),
+    _report("aggregation", "One settlement's records", f"{_OTHER}/v1/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}", "The same."),
+    _report("aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS),
+    _report("aggregation-page", "Only the fees", f"{_OTHER}/v2/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}", "Pages hold 100 records.",
+            reconciliationType="FEE", pageNo="1"),
+    _clock("clock", "Read the clock", "GET"),
+    _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
+    _clock("reset-clock", "Put it back", "DELETE"),
+    ApiSample(
+        name="mails", title="The mandate's mail", method="GET", path="/v1/test/mails", status=200,
+        fields={"id": PAYMENT_VARIABLE}, after="direct-debit",
+    ),
+    ApiSample(
+        name="messages", title="What the acquirer was told", method="GET", path="/v1/test/acquirer/messages",
+        status=200, fields={"id": PAYMENT_VARIABLE}, after="pay",
+    ),
+)  # fmt: skip
+_OPEN: Final = f"/v1/checkouts/{CHECKOUT_VARIABLE}"
+
+
+def _checkout(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> ApiSample:
+    method = "GET" if name.endswith(("status", "registration")) else "POST"
+    fields = REQUEST_EXAMPLES.get(name, {})
+    return ApiSample(
+        name=name,
+        title=title,
+        method=method,
+        path=path,
+        status=200,
+        after=after,
+        about=about,
+        **{"fields": fields, **more},
+    )
+
+
+_CHECKOUTS: Final = (
+    _checkout("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
+    _checkout("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
+              after="checkout"),
+    _checkout("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
+              after="checkout"),
+    _checkout("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
+              after="pay-checkout"),
+    _checkout("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
+              fields={"createRegistration": "true", "shopperResultUrl": "https://shop.example/cards"}),
+    _checkout("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
+              after="register-checkout"),
+    _checkout("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
+              after="store-checkout"),
+)  # fmt: skip
+API_SAMPLES: Final[Mapping[str, ApiSample]] = MappingProxyType(
+    {sample.name: sample for sample in (*_TABLE, *_CHECKOUTS)}
+)
+
+SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "payment": ("pay", "declined", "faults"),
+        "follow-up": ("refund", "capture", "reverse"),
+        "status": ("read",),
+        "checkout": ("checkout", "register-checkout"),
+        "update-checkout": ("update-checkout",),
+        "pay-checkout": ("pay-checkout",),
+        "checkout-status": ("checkout-status",),
+        "store-checkout": ("store-checkout",),
+        "checkout-registration": ("checkout-registration",),
+        "three-d-secure": ("authenticate", "challenge"),
+        "read-three-d-secure": ("read-authentication",),
+        "registration": ("register",),
+        "read-registration": ("read-registration",),
+        "update-registration": ("update-registration",),
+        "delete-registration": ("delete-registration",),
+        "extend-registration": ("extend-registration",),
+        "one-click": ("one-click", "agree", "draw"),
+        "schedule": ("schedule", "no-plan"),
+        "read-schedule": ("read-schedule",),
+        "reschedule": ("reschedule",),
+        "deschedule": ("deschedule",),
+        "delete-schedule": ("delete-schedule",),
+        "query": ("order", "refund-order", "query", "query-nothing"),
+        "query-one": ("query-one",),
+        "query-records": ("query-records",),
+        "query-record": ("query-record",),
+        "settlements": ("settlements",),
+        "settlement": ("settlement",),
+        "aggregations": ("aggregations",),
+        "aggregation": ("aggregation",),
+        "aggregations-page": ("aggregations-page",),
+        "aggregation-page": ("aggregation-page",),
+        "read-clock": ("clock",),
+        "move-clock": ("move-clock",),
+        "reset-clock": ("reset-clock",),
+        "acquirer-messages": ("messages",),
+        "mails": ("direct-debit", "mails"),
+        # A token is another one each time, and some thousand characters long.
+        "make-wallet-token": (),
+        "decide-transfer": ("prepayment", "arrived"),
+    }
+)
+"""The samples beside each endpoint of the reference."""

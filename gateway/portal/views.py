@@ -1,0 +1,282 @@
+"""The pages that people read: start page, docs, test data, and the OpenAPI document for their tools.
+
+All of them are public. What they tell comes from the catalogue and the simulator's tables; only the test-data page
+reads the database, for the results of its self-test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.utils.http import parse_etags, quote_etag
+from django.views.decorators.http import require_safe
+
+from gateway.api.envelope import build_plain_response
+from gateway.api.errors import WRONG_METHOD_CODE
+from gateway.catalogue.openapi import build_openapi
+from gateway.catalogue.tolerated_names import TOLERATED_NAMES
+from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
+from gateway.core.brands import PAYMENT_BRANDS
+from gateway.payments.operations import OPERATIONS
+from gateway.payments.payment_methods import list_payment_types
+from gateway.portal import clients, navigation, reference, result_code_docs, self_test, testdata
+from gateway.portal.highlight import highlight_curl, highlight_json
+from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
+from gateway.portal.search import search_docs
+from gateway.portal.self_test_checks import build_check_key
+from gateway.threeds.acs import ONE_TIME_CODE
+
+_RECEIVER: Final = Path(__file__).parent / "webhook_receiver.py"
+_STATIC: Final = Path(__file__).resolve().parents[2] / "static"
+
+
+@require_safe
+def start_page_view(request: HttpRequest) -> HttpResponse:
+    """The start page: what this is, and the ways in."""
+    return _page(request, "pages/start.html", sample=render_sample(API_SAMPLES["pay"]))
+
+
+@require_safe
+def guide_view(request: HttpRequest, name: str = navigation.QUICK_START_PAGE.name) -> HttpResponse:
+    """One guide of the docs."""
+    page = navigation.DOCS_PAGES.get(name)
+    if page is None or not page.template or (settings.IS_LIVE and page.test_only):
+        raise Http404
+    samples = {key.replace("-", "_"): render_sample(sample) for key, sample in API_SAMPLES.items()}
+    return render_docs_page(
+        request,
+        page.template,
+        page.name,
+        page=page,
+        samples=samples,
+        operations=[(operation, sorted(operation.follows)) for operation in OPERATIONS.values() if operation.follows],
+        methods=[(brand, list_payment_types(brand.code)) for brand in PAYMENT_BRANDS.values()],
+        one_time_code=ONE_TIME_CODE,
+        limit=settings.GATEWAY_THROTTLE_LIMIT,
+        window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
+        receiver=_RECEIVER.read_text(encoding="utf-8") if page.name == "webhooks" else "",
+        clients=list(clients.CLIENT_LANGUAGES.values()) if page.name == "clients" else [],
+        clients_names=TOLERATED_NAMES,
+        max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
+    )
+
+
+@require_safe
+def endpoint_view(request: HttpRequest, name: str) -> HttpResponse:
+    """One endpoint of the reference. ``?q=`` keeps only the parameters that speak of it."""
+    if name not in {one.name for one in reference.list_endpoints(settings.IS_LIVE)}:
+        raise Http404
+    whole = reference.build_endpoint_doc(name)
+    wanted = request.GET.get("q", "")
+    doc = reference.filter_endpoint_doc(whole, wanted) if wanted else whole
+    samples = [render_sample(API_SAMPLES[sample]) for sample in SAMPLES_BY_ENDPOINT[name]]
+    return render_docs_page(
+        request,
+        "docs/endpoint.html",
+        name,
+        groups=whole.groups,
+        doc=doc,
+        endpoint=doc.endpoint,
+        wanted=wanted,
+        statuses=sorted({*doc.endpoint.answers, 405}),
+        samples=samples,
+        brands=list(PAYMENT_BRANDS.values()) if name == "payment" else [],
+    )
+
+
+@require_safe
+def result_codes_view(request: HttpRequest) -> HttpResponse:
+    """Every result code. ``?q=`` keeps only those that speak of it."""
+    wanted = request.GET.get("q", "")
+    families = tuple(result_code_docs.filter_families(wanted)) if wanted else result_code_docs.list_families()
+    return render_docs_page(
+        request,
+        "docs/result-codes.html",
+        navigation.RESULT_CODES_PAGE.name,
+        page=navigation.RESULT_CODES_PAGE,
+        families=families,
+        wanted=wanted,
+        all_families=result_code_docs.list_families(),
+    )
+
+
+@require_safe
+def search_view(request: HttpRequest) -> HttpResponse:
+    """The search as a page."""
+    query = request.GET.get("q", "")
+    return render_docs_page(
+        request, "docs/search.html", "search", query=query, found=search_docs(query, live=settings.IS_LIVE)
+    )
+
+
+@require_safe
+def search_json_view(request: HttpRequest) -> HttpResponse:
+    """The search as data, for the page's script."""
+    found = search_docs(request.GET.get("q", ""), live=settings.IS_LIVE)
+    hits = [{"title": e.title, "kind": e.kind, "text": e.text, "url": e.url} for e in found]
+    return JsonResponse({"found": hits})
+
+
+@require_safe
+def testdata_view(request: HttpRequest) -> HttpResponse:
+    """The simulator's cards, accounts, shoppers' decisions, security codes and postcodes. Not in live."""
+    if settings.IS_LIVE:
+        raise Http404
+    results = self_test.load_last_results()
+
+    def tested(group: str, found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{**row, "tested": results.get(build_check_key(group, row))} for row in found]
+
+    tables = [
+        {"group": group, "cards": tested("cards", map(testdata.render_card_row, group.cards))}
+        for group in testdata.list_card_groups()
+    ]
+    accounts = [
+        {"anchor": group.anchor, "title": group.title, "about": group.about, "rows": tested(group.anchor, group.rows)}
+        for group in testdata.list_account_groups()
+    ]
+    rows = testdata.build_test_data()
+    return render_docs_page(
+        request,
+        "docs/testdata.html",
+        "testdata",
+        page=navigation.DOCS_PAGES["testdata"],
+        tables=tables,
+        accounts=accounts,
+        redirects=tested("redirects", testdata.list_redirect_rows()),
+        transfers=tested("transfers", testdata.list_transfer_rows()),
+        cvv=tested("cvv", rows["cvv"]),
+        postcodes=tested("postcodes", rows["postcodes"]),
+        avs_meaning=AVS_MEANING,
+        cvv_meaning=CVV_MEANING,
+        wallets=rows["wallets"],
+    )
+
+
+@require_safe
+def testdata_json_view(request: HttpRequest) -> HttpResponse:
+    """The same rows as data. Not in live."""
+    if settings.IS_LIVE:
+        raise Http404
+    return JsonResponse(testdata.build_test_data())
+
+
+@cache
+def _document(base_url: str, environment: str) -> tuple[bytes, str]:
+    body = json.dumps(build_openapi(base_url, environment), ensure_ascii=False, separators=(",", ":")).encode()
+    return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
+
+
+def openapi_view(request: HttpRequest) -> HttpResponse:
+    """The API as OpenAPI 3.1: one string of bytes for everybody, with an ETag."""
+    if request.method not in ("GET", "HEAD"):
+        answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET")
+        answer["Allow"] = "GET"
+        return answer
+    body, etag = _document(settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    response = HttpResponse(body, content_type="application/json; charset=utf-8")
+    response["ETag"] = etag
+    response["Cache-Control"] = "public, no-cache"
+    return response if not _unchanged(request, etag) else _not_modified(etag)
+
+
+@require_safe
+def client_file_view(request: HttpRequest, file: str) -> HttpResponse:
+    """A ready client, made out of the OpenAPI document: a download with an ETag."""
+    language = clients.CLIENT_LANGUAGES.get(file)
+    if language is None:
+        raise Http404
+    body, etag = _client(file, settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    if _unchanged(request, etag):
+        return _not_modified(etag)
+    response = HttpResponse(body, content_type=f"{language.media_type}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{file}"'
+    response["ETag"] = etag
+    response["Cache-Control"] = "public, no-cache"
+    return response
+
+
+@cache
+def _client(file: str, base_url: str, environment: str) -> tuple[bytes, str]:
+    body = clients.render_client(clients.CLIENT_LANGUAGES[file], build_openapi(base_url, environment)).encode()
+    return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
+
+
+def _unchanged(request: HttpRequest, etag: str) -> bool:
+    known = parse_etags(request.headers.get("If-None-Match", ""))
+    return "*" in known or any(one.removeprefix("W/") == etag for one in known)
+
+
+def _not_modified(etag: str) -> HttpResponse:
+    response = HttpResponseNotModified()
+    response["ETag"] = etag
+    return response
+
+
+def render_sample(sample: ApiSample) -> dict[str, Any]:
+    """A sample as its template walks it."""
+    return {
+        "sample": sample,
+        "curl": highlight_curl(sample.curl(settings.GATEWAY_BASE_URL)),
+        "answer": highlight_json(_localize_addresses(sample.answer)),
+        "brief": highlight_json(_localize_addresses(sample.brief)),
+        "good": sample.status < 400,
+    }
+
+
+def _localize_addresses(answer: Any) -> Any:
+    """An answer as this installation gives it: addresses of its own begin with its own base address."""
+    if isinstance(answer, dict):
+        return {key: _localize_addresses(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [_localize_addresses(one) for one in answer]
+    ours = isinstance(answer, str) and answer.startswith(SAMPLE_BASE_URL)
+    return settings.GATEWAY_BASE_URL + answer.removeprefix(SAMPLE_BASE_URL) if ours else answer
+
+
+def render_docs_page(
+    request: HttpRequest,
+    template: str,
+    current: str,
+    *,
+    groups: tuple[reference.ParamGroupDoc, ...] = (),
+    **context: Any,
+) -> HttpResponse:
+    """A page of the docs with its menu; ``current`` names it there."""
+    menu = navigation.build_menu(current, live=settings.IS_LIVE, groups=groups)
+    return _page(request, template, menu=menu, section="docs", **context)
+
+
+def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    build = settings.GATEWAY_BUILD_NUMBER
+    response = render(
+        request,
+        template,
+        {
+            "base_url": settings.GATEWAY_BASE_URL,
+            "environment": settings.GATEWAY_ENVIRONMENT,
+            "live": settings.IS_LIVE,
+            "build": build,
+            "commit": build[:7],
+            "assets": {name.replace(".", "_"): _asset(name) for name in ("tollhouse.css", "docs.css", "docs.js")},
+            **context,
+        },
+    )
+    response["Cache-Control"] = "no-cache"
+    return response
+
+
+@cache
+def _asset(name: str) -> str:
+    """A static file's address with a mark of its content, so that a new one is fetched at once."""
+    mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
+    return f"{static(name)}?v={mark}"

@@ -1,0 +1,135 @@
+"""Acting on events: each is claimed by a lease, the processor is asked, and what it says is recorded once.
+
+An event that cannot be acted on now is tried again, longer and longer after; after a day a person has to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Final
+
+import structlog
+from django.conf import settings
+
+from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.card_api.client import HTTP_NOT_FOUND, ObjectNotFoundError
+from gateway.connectors.card_api.connector import CARD_API
+from gateway.connectors.port import OutcomeUnknownError
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant, ProcessorEvent
+from gateway.processor_events import disputes, intents, refunds
+from gateway.processor_events.event_outcomes import (
+    EventContext,
+    EventOutcome,
+    build_flagged_outcome,
+    build_ignored_outcome,
+)
+from gateway.processor_events.intake import PROCESSOR_EVENT_TIMER as NAME
+from gateway.timers.registry import Timer
+from gateway.vault.sealing import VaultError
+
+MAX_EVENT_TICK_S: Final = 5.0
+"""Of one tick; the next goes on."""
+EVENT_RETRY_DELAYS_S: Final = (5, 30, 120, 600, 1_800, 3_600)
+"""From one try to the next; the last repeats."""
+MAX_EVENT_TRIES: Final = 30
+PROCESSOR_EVENT_RETENTION: Final = timedelta(days=90)
+"""How long an event is kept that is done; one that is flagged stays."""
+_BATCH: Final = 10_000
+
+log = structlog.get_logger(__name__)
+
+_EVENT_HANDLERS: Final[Mapping[str, Callable[[EventContext], EventOutcome]]] = {
+    "payment_intent": intents.handle_intent_event,
+    "setup_intent": intents.handle_setup_event,
+    "charge.refunded": refunds.handle_charge_event,
+    "charge.refund": refunds.handle_refund_event,
+    "refund": refunds.handle_refund_event,
+    "charge.dispute": disputes.handle_dispute_event,
+}
+"""How a kind of event begins → what is done about it."""
+
+_CLAIM: Final = """
+UPDATE gateway_processorevent SET due_at = %(lease)s, attempts = attempts + 1 WHERE id = (
+    SELECT id FROM gateway_processorevent WHERE state = 'new' AND due_at <= %(now)s
+    ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING id
+"""
+
+
+def process_due_events(merchant: Merchant | None = None) -> int:
+    """Act on the events that are due, for MAX_EVENT_TICK_S; how many were taken up. They follow real time alone."""
+    began, done = monotonic(), 0
+    while merchant is None and monotonic() - began < MAX_EVENT_TICK_S:
+        now = clock.real_now()
+        lease = timedelta(seconds=6 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 5)
+        claimed = execute_sql(_CLAIM, {"now": now, "lease": now + lease})
+        if not claimed:
+            break
+        process_event(ProcessorEvent.objects.select_related("account__channel__merchant").get(pk=claimed[0][0]))
+        done += 1
+    return done
+
+
+def process_event(row: ProcessorEvent) -> None:
+    """Act on one event, which is this caller's by its lease; a fault in it must not keep the others waiting."""
+    now = clock.real_now()
+    try:
+        channel = row.account.channel
+        account = load_connector_account(CARD_API, channel.pk, row.account.acquirer_merchant_id)
+        verdict = _find_event_handler(row.kind)(EventContext(row=row, account=account, merchant=channel.merchant))
+    except ObjectNotFoundError as fault:
+        if fault.status != HTTP_NOT_FOUND:
+            _reschedule_event(row, now, f"the processor refused to be asked: HTTP {fault.status}")
+            return
+        verdict = build_ignored_outcome("the processor knows no such object")
+    except (OutcomeUnknownError, VaultError) as fault:
+        _reschedule_event(row, now, str(fault))
+        return
+    except Exception as fault:
+        log.exception("processor_event_failed", row=row.id.hex)
+        _reschedule_event(row, now, f"{type(fault).__name__}, see the log")
+        return
+    _finish_event(row, verdict, now)
+
+
+def _find_event_handler(kind: str) -> Callable[[EventContext], EventOutcome]:
+    fitting = [start for start in _EVENT_HANDLERS if kind == start or kind.startswith(f"{start}.")]
+    return _EVENT_HANDLERS[max(fitting, key=len)]
+
+
+def _reschedule_event(row: ProcessorEvent, now: datetime, why: str) -> None:
+    if row.attempts >= MAX_EVENT_TRIES:
+        _finish_event(row, build_flagged_outcome(f"tried {row.attempts} times: {why}"), now)
+        return
+    pause = EVENT_RETRY_DELAYS_S[min(row.attempts, len(EVENT_RETRY_DELAYS_S)) - 1]
+    rows = ProcessorEvent.objects.filter(pk=row.pk, state=ProcessorEvent.State.NEW, attempts=row.attempts)
+    rows.update(due_at=now + timedelta(seconds=pause), why=why[:255])
+
+
+def _finish_event(row: ProcessorEvent, verdict: EventOutcome, now: datetime) -> None:
+    if verdict.state == ProcessorEvent.State.FLAGGED:
+        log.warning("processor_event_flagged", row=row.id.hex, kind=row.kind, why=verdict.why)
+    ProcessorEvent.objects.filter(pk=row.pk, state=ProcessorEvent.State.NEW).update(
+        state=verdict.state, why=verdict.why[:255], payment=verdict.payment, made=verdict.made, done_at=now
+    )
+
+
+def delete_old_processor_events(merchant: Merchant | None = None) -> int:
+    """Throw away old events that nobody has to look at."""
+    if merchant is not None:
+        return 0
+    ended = (ProcessorEvent.State.DONE, ProcessorEvent.State.IGNORED)
+    old = ProcessorEvent.objects.filter(state__in=ended, done_at__lt=clock.real_now() - PROCESSOR_EVENT_RETENTION)
+    ids = list(old.order_by("done_at").values_list("pk", flat=True)[:_BATCH])
+    return ProcessorEvent.objects.filter(pk__in=ids).delete()[0] if ids else 0
+
+
+TIMERS: Final = (
+    Timer(name=NAME, run=process_due_events, about="Ask a processor about what its webhooks told of, and record it."),
+    Timer(name="processor events, old", run=delete_old_processor_events, every_s=60.0,
+          about="Forget events of processors after 90 days."),
+)  # fmt: skip

@@ -1,0 +1,246 @@
+"""Rule sets and counts out of the database: one statement for a set with its lists, one for all of its velocities.
+
+A payment is observed in the statement that begins it, and counted in a later one. So the last of several payments at
+once sees all of them: a limit is never passed, though near it two at once may both be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+
+from gateway.core import clock
+from gateway.core import document as d
+from gateway.db.statement import WriteStatement, execute_sql
+from gateway.models import Merchant, Notification, Payment, RiskDecision, RiskObservation
+from gateway.risk import fields
+from gateway.risk.conditions import RiskSignals, Velocity, VelocityCounts
+from gateway.risk.evaluation import RiskVerdict
+from gateway.risk.fields import RiskSubject
+from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet, compile_rule_set
+from gateway.timers import wakeup
+from gateway.vault.sealing import current_vault
+
+log = structlog.get_logger(__name__)
+
+MAX_MACHINE_CLOCK_SKEW: Final = timedelta(seconds=1)
+"""How far the clocks of two machines may differ."""
+RISK_WEBHOOK_TIMER: Final = "webhooks"
+"""The timer that tells merchants."""
+_LISTS: Final = """ARRAY(
+    SELECT l.name::text FROM gateway_risklist l
+    JOIN unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value) ON l.field = k.field
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM gateway_risklistentry e WHERE e.list_id = l.id AND e.value = k.value LIMIT 1
+    ) found
+    WHERE l.merchant_id = %(merchant)s
+    UNION
+    SELECT l.name::text FROM gateway_risklistentry e JOIN gateway_risklist l ON l.id = e.list_id
+    WHERE e.fingerprint = ANY (%(accounts)s::bytea[]) AND l.merchant_id = %(merchant)s
+)"""
+_LOAD: Final = f"""
+SELECT s.document::text, s.version, {_LISTS}
+FROM gateway_riskset s WHERE s.merchant_id = %(merchant)s AND s.key = %(key)s AND s.active
+"""  # noqa: S608 - put together out of the constant above
+_COUNTED: Final = """
+SELECT v.place, count(o.id), count(*) FILTER (WHERE {declined}),
+    coalesce(sum(o.amount) FILTER (WHERE o.currency = v.currency AND NOT coalesce({declined}, false)), 0)
+FROM unnest(%(places)s::int[], %(keys)s::bytea[], %(since)s::timestamptz[], %(currencies)s::text[])
+    AS v(place, key, since, currency)
+LEFT JOIN {observations} AND o.key = v.key AND o.at > v.since
+LEFT JOIN gateway_payment p ON p.id = o.payment
+GROUP BY v.place, v.key
+"""
+_COUNT: Final = _COUNTED.format(
+    declined="p.status = 'DECLINED'",
+    observations="gateway_riskobservation o ON o.merchant_id = %(owner)s AND o.at <= %(until)s",
+)
+_COUNT_PAST: Final = _COUNTED.format(
+    declined="p.status = 'DECLINED' AND p.completed_at <= %(until)s",
+    observations="gateway_risktrialobservation o ON o.trial_id = %(owner)s AND o.at <= %(until)s",
+)
+"""In a trial: what was counted, and declined, by the time of the payment."""
+_KEYS: Final = "SELECT key FROM gateway_riskset WHERE merchant_id = %(merchant)s AND active ORDER BY key LIMIT 20"
+
+
+class UnknownRuleSetError(Exception):
+    """No active rule set of this merchant has that key. ``known``: those there are, at most 20."""
+
+    def __init__(self, known: list[str]) -> None:
+        super().__init__("no such rule set")
+        self.known = known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRuleSet:
+    """A rule set, and the lists that the subject is on."""
+
+    rules: RuleSet
+    lists: frozenset[str] = frozenset()
+
+
+def load_rule_set(merchant: UUID, key: str, subject: RiskSubject) -> LoadedRuleSet:
+    """The merchant's active set of that key. Raises UnknownRuleSetError."""
+    rows = execute_sql(_LOAD, {"key": key, **_build_list_lookup(merchant, subject)})
+    if not rows:
+        raise UnknownRuleSetError([row[0] for row in execute_sql(_KEYS, {"merchant": merchant})])
+    text, version, lists = rows[0]
+    try:
+        found = compile_rule_set(text)
+    except d.InvalidDocumentError as fault:
+        # Kept by another version of this program: what cannot be read screens nothing, and says so.
+        log.error("risk_set_unreadable", merchant=merchant.hex, set=key, why=str(fault)[:500])
+        found = EMPTY_RULE_SET
+    return LoadedRuleSet(rules=found.numbered(key, version), lists=frozenset(lists))
+
+
+def find_matching_lists(merchant: UUID, subject: RiskSubject) -> frozenset[str]:
+    """The merchant's lists that the subject is on."""
+    return frozenset(execute_sql(f"SELECT {_LISTS}", _build_list_lookup(merchant, subject))[0][0])
+
+
+def _build_list_lookup(merchant: UUID, subject: RiskSubject) -> dict[str, Any]:
+    """What lists are asked for: every value with the entries that would name it, and the accounts."""
+    asked = [
+        (name, candidate)
+        for name, values in subject.values.items()
+        for value in values
+        for candidate in fields.list_entry_candidates(name, value)
+    ]
+    return {
+        "merchant": merchant,
+        "fields": [name for name, _ in asked],
+        "values": [value for _, value in asked],
+        "accounts": [bytes.fromhex(text) for text in subject.of("account")],
+    }
+
+
+def record_observations(
+    write: WriteStatement, rules: RuleSet, subject: RiskSubject, *, merchant: UUID, payment: UUID, at: datetime
+) -> None:
+    """Observe a payment by every field that the set's velocities count by, in the statement that begins it."""
+    for key in list_observation_keys(rules, subject):
+        write.insert(
+            RiskObservation,
+            merchant_id=merchant,
+            key=key,
+            at=at,
+            payment=payment,
+            amount=subject.money.amount,
+            currency=subject.money.currency,
+        )
+
+
+def list_observation_keys(rules: RuleSet, subject: RiskSubject) -> list[bytes]:
+    """What a payment is counted by: a key for each value of each field that the set's velocities count by."""
+    return [
+        key
+        for name in sorted({counting.per for counting in rules.countings})
+        for key in _fingerprint_values(name, subject)
+    ]
+
+
+def load_signals(
+    loaded: LoadedRuleSet, subject: RiskSubject, *, merchant: Merchant, at: datetime, observed: bool
+) -> RiskSignals:
+    """Everything the rules ask the database for. ``at``: the moment of the payment on its merchant's clock, from which
+    windows look back. ``observed``: the payment itself is among what is counted; a standalone check is not, and is
+    added here. No velocities: no statement."""
+    # Payments that begin at the same time have to see each other, so the window ends at the moment of counting.
+    until = max(at, clock.merchant_now(merchant)) + MAX_MACHINE_CLOCK_SKEW
+    return _count_signals(_COUNT, loaded, subject, owner=merchant.id, at=at, until=until, observed=observed)
+
+
+def load_past_signals(
+    loaded: LoadedRuleSet, subject: RiskSubject, *, trial: UUID, at: datetime, observed: bool
+) -> RiskSignals:
+    """As :func:`load_signals`, of what a trial has observed up to ``at``."""
+    return _count_signals(_COUNT_PAST, loaded, subject, owner=trial, at=at, until=at, observed=observed)
+
+
+def _count_signals(
+    sql: str, loaded: LoadedRuleSet, subject: RiskSubject, *, owner: UUID, at: datetime, until: datetime, observed: bool
+) -> RiskSignals:
+    countings = list(loaded.rules.countings)
+    asked = [
+        (place, counting, key)
+        for place, counting in enumerate(countings)
+        for key in _fingerprint_values(counting.per, subject)
+    ]
+    if not asked:
+        return RiskSignals(lists=loaded.lists)
+    rows = execute_sql(
+        sql,
+        {
+            "owner": owner,
+            "until": until,
+            "places": [place for place, _, _ in asked],
+            "keys": [key for _, _, key in asked],
+            "since": [at - counting.within for _, counting, _ in asked],
+            "currencies": [counting.currency for _, counting, _ in asked],
+        },
+    )
+    counts: dict[Velocity, VelocityCounts] = {}
+    for place, payments, declines, volume in rows:
+        counting, own = countings[place], 0 if observed else 1
+        if not observed and subject.money.currency == counting.currency:
+            volume += subject.money.amount
+        before = counts.get(counting, VelocityCounts())
+        # A shopper with two phones counts as often as the busier one.
+        counts[counting] = VelocityCounts(
+            payments=max(before.payments, payments + own),
+            declines=max(before.declines, declines),
+            volume=max(before.volume, volume),
+        )
+    return RiskSignals(lists=loaded.lists, counts=counts)
+
+
+def record_decision(
+    payment: Payment, verdict: RiskVerdict, rules: RuleSet | None, *, answer: Mapping[str, Any], at: datetime
+) -> bool:
+    """Keep a decision with what it adds to the payment's answer, before anybody is asked for money.
+
+    False when somebody else moved the payment since: then nothing was written.
+    """
+    write = WriteStatement()
+    changes = {"answer": {**payment.answer, **answer}}
+    write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
+    write.insert(
+        RiskDecision,
+        payment_id=payment.id,
+        set_key=rules.key if rules else "",
+        version=rules.version if rules else 0,
+        outcome=verdict.outcome,
+        code=verdict.code,
+        score=verdict.score,
+        at=at,
+        reasons=[{name: value for name, value in asdict(reason).items() if value} for reason in verdict.reasons],
+    )
+    if payment.payment_type != "RI":
+        write.insert(
+            Notification,
+            merchant_id=payment.merchant_id,
+            channel_id=payment.channel_id,
+            kind="RISK",
+            action="CREATED",
+            payment_id=payment.id,
+            sequence=payment.sequence,
+            created_at=at,
+        )
+    kept = write.run()
+    if kept:
+        payment.answer = changes["answer"]
+        if payment.payment_type != "RI":
+            wakeup.notify_timer(RISK_WEBHOOK_TIMER)
+    return kept
+
+
+def _fingerprint_values(name: str, subject: RiskSubject) -> tuple[bytes, ...]:
+    """The fingerprints a subject is counted by. An account has several, one for each key of the vault; one counts."""
+    values = subject.of(name)[:1] if name == "account" else subject.of(name)
+    return tuple(current_vault().fingerprint(f"risk:{name}:{value}") for value in values)

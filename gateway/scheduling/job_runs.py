@@ -1,0 +1,400 @@
+"""A run of a job: one due time, one payment, down the same line as every other.
+
+A run begins under the job's lock: the statement that begins the payment also writes the run, which there can be only
+once for a job and due time, and moves the job on to its next. Whoever dies after that leaves a payment that recovery
+looks after, and a run that is looked at again until its payment has an answer; nothing is charged twice, and what is
+in doubt is not repeated. No lock is held while an acquirer thinks. Source: Part B, Scheduling; docs/decisions/0022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
+from gateway.catalogue.endpoints import ONE_CLICK_ENDPOINT
+from gateway.catalogue.parse import InvalidParametersError, Parameters
+from gateway.connectors.acquirer_message import flatten_body
+from gateway.core import clock, identifiers
+from gateway.db.statement import WriteStatement
+from gateway.models import Agreement, Payment, Registration, Status
+from gateway.payments import job_records, registrations, risk_screening, store
+from gateway.payments.agreements import find_agreement_violation
+from gateway.payments.payment_request import PaymentRequest, RequestTrace
+from gateway.payments.process import advance_payment, begin_payment, resolve_route
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.registrations import REGISTRATION_CONFLICT_CODE, REGISTRATION_VAULT_ERROR_CODE
+from gateway.payments.request_builder import build_condition_facts, build_payment_request
+from gateway.scheduling import dunning
+from gateway.scheduling.job_plans import JobPlan, plan_from_job
+from gateway.scheduling.models import Job, JobRun
+
+LIVE_JOB_STATES: Final = (Job.State.ACTIVE, Job.State.ENDING)
+MAX_RUN_DELAY: Final = timedelta(days=7)
+"""A run that is later than that is not made any more."""
+MAX_LATE_RUNS: Final = 3
+"""Missed runs of one job that are made up for, one after the other; what was missed beyond is left out."""
+FIRST_RECHECK_DELAY, MAX_RECHECK_DELAY = timedelta(minutes=1), timedelta(days=1)
+"""A run whose payment has no answer is looked at after a minute, then ever more seldom."""
+_INSTRUCTION: Final = "standingInstruction."
+_RUN_PARAMETERS: Final = ("job.", f"{_INSTRUCTION}mode", f"{_INSTRUCTION}source", f"{_INSTRUCTION}industryPractice")
+TRANSIENT_REFUSAL_CODES: Final = frozenset({REGISTRATION_VAULT_ERROR_CODE, REGISTRATION_CONFLICT_CODE})
+"""Refusals that are nobody's fault."""
+_AGREEMENT_END_PARAMETERS: Final = (f"{_INSTRUCTION}expiry", f"{_INSTRUCTION}numberOfInstallments")
+
+log = structlog.get_logger(__name__)
+
+
+# --- the request --------------------------------------------------------------------------------------------------
+
+
+def build_run_request(
+    job: Job,
+    registration: Registration,
+    agreement: Agreement | None,
+    *,
+    now: datetime,
+    trace: RequestTrace,
+    due_at: datetime,
+    attempt: int = 1,
+) -> PaymentRequest:
+    """The payment of one run, merchant-initiated, under the job's agreement. Raises RequestRefusedError and InvalidParametersError."""
+    parameters = _parameters(job, registration, now, again=attempt > 1)
+    request = build_payment_request(
+        parameters,
+        merchant=job.merchant,
+        channel=registration.channel,
+        now=now,
+        trace=trace,
+        stored=registrations.load_stored_means(registration, parameters, now),
+        agreement=agreement,
+    )
+    facts = {"facts": {"schedule": {"id": job.id.hex, "dueAt": clock.format_timestamp(due_at)}}}
+    return replace(request, stored={**request.stored, **facts}, row_locked=True, allow_duplicate=True)
+
+
+def _parameters(job: Job, registration: Registration, now: datetime, *, again: bool) -> Parameters:
+    """What the schedule was sent with, as a merchant would send it for this run."""
+    channel = registration.channel
+    sent = {name: value for name, value in flatten_body(job.request).items() if not name.startswith(_RUN_PARAMETERS)}
+    kind = sent.setdefault(f"{_INSTRUCTION}type", "RECURRING")
+    if kind == "RECURRING":
+        sent.setdefault(f"{_INSTRUCTION}recurringType", "SUBSCRIPTION")
+    own = {
+        "entityId": channel.entity_id,
+        "merchantMemo": job.merchant_memo,
+        "testMode": job.test_mode,
+        f"{_INSTRUCTION}mode": "REPEATED",
+        f"{_INSTRUCTION}source": "MIT",
+        f"{_INSTRUCTION}industryPractice": "RESUBMISSION" if again else "",
+    }
+    facts = build_condition_facts(channel, now) | {"registration"}
+    if registration.means == "card":
+        facts |= {STORED_CARD_FACT}
+    pairs = [(name, value) for name, value in {**sent, **own}.items() if value]
+    return ONE_CLICK_ENDPOINT.catalogue.parse(pairs, facts=facts, masks=channel.mask_card_data)
+
+
+def build_job_trace(job: Job) -> RequestTrace:
+    """Nobody asked: the request log names the job."""
+    return RequestTrace(
+        request=identifiers.row_id(),
+        method="JOB",
+        path=f"/v1/schedules/{job.id.hex}",
+        at=clock.real_now(),
+        entity=job.channel_id,
+    )
+
+
+# --- a run --------------------------------------------------------------------------------------------------------
+
+
+def run_job(ident: UUID, sequence: int) -> bool:
+    """Do what is due for a job as it was claimed: charge, leave out what is too late, or end. False when somebody else
+    has done it."""
+    job = Job.objects.select_related("merchant__division__psp", "channel").get(pk=ident)
+    now, due_at = clock.merchant_now(job.merchant), job.next_at
+    if job.sequence != sequence or job.state not in LIVE_JOB_STATES or due_at is None or due_at > now:
+        return False
+    job.channel.merchant = job.merchant
+    if job.ends_at is not None and due_at >= job.ends_at:
+        return end_job(job, Job.Reason.NOTICE if job.state == Job.State.ENDING else Job.Reason.COMPLETED, now)
+    plan = plan_from_job(job)
+    if now - due_at > MAX_RUN_DELAY:
+        until = now - MAX_RUN_DELAY
+        log.warning("runs_missed", job=job.id.hex, since=due_at.isoformat(), until=until.isoformat())
+        missed = _build_run_row(job, due_at, JobRun.State.MISSED, now, missed_until=until)
+        return _write_next_run(job, _next_columns(plan, until), [missed])
+    if not (job.merchant.works and job.channel.active):
+        return _write_next_run(
+            job, _next_columns(plan, due_at), [_build_run_row(job, due_at, JobRun.State.SKIPPED, now)]
+        )
+    try:
+        return _charge(job, plan, due_at, now)
+    except RequestRefusedError as refused:
+        return _record_refused_run(job, due_at, refused.code, now)
+    except InvalidParametersError as invalid:
+        return _record_refused_run(job, due_at, invalid.errors[0].code, now)
+
+
+def _charge(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> bool:
+    """Make the run's payment. Raises RequestRefusedError and InvalidParametersError when there can be none."""
+    registration, agreement = _load_job_means(job)
+    request = build_run_request(job, registration, agreement, now=now, trace=build_job_trace(job), due_at=due_at)
+    error = find_agreement_violation(request.agreement_use, job.merchant, now)
+    if error is not None and error.name in _AGREEMENT_END_PARAMETERS:
+        return end_job(job, Job.Reason.AGREEMENT_ENDED, now)
+    row = _build_run_row(
+        job, due_at, JobRun.State.OPEN, now, payment=request.payment, next_at=now + FIRST_RECHECK_DELAY
+    )
+    changes, rows = _advance_job_columns(job, plan, due_at, now)
+
+    def extra_writes(write: WriteStatement) -> None:
+        write.update_related(Job, changes, {"id": job.id})
+        for one in (row, *rows):
+            write.insert(JobRun, **one)
+
+    payment = _pay(job, replace(request, extra_writes=extra_writes), lambda: _lock_unchanged_job(job))
+    if payment is None:
+        return False
+    record_run_outcome(row["id"], payment)
+    return True
+
+
+def _pay(job: Job, request: PaymentRequest, holds: Callable[[], bool]) -> Payment | None:
+    """Begin the payment under the job's lock and, without any, take it down the line; None when ``holds``, asked under
+    the lock, says that somebody else was faster."""
+    chosen_route, screening_plan = resolve_route(request), risk_screening.plan_screening(request)
+    with transaction.atomic(durable=True):
+        if not holds():
+            return None
+        payment = begin_payment(request, chosen_route, screening_plan)
+    if payment.status == Status.STARTED:
+        advance_payment(payment, chosen_route.connector, request, screening_plan)
+    return payment
+
+
+def _lock_unchanged_job(job: Job) -> bool:
+    """Lock the job; whether it is as it was read."""
+    locked = Job.objects.select_for_update().filter(pk=job.pk, sequence=job.sequence)
+    return bool(locked.values_list("pk", flat=True))
+
+
+def _load_job_means(job: Job) -> tuple[Registration, Agreement | None]:
+    """Raises RequestRefusedError for a registration that was deleted."""
+    registration = Registration.objects.select_related("channel").get(pk=job.registration)
+    registration.merchant = job.merchant
+    registration.channel.merchant = job.merchant
+    if registration.status == Registration.Status.DELETED:
+        raise RequestRefusedError(registrations.REGISTRATION_DELETED_CODE)
+    agreement = Agreement.objects.get(pk=job.agreement) if job.agreement is not None else None
+    return registration, agreement
+
+
+def _next_columns(plan: JobPlan, after: datetime) -> dict[str, Any]:
+    next_at, ends_at = plan.following(after)
+    return {"next_at": next_at, "ends_at": ends_at}
+
+
+def _advance_job_columns(
+    job: Job, plan: JobPlan, due_at: datetime, now: datetime
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The job's columns once this run has begun, and the rows of runs that are left out: when several were missed in a
+    row, only the first are made up for."""
+    changes = {**_next_columns(plan, due_at), "sequence": job.sequence + 1, "lease_until": None, "late": 0}
+    if changes["next_at"] > now or (changes["ends_at"] is not None and changes["next_at"] >= changes["ends_at"]):
+        return changes, []
+    if job.late + 1 < MAX_LATE_RUNS:
+        return changes | {"late": job.late + 1}, []
+    missed = _build_run_row(job, changes["next_at"], JobRun.State.MISSED, now, missed_until=now)
+    log.warning("runs_missed", job=job.id.hex, since=changes["next_at"].isoformat(), until=now.isoformat())
+    return changes | _next_columns(plan, now), [missed]
+
+
+def _build_run_row(job: Job, due_at: datetime, state: str, now: datetime, **more: Any) -> dict[str, Any]:
+    """The columns of a new JobRun."""
+    columns = {"payment": None, "code": "", "next_at": None, "missed_until": None} | more
+    return {
+        "id": identifiers.row_id(),
+        "job_id": job.id,
+        "merchant_id": job.merchant_id,
+        "due_at": due_at,
+        "state": state,
+        "attempt": 1,
+        "earlier": [],
+        "at": now,
+        **columns,
+    }
+
+
+def _write_next_run(job: Job, changes: Mapping[str, Any], rows: list[dict[str, Any]]) -> bool:
+    """Write the job's next time, if it still is as it was read, and the rows of runs that charge nobody."""
+    write = WriteStatement()
+    raised = {**changes, "sequence": job.sequence + 1, "lease_until": None}
+    write.update(job, raised, expecting={"sequence": job.sequence})
+    for row in rows:
+        write.insert(JobRun, **row)
+    return write.run()
+
+
+def _record_refused_run(job: Job, due_at: datetime, code: str, now: datetime) -> bool:
+    """There can be no payment: the run failed, and the job waits for the merchant. Raises RequestRefusedError for what passes by
+    itself: the job is due again when its lease ends."""
+    if code in TRANSIENT_REFUSAL_CODES:
+        raise RequestRefusedError(code)
+    decision = dunning.decide_dunning(code, "")
+    reason = decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.NOT_SET_UP
+    return suspend_job(job, reason, now, _build_run_row(job, due_at, JobRun.State.FAILED, now, code=code))
+
+
+# --- what came of it ----------------------------------------------------------------------------------------------
+
+
+def recheck_run(ident: UUID) -> bool:
+    """Look at the payment of a run that is OPEN, and do what follows from its answer; True."""
+    row = JobRun.objects.get(pk=ident)
+    if row.state == JobRun.State.OPEN and row.payment is not None:
+        record_run_outcome(ident, Payment.objects.get(pk=row.payment))
+    return True
+
+
+def record_run_outcome(ident: UUID, payment: Payment) -> None:
+    """Write down what came of a run's payment: paid, tried again later, failed; or when to look again."""
+    with transaction.atomic(durable=True):
+        # The job first, as everywhere: two locks in one order.
+        job = Job.objects.select_for_update(of=("self",)).select_related("merchant", "channel").get(runs=ident)
+        row = JobRun.objects.select_for_update().get(pk=ident)
+        if row.state != JobRun.State.OPEN or row.payment != payment.id:
+            return
+        job.channel.merchant = job.merchant
+        now = clock.merchant_now(job.merchant)
+        row.lease_until, row.code = None, payment.result_code
+        if payment.status == Status.APPROVED:
+            row.state, row.next_at = JobRun.State.PAID, None
+            if job.declined:
+                Job.objects.filter(pk=job.pk).update(declined=0)
+        elif payment.status == Status.DECLINED:
+            _decide_declined_run(job, row, payment, now)
+        else:
+            row.next_at = now + min(max(now - row.at, FIRST_RECHECK_DELAY), MAX_RECHECK_DELAY)
+        row.save(update_fields=["state", "next_at", "code", "lease_until"])
+
+
+def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime) -> None:
+    """Decide on a declined run, under the job's lock: ``row`` is changed in memory, the job in the database."""
+    declined = job.declined + 1
+    details: Mapping[str, str] = payment.answer.get("resultDetails", {})
+    decision = dunning.decide_dunning(payment.result_code, details.get("MerchantAdviceCode", ""))
+    row.state, row.next_at = JobRun.State.FAILED, None
+    Job.objects.filter(pk=job.pk).update(declined=declined)
+    if job.state not in LIVE_JOB_STATES or job.next_at is None:
+        return
+    if isinstance(decision, dunning.DunningStop) or declined >= dunning.MAX_CONSECUTIVE_DECLINES:
+        job.declined = declined
+        suspend_job(job, decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.DECLINED, now)
+        return
+    after = dunning.get_retry_delay(decision, row.attempt)
+    # The next run is a try, too, also one that came while this answer was waited for: nobody is charged for two
+    # periods at once.
+    later = JobRun.objects.filter(job=job.pk, due_at__gt=row.due_at, payment__isnull=False)
+    if after is not None and now + after < job.next_at and not later.exists():
+        row.state, row.next_at = JobRun.State.RETRYING, now + after
+
+
+def retry_run(ident: UUID) -> bool:
+    """Charge a declined run once more. False when somebody else has done so."""
+    row = JobRun.objects.select_related("job", "job__merchant__division__psp", "job__channel").get(pk=ident)
+    job = row.job
+    job.channel.merchant = job.merchant
+    now = clock.merchant_now(job.merchant)
+    if row.state != JobRun.State.RETRYING or row.next_at is None or row.next_at > now:
+        return False
+    if job.state not in LIVE_JOB_STATES or not (job.merchant.works and job.channel.active):
+        return _fail_run(row)
+    try:
+        registration, agreement = _load_job_means(job)
+        request = build_run_request(
+            job,
+            registration,
+            agreement,
+            now=now,
+            trace=build_job_trace(job),
+            due_at=row.due_at,
+            attempt=row.attempt + 1,
+        )
+    except (RequestRefusedError, InvalidParametersError) as fault:
+        code = fault.code if isinstance(fault, RequestRefusedError) else fault.errors[0].code
+        if code in TRANSIENT_REFUSAL_CODES:
+            raise
+        _fail_run(row)
+        decision = dunning.decide_dunning(code, "")
+        return suspend_job(
+            job, decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.NOT_SET_UP, now
+        )
+    changes = {
+        "state": JobRun.State.OPEN,
+        "attempt": row.attempt + 1,
+        "payment": request.payment,
+        "at": now,
+        "earlier": [*row.earlier, row.payment],
+        "next_at": now + FIRST_RECHECK_DELAY,
+        "lease_until": None,
+        "code": "",
+    }
+
+    def holds() -> bool:
+        mine = JobRun.objects.select_for_update().filter(pk=row.pk, state=row.state, attempt=row.attempt)
+        return _lock_unchanged_job(job) and bool(mine.values_list("pk", flat=True))
+
+    extra_writes = replace(request, extra_writes=lambda write: write.update_related(JobRun, changes, {"id": row.id}))
+    payment = _pay(job, extra_writes, holds)
+    if payment is None:
+        return False
+    record_run_outcome(ident, payment)
+    return True
+
+
+def _fail_run(row: JobRun) -> bool:
+    mine = JobRun.objects.filter(pk=row.pk, state=row.state, attempt=row.attempt)
+    return bool(mine.update(state=JobRun.State.FAILED, next_at=None, lease_until=None))
+
+
+# --- the job's own ends -------------------------------------------------------------------------------------------
+
+
+def suspend_job(job: Job, reason: str, now: datetime, failed: Mapping[str, Any] | None = None) -> bool:
+    """The job waits for its merchant, who is told; False when it was changed meanwhile. ``failed``: the row of the run
+    that could not be made."""
+    job.state, job.reason, job.next_at = Job.State.SUSPENDED, reason, None
+    return _record_job_state(job, job_records.RESCHEDULE_PAYMENT_TYPE, now, failed)
+
+
+def end_job(job: Job, reason: str, now: datetime) -> bool:
+    """The job's time is over; the merchant is told. False when it was changed meanwhile."""
+    job_records.mark_job_ended(job, reason, now)
+    return _record_job_state(job, job_records.DESCHEDULE_PAYMENT_TYPE, now)
+
+
+def _record_job_state(job: Job, kind: str, now: datetime, run: Mapping[str, Any] | None = None) -> bool:
+    sequence, job.sequence, job.updated_at = job.sequence, job.sequence + 1, now
+    registration = Registration.objects.get(pk=job.registration)
+    payment = job_records.build_job_record(
+        job, kind, job_records.render_job_means(registration), at=now, request_id=identifiers.row_id()
+    )
+    names = ("state", "reason", "next_at", "ends_at", "ended_at", "declined", "sequence", "updated_at")
+    changes = {name: getattr(job, name) for name in names} | {"lease_until": None}
+
+    def changing(write: WriteStatement) -> None:
+        write.update(job, changes, expecting={"sequence": sequence})
+        if run is not None:
+            write.insert(JobRun, **run)
+
+    return store.insert_record_only_payment(
+        payment, changing, job_records.build_job_notification(payment, job), trace=None
+    )

@@ -1,0 +1,161 @@
+"""The timer of the jobs: which are due, each for one worker until its lease runs out.
+
+The lease only keeps workers out of each other's way; that nothing runs twice is the job's sequence and the run's
+uniqueness (gateway.scheduling.job_runs). Times are the merchant's clock: what is due by real time is found by one
+index, and merchants whose clock was moved, in the test environment, are looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connection
+from django.db.models import Min
+
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+from gateway.payments import store
+from gateway.scheduling import job_runs
+from gateway.scheduling.models import Job, JobRun
+from gateway.timers.registry import Timer
+
+JOB_CLAIM_SIZE: Final = 20
+"""Rows that one claim takes; each is one payment, and the lease is for all of them."""
+MAX_JOBS_PER_TICK: Final = 200
+"""Rows that one run of the timer does, before others have their turn."""
+MAX_PARALLEL_JOB_TICKS: Final = 4
+"""Runs of the timer at a time, on all machines together."""
+
+log = structlog.get_logger(__name__)
+
+# Two ways to what is due, each along an index of its own: all whose time has come by real time, and those of merchants
+# whose clock is ahead. A clock that is behind is caught by the last condition.
+_CLAIM: Final = """
+WITH ahead AS MATERIALIZED (
+    SELECT r.id, r.next_at FROM gateway_merchant m CROSS JOIN LATERAL (
+        SELECT id, find_next_job_time FROM {table}
+        WHERE merchant_id = m.id AND find_next_job_time <= %(now)s::timestamptz + m.clock_offset
+          AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+        ORDER BY find_next_job_time LIMIT %(limit)s
+    ) r WHERE m.clock_offset > interval '0'
+), due AS MATERIALIZED (
+    SELECT r.id FROM {table} r
+    WHERE r.id IN (
+        (SELECT id FROM ahead ORDER BY find_next_job_time LIMIT %(limit)s)
+        UNION ALL
+        (SELECT j.id FROM {table} j JOIN gateway_merchant m ON m.id = j.merchant_id
+         WHERE j.next_at <= %(now)s::timestamptz AND j.next_at <= %(now)s::timestamptz + m.clock_offset
+           AND (j.lease_until IS NULL OR j.lease_until <= %(now)s::timestamptz)
+         ORDER BY j.next_at LIMIT %(limit)s)
+    ) LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
+RETURNING r.id, r.next_at, r.{more}
+"""
+_CLAIM_OF_ONE: Final = """
+WITH due AS MATERIALIZED (
+    SELECT id FROM {table} WHERE merchant_id = %(merchant)s::uuid AND find_next_job_time <= %(own)s::timestamptz
+      AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+    ORDER BY find_next_job_time LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
+RETURNING r.id, r.next_at, r.{more}
+"""
+_TABLES: Final = {Job: ("scheduling_job", "sequence"), JobRun: ("scheduling_jobrun", "state")}
+
+ClaimedJobs = list[tuple[UUID, datetime, Any]]
+_RowHandler = Callable[[UUID, Any], bool]
+
+
+def claim_due_jobs(
+    model: type[Job | JobRun], limit: int, now: datetime, merchant: Merchant | None = None
+) -> ClaimedJobs:
+    """What is due, each for one claimer until its lease runs out: (id, when, a job's sequence or a run's state), the
+    earliest first. ``now``: real time."""
+    table, more = _TABLES[model]
+    asking = 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + settings.GATEWAY_FAILOVER_WITHIN_S
+    lease = now + timedelta(seconds=asking) + store.ANSWER_GRACE
+    values: dict[str, Any] = {"now": now, "limit": limit, "lease": lease}
+    if merchant is None:
+        found = execute_sql(_CLAIM.format(table=table, more=more), values)
+    else:
+        values |= {"merchant": merchant.pk, "own": now + merchant.clock_offset}
+        found = execute_sql(_CLAIM_OF_ONE.format(table=table, more=more), values)
+    rows: ClaimedJobs = [(row[0], row[1], row[2]) for row in found]
+    return sorted(rows, key=lambda row: row[1])
+
+
+def run_due_jobs(merchant: Merchant | None) -> int:
+    """Make the runs that are due, try declined ones again, and look at those without an answer; how many."""
+    return _run_claimed(Job, merchant, job_runs.run_job) + _run_claimed(JobRun, merchant, _continue_run)
+
+
+def _continue_run(ident: UUID, state: str) -> bool:
+    return job_runs.retry_run(ident) if state == JobRun.State.RETRYING else job_runs.recheck_run(ident)
+
+
+def _run_claimed(model: type[Job | JobRun], merchant: Merchant | None, work: _RowHandler) -> int:
+    """One after the other for a merchant alone, in the order of their times. For all of them side by side, so that an
+    acquirer that keeps its merchants waiting leaves the others' runs in peace."""
+    lanes = settings.GATEWAY_JOB_LANES if merchant is None else 1
+    first = claim_due_jobs(model, lanes if lanes > 1 else JOB_CLAIM_SIZE, clock.real_now(), merchant)
+    if lanes == 1 or len(first) < 2:
+        return _one_by_one(model, merchant, work, first)
+    with ThreadPoolExecutor(max_workers=lanes, thread_name_prefix="jobs") as pool:
+        return sum(pool.map(lambda row: _run_lane(model, work, row, MAX_JOBS_PER_TICK // lanes), first))
+
+
+def _one_by_one(model: type[Job | JobRun], merchant: Merchant | None, work: _RowHandler, claimed: ClaimedJobs) -> int:
+    done = seen = 0
+    while claimed:
+        done += sum(_run_safely(model, work, row) for row in claimed)
+        seen += len(claimed)
+        if seen >= MAX_JOBS_PER_TICK:
+            break
+        claimed = claim_due_jobs(model, JOB_CLAIM_SIZE, clock.real_now(), merchant)
+    return done
+
+
+def _run_lane(model: type[Job | JobRun], work: _RowHandler, row: tuple[UUID, datetime, Any], most: int) -> int:
+    """Take what is due, a row at a time and at most ``most``: none waits behind one that takes long."""
+    try:
+        done, rows = 0, [row]
+        for _ in range(most):
+            if not rows:
+                break
+            done += _run_safely(model, work, rows[0])
+            rows = claim_due_jobs(model, 1, clock.real_now())
+        return done
+    finally:
+        connection.close()
+
+
+def _run_safely(model: type[Job | JobRun], work: _RowHandler, row: tuple[UUID, datetime, Any]) -> bool:
+    ident, _, more = row
+    try:
+        return work(ident, more)
+    except Exception:  # one job must not keep the others waiting; it is due again when its lease ends
+        log.exception("job_failed", kind=model.__name__, id=ident.hex)
+        return False
+
+
+def find_next_job_time(merchant: Merchant) -> datetime | None:
+    """When this merchant's next run, try or look is due, by the merchant's clock."""
+    times = [
+        model._default_manager.filter(merchant=merchant, next_at__isnull=False).aggregate(first=Min("next_at"))["first"]
+        for model in (Job, JobRun)
+    ]
+    return min((at for at in times if at is not None), default=None)
+
+
+TIMERS: Final = (
+    Timer(name="jobs", run=run_due_jobs, next_at=find_next_job_time, at_once=MAX_PARALLEL_JOB_TICKS,
+          about="Make the payments of subscription jobs, and try declined ones again."),
+)  # fmt: skip

@@ -1,0 +1,343 @@
+"""Subscription jobs by the API: made, read, changed, given notice.
+
+Each change is one statement: the job as it was read, the payment that records it (SD, RS, DS) and what is told of it.
+A run moves the job's sequence, too, so that of a change and a run at the same moment one comes first, and the other
+sees it. Source: Part B, Scheduling; ruling D8; docs/decisions/0022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from gateway.catalogue.parse import ParameterError, Parameters
+from gateway.core import clock, identifiers
+from gateway.db.statement import WriteStatement
+from gateway.models import Agreement, Channel, Merchant, Payment, Registration
+from gateway.payments import agreements, job_records, registrations, store
+from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
+from gateway.payments.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
+from gateway.payments.job_validation import parse_job_plan
+from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
+from gateway.payments.process import resolve_route
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.registrations import REGISTRATION_CONFLICT_CODE, ChangeRequest
+from gateway.payments.rendering import render_payment
+from gateway.payments.request_builder import resolve_test_mode
+from gateway.scheduling import job_plans as plans
+from gateway.scheduling.job_runs import build_run_request
+from gateway.scheduling.models import Job, JobRun
+
+UNKNOWN_SCHEDULE_CODE: Final = "700.400.580"
+NOT_RESCHEDULED_CODE, NOT_DESCHEDULED_CODE = "100.360.300", "100.360.303"
+MAX_SCHEDULE_TRIES: Final = 20
+"""How often a change reads its job again; each try lost means that a run or another change won."""
+MAX_PAST_RUNS: Final = 12
+
+
+def find_job(
+    target: UUID | None, merchant: Merchant, channel: Channel | None, unknown: str = UNKNOWN_SCHEDULE_CODE
+) -> Job:
+    """The job of this merchant (and channel). Raises RequestRefusedError (404, ``unknown``) for one there is not."""
+    own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
+    found = Job.objects.filter(**own).select_related("channel").first() if target is not None else None
+    if found is None:
+        raise RequestRefusedError(unknown, status=404)
+    found.merchant = merchant
+    found.channel.merchant = merchant
+    return found
+
+
+# --- making -------------------------------------------------------------------------------------------------------
+
+
+def create_job(change: ChangeRequest, channel: Channel | None) -> Payment:
+    """Start a job; the SD that tells of it. Raises RequestRefusedError for what could never be charged."""
+    parameters, now = change.parameters, change.now
+    registration = find_job_registration(parameters, change.merchant, channel)
+    plan = parse_job_plan(
+        job_records.extract_job_parameters(parameters.values),
+        job_records.resolve_job_zone(registration.channel, change.merchant),
+        now,
+    )
+    ident = identifiers.row_id()
+    agreement, made = _resolve_job_agreement(ident, registration, parameters, now)
+    job = job_records.build_job(
+        ident,
+        plan,
+        job_records.nest_job_parameters(parameters.values),
+        registration=registration.id,
+        agreement=agreement.id if agreement is not None else None,
+        merchant=change.merchant.id,
+        channel=registration.channel.id,
+        memo=parameters.get("merchantMemo") or "",
+        test_mode=resolve_test_mode(parameters),
+        now=now,
+    )
+    _validate_run(job, registration, agreement, change)
+    payment = job_records.build_job_record(
+        job, SCHEDULE_PAYMENT_TYPE, job_records.render_job_means(registration), at=now, request_id=change.trace.request
+    )
+
+    def changing(write: WriteStatement) -> None:
+        write.insert(Job, **job_records.build_job_columns(job))
+        if made and agreement is not None:
+            write.insert(Agreement, **job_records.build_agreement_columns(agreement))
+
+    store.insert_record_only_payment(
+        payment,
+        changing,
+        job_records.build_job_notification(payment, job),
+        trace=change.trace,
+        idempotency=change.idempotency,
+    )
+    return payment
+
+
+def find_job_registration(parameters: Parameters, merchant: Merchant, channel: Channel | None) -> Registration:
+    """The registration that ``registrationId`` names. Raises RequestRefusedError, naming the parameter."""
+    text = parameters["registrationId"]
+    try:
+        return registrations.find_registration(identifiers.parse_id(text), merchant, channel)
+    except RequestRefusedError as refused:
+        message = "names no registration of this entity that can be charged"
+        error = ParameterError(name="registrationId", value=text, message=message, code=refused.code, known=True)
+        raise RequestRefusedError(refused.code, [error]) from None
+
+
+def _resolve_job_agreement(
+    ident: UUID, registration: Registration, parameters: Parameters, now: datetime
+) -> tuple[Agreement | None, bool]:
+    """The agreement that the job's charges draw on, and whether it is made now: the one that is named, the last one of
+    the registration, else this schedule is what the shopper agreed to."""
+    channel = registration.channel
+    if INITIAL_TRANSACTION_ID in parameters or AGREEMENT_ID in parameters:
+        words = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+        repeated = replace(parameters, values={**parameters.values, **words})
+        agreement_use = agreements.resolve_agreement(repeated, parameters["paymentType"], channel, registration.id)
+        return (agreement_use.agreement if agreement_use is not None else None), False
+    found = Agreement.objects.filter(registration=registration.id).order_by("-id").first()
+    if found is not None:
+        return found, False
+    first = Payment.objects.filter(pk=registration.payment).values_list("connector_tx_id", "answer").first()
+    reference, answer = first or ("", {})
+    return job_records.build_job_agreement(
+        ident,
+        registration.merchant_id,
+        channel,
+        registration.id,
+        parameters.values,
+        reference=reference or registration.payment.hex,
+        network_reference=answer.get(NETWORK_REFERENCE_KEY, ""),
+        at=now,
+    ), True
+
+
+def _validate_run(job: Job, registration: Registration, agreement: Agreement | None, change: ChangeRequest) -> None:
+    """Build the request of a run, as its day will, and find its way: raises RequestRefusedError or Invalid for what is wrong."""
+    request = build_run_request(job, registration, agreement, now=change.now, trace=change.trace, due_at=change.now)
+    if request.parameters.refusals:
+        raise RequestRefusedError(request.parameters.refusals[0].code, request.parameters.refusals)
+    resolve_route(request)
+
+
+# --- changing -----------------------------------------------------------------------------------------------------
+
+
+def reschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
+    """Put what was sent in the place of what stands; what was not sent stays. A notice that was given is taken back,
+    and a job that waits for the merchant goes on with its next run. Raises RequestRefusedError."""
+    for _ in range(MAX_SCHEDULE_TRIES):
+        job = find_job(target, change.merchant, channel, NOT_RESCHEDULED_CODE)
+        if job.state == Job.State.ENDED:
+            raise RequestRefusedError(NOT_RESCHEDULED_CODE, more="it has ended: start a new one")
+        sequence = job.sequence
+        registration = _apply_job_change(job, change)
+        payment = _write_job_change(job, RESCHEDULE_PAYMENT_TYPE, registration, sequence, change)
+        if payment is not None:
+            return payment
+    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+
+
+def _apply_job_change(job: Job, change: ChangeRequest) -> Registration:
+    """Change ``job`` in memory, and try the new one out; its registration."""
+    parameters, now = change.parameters, change.now
+    if "registrationId" in parameters:
+        registration = find_job_registration(parameters, change.merchant, job.channel)
+        agreement, made = _resolve_job_agreement(job.id, registration, parameters, now)
+        if made:
+            # The shopper agreed to the job, not to one card: the new card goes on under the same agreement.
+            agreement = _load_job_agreement(job)
+        job.registration, job.agreement = registration.id, agreement.id if agreement is not None else None
+    else:
+        registration = load_job_registration(job)
+        agreement = _load_job_agreement(job)
+    sent = job_records.nest_job_parameters(
+        {name: value for name, value in parameters.values.items() if name != "paymentType"}
+    )
+    if parameters.get("paymentType") in job_records.JOB_PAYMENT_TYPES:
+        sent["paymentType"] = parameters["paymentType"]
+    sent_job = sent.pop("job", {})
+    before: dict[str, str] = dict(job.request.get("job", {}))
+    if any(name in plans.TIMING_PARAMETERS for name in sent_job):
+        before = {name: value for name, value in before.items() if name not in plans.TIMING_PARAMETERS}
+    whole = {**before, **sent_job}
+    plan = parse_job_plan(whole, job_records.resolve_job_zone(job.channel, change.merchant), now, began=job.starts_at)
+    request = {**job.request, **sent, "job": whole}
+    next_at, ends_at = plan.following(now)
+    changed = {
+        **plan.columns(),
+        "ends_at": ends_at,
+        "request": request,
+        "amount": Decimal(request["amount"]),
+        "currency": request["currency"],
+        "payment_type": request["paymentType"],
+        "name": whole.get("name", ""),
+        "next_at": next_at,
+        "state": Job.State.ACTIVE,
+        "reason": "",
+        "declined": 0,
+        "late": 0,
+        "updated_at": now,
+        "sequence": job.sequence + 1,
+    }
+    for name, value in changed.items():
+        setattr(job, name, value)
+    _validate_run(job, registration, agreement, change)
+    return registration
+
+
+def _load_job_agreement(job: Job) -> Agreement | None:
+    return Agreement.objects.get(pk=job.agreement) if job.agreement is not None else None
+
+
+def pause_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
+    """Charge nobody until the job is rescheduled, with something or nothing; what would have run meanwhile is not made
+    up for. Raises RequestRefusedError: a job that is ending would lose its notice."""
+    for _ in range(MAX_SCHEDULE_TRIES):
+        job = find_job(target, change.merchant, channel, NOT_RESCHEDULED_CODE)
+        if job.state != Job.State.ACTIVE:
+            raise RequestRefusedError(NOT_RESCHEDULED_CODE, more=_PAUSE_REFUSALS[Job.State(job.state)])
+        sequence = job.sequence
+        job.state, job.reason, job.next_at = Job.State.SUSPENDED, Job.Reason.PAUSED, None
+        job.sequence, job.updated_at = sequence + 1, change.now
+        payment = _write_job_change(
+            job, RESCHEDULE_PAYMENT_TYPE, load_job_registration(job, gone=True), sequence, change
+        )
+        if payment is not None:
+            return payment
+    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+
+
+_PAUSE_REFUSALS: Final[Mapping[Job.State, str]] = {
+    Job.State.ENDING: "notice was given: rescheduling it takes the notice back",
+    Job.State.SUSPENDED: "it is suspended already",
+    Job.State.ENDED: "it has ended",
+}
+
+
+def deschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
+    """Give notice: the job ends after its notice period. A second notice changes nothing. Raises RequestRefusedError."""
+    for _ in range(MAX_SCHEDULE_TRIES):
+        job = find_job(target, change.merchant, channel, NOT_DESCHEDULED_CODE)
+        if job.state == Job.State.ENDED:
+            raise RequestRefusedError(NOT_DESCHEDULED_CODE, more="it has ended already")
+        sequence = job.sequence
+        give_job_notice(job, change.now)
+        payment = _write_job_change(
+            job, DESCHEDULE_PAYMENT_TYPE, load_job_registration(job, gone=True), sequence, change
+        )
+        if payment is not None:
+            return payment
+    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+
+
+def give_job_notice(job: Job, now: datetime) -> None:
+    """Change ``job`` in memory to one that ends. What waits for the merchant charges nobody, and ends at once."""
+    plan = plans.plan_from_job(job)
+    end = plan.end_by_notice(now) if job.state != Job.State.SUSPENDED else now
+    job.sequence += 1
+    job.updated_at = now
+    if end <= now:
+        job_records.mark_job_ended(job, Job.Reason.NOTICE, now)
+        return
+    job.state, job.reason = Job.State.ENDING, Job.Reason.NOTICE
+    job.next_at, job.ends_at = replace(plan, ends_at=end).following(now)
+
+
+CHANGEABLE_JOB_COLUMNS: Final = tuple(
+    field.attname
+    for field in Job._meta.concrete_fields
+    if field.attname not in ("id", "merchant_id", "channel_id", "created_at", "lease_until")
+)
+
+
+def _write_job_change(
+    job: Job, kind: str, registration: Registration, sequence: int, change: ChangeRequest
+) -> Payment | None:
+    """Write the job as it is in memory, if it still is as it was read; None when it is not."""
+    payment = job_records.build_job_record(
+        job, kind, job_records.render_job_means(registration), at=change.now, request_id=change.trace.request
+    )
+    changes = {name: getattr(job, name) for name in CHANGEABLE_JOB_COLUMNS}
+    recorded = store.insert_record_only_payment(
+        payment,
+        lambda write: write.update(job, changes, expecting={"sequence": sequence}),
+        job_records.build_job_notification(payment, job),
+        trace=change.trace,
+        idempotency=change.idempotency,
+    )
+    return payment if recorded else None
+
+
+def load_job_registration(job: Job, *, gone: bool = False) -> Registration:
+    """The registration of a job. Raises RequestRefusedError for one that was deleted, unless ``gone`` does not matter."""
+    found = Registration.objects.select_related("channel").get(pk=job.registration)
+    found.merchant = job.merchant
+    found.channel.merchant = job.merchant
+    if found.status == Registration.Status.DELETED and not gone:
+        message = "is required: the registration of this job was deleted"
+        error = ParameterError(
+            name="registrationId", message=message, code=registrations.REGISTRATION_DELETED_CODE, known=True
+        )
+        raise RequestRefusedError(registrations.REGISTRATION_DELETED_CODE, [error])
+    return found
+
+
+# --- telling ------------------------------------------------------------------------------------------------------
+
+
+def render_schedule(payment: Payment) -> dict[str, Any]:
+    """What the schedules' endpoints answer of a record: the job's id, and what it charges."""
+    body = render_payment(payment)
+    body.pop("referencedId", None)
+    body.pop("schedule", None)
+    request: Mapping[str, str] = payment.request
+    return body | {"id": payment.chain.hex, "paymentType": request["paymentType"]}
+
+
+def render_job(job: Job, now: datetime) -> dict[str, Any]:
+    """A job as it stands, with its last runs."""
+    means = job_records.render_job_means(load_job_registration(job, gone=True))
+    body = render_schedule(job_records.build_job_record(job, SCHEDULE_PAYMENT_TYPE, means, at=now, request_id=job.id))
+    runs = JobRun.objects.filter(job=job.pk).order_by("-due_at")[:MAX_PAST_RUNS]
+    body["runs"] = [render_job_run(run) for run in runs]
+    return body
+
+
+def render_job_run(run: JobRun) -> dict[str, Any]:
+    """One run, as a schedule's answer tells of it."""
+    told: dict[str, Any] = {"dueAt": clock.format_timestamp(run.due_at), "state": run.state, "attempt": run.attempt}
+    if run.payment is not None:
+        told["id"] = run.payment.hex
+    if run.code:
+        told["code"] = run.code
+    if run.next_at is not None and run.state == JobRun.State.RETRYING:
+        told["retryAt"] = clock.format_timestamp(run.next_at)
+    if run.missed_until is not None:
+        told["missedUntil"] = clock.format_timestamp(run.missed_until)
+    return told

@@ -1,0 +1,129 @@
+"""What an authentication's outcome means for the payment: one table by transStatus, one for reasons, one for policy.
+
+Source: Part B, 3D Secure; decisions, section 3 (families 000.400.1xx, 100.390, 100.380).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+FRICTIONLESS_CODE: Final = "000.400.110"
+DATA_SHARED_CODE: Final = "000.400.120"
+
+
+class AuthenticationResult(enum.StrEnum):
+    """What follows an outcome."""
+
+    PROVED = "proved"
+    ATTEMPTED = "attempted"
+    INFORMED = "informed"
+    UNAVAILABLE = "unavailable"
+    REFUSED = "refused"
+    CHALLENGE = "challenge"
+    DECOUPLED = "decoupled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthenticationVerdict:
+    """``payment``: the code of a payment that this declines. ``standalone``: the code of an authentication alone."""
+
+    then: AuthenticationResult
+    payment: str = ""
+    standalone: str = ""
+
+
+VERDICT_BY_TRANS_STATUS: Final[Mapping[str, AuthenticationVerdict]] = MappingProxyType(
+    {
+        "Y": AuthenticationVerdict(then=AuthenticationResult.PROVED, standalone=FRICTIONLESS_CODE),
+        "A": AuthenticationVerdict(
+            then=AuthenticationResult.ATTEMPTED, payment="100.390.109", standalone=FRICTIONLESS_CODE
+        ),
+        "I": AuthenticationVerdict(then=AuthenticationResult.INFORMED, standalone=DATA_SHARED_CODE),
+        "U": AuthenticationVerdict(
+            then=AuthenticationResult.UNAVAILABLE, payment="100.390.107", standalone="000.400.101"
+        ),
+        "N": AuthenticationVerdict(then=AuthenticationResult.REFUSED, payment="100.380.401", standalone="100.380.401"),
+        "R": AuthenticationVerdict(then=AuthenticationResult.REFUSED, payment="100.390.114", standalone="100.390.114"),
+        "C": AuthenticationVerdict(then=AuthenticationResult.CHALLENGE),
+        "D": AuthenticationVerdict(then=AuthenticationResult.DECOUPLED),
+    }
+)
+"""transStatus → what follows."""
+
+CODES_BY_TRANS_STATUS_REASON: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "02": ("100.390.113", "000.400.105"),  # unknown device
+        "03": ("100.390.113", "000.400.105"),  # device not supported
+        "04": ("100.390.119", "100.390.119"),  # authenticated too often
+        "08": ("100.390.110", "000.400.108"),  # no card record
+        "11": ("100.390.118", "100.390.118"),  # fraud suspected
+        "13": ("100.390.110", "000.400.102"),  # cardholder not enrolled
+        "14": ("100.380.501", "100.380.501"),  # timed out at the ACS
+        "19": ("100.390.119", "100.390.119"),  # too many challenges
+        "20": ("100.390.120", "100.390.120"),  # no non-payment authentication
+        "21": ("100.390.121", "000.400.112"),  # no 3RI
+        "22": ("100.390.112", "000.400.103"),  # technical fault of the ACS
+        "24": ("100.390.122", "100.390.122"),  # decoupled: out of time
+        "25": ("100.390.122", "100.390.122"),  # decoupled: not enough time
+    }
+)
+"""transStatusReason of a refusal or of an unavailable authentication → its code of (payment, authentication alone)."""
+
+
+class MissingAuthentication(enum.StrEnum):
+    """Why the directory answered with no authentication at all."""
+
+    NOT_ENROLLED = "not enrolled"
+    UNREACHABLE = "directory not reached"
+    NOT_SET_UP = "not set up"
+
+
+CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str, str]]] = MappingProxyType(
+    {
+        MissingAuthentication.NOT_ENROLLED: ("100.390.110", "000.400.102"),
+        MissingAuthentication.UNREACHABLE: ("100.390.111", "000.400.107"),
+        MissingAuthentication.NOT_SET_UP: ("100.390.106", "000.400.104"),
+    }
+)
+
+CHALLENGE_CANCELLED: Final = "100.390.124"
+AUTHENTICATION_TIMED_OUT: Final = "100.380.501"
+
+
+class UnprovenPolicy(enum.StrEnum):
+    """What a channel does without a full proof: go on without liability shift, or decline."""
+
+    PROCEED = "proceed"
+    DECLINE = "decline"
+
+
+def find_verdict(trans_status: str, reason: str = "") -> AuthenticationVerdict:
+    """The table's row, with the code that its reason gives. An unknown status counts as unavailable."""
+    row = VERDICT_BY_TRANS_STATUS.get(trans_status, VERDICT_BY_TRANS_STATUS["U"])
+    if (
+        row.then in (AuthenticationResult.REFUSED, AuthenticationResult.UNAVAILABLE)
+        and reason in CODES_BY_TRANS_STATUS_REASON
+    ):
+        payment, standalone = CODES_BY_TRANS_STATUS_REASON[reason]
+        return AuthenticationVerdict(then=row.then, payment=payment, standalone=standalone)
+    return row
+
+
+def find_missing_verdict(lack: MissingAuthentication) -> AuthenticationVerdict:
+    payment, standalone = CODES_BY_MISSING_AUTHENTICATION[lack]
+    return AuthenticationVerdict(then=AuthenticationResult.UNAVAILABLE, payment=payment, standalone=standalone)
+
+
+def is_declined_by_policy(
+    then: AuthenticationResult, *, on_unavailable: UnprovenPolicy, on_attempt: UnprovenPolicy
+) -> bool:
+    """Whether a payment ends here under a channel's policy."""
+    if then is AuthenticationResult.ATTEMPTED:
+        return on_attempt is UnprovenPolicy.DECLINE
+    return then is AuthenticationResult.REFUSED or (
+        then is AuthenticationResult.UNAVAILABLE and on_unavailable is UnprovenPolicy.DECLINE
+    )

@@ -1,0 +1,161 @@
+"""What falls due: every timed thing of the product is one timer, and the database holds its due times.
+
+A timer finds rows whose time has come and acts on each once. Who wakes it does not matter: Celery's beat, `manage.py
+tick`, a wake-up after a commit, or the test environment's clock when it is moved. config.timers lists all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+
+import structlog
+from django.db import DatabaseError, InterfaceError, connection
+
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+
+RUN_STATISTICS_INTERVAL: Final = timedelta(seconds=5)
+"""How often a process notes what its runs of one timer came to: a tick that finds nothing writes nothing."""
+MAX_TIMER_NAME_CHARS: Final = 40
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """One kind of timed thing.
+
+    ``run``: do what is due now, for one merchant or (None) for all; returns how many things it did. It takes rows by
+    lease or compare-and-set, so that two that run at once do nothing twice, and returns when there is nothing left
+    that is due (or after a bounded batch, when more than that is due: then it returns more than zero).
+    ``next_at``: when this merchant's next thing falls due, by the merchant's clock; None when nothing waits. A timer
+    without it follows real time alone, and moving a merchant's clock does not touch it.
+    ``every_s``: how often beat wakes it, unless the back office says otherwise.
+    ``at_once``: how many runs of it there may be at a time, on all machines together. One is enough for most; with two
+    a wake-up that comes while a run is about to end is not put off to the next tick.
+    """
+
+    name: str
+    about: str
+    run: Callable[[Merchant | None], int]
+    next_at: Callable[[Merchant], datetime | None] | None = None
+    every_s: float = 1.0
+    at_once: int = 1
+
+
+_TIMERS: Final[dict[str, Timer]] = {}
+TIMERS: Final[Mapping[str, Timer]] = MappingProxyType(_TIMERS)
+"""Name → timer, in the order in which they were added."""
+
+
+def register_timer(timer: Timer) -> None:
+    """Make ``timer`` known; config does so when it is loaded."""
+    if len(timer.name) > MAX_TIMER_NAME_CHARS or timer.at_once < 1 or timer.every_s <= 0:
+        raise ValueError(
+            f"timer {timer.name!r}: a name up to {MAX_TIMER_NAME_CHARS} characters, and numbers above zero"
+        )
+    _TIMERS[timer.name] = timer
+
+
+def run_timer_now(name: str) -> int | None:
+    """Run the timer ``name`` for all merchants; how many things it did. None when it runs elsewhere as often as it
+    may, or failed: a failure is logged and noted, and never ends the caller. What is due stays due.
+
+    Raises KeyError for a name that is none.
+    """
+    timer = TIMERS[name]
+    began, at = time.perf_counter(), clock.real_now()
+    done: int | None = None
+    busy, failure = False, ""
+    try:
+        with _slot(timer) as free:
+            busy = not free
+            if free:
+                done = timer.run(None)
+    except Exception as fault:  # one timer must not keep the others waiting
+        log.exception("timer_failed", timer=name)
+        failure = f"{type(fault).__module__}.{type(fault).__qualname__}"
+        if isinstance(fault, DatabaseError | InterfaceError):
+            connection.close()  # the next run makes a new one
+    _note(name, at, int((time.perf_counter() - began) * 1000), done=done or 0, busy=busy, failure=failure)
+    return done
+
+
+def run_all_timers() -> dict[str, int]:
+    """Run every timer once, one after the other; what each did. One that runs elsewhere, or failed, counts 0."""
+    return {name: run_timer_now(name) or 0 for name in tuple(TIMERS)}
+
+
+# Two of one timer are harmless, since rows are leased; they would only be in each other's way. The lock is the
+# session's: it goes with a process that dies.
+@contextmanager
+def _slot(timer: Timer) -> Iterator[bool]:
+    """Whether there may be one more run of ``timer``, for the time of the block."""
+    kind = zlib.crc32(f"timer {timer.name}".encode()) - 2**31
+    taken = next((slot for slot in range(timer.at_once) if _locked("pg_try_advisory_lock", kind, slot)), None)
+    try:
+        yield taken is not None
+    finally:
+        if taken is not None:
+            with suppress(DatabaseError, InterfaceError):
+                _locked("pg_advisory_unlock", kind, taken)
+
+
+def _locked(what: str, kind: int, slot: int) -> bool:
+    return bool(execute_sql(f"SELECT {what}(%s::int, %s::int)", [kind, slot])[0][0])
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sum:
+    """What this process has not noted yet of one timer."""
+
+    noted: float = field(default=-RUN_STATISTICS_INTERVAL.total_seconds())
+    runs: int = 0
+    done: int = 0
+    busy: int = 0
+    failures: int = 0
+    failed_at: datetime | None = None
+    last_failure: str = ""
+
+
+_sums: Final[dict[str, _Sum]] = {}
+_summing: Final = threading.Lock()
+_NOTE: Final = """
+INSERT INTO gateway_timerrun AS t (name, last_at, last_ms, runs, done, busy, failures, failed_at, last_failure)
+VALUES (%s::text, %s::timestamptz, %s::int, %s::bigint, %s::bigint, %s::bigint, %s::bigint, %s::timestamptz, %s::text)
+ON CONFLICT (name) DO UPDATE SET
+    last_at = greatest(t.last_at, EXCLUDED.last_at), last_ms = EXCLUDED.last_ms, runs = t.runs + EXCLUDED.runs,
+    done = t.done + EXCLUDED.done, busy = t.busy + EXCLUDED.busy, failures = t.failures + EXCLUDED.failures,
+    failed_at = coalesce(EXCLUDED.failed_at, t.failed_at),
+    last_failure = CASE WHEN EXCLUDED.failures > 0 THEN EXCLUDED.last_failure ELSE t.last_failure END
+"""
+
+
+def _note(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failure: str) -> None:
+    """Add up, and write it down when its time has come. Figures only: a database that is away loses some."""
+    with _summing:
+        one = _sums.setdefault(name, _Sum())
+        one.done += done
+        one.busy += busy
+        one.runs += not busy
+        if failure:
+            one.failures, one.failed_at, one.last_failure = one.failures + 1, at, failure[:200]
+        now = time.monotonic()
+        if busy or now - one.noted < RUN_STATISTICS_INTERVAL.total_seconds():
+            return
+        _sums[name] = _Sum(noted=now)
+    values = [name, at, took_ms, one.runs, one.done, one.busy, one.failures, one.failed_at, one.last_failure]
+    try:
+        execute_sql(_NOTE, values)
+    except (DatabaseError, InterfaceError):
+        log.warning("timer_not_noted", timer=name)
+        connection.close()

@@ -1,0 +1,140 @@
+"""Wake-ups: after a commit the timer that has something to do is woken at once; the next tick is the net.
+
+A wake-up is a hint and nothing more. It costs its caller a flag that is set; a thread of this process sends what is
+flagged, each timer at most every WAKE_UP_PAUSE_S. When the broker is away, hints are dropped and it is tried again seldom.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+import structlog
+from celery import current_app
+from django.conf import settings
+from kombu.connection import Connection
+
+from gateway.timers import registry
+
+WAKE_UP_PAUSE_S: Final = 0.1
+"""From one wake-up of this process to the next: under load the worker takes many rows at a time."""
+WAKE_UP_EXPIRY_S: Final = 5.0
+"""A wake-up that waited longer is of no use: a tick has come by."""
+MAX_QUEUED_WAKE_UPS: Final = 200
+"""Messages in the broker from which on no more are sent: nobody is there to take them."""
+BACKLOG_CHECK_INTERVAL_S: Final = 1.0
+BROKER_CONNECT_TIMEOUT_S: Final = 1.0
+MAX_BROKER_PAUSE_S: Final = 30.0
+RUN_TIMER_TASK: Final = "gateway.tasks.run_timer"
+
+log = structlog.get_logger(__name__)
+
+
+def notify_timer(name: str) -> None:
+    """The timer ``name`` has something to do, which is committed. Never waits, never raises; a name that is no
+    timer's, or no broker at all, means that nothing happens."""
+    if not settings.GATEWAY_WAKE_UPS or name not in registry.TIMERS:
+        return
+    _sender.flag(name)
+
+
+class BrokerBacklog:
+    """How many messages wait in the broker, looked at every BACKLOG_CHECK_INTERVAL_S at most; a worker that is away for a day must
+    not find a million of them."""
+
+    def __init__(self) -> None:
+        self._looked = float("-inf")
+        self._full = False
+
+    def is_full(self, connection: Connection) -> bool:
+        """Whether nothing more should be sent. Raises what the broker raises when it is away."""
+        if time.monotonic() - self._looked >= BACKLOG_CHECK_INTERVAL_S:
+            self._looked = time.monotonic()
+            self._full = count_queued_tasks(connection) >= MAX_QUEUED_WAKE_UPS
+        return self._full
+
+
+def count_queued_tasks(connection: Connection) -> int:
+    """Tasks in the broker that nobody took yet. Raises what the broker raises when it is away."""
+    queue = current_app.conf.task_default_queue
+    channel: Any = connection.channel()  # type: ignore[no-untyped-call]
+    try:
+        return int(channel.queue_declare(queue=queue, passive=True).message_count)
+    except connection.channel_errors:
+        return 0  # no worker has made the queue yet, or it is empty: Redis forgets empty lists
+    finally:
+        with suppress(Exception):
+            channel.close()
+
+
+class _Sender:
+    """One thread that sends wake-ups, started by the first one; after a fork the child starts its own."""
+
+    def __init__(self) -> None:
+        self._starting = threading.Lock()
+        self._pid = 0
+        self._flagged: set[str] = set()
+        self._something = threading.Event()
+
+    def flag(self, name: str) -> None:
+        if self._pid != os.getpid():
+            self._start()
+        self._flagged.add(name)
+        if not self._something.is_set():
+            self._something.set()
+
+    def _start(self) -> None:
+        # A fork may have come while another thread held the lock: then this child goes without wake-ups for once.
+        if not self._starting.acquire(blocking=False):
+            return
+        try:
+            if self._pid != os.getpid():
+                self._flagged, self._something = set(), threading.Event()
+                threading.Thread(target=self._work, name="wake-ups", daemon=True).start()
+                self._pid = os.getpid()
+        finally:
+            self._starting.release()
+
+    def _work(self) -> None:
+        away_s = 0.0
+        while True:
+            try:
+                self._send_for_ever()
+            except Exception as fault:
+                # Seldom in the log: while the broker is away the ticks of `manage.py tick` or nobody does the work.
+                if away_s == 0.0:
+                    log.warning("broker_away", fault=type(fault).__qualname__)
+                away_s = min(MAX_BROKER_PAUSE_S, max(1.0, away_s * 2))
+                time.sleep(away_s)
+                self._flagged.clear()
+
+    def _send_for_ever(self) -> None:
+        waiting = BrokerBacklog()
+        with open_broker_connection() as line, line.Producer() as producer:
+            while True:
+                self._something.wait()
+                self._something.clear()
+                while self._flagged:
+                    name = self._flagged.pop()
+                    if not waiting.is_full(line):
+                        current_app.send_task(
+                            RUN_TIMER_TASK, args=[name], expires=WAKE_UP_EXPIRY_S, producer=producer, retry=False
+                        )
+                time.sleep(WAKE_UP_PAUSE_S)
+
+
+def open_broker_connection() -> Connection:
+    """A connection of its own to the broker that gives up soon, for whoever may not wait."""
+    options = dict(current_app.conf.broker_transport_options)
+    if current_app.conf.broker_write_url.startswith("redis"):
+        options |= {"socket_connect_timeout": BROKER_CONNECT_TIMEOUT_S, "socket_timeout": BROKER_CONNECT_TIMEOUT_S}
+    made: Connection = current_app.connection_for_write(
+        connect_timeout=BROKER_CONNECT_TIMEOUT_S, transport_options=options
+    )
+    return made
+
+
+_sender: Final = _Sender()

@@ -1,0 +1,116 @@
+"""Due settlements on the first page: files that came and that are missed, and what of the books waits for somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Final
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit import charts
+from gateway.backoffice.operations import dashboard
+from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
+from gateway.core import clock
+from reporting.models import ClearingInstitute, Finding, MatchState, Settlement, SettlementFile, SettlementRecord
+from reporting.settlement import missing_settlements, unsettled_reminders
+
+SETTLEMENT_PANEL_DAYS: Final = 14
+MAX_COUNTED_PAYMENTS: Final = 10_000
+MAX_PANEL_INSTITUTES: Final = 50
+MAX_PANEL_MISSING: Final = 5
+
+
+def draw_settlement_panel(scope: AccessScope) -> Panel | None:
+    panel: Panel | None = dashboard.cache_for_scope("settlements", scope, lambda: _build_settlement_panel(scope))
+    return panel
+
+
+def _build_settlement_panel(scope: AccessScope) -> Panel | None:
+    institutes = _institutes(scope)
+    if not institutes:
+        return None
+    files = reverse("admin:reporting_settlementfile_changelist")
+    queue = reverse("admin:reporting_settlementrecord_changelist")
+    # Each institute has a day of its own; the picture ends with the latest of them.
+    today = max(clock.real_now().astimezone(one.zone).date() for one in institutes)
+    days = [today - timedelta(days=back) for back in range(SETTLEMENT_PANEL_DAYS - 1, -1, -1)]
+    came, missed = _count_received(institutes, days[0]), _list_missing_days(institutes, days[0])
+    shown = [(f"{day:%d.%m.}", (came.get(day, 0), sum(1 for one, _by in missed if one == day)), files) for day in days]
+    late = unsettled_reminders.count_unsettled_payments(scope)
+    records = SettlementRecord.objects.filter(scope.where("merchant", None))
+    counted = [
+        (_("several candidates"), records.filter(state=MatchState.MULTIPLE_MATCHES, marked=False), "multiple"),
+        (_("not matched"), records.filter(state=MatchState.NOT_MATCHED, marked=False), "unmatched"),
+        (_("findings"), Finding.objects.filter(scope.where("merchant", None), closed_at=None), "findings"),
+    ]
+    figures = [
+        Figure(name=name, value=_figure(number), link=f"{queue}?list={chosen}", tone="warn" if number else "")
+        for name, rows, chosen in counted
+        if (number := rows.order_by()[: MAX_COUNTED_PAYMENTS + 1].count()) is not None
+    ]
+    return Panel(
+        title=_("Due settlements"),
+        link=queue,
+        link_words=_("Exceptions"),
+        figures=[
+            Figure(name=_("files missing"), value=str(len(missed)), link=files, tone="bad" if missed else ""),
+            Figure(
+                name=_("payments not settled"),
+                value=_figure(late),
+                link=f"{queue}?list=missing",
+                tone="bad" if late else "",
+            ),
+            *figures,
+        ],
+        chart=charts.draw_stacked_bars(
+            shown,
+            (("good", _("files that came")), ("bad", _("expected, did not come"))),
+            title=_("Settlement files by day, the last 14 days"),
+        ),
+        facts=[(f"{day:%Y-%m-%d}", _("no file of %s") % by, files) for day, by in missed[-MAX_PANEL_MISSING:]],
+        words=_("Expected files are missed from the day after."),
+    )
+
+
+def _figure(number: int) -> str:
+    return f"{number:,}" if number <= MAX_COUNTED_PAYMENTS else f"> {MAX_COUNTED_PAYMENTS:,}"
+
+
+def _institutes(scope: AccessScope) -> list[ClearingInstitute]:
+    """Those that settle for somebody the user reaches; of the whole installation, all."""
+    rows = ClearingInstitute.objects.filter(active=True)
+    if not scope.everything:
+        of = Settlement.objects.filter(scope.where("merchant", None)).order_by().values("institute").distinct()
+        rows = rows.filter(pk__in=of)
+    return list(rows[:MAX_PANEL_INSTITUTES])
+
+
+def _count_received(institutes: Sequence[ClearingInstitute], first: date) -> dict[date, int]:
+    counted: dict[date, int] = {}
+    zones = {one.pk: one.zone for one in institutes}
+    rows = SettlementFile.objects.filter(institute__in=zones, received_at__date__gte=first - timedelta(days=1))
+    for institute, at in rows.exclude(state=SettlementFile.State.FAILED).values_list("institute", "received_at"):
+        day = at.astimezone(zones[institute]).date()
+        counted[day] = counted.get(day, 0) + 1
+    return counted
+
+
+def _list_missing_days(institutes: Sequence[ClearingInstitute], first: date) -> list[tuple[date, str]]:
+    """(day, institute) of files that were expected and did not come, oldest first: days that are over where the
+    institute is, none before it was set up."""
+    found = [
+        (day, one.name)
+        for one in institutes
+        if one.expects_files_on
+        for day in missing_settlements.list_recent_days_without_file(one)
+        if day >= first
+    ]
+    return sorted(found)
+
+
+SETTLEMENT_PANEL: Final = dashboard.register_panel(
+    PanelSource(name="settlements", right="reporting.view_settlementrecord", draw=draw_settlement_panel)
+)

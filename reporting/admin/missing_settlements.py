@@ -1,0 +1,81 @@
+"""What did not come: days without a file, and payments that no line has settled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.kit.base import BackofficePage
+from gateway.core import clock
+from reporting.models import ClearingInstitute
+from reporting.settlement import missing_settlements
+
+MISSING_PAGE_LOOKBACK: Final = timedelta(days=14)
+MAX_PERIOD: Final = timedelta(days=31)
+MAX_SHOWN_PAYMENTS: Final = 200
+
+
+def list_page_days(institute: ClearingInstitute) -> list[date]:
+    """Of the last two weeks before today, the newest first; no day before the institute was set up."""
+    today = clock.real_now().astimezone(institute.zone).date()
+    first = max(today - MISSING_PAGE_LOOKBACK, institute.created_at.astimezone(institute.zone).date())
+    return (
+        missing_settlements.list_days_without_file(institute, first, today - timedelta(days=1))[::-1]
+        if first < today
+        else []
+    )
+
+
+def list_institutes_with_gaps() -> list[dict[str, Any]]:
+    """Every active institute with the days whose file is missed."""
+    return [
+        {
+            "institute": one,
+            "days": list_page_days(one),
+            "address": reverse("admin:reporting_settlementfile_missing", args=[one.pk]),
+        }
+        for one in ClearingInstitute.objects.filter(active=True)
+    ]
+
+
+def missing_settlements_view(page: BackofficePage, request: HttpRequest, institute: ClearingInstitute) -> HttpResponse:
+    """One institute's; the right to see files was asked for."""
+    now = clock.real_now().astimezone(institute.zone).date()
+    last = _day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
+    first = _day(request.GET.get("from", "")) or last - MISSING_PAGE_LOOKBACK
+    first = max(first, last - MAX_PERIOD)
+    found = missing_settlements.list_unsettled_payments(institute, first, last) if first <= last else []
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for payment in found:
+        sums[payment.currency] += payment.approved or payment.amount
+    context = {
+        **page.admin_site.each_context(request),
+        "title": _("What did not come"),
+        "opts": page.opts,
+        "institute": institute,
+        "days": list_page_days(institute),
+        "first": first,
+        "last": last,
+        "many": len(found),
+        "sums": sorted(sums.items()),
+        "most": missing_settlements.MAX_MISSING_PAYMENTS,
+        "rows": [(one, reverse("admin:gateway_payment_change", args=[one.pk])) for one in found[:MAX_SHOWN_PAYMENTS]],
+        "cut": len(found) > MAX_SHOWN_PAYMENTS,
+        "shown": MAX_SHOWN_PAYMENTS,
+    }
+    return TemplateResponse(request, "admin/books/missing.html", context)
+
+
+def _day(text: str) -> date | None:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if 2000 <= day.year < 2100 else None

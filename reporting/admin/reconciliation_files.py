@@ -1,0 +1,249 @@
+"""Reconciliation files: each day's with its download, made again, and where they are sent."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from gateway.access import audit_log, permissions
+from gateway.access.permissions import RowOwner
+from gateway.backoffice.kit import keyset
+from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.sign_in import session
+from gateway.core.secret import Secret
+from gateway.models import Merchant
+from reporting.reconciliation import daily_files, deliveries
+from reporting.reconciliation.models import Delivery, ReconciliationFile, SftpTarget
+from reporting.sftp import SftpUnreachableError
+
+RECONCILIATION_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("day", date), ("id", UUID)), newest_first=True)
+MAX_MERCHANT_FILTER_CHOICES: Final = 50
+EXPORT_PERMISSION: Final = "reporting.export_reconciliationfile"
+_STATES: Final = {
+    Delivery.State.WAITING: ("wait", lazy("Waits, or is tried again")), Delivery.State.DONE: ("good", lazy("Sent")),
+    Delivery.State.FAILED: ("bad", lazy("Given up")),
+}  # fmt: skip
+
+
+class SftpTargetForm(forms.Form):
+    """Where files go. The secret is never shown; it is given anew with every change."""
+
+    host = forms.CharField(max_length=255, label=lazy("Host"))
+    port = forms.IntegerField(min_value=1, max_value=65535, initial=22, label=lazy("Port"))
+    username = forms.CharField(max_length=64, label=lazy("User name"))
+    folder = forms.CharField(max_length=255, initial=".", label=lazy("Folder"))
+    host_key = forms.CharField(
+        max_length=1024,
+        label=lazy("Host key"),
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=lazy("As ssh-keyscan shows it, without the host: ssh-ed25519 AAAA… Any other key is refused."),
+    )
+    kind = forms.ChoiceField(choices=SftpTarget.Secrets.choices, label=lazy("Kind of secret"))
+    secret = forms.CharField(
+        max_length=16_384,
+        strip=False,
+        label=lazy("Password or private key"),
+        widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
+        help_text=lazy("A private key of OpenSSH without a passphrase, or a password. It is kept sealed."),
+    )
+
+
+@admin.register(ReconciliationFile)
+class ReconciliationFileAdmin(ReadOnlyPage):
+    channel_path = None
+
+    def get_urls(self) -> list[URLPattern]:
+        name, wrap = "reporting_reconciliationfile_", self.admin_site.admin_view
+        own = [
+            path("<uuid:file>/download/", wrap(self.download_view), name=f"{name}download"),
+            path("<uuid:file>/again/", wrap(self.again_view), name=f"{name}again"),
+            path("target/<uuid:merchant>/", wrap(self.target_view), name=f"{name}target"),
+        ]
+        return own + super().get_urls()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        rows = self.get_queryset(request).select_related("merchant", "delivery")
+        pages = keyset.read_keyset_page(rows, RECONCILIATION_FILE_ORDER, request.GET)
+        merchants = permissions.list_permitted_merchants(request.user, "reporting.view_reconciliationfile").order_by(
+            "name"
+        )
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Reconciliation files"),
+            "opts": self.opts,
+            "rows": [{"row": row, "sent": _render_delivery(row)} for row in pages.rows],
+            "pages": pages,
+            "schedules": [self._schedule(request, one) for one in merchants[:MAX_MERCHANT_FILTER_CHOICES]],
+            "may_export": self.may(request, EXPORT_PERMISSION),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/books/outgoing.html", context)
+
+    def _schedule(self, request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
+        place = RowOwner(merchant=merchant.pk)
+        sees = permissions.has_permission(request.user, "reporting.view_sftptarget", place)
+        target = SftpTarget.objects.filter(merchant=merchant).first() if sees else None
+        return {
+            "merchant": merchant,
+            "next_day": daily_files.find_next_day(merchant),
+            "next_at": daily_files.next_daily_file_at(merchant),
+            "target": target,
+            "may_change": permissions.has_permission(request.user, "reporting.change_sftptarget", place),
+        }
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
+        row = self._file(request, unquote(object_id))
+        delivery = Delivery.objects.filter(file=row).first()
+        context = {
+            **self.admin_site.each_context(request),
+            "title": row.name,
+            "opts": self.opts,
+            "original": row,
+            "row": row,
+            "sent": _render_delivery(row),
+            "tries": list(delivery.tries.order_by("-number")[:50]) if delivery else [],
+            "may_export": self.may(request, EXPORT_PERMISSION, row),
+            "may_change": self.may(request, "change", row),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/books/outgoing_file.html", context)
+
+    def download_view(self, request: HttpRequest, file: Any) -> HttpResponse | FileResponse:
+        row = self._file(request, str(file))
+        if not self.may(request, EXPORT_PERMISSION, row):
+            raise PermissionDenied
+        if row.written_at is None:
+            raise Http404
+        try:
+            source = daily_files.ensure_outbox_file(row)
+        except daily_files.FileContentChangedError as fault:
+            messages.error(request, str(fault))
+            return redirect(reverse("admin:reporting_reconciliationfile_change", args=[row.pk]))
+        self.record(request, "export fetched", row, after={"file": row.name})
+        answer = FileResponse(source.open("rb"), as_attachment=True, filename=row.name, content_type="text/csv")
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+    def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
+        row = self._file(request, str(file))
+        if not self.may(request, "change", row):
+            raise PermissionDenied
+        if request.method == "POST" and row.written_at is not None:
+            try:
+                daily_files.rewrite_daily_file(row)
+            except daily_files.FileContentChangedError as fault:
+                messages.error(request, _("Not replaced: made again it has other bytes. %s") % fault)
+            else:
+                self.record(request, "made again", row, after={"sha256": row.sha256})
+                messages.success(request, _("Made again, byte for byte the same."))
+        return redirect(reverse("admin:reporting_reconciliationfile_change", args=[row.pk]))
+
+    def target_view(self, request: HttpRequest, merchant: Any) -> HttpResponse:
+        found = (
+            permissions.list_permitted_merchants(request.user, "reporting.view_sftptarget").filter(pk=merchant).first()
+        )
+        if found is None:
+            raise Http404
+        target = SftpTarget.objects.filter(merchant=found).first()
+        may_change = permissions.has_permission(
+            request.user, "reporting.change_sftptarget", RowOwner(merchant=found.pk)
+        )
+        form = SftpTargetForm(initial=_target_initial_values(target))
+        if request.method == "POST":
+            if not may_change:
+                raise PermissionDenied
+            verb = request.POST.get("verb", "")
+            if verb == "save":
+                if (ask := session.require_reauthentication(request)) is not None:
+                    return ask
+                form = SftpTargetForm(request.POST)
+                if form.is_valid() and _save_target(form, found, actor_from_request(request)):
+                    messages.success(request, _("Saved. Try it now."))
+                    return redirect(request.path)
+            elif target is not None:
+                self._try_or_stop(request, target, verb)
+                return redirect(request.path)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Where files are sent"),
+            "opts": self.opts,
+            "merchant": found,
+            "target": target,
+            "form": form,
+            "may_change": may_change,
+        }
+        return TemplateResponse(request, "admin/books/target.html", context, status=400 if form.errors else 200)
+
+    def _try_or_stop(self, request: HttpRequest, target: SftpTarget, verb: str) -> None:
+        if verb == "try":
+            try:
+                deliveries.probe_sftp_target(target)
+                messages.success(request, _("Logged in; the folder is there."))
+            except SftpUnreachableError as fault:
+                messages.error(request, _("It does not work: %s.") % fault)
+        elif verb in ("off", "on"):
+            changed = SftpTarget.objects.filter(pk=target.pk, active=verb == "off").update(active=verb == "on")
+            if changed:
+                self.record(request, verb, target, after={"active": verb == "on"})
+
+    def _file(self, request: HttpRequest, ident: str) -> ReconciliationFile:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        return ReconciliationFile.objects.select_related("merchant", "delivery").get(pk=found.pk)
+
+
+def _render_delivery(row: ReconciliationFile) -> dict[str, str]:
+    delivery = getattr(row, "delivery", None)
+    if delivery is None:
+        return {"tone": "plain", "text": "–"}
+    tone, text = _STATES[delivery.state]
+    return {"tone": tone, "text": str(text)}
+
+
+def _target_initial_values(target: SftpTarget | None) -> dict[str, Any]:
+    if target is None:
+        return {}
+    names = ("host", "port", "username", "folder", "host_key")
+    return {name: getattr(target, name) for name in names} | {"kind": target.secret_kind}
+
+
+def _save_target(form: SftpTargetForm, merchant: Merchant, by: audit_log.Actor) -> bool:
+    """Save the target; a key that is none is told beside its field."""
+    value = form.cleaned_data
+    try:
+        deliveries.set_sftp_target(
+            merchant,
+            host=value["host"],
+            port=value["port"],
+            username=value["username"],
+            kind=value["kind"],
+            secret=Secret(value["secret"].replace("\r\n", "\n")),
+            host_key=value["host_key"],
+            folder=value["folder"],
+            by=by,
+        )
+    except ValueError as fault:
+        form.add_error("host_key" if "host key" in str(fault) else "secret", str(fault))
+        return False
+    return True

@@ -1,0 +1,314 @@
+"""Settlement files: upload with a preview, reading in the background, and what came of it.
+
+A file speaks of many merchants, so its pages are for those who reach all of them; others find their own lines under
+Exceptions and Payouts.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from gateway.access import permissions
+from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
+from gateway.backoffice.kit import keyset
+from gateway.backoffice.kit.base import BackofficePage, actor_from_request
+from gateway.core import clock
+from gateway.models import Merchant
+from gateway.timers import wakeup
+from reporting.admin import missing_settlements, sftp_sources, totals
+from reporting.models import ClearingInstitute, SettlementFile, SettlementRecord
+from reporting.settlement import files, pending_uploads
+from reporting.settlement.formats.port import UnreadableFileError
+from reporting.settlement.intake import UNFINISHED_STATES
+from reporting.settlement.layout import SETTLEMENT_COLUMNS
+
+FILE_ORDER: Final = keyset.KeysetOrder(columns=(("received_at", datetime), ("id", UUID)), newest_first=True)
+LINE_ERROR_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", int)))
+INTAKE_TIMER_NAME: Final = "settlement files"
+DisplayedFileState = SettlementFile.State
+_STATES: Final = {
+    DisplayedFileState.RECEIVED: ("wait", lazy("Waits to be read")), DisplayedFileState.READING: ("wait", lazy("Being read")),
+    DisplayedFileState.MATCHING: ("wait", lazy("Being matched")), DisplayedFileState.BOOKING: ("wait", lazy("Entering chargebacks")),
+    DisplayedFileState.DONE: ("good", lazy("Done")), DisplayedFileState.FAILED: ("bad", lazy("Cannot be read")),
+}  # fmt: skip
+
+
+def has_right_everywhere(request: HttpRequest, right: str) -> bool:
+    """Whether the user has ``right`` on every merchant there is."""
+    scope = permissions.find_access_scope(request.user, right)
+    if scope.everything or not scope.merchants:
+        return scope.everything
+    return not Merchant.objects.exclude(pk__in=scope.merchants).exists()
+
+
+@admin.register(SettlementFile)
+class SettlementFileAdmin(BackofficePage):
+    def get_urls(self) -> list[URLPattern]:
+        name, wrap = "reporting_settlementfile_", self.admin_site.admin_view
+        own = [
+            path("upload/", wrap(self.upload_view), name=f"{name}upload"),
+            path("upload/<uuid:upload>/", wrap(self.confirm_view), name=f"{name}confirm"),
+            path("source/<uuid:institute>/", wrap(self.source_view), name=f"{name}source"),
+            path("<uuid:file>/again/", wrap(self.again_view), name=f"{name}again"),
+            path("missing/<uuid:institute>/", wrap(self.missing_view), name=f"{name}missing"),
+            path("<uuid:file>/state/", wrap(self.state_view), name=f"{name}state"),
+        ]
+        return own + super().get_urls()
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return has_right_everywhere(request, "reporting.view_settlementfile")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SettlementFile]:
+        return super().get_queryset(request).select_related("institute")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        pages = keyset.read_keyset_page(self.get_queryset(request), FILE_ORDER, request.GET)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Settlement files"),
+            "opts": self.opts,
+            "rows": [{"row": row, "pill": _pill(row)} for row in pages.rows],
+            "pages": pages,
+            "may_upload": _may_upload(request),
+            "lacking": missing_settlements.list_institutes_with_gaps(),
+            "sources": sftp_sources.list_institutes_with_sources()
+            if has_right_everywhere(request, sftp_sources.VIEW_SOURCE_PERMISSION)
+            else [],
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/books/files.html", context)
+
+    # --- uploading --------------------------------------------------------------------------------------------------
+
+    @allow_uploads(
+        UploadPolicy(
+            most=lambda: settings.GATEWAY_SETTLEMENT_MAX_BYTES, may=lambda request, _names: _may_upload(request)
+        )
+    )
+    def upload_view(self, request: HttpRequest) -> HttpResponse:
+        if not _may_upload(request):
+            raise PermissionDenied
+        institutes = list(ClearingInstitute.objects.filter(active=True))
+        fault = ""
+        if request.method == "POST":
+            try:
+                kept = _store_upload(request, institutes)
+                return redirect(reverse("admin:reporting_settlementfile_confirm", args=[kept.ident]))
+            except UnreadableFileError as refused:
+                fault = str(refused)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Upload a settlement file"),
+            "opts": self.opts,
+            "institutes": institutes,
+            "chosen": request.POST.get("institute", ""),
+            "fault": fault,
+            "action": build_upload_url(request, request.path),
+        }
+        return TemplateResponse(request, "admin/books/upload.html", context, status=400 if fault else 200)
+
+    def confirm_view(self, request: HttpRequest, upload: Any) -> HttpResponse:
+        """The preview, and the yes."""
+        if not _may_upload(request):
+            raise PermissionDenied
+        try:
+            kept = pending_uploads.find_upload(upload, int(request.user.pk or 0))
+            institute = ClearingInstitute.objects.get(pk=kept.institute)
+            if request.method == "POST":
+                return self._taken_in(request, kept, institute)
+            preview = files.preview_file(pending_uploads.open_upload(kept), institute, files.MAX_PREVIEW_SCAN_LINES)
+        except (pending_uploads.UploadExpiredError, ClearingInstitute.DoesNotExist):
+            raise Http404 from None
+        except UnreadableFileError as refused:
+            pending_uploads.delete_upload(kept)
+            messages.error(request, _("%(name)s is not taken: %(why)s.") % {"name": kept.name, "why": refused})
+            return redirect(reverse("admin:reporting_settlementfile_upload"))
+        # A column that no line of these has something in would only push the amounts out of sight.
+        names = [
+            column.name for column in SETTLEMENT_COLUMNS if any(line.values.get(column.name) for line in preview.first)
+        ]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Look before it is read"),
+            "opts": self.opts,
+            "upload": kept,
+            "institute": institute,
+            "preview": preview,
+            "names": names,
+            "lines": [(line, [line.values.get(name, "") for name in names]) for line in preview.first],
+        }
+        return TemplateResponse(request, "admin/books/preview.html", context)
+
+    def _taken_in(
+        self, request: HttpRequest, kept: pending_uploads.PendingUpload, institute: ClearingInstitute
+    ) -> HttpResponse:
+        if request.POST.get("verb") != "read":
+            pending_uploads.delete_upload(kept)
+            messages.info(request, _("Thrown away. Nothing was read."))
+            return redirect(reverse("admin:reporting_settlementfile_upload"))
+        try:
+            file = files.receive_file(
+                pending_uploads.open_upload(kept),
+                name=kept.name,
+                institute=institute,
+                by=actor_from_request(request),
+                source=SettlementFile.Source.UPLOAD,
+            )
+            wakeup.notify_timer(INTAKE_TIMER_NAME)
+        except files.DuplicateFileError as seen:
+            file = seen.file
+            messages.warning(request, _("Nothing was read twice: %s.") % seen)
+        pending_uploads.delete_upload(kept)
+        return redirect(reverse("admin:reporting_settlementfile_change", args=[file.pk]))
+
+    def source_view(self, request: HttpRequest, institute: Any) -> HttpResponse:
+        """Where one institute's files are fetched."""
+        if not has_right_everywhere(request, sftp_sources.VIEW_SOURCE_PERMISSION):
+            raise PermissionDenied
+        return sftp_sources.sftp_source_view(
+            self, request, _institute(institute), has_right_everywhere(request, sftp_sources.CHANGE_SOURCE_PERMISSION)
+        )
+
+    def missing_view(self, request: HttpRequest, institute: Any) -> HttpResponse:
+        """What one institute should have sent and did not."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return missing_settlements.missing_settlements_view(self, request, _institute(institute))
+
+    # --- one file ---------------------------------------------------------------------------------------------------
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if request.method != "GET":
+            raise PermissionDenied
+        file = self._file(request, unquote(object_id))
+        records = SettlementRecord.objects.filter(file=file)
+        errors = keyset.read_keyset_page(file.errors.all(), LINE_ERROR_ORDER, request.GET, at="#errors")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": file.name,
+            "opts": self.opts,
+            "original": file,
+            "file": file,
+            "work": _render_progress(file),
+            "pill": _pill(file),
+            "sums": [] if file.state in UNFINISHED_STATES else totals.sum_by_currency(records),
+            "findings": [] if file.state in UNFINISHED_STATES else totals.count_findings(file),
+            "errors": errors.rows,
+            "pages": errors,
+            "again": file.state == DisplayedFileState.FAILED
+            and _may_upload(request)
+            and files.has_stored_content(file),
+            "said": file.totals.get("said"),
+            **(totals.summarize_matching(file, records) if file.state not in UNFINISHED_STATES else {"now": file}),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/books/file.html", context)
+
+    def state_view(self, request: HttpRequest, file: Any) -> HttpResponse:
+        return JsonResponse(_render_progress(self._file(request, str(file))))
+
+    def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
+        """A file that failed by a fault of ours is read on."""
+        row = self._file(request, str(file))
+        if not _may_upload(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            if files.retry_failed_file(row, actor_from_request(request)):
+                wakeup.notify_timer(INTAKE_TIMER_NAME)
+                messages.success(request, _("It is read on where it was left."))
+            else:
+                messages.error(request, _("There is nothing to read on; send the file again."))
+        return redirect(reverse("admin:reporting_settlementfile_change", args=[row.pk]))
+
+    def _file(self, request: HttpRequest, ident: str) -> SettlementFile:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found: SettlementFile | None = self.get_object(request, ident)
+        if found is None:
+            raise Http404
+        return found
+
+
+def _institute(ident: Any) -> ClearingInstitute:
+    found = ClearingInstitute.objects.filter(pk=ident).select_related("sftp_source").first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _may_upload(request: HttpRequest) -> bool:
+    return has_right_everywhere(request, "reporting.add_settlementfile")
+
+
+def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> pending_uploads.PendingUpload:
+    """Look into what was sent and keep it, sealed. Raises UnreadableFileError."""
+    sent = request.FILES.get("file")
+    if sent is None:
+        raise UnreadableFileError(_("choose a file"))
+    named = request.POST.get("institute", "")
+    institute = next((one for one in institutes if one.key == named), None)
+    if institute is None:
+        raise UnreadableFileError(_("choose the clearing institute that sent it"))
+    stream: Any = sent
+    # Its head alone: what is no settlement file is not kept at all.
+    files.preview_file(stream, institute, files.PREVIEW_LINES)
+    return pending_uploads.store_upload(
+        stream, name=files.sanitize_file_name(sent.name or ""), institute=institute.pk, owner=int(request.user.pk or 0)
+    )
+
+
+def _pill(file: SettlementFile) -> dict[str, Any]:
+    tone, text = _STATES[DisplayedFileState(file.state)]
+    return {"tone": tone, "text": str(text)}
+
+
+def _render_progress(file: SettlementFile) -> dict[str, Any]:
+    """How far it is, for the bar: lines, and by bytes how many there will be."""
+    ended = file.state not in UNFINISHED_STATES
+    share, total, words = (100 if ended else None), None, ""
+    if file.position and not ended:
+        share = min(99, int(95 * file.position / max(1, file.size)))
+        total = max(file.lines, round(file.lines * file.size / file.position))
+        passed = (clock.real_now() - (file.started_at or file.received_at)).total_seconds()
+        rate = file.lines / max(passed, 0.001)
+        left = (total - file.lines) / max(rate, 1)
+        words = _("%(rate)s lines a second, about %(left)s s left") % {"rate": f"{rate:,.0f}", "left": f"{left:.0f}"}
+    return {
+        "state": str(_STATES[DisplayedFileState(file.state)][1]),
+        "share": share,
+        "done": file.lines,
+        "total": file.lines if ended else total,
+        "message": words,
+        "ended": ended,
+        "file": "",
+    }

@@ -1,0 +1,77 @@
+"""What a settlement file or a payout comes to: exact, of the rows themselves."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from django.db.models import Count, QuerySet, Sum
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.kit import charts
+from reporting.models import Finding, MatchState, SettlementFile, SettlementRecord
+from reporting.reconciliation import file_columns
+from reporting.settlement.findings import FINDING_KIND_BY_NAME
+
+ZERO_TOTAL: Final = Decimal("0.00")
+_PLACES: Final = {MatchState.MATCHED: 0, MatchState.MULTIPLE_MATCHES: 1, MatchState.NOT_MATCHED: 2}
+_NONE: Final = 3
+"""Fees, and what a clerk has marked as nobody's."""
+
+
+def summarize_matching(file: SettlementFile, records: QuerySet[SettlementRecord]) -> dict[str, Any]:
+    """The file's lines by what they are and whether they have their payment: ``now``, and ``picture``. Links, marks and
+    undoing are included. The four figures and the faulty lines make all lines."""
+    counted: dict[str, list[int]] = {}
+    for row in records.values("record_type", "state", "marked").annotate(n=Count("id")).order_by("record_type"):
+        place = _NONE if row["marked"] else _PLACES.get(row["state"], _NONE)
+        counted.setdefault(row["record_type"], [0] * (_NONE + 1))[place] += row["n"]
+    link = f"{reverse('admin:reporting_settlementrecord_changelist')}?list=lines&file={file.pk}"
+    kinds = (
+        ("good", _("matched")),
+        ("gone", _("several candidates")),
+        ("bad", _("not matched")),
+        ("note", _("no payment to be looked for")),
+    )
+    columns = [(kind, figures, link) for kind, figures in counted.items()]
+    matched, multiple, unmatched, none = (sum(each) for each in zip([0] * 4, *counted.values(), strict=True))
+    return {
+        "picture": charts.draw_stacked_bars(columns, kinds, title=_("Lines by what they are")) if columns else "",
+        "now": {"matched": matched, "multiple": multiple, "unmatched": unmatched, "none": none},
+    }
+
+
+def sum_by_currency(records: QuerySet[SettlementRecord]) -> list[dict[str, Any]]:
+    """What is paid out and what is kept as fees, by the currency of the payout: exact, of the rows themselves."""
+    found: dict[str, dict[str, Any]] = {}
+    rows = records.values("settlement_currency", "cashflow", "settlement_status").annotate(
+        n=Count("id"), amount=Sum("settlement_amount"), fees=Sum("settlement_fee")
+    )
+    for row in rows.order_by("settlement_currency"):
+        currency = row["settlement_currency"]
+        none = {"currency": currency, "lines": 0, "pos": ZERO_TOTAL, "neg": ZERO_TOTAL, "fees": ZERO_TOTAL, "failed": 0}
+        one = found.setdefault(currency, none)
+        one["lines"] += row["n"]
+        if row["settlement_status"] == "FAILED":
+            one["failed"] += row["n"]
+            continue
+        one["pos" if row["cashflow"] == "POS" else "neg"] += row["amount"]
+        one["fees"] += row["fees"] or ZERO_TOTAL
+    for one in found.values():
+        one["paid"], one["fees"] = one["pos"] - one["neg"], shorten_amount(one["fees"])
+    return list(found.values())
+
+
+def shorten_amount(amount: Decimal) -> Decimal:
+    """Two decimals, and more only where they say something: fees are kept with four."""
+    return Decimal(file_columns.format_decimal(amount))
+
+
+def count_findings(file: SettlementFile) -> list[dict[str, Any]]:
+    """What is wrong, by kind."""
+    rows = Finding.objects.filter(record__file=file, closed_at=None).values("kind").annotate(n=Count("id"))
+    return [
+        {"kind": row["kind"], "about": _(FINDING_KIND_BY_NAME[row["kind"]].about), "count": row["n"]}
+        for row in rows.order_by("-n")
+    ]

@@ -1,0 +1,257 @@
+"""Reconciliation files: one for each merchant and day of theirs, written to the outbox, made again at will.
+
+A day's file has the records of the settlement files that were done that day, as they stood when it ended. Its row is
+there before it is written, and fixes what the bytes are made of; so whoever writes it, and whenever, the bytes are the
+same. Source: Part B, Reconciliation file; decisions, section 8; decision 0026.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db import models, transaction
+from django.db.models import Exists, Max, OuterRef, Q
+
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+from reporting.models import SettlementRecord
+from reporting.reconciliation.file_columns import render_csv_blocks
+from reporting.reconciliation.models import Delivery, ReconciliationFile, ReconciliationStart, SftpTarget
+from reporting.settlement.record_queries import DisplayNames, SettlementLine, load_display_names, stream_recorded_lines
+
+DAY_END_GRACE: Final = timedelta(minutes=5)
+"""After a day's end, until its file is written: a settlement file that was done in its last moments is committed."""
+DAILY_FILE_LEASE: Final = timedelta(minutes=30)
+"""Real time for writing one file, which is longer than a million lines take."""
+MAX_DAYS_PER_RUN: Final = 31
+"""Days of one merchant that one run writes; the next run goes on."""
+MAX_BACKFILL: Final = timedelta(days=366)
+"""A gap that is longer is not filled with empty files: the next one begins where the last one ended."""
+# Records carry real times, and a clock that has been moved since cannot be asked how it stood: so it is kept.
+_FIRST_DAYS: Final = """
+INSERT INTO reporting_reconciliationstart (merchant_id, day, "offset")
+SELECT m.id, ((r.at + m.clock_offset) AT TIME ZONE m.time_zone)::date, m.clock_offset
+FROM gateway_merchant m CROSS JOIN LATERAL (
+    SELECT least(
+        (SELECT recorded_at FROM reporting_settlementrecord WHERE merchant_id = m.id AND assigned_at IS NULL
+            ORDER BY recorded_at LIMIT 1),
+        (SELECT assigned_at FROM reporting_settlementrecord WHERE merchant_id = m.id AND assigned_at IS NOT NULL
+            ORDER BY assigned_at LIMIT 1)
+    ) AS at
+) r
+WHERE r.at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reporting_reconciliationstart s WHERE s.merchant_id = m.id)
+    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+ON CONFLICT DO NOTHING
+"""
+
+
+class DayNotOverError(Exception):
+    """That day is not over for the merchant, or before their first record: there is no file of it."""
+
+
+class FileContentChangedError(Exception):
+    """A file made again has other bytes than it had: what it was made of was changed by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDigest:
+    lines: int
+    size: int
+    sha256: str
+
+
+def compute_day_end(merchant: Merchant, day: date) -> datetime:
+    """The moment, by the merchant's clock, at which their ``day`` ends."""
+    midnight = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(merchant.time_zone))
+    return midnight.astimezone(UTC)
+
+
+def render_daily_file(file: ReconciliationFile) -> Iterator[bytes]:
+    """The bytes of a file, a block at a time: always the same."""
+    yield from render_csv_blocks(_lines(file))
+
+
+def _lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
+    return stream_recorded_lines(file.merchant, file.begins_at, file.ends_at, DisplayNames(**file.names))
+
+
+# --- which days -----------------------------------------------------------------------------------------------------
+
+
+def find_next_day(merchant: Merchant) -> date | None:
+    """The first day of the merchant that has no file yet; None as long as nothing was ever settled for them."""
+    last: date | None = ReconciliationFile.objects.filter(merchant=merchant).aggregate(day=Max("day"))["day"]
+    if last is None:
+        first = ReconciliationStart.objects.filter(merchant=merchant).first()
+        if first is None or not SettlementRecord.objects.filter(merchant=merchant).exists():
+            return None
+        day = first.day
+    else:
+        day = last + timedelta(days=1)
+    today = clock.merchant_now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date()
+    return max(day, today - MAX_BACKFILL)
+
+
+def record_first_days(merchant: Merchant | None = None) -> None:
+    """Keep the day of the first file of every merchant for whom something was settled, before their clock is moved."""
+    execute_sql(_FIRST_DAYS, {"merchant": merchant.pk if merchant is not None else None})
+
+
+def next_daily_file_at(merchant: Merchant) -> datetime | None:
+    """When the merchant's next file is due, by their clock."""
+    day = find_next_day(merchant)
+    return None if day is None else compute_day_end(merchant, day) + DAY_END_GRACE
+
+
+def create_due_daily_files(merchant: Merchant, most: int) -> list[ReconciliationFile]:
+    """Rows for the days that are over and have none; two that do so at once make each row once."""
+    begun: list[ReconciliationFile] = []
+    while len(begun) < most and (day := find_next_day(merchant)) is not None:
+        if clock.merchant_now(merchant) < compute_day_end(merchant, day) + DAY_END_GRACE:
+            break
+        last = ReconciliationFile.objects.filter(merchant=merchant).order_by("-day").first()
+        before = last if last is not None else ReconciliationStart.objects.get(merchant=merchant)
+        offset = merchant.clock_offset
+        # Where the clock was moved since the last file, the day ended when it was moved, or so: at the latest now.
+        known = before.offset == offset
+        end = compute_day_end(merchant, day) - offset if known else clock.real_now()
+        start = last.ends_at if last is not None else compute_day_end(merchant, day - timedelta(days=1)) - before.offset
+        names = load_display_names(Merchant.objects.select_related("division").get(pk=merchant.pk)).as_json()
+        file, made = ReconciliationFile.objects.get_or_create(
+            merchant=merchant,
+            day=day,
+            defaults={"begins_at": start, "ends_at": max(start, end), "names": names, "offset": offset},
+        )
+        if made:
+            begun.append(file)
+    return begun
+
+
+def get_daily_file(merchant: Merchant, day: date) -> ReconciliationFile:
+    """The file's row for a past day, begun and written now if need be. Raises DayNotOverError."""
+    while (file := ReconciliationFile.objects.filter(merchant=merchant, day=day).first()) is None:
+        following = find_next_day(merchant)
+        if following is None or day < following or not create_due_daily_files(merchant, MAX_DAYS_PER_RUN):
+            raise DayNotOverError(_why_not(merchant, day, following))
+    if file.written_at is None:
+        write_daily_file(file)
+        file.refresh_from_db()
+    return file
+
+
+def _why_not(merchant: Merchant, day: date, following: date | None) -> str:
+    if following is None:
+        return f"nothing was settled for {merchant.name} yet"
+    if day < following:
+        return f"{day} is before the first record of {merchant.name}"
+    until = (compute_day_end(merchant, day) + DAY_END_GRACE).astimezone(ZoneInfo(merchant.time_zone))
+    return f"{day} is over for {merchant.name} at {until:%Y-%m-%d %H:%M %Z}; the file is made then"
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def build_outbox_path(file: ReconciliationFile) -> Path:
+    return Path(settings.GATEWAY_OUTBOX) / file.merchant_id.hex / file.name
+
+
+def write_daily_file(file: ReconciliationFile) -> bool:
+    """Write the file to the outbox, and begin its delivery where there is a target. False when somebody else does."""
+    now = clock.real_now()
+    mine = now + DAILY_FILE_LEASE
+    free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
+    unwritten = ReconciliationFile.objects.filter(pk=file.pk, written_at__isnull=True)
+    if not unwritten.filter(free).update(lease_until=mine):
+        return False
+    written = write_atomically(build_outbox_path(file), render_daily_file(file))
+    with transaction.atomic(durable=not transaction.get_connection().in_atomic_block):
+        done = unwritten.filter(lease_until=mine).update(
+            lines=written.lines, size=written.size, sha256=written.sha256, written_at=clock.real_now(), lease_until=None
+        )
+        if done and SftpTarget.objects.filter(merchant=file.merchant_id, active=True).exists():
+            Delivery.objects.get_or_create(file=file, defaults={"due_at": clock.merchant_now(file.merchant)})
+    return bool(done)
+
+
+def write_atomically(path: Path, blocks: Iterable[bytes]) -> FileDigest:
+    """Put ``blocks`` into ``path``: all of it, or nothing that has that name. Lines are counted without the header."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    digest, size, lines = hashlib.sha256(), 0, -1
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+        with os.fdopen(descriptor, "wb") as opened:
+            for block in blocks:
+                opened.write(block)
+                digest.update(block)
+                size += len(block)
+                lines += _count_rows(block)
+            opened.flush()
+            os.fsync(opened.fileno())
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return FileDigest(lines=lines, size=size, sha256=digest.hexdigest())
+
+
+def _count_rows(block: bytes) -> int:
+    # SettlementLine breaks inside a value are a line feed alone at most: control characters never reach a record.
+    return block.count(b"\r\n")
+
+
+def ensure_outbox_file(file: ReconciliationFile) -> Path:
+    """Where the written file lies, with the bytes it had when it was written: made again if it is not there, or was
+    changed there. Raises FileContentChangedError."""
+    path = build_outbox_path(file)
+    with suppress(FileNotFoundError), path.open("rb") as opened:
+        if hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256:
+            return path
+    return rewrite_daily_file(file)
+
+
+def rewrite_daily_file(file: ReconciliationFile, path: Path | None = None) -> Path:
+    """Make a written file once more, in the outbox or at ``path``. Raises FileContentChangedError for other bytes than it had."""
+    target = path or build_outbox_path(file)
+    part = target.with_name(f".{target.name}.{uuid4().hex}.again")
+    try:
+        made = write_atomically(part, render_daily_file(file))
+        if made.sha256 != file.sha256:
+            raise FileContentChangedError(f"{file.name}: {made.sha256[:16]}… instead of {file.sha256[:16]}…")
+        part.replace(target)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    return target
+
+
+# --- the timer ------------------------------------------------------------------------------------------------------
+
+
+def write_due_daily_files(merchant: Merchant | None) -> int:
+    """Write what is due: the files of days that are over. Returns how many."""
+    settled = Exists(SettlementRecord.objects.filter(merchant=OuterRef("pk")))
+    merchants = [merchant] if merchant is not None else list(Merchant.objects.filter(settled))
+    record_first_days(merchant)
+    for one in merchants:
+        create_due_daily_files(one, MAX_DAYS_PER_RUN)
+    waiting: models.QuerySet[ReconciliationFile] = ReconciliationFile.objects.filter(written_at__isnull=True)
+    if merchant is not None:
+        waiting = waiting.filter(merchant=merchant)
+    return sum(write_daily_file(file) for file in waiting.select_related("merchant").order_by("day")[:MAX_DAYS_PER_RUN])

@@ -1,0 +1,141 @@
+"""Reconciliation files by SFTP: under a temporary name first, to a host whose key is known, again until it is there.
+
+Each file's delivery is a row with a due time, and every attempt is kept. Source: Part B, Reconciliation file;
+decision 0026.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from pathlib import Path, PurePosixPath
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.access import audit_log
+from gateway.core import clock
+from gateway.core.secret import Secret
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+from gateway.vault.sealing import current_vault
+from reporting import sftp
+from reporting.reconciliation import daily_files
+from reporting.reconciliation.models import Delivery, DeliveryAttempt, SftpTarget
+from reporting.sftp import SftpUnreachableError
+
+DELIVERY_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
+"""After a failed attempt, until the next; the last one goes on."""
+MAX_DELIVERY_ATTEMPTS: Final = 170
+"""About a week."""
+DELIVERY_LEASE: Final = timedelta(minutes=30)
+MAX_SFTP_DELIVERIES_PER_RUN: Final = 20
+_CLAIM: Final = """
+UPDATE reporting_delivery SET lease_until = %(lease)s::timestamptz WHERE id IN (
+    SELECT d.id FROM reporting_delivery d
+    JOIN reporting_reconciliationfile f ON f.id = d.file_id JOIN gateway_merchant m ON m.id = f.merchant_id
+    WHERE d.state = 'WAITING' AND d.due_at <= %(now)s::timestamptz + m.clock_offset
+        AND (d.lease_until IS NULL OR d.lease_until < %(now)s::timestamptz)
+        AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+    ORDER BY d.due_at LIMIT %(most)s::int FOR UPDATE OF d SKIP LOCKED
+) RETURNING id
+"""
+
+
+def set_sftp_target(
+    merchant: Merchant,
+    *,
+    host: str,
+    port: int,
+    username: str,
+    kind: str,
+    secret: Secret,
+    host_key: str,
+    folder: str,
+    by: audit_log.Actor,
+) -> SftpTarget:
+    """Send the merchant's files there from now on, with an entry in the audit trail. Raises ValueError."""
+    sftp.parse_host_key(host_key)
+    if kind == SftpTarget.Secrets.KEY:
+        sftp.load_private_key(secret)
+    with transaction.atomic():
+        target = SftpTarget.objects.filter(merchant=merchant).first() or SftpTarget(merchant=merchant)
+        target.host, target.port, target.username, target.folder = host, port, username, folder
+        target.secret_kind, target.secret_sealed = kind, current_vault().seal(secret, target.id)
+        target.host_key, target.active = " ".join(host_key.split()[:2]), True
+        target.save()
+        audit_log.record_audit_entry(by, "point", target, after={"merchant": merchant.name, "target": str(target)})
+    return target
+
+
+def next_delivery_at(merchant: Merchant) -> datetime | None:
+    waiting = Delivery.objects.filter(state=Delivery.State.WAITING, file__merchant=merchant)
+    found: datetime | None = waiting.order_by("due_at").values_list("due_at", flat=True).first()
+    return found
+
+
+def send_due_deliveries(merchant: Merchant | None) -> int:
+    """Send what is due. Returns how many were tried."""
+    now = clock.real_now()
+    who = merchant.pk if merchant is not None else None
+    claimed: list[UUID] = [
+        row[0]
+        for row in execute_sql(
+            _CLAIM, {"now": now, "lease": now + DELIVERY_LEASE, "merchant": who, "most": MAX_SFTP_DELIVERIES_PER_RUN}
+        )
+    ]
+    for one in Delivery.objects.filter(pk__in=claimed).select_related("file__merchant").order_by("due_at"):
+        attempt_delivery(one)
+    return len(claimed)
+
+
+def attempt_delivery(delivery: Delivery) -> str:
+    """Try once, and keep how it went. Returns what went wrong, or ''. The caller holds the lease."""
+    file = delivery.file
+    at, began = clock.real_now(), time.monotonic()
+    target = SftpTarget.objects.filter(merchant=file.merchant_id, active=True).first()
+    why = "there is no target any more"
+    if target is not None:
+        why = ""
+        try:
+            upload_file(target, daily_files.ensure_outbox_file(file), file.name)
+        except (SftpUnreachableError, daily_files.FileContentChangedError, OSError) as fault:
+            why = str(fault)[:255] or type(fault).__name__
+    number = delivery.attempts + 1
+    state = Delivery.State.WAITING
+    if not why:
+        state = Delivery.State.DONE
+    elif number >= MAX_DELIVERY_ATTEMPTS or target is None:
+        state = Delivery.State.FAILED
+    wait = DELIVERY_RETRY_DELAYS[min(number, len(DELIVERY_RETRY_DELAYS)) - 1]
+    with transaction.atomic():
+        DeliveryAttempt.objects.create(
+            delivery=delivery,
+            number=number,
+            target=str(target or ""),
+            at=at,
+            why=why,
+            duration_ms=int((time.monotonic() - began) * 1000),
+        )
+        Delivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts).update(
+            state=state, attempts=number, due_at=clock.merchant_now(file.merchant) + wait, lease_until=None
+        )
+    return why
+
+
+def upload_file(target: SftpTarget, source: Path, name: str) -> None:
+    """Put a file there under ``name``, whole or not at all. Raises SftpUnreachableError."""
+    folder = PurePosixPath(target.folder)
+    part, final = str(folder / f".{name}.part"), str(folder / name)
+    size = source.stat().st_size
+    with sftp.open_sftp_session(target) as client, sftp.translate_sftp_errors("sending"):
+        with source.open("rb") as opened:
+            client.putfo(opened, part, file_size=size, confirm=True)
+        client.posix_rename(part, final)
+
+
+def probe_sftp_target(target: SftpTarget) -> None:
+    """Log in and look into the folder. Raises SftpUnreachableError."""
+    with sftp.open_sftp_session(target) as client, sftp.translate_sftp_errors("looking into the folder"):
+        client.stat(target.folder)

@@ -1,0 +1,246 @@
+"""The columns of reconciliation, once: the CSV file, the detail report and the docs read this table.
+
+Spellings are the contract's, ClearingInsitituteName among them. A required column is never empty: where the institute
+and the payment say nothing, the fallbacks here do. Source: Part B, Reconciliation file; decisions, section 8;
+decision 0026.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from gateway.core import identifiers, result_codes
+from reporting.models import RecordType
+from reporting.settlement.record_queries import SettlementLine
+
+CHARGEBACK_RECORD_TYPES: Final = (RecordType.CHARGEBACK, RecordType.CHARGEBACK_REVERSAL)
+CSV_BLOCK_LINES: Final = 1_000
+"""Lines of CSV made at a time: a file of a million needs no more memory than one of a thousand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconciliationColumn:
+    """``api``: the dotted name in the detail report, of a card and of a bank account where they differ; '' for none.
+    ``need``: R required, O optional, C conditional."""
+
+    csv: str
+    api: tuple[str, ...]
+    words: str
+    need: str
+    cell: Callable[[SettlementLine], str]
+    about: str
+
+    def api_of(self, line: SettlementLine) -> str:
+        return self.api[-1] if line.is_bank_account else self.api[0]
+
+
+def format_decimal(value: Decimal) -> str:
+    """At least two decimals, and no zeros behind them: 92.00, 0.2575."""
+    return _decimal(f"{value:f}")
+
+
+@lru_cache(maxsize=10_000)
+def _decimal(text: str) -> str:
+    whole, _, part = text.partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"
+
+
+def _time(line: SettlementLine) -> str:
+    minute, second = divmod(line.presented_at, 60)
+    told, offset = _minute(minute, line.time_zone)
+    # Long ago, zones were off by seconds, too: then a minute here does not begin with one there.
+    if len(offset) > len("+0000"):
+        return _moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
+    return f"{told}:{second:02}{offset}"
+
+
+@lru_cache(maxsize=20_000)
+def _minute(minute: int, zone: str) -> tuple[str, str]:
+    """The zone's time and offset. The lines of a file are of few days: most minutes have many."""
+    moment = _moment(minute * 60, zone)
+    return f"{moment:%Y-%m-%d %H:%M}", f"{moment:%z}"
+
+
+def _moment(seconds: int, zone: str) -> datetime:
+    return datetime.fromtimestamp(seconds, ZoneInfo(zone))
+
+
+def _transaction_id(line: SettlementLine) -> str:
+    return line.paid_transaction_id or line.merchant_transaction_id or line.payment or line.settlement_tx_id or line.id
+
+
+def _reason_text(line: SettlementLine) -> str:
+    if line.record_type not in CHARGEBACK_RECORD_TYPES:
+        return ""
+    if line.reason_text or not line.reason_code:
+        return line.reason_text
+    known = result_codes.RESULT_CODES.get(line.reason_code)
+    return known.description[:128] if known is not None else ""
+
+
+def _last4(line: SettlementLine) -> str:
+    if known := line.last4 or line.paid_card_last4:
+        return known
+    end = line.paid_account_end
+    return end if len(end) == 4 and end.isalnum() else ""
+
+
+def _holder(line: SettlementLine) -> str:
+    paid = line.paid_account_holder if line.is_bank_account else line.paid_card_holder
+    return line.account_holder or paid[:128]
+
+
+def _rows(*rows: tuple[str, str, str, str, Callable[[SettlementLine], str], str]) -> tuple[ReconciliationColumn, ...]:
+    return tuple(
+        ReconciliationColumn(
+            csv=csv, api=tuple(api.split(" or ")) if api else ("",), words=words, need=need, cell=cell, about=about
+        )
+        for csv, api, words, need, cell, about in rows
+    )
+
+
+def _plain(name: str) -> Callable[[SettlementLine], str]:
+    """A cell that is a field of the line."""
+    return operator.attrgetter(name)
+
+
+_AN64: Final = "AN 64"
+RECONCILIATION_COLUMNS: Final = _rows(
+    ("ReconciliationType", "recordType", "SETTLED, CHARGEBACK, CHARGEBACK REVERSAL, FEE", "R",
+     _plain("record_type"), "What the line is."),
+    ("PaymentType", "transactionType", "DEBIT, CREDIT, REFUND, BATCH, MONTHLY, SUBMERCHANT, PAYMENT_FACILITATOR, "
+     "AUTH_FEE, CAPTURE_FEE, CANCEL_FEE, REFUND_FEE", "R", _plain("transaction_type"),
+     "DB and CP are DEBIT, CD is CREDIT, RF is REFUND; the others are fees."),
+    ("Cashflow", "settlement.cashflow", "POS or NEG", "R", _plain("cashflow"),
+     "Towards you, or away from you."),
+    ("ClearingInstituteMerchantId", "clearingInstitute.merchantId", "AN 5-64", "R",
+     _plain("institute_merchant_id"), "Your account at the institute."),
+    ("MerchantAccountId", "merchantAccount.id", "AN 32", "R",
+     lambda line: line.account or line.channel or line.merchant,
+     "The same account here; where it is not known, the payment's channel, else the merchant."),
+    ("MerchantAccountName", "merchantAccount.name", "AN", "O", _plain("account_name"), "Its name."),
+    ("PspId", "pspEntityId", "AN 32", "R", _plain("psp"), "The payment service provider."),
+    ("DivisionId", "divisionEntityId", "AN 32", "O", _plain("division"), "The division."),
+    ("MerchantId", "merchantEntityId", "AN 32", "R", _plain("merchant"), "The merchant."),
+    ("SettlementTxId", "settlement.id", "AN 0-64", "O", _plain("settlement_tx_id"),
+     "The institute's id of the line."),
+    ("UniqueID", "payment.id", "AN 32", "O", lambda line: line.payment or "", "The payment, once it is matched."),
+    ("ShortId", "", "AN 14", "O",
+     lambda line: identifiers.format_short_id(line.number) if line.number is not None else "", "Its short id."),
+    ("ConnectorTxId1", "clearingInstitute.txId1", _AN64, "O", _plain("tx_id1"),
+     "The institute's ids of the payment."),
+    ("ConnectorTxId2", "clearingInstitute.txId2", _AN64, "O", _plain("tx_id2"), ""),
+    ("ConnectorTxId3", "clearingInstitute.txId3", _AN64, "O", _plain("tx_id3"), ""),
+    ("Amount", "amount", "decimal", "R", lambda line: _decimal(line.amount), "Of the payment or the fee, unsigned."),
+    ("Currency", "currency", "A3 ISO 4217", "R", _plain("currency"), ""),
+    ("Brand", "paymentBrand", "A up to 16", "O", lambda line: line.brand or line.paid_brand[:16], ""),
+    ("TxRequestTime", "presentmentDate", "time of order", "O", _time,
+     "In the institute's time zone, which it names; where the institute gives none, when its file came."),
+    ("SettlementAmount", "settlement.amount", "decimal", "R", lambda line: _decimal(line.settlement_amount),
+     "What is paid out for the line, unsigned: Cashflow tells the direction."),
+    ("SettlementCurrency", "settlement.currency", "A3 ISO 4217", "R", _plain("settlement_currency"), ""),
+    ("SettlementFee", "settlement.fee", "decimal", "O",
+     lambda line: "" if line.settlement_fee is None else _decimal(line.settlement_fee),
+     "Taken off already, in the settlement currency."),
+    ("SettlementFxRate", "settlement.fxRate", "decimal", "R", lambda line: _decimal(line.fx_rate),
+     "Settlement currency for one of Currency."),
+    ("SettlementDate", "settlement.date", "date", "R", _plain("settlement_date"),
+     "When the institute paid, in its time zone."),
+    ("SettlementStatus", "settlement.status", "SUCCESS, FAILED", "R", _plain("settlement_status"), ""),
+    ("Descriptor", "descriptor", "AN 128", "O",
+     lambda line: line.descriptor or line.paid_descriptor, "Text on the shopper's statement."),
+    ("AccountNumberLast4", "card.last4Digits or bankAccount.last4Digits", "AN 4", "O", _last4, "Never more."),
+    ("BankCode", "bankAccount.bankCode", "AN 12", "O",
+     lambda line: line.bank_code or line.paid_bank_code, ""),
+    ("AccountHolder", "card.holder or bankAccount.holder", "AN 128", "O", _holder, ""),
+    ("ReasonCode", "result.code", "AN 2-11 digits and dots", "O",
+     lambda line: line.reason_code if line.record_type in CHARGEBACK_RECORD_TYPES else "", "Chargebacks only: 000.100.2nn."),
+    ("ReasonDesc", "result.description", "AN 128", "O", _reason_text, "Chargebacks only."),
+    ("SettlementFileFormat", "settlement.format", "AN 32", "R", _plain("format"),
+     "Of the institute's file."),
+    ("ClearingInsitituteName", "clearingInstitute.name", _AN64, "R", _plain("institute_name"),
+     "The institute. Spelt as the contract spells it."),
+    ("MatchingStatus", "matchedTransactions.status", "MATCHED, MULTIPLE_MATCHES, NOT_MATCHED", "C",
+     _plain("matching"), "Empty for fees: no payment is behind them."),
+    ("MatchedTransactions", "matchedTransactions.payment[n].id", "AN 32", "C",
+     lambda line: ",".join(line.matched), "Joined by commas, where several may be meant."),
+    ("ChargebackId", "chargebackTransaction.id", "AN 32", "C", lambda line: line.chargeback or "",
+     "The CB or CR payment that a matched chargeback led to."),
+    ("TransactionId", "merchantTransactionId", "AN 8-255", "R", _transaction_id,
+     "Your reference; without one the payment's id, else SettlementTxId, else the record's own id."),
+    ("InvoiceId", "merchantInvoiceId", "AN 8-255", "O",
+     lambda line: line.paid_invoice_id or line.merchant_invoice_id, "Your invoice number."),
+)  # fmt: skip
+CSV_HEADER: Final = tuple(column.csv for column in RECONCILIATION_COLUMNS)
+REQUIRED_RECONCILIATION_COLUMNS: Final = tuple(column.csv for column in RECONCILIATION_COLUMNS if column.need == "R")
+_CELLS: Final = tuple(column.cell for column in RECONCILIATION_COLUMNS)
+_LIST: Final = "[n]."
+
+
+def render_csv_blocks(lines: Iterable[SettlementLine]) -> Iterator[bytes]:
+    """The file, a piece at a time: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
+    yield _text([CSV_HEADER])
+    block: list[Sequence[str]] = []
+    for line in lines:
+        block.append([cell(line) for cell in _CELLS])
+        if len(block) == CSV_BLOCK_LINES:
+            yield _text(block)
+            block.clear()
+    if block:
+        yield _text(block)
+
+
+def _text(rows: Sequence[Sequence[str]]) -> bytes:
+    """Nearly all rows need no quotes, and the writer, which looks at every character, costs more than all the rest."""
+    text = "\r\n".join([";".join(row) for row in rows]) + "\r\n"
+    delimiters, breaks = len(rows) * (len(RECONCILIATION_COLUMNS) - 1), len(rows)
+    if '"' in text or (text.count(";"), text.count("\r"), text.count("\n")) != (delimiters, breaks, breaks):
+        written = io.StringIO(newline="")
+        csv.writer(written, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL).writerows(rows)
+        text = written.getvalue()
+    return text.encode()
+
+
+def render_record(line: SettlementLine) -> dict[str, Any]:
+    """The line as the detail report tells it: the API names, nested at the dots; what is empty is left out.
+
+    merchantMemo stands beside them where the payment has one: it appears in reporting only (D17).
+    """
+    told: dict[str, Any] = {}
+    for column in RECONCILIATION_COLUMNS:
+        if not (name := column.api_of(line)):
+            continue
+        if _LIST in name:
+            if line.matched:
+                place, _, leaf = name.partition(_LIST)
+                _put(told, place, [{leaf: payment} for payment in line.matched])
+        elif value := column.cell(line):
+            _put(told, name, value)
+    if line.memo:
+        told["merchantMemo"] = line.memo
+    return told
+
+
+def _put(told: dict[str, Any], name: str, value: Any) -> None:
+    *path, leaf = name.split(".")
+    for step in path:
+        told = told.setdefault(step, {})
+    told[leaf] = value
+
+
+def render_columns_as_markdown() -> str:
+    """The columns as the table of docs/reporting.md, which a test compares."""
+    lines = ["| CSV column | API name | format | | what it says |", "|---|---|---|---|---|"]
+    for column in RECONCILIATION_COLUMNS:
+        name = " or ".join(f"`{one}`" for one in column.api) if column.api[0] else "none"
+        lines.append(f"| {column.csv} | {name} | {column.words} | {column.need} | {column.about} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,146 @@
+"""Reports over HTTP: sums of settlements, and the records of one.
+
+Source: Part B, Reporting parameters; ruling D7.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, ClassVar, Final
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.api.base_view import ApiView, RequestContext
+from gateway.api.envelope import build_envelope
+from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters
+from gateway.catalogue.endpoints import REPORTS, Endpoint
+from gateway.catalogue.parse import Parameters
+from gateway.core import clock, identifiers
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.request_builder import build_condition_facts
+from reporting.reconciliation import file_columns
+from reporting.reports import sample_settlements
+from reporting.reports.settlement_reports import (
+    REPORT_PAGE_SIZE,
+    ReportQuery,
+    ReportScope,
+    SettlementSummary,
+    list_settlement_lines,
+    list_settlement_summaries,
+    render_settlement,
+    resolve_report_scope,
+)
+from reporting.settlement.record_queries import SettlementLine, load_display_names
+
+REPORT_SUCCESS_CODE: Final = "000.000.100"
+SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE = REPORTS
+
+
+def _wanted(parameters: Parameters, *, paged: bool) -> ReportQuery:
+    start, end = parameters.get("date.from"), parameters.get("date.to")
+    sorts = "sortValue" in parameters or "sortOrder" in parameters
+    return ReportQuery(
+        start=date.fromisoformat(start) if start else None,
+        end=date.fromisoformat(end) if end else None,
+        currency=parameters.get("currency") or "",
+        record_type=parameters.get("reconciliationType") or "",
+        order=(parameters.get("sortOrder") or "ASC").upper() if sorts else "",
+        page=int(parameters.get("pageNo") or 1) if paged else None,
+    )
+
+
+def _pages(total: int, wanted: ReportQuery) -> dict[str, int]:
+    return {} if wanted.page is None else {"pages": -(-total // REPORT_PAGE_SIZE)}
+
+
+class ReportView(ApiView):
+    """What the reports share: parsing, and whether records are made up or real."""
+
+    paged: ClassVar[bool] = False
+
+    def resolve_query(self, request: Request) -> tuple[RequestContext, Parameters, ReportQuery, ReportScope]:
+        context = self.admit_request(request)
+        admission = context.admission
+        facts = build_condition_facts(admission.channel, clock.merchant_now(admission.merchant))
+        parameters = self.parse(context, admission.channel, facts)
+        scope = resolve_report_scope(admission.merchant, admission.channel)
+        return context, parameters, _wanted(parameters, paged=self.paged), scope
+
+    def answer(self, context: RequestContext, parameters: Parameters, **fields: Any) -> Response:
+        return Response(
+            build_envelope(REPORT_SUCCESS_CODE, context.trace.ndc, **fields, **render_ignored_parameters(parameters)),
+            headers=context.headers,
+        )
+
+
+class SettlementListView(ReportView):
+    """GET /v1/reports/reconciliations."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": SETTLEMENTS}
+
+    def get(self, request: Request) -> Response:
+        context, parameters, wanted, scope = self.resolve_query(request)
+        if parameters.get("testMode") == "INTERNAL":
+            found, total = sample_settlements.build_sample_summaries(scope, wanted)
+        else:
+            found, total = list_settlement_summaries(scope, wanted)
+        names = load_display_names(scope.merchant)
+        aggregations = [render_settlement(summary, names) for summary in found]
+        return self.answer(context, parameters, aggregations=aggregations, **_pages(total, wanted))
+
+
+class AggregationListView(SettlementListView):
+    """GET /reports/v1/reconciliations/aggregations."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": AGGREGATIONS}
+
+
+class PagedAggregationListView(SettlementListView):
+    """GET /reports/v2/reconciliations/aggregations."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": AGGREGATIONS_PAGE}
+    paged = True
+
+
+class SettlementDetailView(ReportView):
+    """GET /v1/reports/reconciliations/{id}."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": SETTLEMENT}
+
+    def get(self, request: Request, target: str) -> Response:
+        context, parameters, wanted, scope = self.resolve_query(request)
+        key = identifiers.parse_id(target)
+        summary: SettlementSummary | None = None
+        lines: list[SettlementLine] = []
+        total = 0
+        if key is not None and parameters.get("testMode") == "INTERNAL":
+            summary, lines, total = sample_settlements.build_sample_settlement(scope, key, wanted)
+        elif key is not None:
+            found, _ = list_settlement_summaries(scope, ReportQuery(start=wanted.start, end=wanted.end), key)
+            if found:
+                summary = found[0]
+                lines, total = list_settlement_lines(scope, summary, wanted)
+        if summary is None:
+            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        return self.answer(
+            context,
+            parameters,
+            id=summary.id.hex,
+            aggregation=render_settlement(summary, load_display_names(scope.merchant)),
+            reconciliations=[file_columns.render_record(line) for line in lines],
+            **_pages(total, wanted),
+        )
+
+
+class AggregationDetailView(SettlementDetailView):
+    """GET /reports/v1/reconciliations/aggregations/{id}."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": AGGREGATION}
+
+
+class PagedAggregationDetailView(SettlementDetailView):
+    """GET /reports/v2/reconciliations/aggregations/{id}."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": AGGREGATION_PAGE}
+    paged = True

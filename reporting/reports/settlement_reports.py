@@ -1,0 +1,294 @@
+"""What was settled, as merchants ask for it: sums of settlements, and the records of one. Reading only.
+
+A sum is always taken of the records themselves, in the statement that answers; there is no second place where one
+stands. Source: SettlementPart B, Reporting parameters; ruling D7; decision 0026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+
+from gateway.catalogue.parse import InvalidParametersError, ParameterError
+from gateway.models import AcquirerAccount, Channel, Merchant
+from reporting.reconciliation import file_columns
+from reporting.settlement.record_queries import (
+    END_OF_TIME,
+    DisplayNames,
+    SettlementLine,
+    load_display_names,
+    query_lines,
+)
+
+REPORT_PAGE_SIZE: Final = 100
+"""Records of a page, and settlements of one."""
+MAX_REPORT_RECORDS: Final = 10_000
+"""Records of one answer without pages."""
+MAX_REPORT_SETTLEMENTS: Final = 1_000
+"""Settlements of one answer without pages."""
+MAX_REPORT_DAYS: Final = 366
+ZERO_SUM: Final = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportScope:
+    """Whose settlements: the merchant's; with ``held_at``, of these accounts at institutes alone (a channel's)."""
+
+    merchant: Merchant
+    held_at: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportQuery:
+    """What of it. ``start`` and ``end``: settlement dates, both included. ``order``: of a settlement's records by the
+    time of the order, ASC or DESC; '' is the order of the file. ``page``: 1 and up; None: all at once."""
+
+    start: date | None = None
+    end: date | None = None
+    currency: str = ""
+    record_type: str = ""
+    order: str = ""
+    page: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class SettlementPart:
+    """Records of one kind within a settlement: how many, and their sums."""
+
+    record_type: str
+    transaction_type: str
+    cashflow: str
+    status: str
+    matching: str
+    count: int
+    amount: Decimal
+    fee: Decimal
+
+
+@dataclass(slots=True, kw_only=True)
+class SettlementSummary:
+    """One settlement. ``account``: the id that the merchant account has here, or None."""
+
+    id: UUID
+    reference: str
+    date: date
+    currency: str
+    institute: str
+    institute_merchant_id: str
+    account: UUID | None
+    parts: list[SettlementPart]
+
+
+def resolve_report_scope(merchant: Merchant, channel: Channel | None) -> ReportScope:
+    """A channel sees what is settled for its accounts (for the simulator's, which has none, itself)."""
+    if channel is None:
+        return ReportScope(merchant=merchant, held_at=None)
+    accounts = AcquirerAccount.objects.filter(channel=channel).values_list("acquirer_merchant_id", flat=True)
+    return ReportScope(merchant=merchant, held_at=(channel.entity_id, *accounts))
+
+
+# --- sums ---------------------------------------------------------------------------------------------------------
+
+# A settlement of an account that nobody knows belongs to whose payments are in it.
+_CHOSEN: Final = """
+    SELECT s.* FROM reporting_settlement s
+    WHERE s.merchant_id = %(merchant)s AND s.date BETWEEN %(start)s AND %(end)s
+    UNION ALL
+    SELECT s.* FROM reporting_settlement s
+    WHERE s.merchant_id IS NULL AND s.date BETWEEN %(start)s AND %(end)s
+        AND EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.settlement_id = s.id
+            AND r.merchant_id = %(merchant)s)
+"""
+_ONE: Final = "SELECT s.* FROM reporting_settlement s WHERE s.id = %(id)s"
+_SUMMARY: Final = """
+WITH chosen AS (
+    SELECT * FROM ({settlements}) s WHERE {conditions} ORDER BY s.date, s.id
+),
+page AS (SELECT * FROM chosen ORDER BY date, id OFFSET %(offset)s LIMIT %(limit)s)
+SELECT (SELECT count(*) FROM chosen), s.id, s.reference, s.date, s.currency, i.name, s.institute_merchant_id, s.account,
+    r.record_type, r.transaction_type, r.cashflow, r.settlement_status, r.state, count(*), sum(r.settlement_amount),
+    coalesce(sum(r.settlement_fee), 0)
+FROM page s
+JOIN reporting_clearinginstitute i ON i.id = s.institute_id
+JOIN reporting_settlementrecord r ON r.settlement_id = s.id AND r.merchant_id = %(merchant)s
+JOIN reporting_settlementfile f ON f.id = r.file_id AND f.state = 'DONE'
+GROUP BY s.id, s.reference, s.date, s.currency, i.name, s.institute_merchant_id, s.account, r.record_type,
+    r.transaction_type, r.cashflow, r.settlement_status, r.state
+ORDER BY s.date, s.id, r.record_type, r.transaction_type, r.cashflow, r.settlement_status, r.state
+"""
+
+
+def list_settlement_summaries(
+    scope: ReportScope, wanted: ReportQuery, settlement: UUID | None = None
+) -> tuple[list[SettlementSummary], int]:
+    """The settlements of a period, or the one that is named, and how many there are on all pages.
+
+    Raises InvalidParametersError for a period that is too long, or more than MAX_REPORT_SETTLEMENTS without pages.
+    """
+    check_report_period(wanted)
+    conditions = [
+        *(["s.institute_merchant_id = ANY(%(held_at)s)"] if scope.held_at is not None else []),
+        *(["s.currency = %(currency)s"] if wanted.currency else []),
+        *(["(s.merchant_id = %(merchant)s OR s.merchant_id IS NULL)"] if settlement else []),
+        *(["s.date >= %(start)s"] if wanted.start else []),
+        *(["s.date <= %(end)s"] if wanted.end else []),
+        _HAS_TYPE if wanted.record_type else f"{_HAS_ANY})",
+    ]
+    values = _values(scope, wanted) | {
+        "id": settlement,
+        "limit": MAX_REPORT_SETTLEMENTS + 1 if wanted.page is None else REPORT_PAGE_SIZE,
+        "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,
+    }
+    text = _SUMMARY.format(settlements=_ONE if settlement else _CHOSEN, conditions=" AND ".join(conditions) or "true")
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        rows = cursor.fetchall()
+        total = rows[0][0] if rows else 0
+        if not rows and values["offset"]:  # a page behind the last one: how many there are is still told
+            cursor.execute(text, {**values, "offset": 0})
+            total = (cursor.fetchone() or (0,))[0]
+    if wanted.page is None and total > MAX_REPORT_SETTLEMENTS:
+        message = (
+            f"ends a period with more than {MAX_REPORT_SETTLEMENTS:,} settlements: ask for pages, or a shorter one"
+        )
+        raise InvalidParametersError([ParameterError(name="date.to", message=message)])
+    found: dict[UUID, SettlementSummary] = {}
+    for row in rows:
+        one = found.get(row[1])
+        if one is None:
+            one = found[row[1]] = SettlementSummary(
+                id=row[1],
+                reference=row[2],
+                date=row[3],
+                currency=row[4],
+                institute=row[5],
+                institute_merchant_id=row[6],
+                account=row[7],
+                parts=[],
+            )
+        names = ("record_type", "transaction_type", "cashflow", "status", "matching", "count", "amount", "fee")
+        one.parts.append(SettlementPart(**dict(zip(names, row[8:], strict=True))))
+    return list(found.values()), total
+
+
+def check_report_period(wanted: ReportQuery) -> None:
+    if wanted.start and wanted.end and (wanted.end - wanted.start).days >= MAX_REPORT_DAYS:
+        message = f"ends a period of more than {MAX_REPORT_DAYS} days"
+        raise InvalidParametersError([ParameterError(name="date.to", value=wanted.end.isoformat(), message=message)])
+
+
+# A file that is being read, or failed in the middle, is told of when it is read to its end, like in the CSV files.
+_HAS_ANY: Final = (
+    "EXISTS (SELECT 1 FROM reporting_settlementrecord r JOIN reporting_settlementfile f ON f.id = r.file_id"
+    " AND f.state = 'DONE' WHERE r.settlement_id = s.id AND r.merchant_id = %(merchant)s"
+)
+_HAS_TYPE: Final = f"{_HAS_ANY} AND r.record_type = %(record_type)s)"
+
+
+def _values(scope: ReportScope, wanted: ReportQuery) -> dict[str, Any]:
+    return {
+        "merchant": scope.merchant.pk,
+        "start": wanted.start,
+        "end": wanted.end,
+        "currency": wanted.currency,
+        "held_at": list(scope.held_at or ()),
+        "record_type": wanted.record_type,
+    }
+
+
+def apply_cashflow_sign(cashflow: str, amount: Decimal) -> Decimal:
+    return amount if cashflow == "POS" else -amount
+
+
+def render_settlement(summary: SettlementSummary, names: DisplayNames) -> dict[str, Any]:
+    """A settlement in the report. ``amount``: what was paid out, of the lines that succeeded, POS less NEG; each sum
+    of a part is of its own records, unsigned."""
+    paid = [part for part in summary.parts if part.status == "SUCCESS"]
+    account = {}
+    if summary.account is not None:
+        account = {"id": summary.account.hex, "name": names.accounts.get(summary.account.hex, "")}
+    body: dict[str, Any] = {
+        "id": summary.id.hex,
+        "reference": summary.reference,
+        "date": summary.date.isoformat(),
+        "currency": summary.currency,
+        "amount": file_columns.format_decimal(
+            sum((apply_cashflow_sign(part.cashflow, part.amount) for part in paid), ZERO_SUM)
+        ),
+        "fee": file_columns.format_decimal(sum((part.fee for part in paid), ZERO_SUM)),
+        "count": sum(part.count for part in summary.parts),
+        "clearingInstitute": {"name": summary.institute, "merchantId": summary.institute_merchant_id},
+        "merchantAccount": {name: value for name, value in account.items() if value},
+        "records": _kinds(summary.parts),
+        "matchedTransactions": _counted(summary.parts),
+    }
+    return {name: value for name, value in body.items() if value not in ("", {})}
+
+
+def _kinds(parts: Sequence[SettlementPart]) -> list[dict[str, Any]]:
+    """Parts that differ only in their matching are one."""
+    kinds: dict[tuple[str, ...], list[SettlementPart]] = {}
+    for part in parts:
+        kinds.setdefault((part.record_type, part.transaction_type, part.cashflow, part.status), []).append(part)
+    return [
+        {
+            "recordType": record_type,
+            "transactionType": transaction_type,
+            "settlement": {
+                "cashflow": cashflow,
+                "status": status,
+                "amount": file_columns.format_decimal(sum((part.amount for part in same), ZERO_SUM)),
+                "fee": file_columns.format_decimal(sum((part.fee for part in same), ZERO_SUM)),
+            },
+            "count": sum(part.count for part in same),
+        }
+        for (record_type, transaction_type, cashflow, status), same in kinds.items()
+    ]
+
+
+def _counted(parts: Sequence[SettlementPart]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        if part.matching:
+            found[part.matching] = found.get(part.matching, 0) + part.count
+    return found
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+_RECORDS: Final = (
+    "r.settlement_id = %(id)s AND r.merchant_id = %(merchant)s"
+    " AND r.file_id IN (SELECT f.id FROM reporting_settlementfile f WHERE f.state = 'DONE')"
+)
+_ORDERS: Final = {
+    "": "r.line, r.id", "ASC": "r.presented_at, r.line, r.id", "DESC": "r.presented_at DESC, r.line, r.id",
+}  # fmt: skip
+
+
+def list_settlement_lines(
+    scope: ReportScope, summary: SettlementSummary, wanted: ReportQuery
+) -> tuple[list[SettlementLine], int]:
+    """A settlement's lines as they stand now, and how many there are on all pages.
+
+    Raises InvalidParametersError for more than MAX_REPORT_RECORDS without pages.
+    """
+    parts = [part for part in summary.parts if not wanted.record_type or part.record_type == wanted.record_type]
+    total = sum(part.count for part in parts)
+    if wanted.page is None and total > MAX_REPORT_RECORDS:
+        message = f"has {total:,} records, more than {MAX_REPORT_RECORDS:,} at once: ask /reports/v2/… for its pages"
+        raise InvalidParametersError([ParameterError(name="id", value=summary.id.hex, message=message)])
+    order = _ORDERS[wanted.order]
+    kind = " AND r.record_type = %(record_type)s" if wanted.record_type else ""
+    values = _values(scope, wanted) | {
+        "id": summary.id,
+        "limit": MAX_REPORT_RECORDS if wanted.page is None else REPORT_PAGE_SIZE,
+        "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,
+    }
+    chosen = f"{_RECORDS}{kind} ORDER BY {order} OFFSET %(offset)s LIMIT %(limit)s"
+    return query_lines(chosen, order, values, as_of=END_OF_TIME, names=load_display_names(scope.merchant)), total

@@ -1,0 +1,254 @@
+"""Chargebacks of a settlement file go into the ledger: a CB payment for a chargeback, a CR payment for its reversal.
+
+Line by line, in their order, each once: what a line was entered as stands beside the payment, in its statement. A line
+whose chargeback is known already (a person or the API was faster) is joined to it; one that tells of what another line
+told of is a finding, and so is whatever cannot be entered. Decision 0038.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID, uuid5
+
+import structlog
+from django.db import DatabaseError
+
+from chargebacks import cases, ledger
+from chargebacks.evidence_checklist import is_chargeback_reason
+from chargebacks.models import Chargeback
+from gateway.access import audit_log
+from gateway.catalogue.errors import InvalidParametersError
+from gateway.core import clock, result_codes
+from gateway.db.statement import WriteStatement, execute_sql
+from gateway.models import Merchant, Payment
+from gateway.payments.follow_ups import load_chain
+from gateway.payments.refusal import RequestRefusedError
+from reporting.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementFile, SettlementRecord
+from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES, infer_cashflow
+
+LINES_PER_LEASE_RENEWAL: Final = 20
+"""Lines between two renewals of the file's lease."""
+MAX_BOOKING_TRIES: Final = 20
+"""How often a line looks again, when others were joined to what it had found."""
+MAX_REBOOKINGS_PER_RUN: Final = 200
+"""Lines that one tick tries again."""
+BOOKED_LATER_NOTE: Final = "entered later"
+SAME_AMOUNT_PENDING: Final = "one of the same amount has no answer yet"
+NO_CHARGEBACK_TO_REVERSE: Final = "there is no chargeback to reverse"
+_SAME: Final = UUID("5d0c2f6e-8f0b-4b63-9a6e-3b7f7f0c8a11")
+
+log = structlog.get_logger(__name__)
+
+
+class NotBookableError(Exception):
+    """The line cannot be entered; the text says why and is shown."""
+
+
+def book_chargebacks(file: SettlementFile, renew: Callable[[], None]) -> None:
+    """Enter every chargeback and reversal of ``file`` that is matched and not entered yet."""
+    waiting = SettlementRecord.objects.filter(
+        file=file,
+        record_type__in=CHARGEBACK_TYPE_VALUES,
+        state=MatchState.MATCHED,
+        chargeback=None,
+        line__gt=file.book_line,
+    )
+    by = audit_log.Actor(name=f"settlement file {file.name}"[:150])
+    for number, record in enumerate(waiting.order_by("line").iterator(chunk_size=500), 1):
+        book_record(record, by)
+        if number % LINES_PER_LEASE_RENEWAL == 0:
+            renew()
+            SettlementFile.objects.filter(pk=file.pk).update(book_line=record.line)
+
+
+def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicate: bool = False) -> UUID | None:
+    """Enter one matched record; the payment it became, or None with a finding that says why not.
+
+    ``anyway``: also one that tells of what another line told of: somebody has looked.
+    """
+    match = Match.objects.get(record=record, chosen=True, undone_at=None)
+    disputed = Payment.objects.select_related("merchant").get(pk=match.payment)
+    try:
+        made = _record_in_ledger(record, disputed, by, None if allow_duplicate else _duplicate_key(record, disputed))
+    except ledger.DuplicateNoticeError:
+        _record_finding(record, match, "TWICE", "another line", "one line")
+        return None
+    except NotBookableError as fault:
+        _record_finding(record, match, "NOT_BOOKED", str(fault))
+        return None
+    kinds = ("NOT_BOOKED", "TWICE")
+    Finding.objects.filter(record=record, kind__in=kinds, closed_at=None).update(
+        closed_at=clock.real_now(), closed_by=by.name[:150], note=BOOKED_LATER_NOTE
+    )
+    _retry_waiting_records(match, by)
+    return made
+
+
+def _record_in_ledger(
+    record: SettlementRecord, disputed: Payment, by: audit_log.Actor, duplicate_key: UUID | None
+) -> UUID:
+    """Raises NotBookableError and ToldTwice."""
+    _check_bookable(record, disputed)
+    try:
+        cases.adopt_chain_payments(disputed.chain)
+        for _ in range(MAX_BOOKING_TRIES):
+            try:
+                ledger.check_not_recorded((record.id, duplicate_key))
+                if record.record_type == RecordType.CHARGEBACK:
+                    return _charge_back(record, disputed, by, duplicate_key)
+                return _reverse(record, disputed, by, duplicate_key)
+            except ledger.AlreadyInLedgerError as known:
+                if _join_record(record, known.payment, duplicate_key):
+                    return known.payment
+    except ledger.DuplicateNoticeError:
+        raise
+    except ledger.AlreadyRecordedError as told:
+        _link_record(record, told.payment)
+        return told.payment
+    except ledger.ChargebackPendingError:
+        raise NotBookableError(SAME_AMOUNT_PENDING) from None
+    except RequestRefusedError as refused:
+        raise NotBookableError(f"{refused.code} {result_codes.find_result_code(refused.code).description}") from None
+    except InvalidParametersError as invalid:
+        raise NotBookableError("; ".join(f"{one.name} {one.message}" for one in invalid.errors)) from None
+    except (NotBookableError, DatabaseError):
+        raise
+    except Exception:  # a fault of ours with one line must not keep the others of its file waiting
+        log.exception("settlement_line_not_booked", record=record.id.hex)
+        raise NotBookableError("an internal error; the log has it") from None
+    raise NotBookableError("the line was changed meanwhile")
+
+
+def _check_bookable(record: SettlementRecord, disputed: Payment) -> None:
+    """Raise NotBookableError for what the line says that no chargeback can be made of."""
+    usual = infer_cashflow(record.record_type, record.transaction_type)
+    if record.settlement_status == "FAILED":
+        raise NotBookableError("the institute says that it failed")
+    if record.cashflow != usual:
+        raise NotBookableError(f"it flows {record.cashflow}, such a line flows {usual}")
+    if record.currency != disputed.currency:
+        raise NotBookableError(f"it is in {record.currency}, the payment in {disputed.currency}")
+    if record.reason_code and not is_chargeback_reason(record.reason_code):
+        raise NotBookableError(f"{record.reason_code} is no reason of a chargeback")
+
+
+def _duplicate_key(record: SettlementRecord, disputed: Payment) -> UUID:
+    """What any two lines have in common that tell of the same, whoever sent them and in whichever file: the institute's
+    id of it, else its day and reason."""
+    own = record.settlement_tx_id or f"{record.settlement_date} {record.reason_code}"
+    named = (record.record_type, disputed.id.hex, f"{record.amount:.2f}", record.currency, own)
+    return uuid5(_SAME, "\n".join(named))
+
+
+def _charge_back(record: SettlementRecord, disputed: Payment, by: audit_log.Actor, duplicate_key: UUID | None) -> UUID:
+    return ledger.record_chargeback(
+        disputed,
+        record.amount,
+        reason=record.reason_code,
+        source=Chargeback.Source.FILE,
+        by=by,
+        respond_by=record.respond_by,
+        reference=record.settlement_tx_id,
+        line=record.id,
+        duplicate_key=duplicate_key,
+        extra_writes=_link_record_write(record),
+    ).pk
+
+
+def _reverse(record: SettlementRecord, disputed: Payment, by: audit_log.Actor, duplicate_key: UUID | None) -> UUID:
+    case = ledger.find_open_case(disputed, record.amount)
+    if case is None:
+        chain = load_chain(disputed.id, disputed.merchant, None)
+        if chain is not None:
+            ledger.check_not_in_ledger("CR", disputed.id, record.amount, chain)
+        raise NotBookableError(NO_CHARGEBACK_TO_REVERSE)
+    return ledger.record_chargeback_reversal(
+        case,
+        record.amount,
+        source=Chargeback.Source.FILE,
+        by=by,
+        line=record.id,
+        duplicate_key=duplicate_key,
+        extra_writes=_link_record_write(record),
+    ).pk
+
+
+def _link_record_write(record: SettlementRecord) -> ledger.ExtraChargebackWrites:
+    """The record names the payment it became, in that payment's statement."""
+
+    def write(write: WriteStatement, payment: Payment) -> None:
+        write.update_related(
+            SettlementRecord, {"chargeback": payment.id, "chargeback_at": clock.real_now()}, {"id": record.id}
+        )
+
+    return write
+
+
+def _join_record(record: SettlementRecord, payment: UUID, duplicate_key: UUID | None) -> bool:
+    """The record tells of a payment that is there already; False when it has changed, or another line was faster."""
+    write = WriteStatement()
+    write.update(
+        record, {"chargeback": payment, "chargeback_at": clock.real_now()}, expecting={"version": record.version}
+    )
+    return ledger.join_notice_to_payment(write, payment, record.id, duplicate_key)
+
+
+def _link_record(record: SettlementRecord, payment: UUID) -> None:
+    """The record was entered before, by a worker that did not live to see it."""
+    SettlementRecord.objects.filter(pk=record.pk, chargeback=None).update(
+        chargeback=payment, chargeback_at=clock.real_now()
+    )
+
+
+def _record_finding(record: SettlementRecord, match: Match, kind: str, found: str, expected: str = "") -> None:
+    finding, made = Finding.objects.get_or_create(
+        record=record,
+        kind=kind,
+        closed_at=None,
+        defaults={
+            "merchant_id": record.merchant_id,
+            "payment": match.payment,
+            "expected": expected,
+            "found": found[:128],
+            "made_at": clock.real_now(),
+        },
+    )
+    if not made:
+        # As of this try: the next one waits until something else has happened.
+        Finding.objects.filter(pk=finding.pk, closed_at=None).update(found=found[:128], made_at=clock.real_now())
+
+
+# --- what could not be entered when it came ---------------------------------------------------------------------
+
+
+def _retry_waiting_records(match: Match, by: audit_log.Actor) -> None:
+    """What was just entered may be what other lines of the payment waited for, as a reversal for its chargeback."""
+    about = Match.objects.filter(
+        IS_ACTIVE_MATCH, payment=match.payment, chosen=True, record_type__in=CHARGEBACK_TYPE_VALUES
+    )
+    waiting = SettlementRecord.objects.filter(
+        pk__in=about.values("record"), chargeback=None, findings__kind="NOT_BOOKED", findings__closed_at=None
+    )
+    for record in waiting.order_by("id")[:MAX_BOOKING_TRIES]:
+        book_record(record, by)
+
+
+# Something happened in the chain since the line could not be entered, or what was on its way has its answer.
+_WAITING: Final = """
+SELECT f.record_id FROM reporting_finding f
+JOIN reporting_settlementrecord r ON r.id = f.record_id AND r.chargeback IS NULL AND r.state = 'MATCHED'
+JOIN gateway_payment p ON p.id = f.payment
+WHERE f.kind = 'NOT_BOOKED' AND f.closed_at IS NULL AND (f.found = %(on_its_way)s OR EXISTS (
+    SELECT 1 FROM gateway_payment c WHERE c.chain = p.chain AND c.id >=
+        (lpad(to_hex((extract(epoch FROM f.made_at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid))
+ORDER BY f.id LIMIT %(most)s"""
+
+
+def retry_unbooked_records(merchant: Merchant | None = None) -> int:
+    """Lines that could not be entered, and may be now; how many were. They follow real time, as files do."""
+    if merchant is not None:
+        return 0
+    found = execute_sql(_WAITING, {"on_its_way": SAME_AMOUNT_PENDING, "most": MAX_REBOOKINGS_PER_RUN})
+    by = audit_log.Actor(name="settlement lines")
+    return sum(book_record(SettlementRecord.objects.get(pk=ident), by) is not None for (ident,) in found)

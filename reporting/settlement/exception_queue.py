@@ -1,0 +1,272 @@
+"""The exceptions of settlement: what somebody has to look at, and what they can do about it.
+
+The queue is the records without one payment, and the findings that nobody has closed. Every verb is a compare-and-set
+with its audit entry; the last one can be undone. Source: Part B, Reconciliation file (matching).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from gateway.access import audit_log
+from gateway.core import clock
+from gateway.core.masking import mask_note
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant, Payment, Status
+from reporting.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementRecord
+from reporting.reconciliation.models import ReconciliationFile
+from reporting.settlement import chargeback_booking, findings
+from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
+from reporting.settlement.matching import DISPUTABLE_TYPES, INBOUND_TYPES, OUTBOUND_TYPES
+
+MAX_SUGGESTED_PAYMENTS: Final = 20
+CANDIDATE_WINDOW: Final = timedelta(days=4)
+"""Around a line's own time, in which candidates are looked for."""
+UNMATCHED_STATES: Final = (MatchState.NOT_MATCHED, MatchState.MULTIPLE_MATCHES)
+MAX_NOTE_CHARS: Final = 500
+
+
+class ExceptionActionError(Exception):
+    """The verb does not apply; the text says why and may be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidatePayment:
+    """A payment that a line may be about. ``same``: what speaks for it, in words; ``settled``: another line has
+    settled it already."""
+
+    payment: Payment
+    same: tuple[str, ...]
+    settled: bool
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def list_unmatched_records(merchants: QuerySet[Merchant] | None = None) -> QuerySet[SettlementRecord]:
+    """Records that wait for somebody to say which payment they are about, oldest first. ``merchants``: whose; without
+    it also those of nobody."""
+    found = SettlementRecord.objects.filter(state__in=UNMATCHED_STATES, marked=False)
+    return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
+
+
+def list_open_findings(merchants: QuerySet[Merchant] | None = None) -> QuerySet[Finding]:
+    """Findings that nobody has closed, oldest first."""
+    found = Finding.objects.filter(closed_at=None).select_related("record")
+    return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
+
+
+def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:
+    """Payments that the line may be about, the likeliest first: those that matching found, else payments of the
+    merchant around its time with its amount, its reference or its last four digits."""
+    named = set(Match.objects.filter(IS_ACTIVE_MATCH, record=record).values_list("payment", flat=True))
+    if named:
+        found = list(Payment.objects.filter(pk__in=named))
+    elif record.merchant_id is not None:
+        around = (record.presented_at - CANDIDATE_WINDOW, record.presented_at + CANDIDATE_WINDOW)
+        kinds = (
+            DISPUTABLE_TYPES
+            if record.record_type in CHARGEBACK_TYPE_VALUES
+            else (INBOUND_TYPES if record.transaction_type == "DEBIT" else OUTBOUND_TYPES)
+        )
+        found = list(
+            Payment.objects.filter(
+                merchant=record.merchant_id,
+                created_at__range=around,
+                payment_type__in=kinds,
+                status=Status.APPROVED,
+                amount=record.amount,
+            )[: MAX_SUGGESTED_PAYMENTS * 5]
+        )
+    else:
+        return []
+    settled = set(
+        Match.objects.filter(
+            IS_ACTIVE_MATCH, payment__in=[one.id for one in found], chosen=True, record_type=RecordType.SETTLED
+        )
+        .exclude(record=record)
+        .values_list("payment", flat=True)
+    )
+    weighed = [
+        CandidatePayment(payment=one, same=_list_similarities(record, one), settled=one.id in settled) for one in found
+    ]
+    return sorted(weighed, key=lambda one: (one.settled, -len(one.same), one.payment.id))[:MAX_SUGGESTED_PAYMENTS]
+
+
+def _list_similarities(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
+    """What a line and a payment have in common."""
+    zone = record.file.institute.zone
+    held_at = payment.account or payment.channel_id.hex
+    last4 = payment.answer.get("card", {}).get("last4Digits", "")
+    return tuple(
+        word
+        for word, same in (
+            ("id", payment.connector_tx_id in {record.tx_id1, record.tx_id2, record.tx_id3} - {""}),
+            ("reference", payment.merchant_transaction_id == record.merchant_transaction_id != ""),
+            ("amount", payment.amount == record.amount),
+            ("currency", payment.currency == record.currency),
+            ("account", held_at == record.institute_merchant_id),
+            ("day", payment.created_at.astimezone(zone).date() == record.presented_at.astimezone(zone).date()),
+            ("card", last4 == record.last4 != ""),
+        )
+        if same
+    )
+
+
+# --- verbs ------------------------------------------------------------------------------------------------------
+
+
+def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor, note: str = "") -> None:
+    """This is the payment. Findings are looked for anew, and a chargeback is entered into the ledger.
+
+    Raises ExceptionActionError: another merchant's, matched already, or changed by somebody else.
+    """
+    if record.state not in UNMATCHED_STATES:
+        raise ExceptionActionError(
+            f"the line is {record.state or 'a fee, which no payment is behind'}; undo that first"
+        )
+    if record.merchant_id not in (None, payment.merchant_id):
+        raise ExceptionActionError("the payment is another merchant's")
+    if record.record_type in CHARGEBACK_TYPE_VALUES and payment.payment_type not in DISPUTABLE_TYPES:
+        raise ExceptionActionError(
+            f"a chargeback is about a {', '.join(DISPUTABLE_TYPES)}, not a {payment.payment_type}"
+        )
+    note = mask_note(note, MAX_NOTE_CHARS)
+    now = clock.real_now()
+    with transaction.atomic():
+        # Of two who link a line each to the same payment, the second one sees the first one's.
+        execute_sql("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
+        told: dict[str, Any] = {"merchant_id": payment.merchant_id}
+        if record.merchant_id is None:
+            # The files of days that are over stay what they were: the line stands in that of today.
+            told["assigned_at"] = now
+        _update_record(record, state=MatchState.MATCHED, marked=False, **told)
+        Match.objects.create(
+            record=record,
+            payment=payment.id,
+            record_type=record.record_type,
+            chosen=True,
+            rule="clerk",
+            by=by.name[:150],
+            note=note,
+            made_at=now,
+        )
+        findings.detect_record_findings([record.id], record.institute_id, now)
+        _update_file_counts(record)
+        audit_log.record_audit_entry(
+            by, "link", record, before={"state": "open"}, after={"payment": payment.id.hex, "note": note}
+        )
+    if record.record_type in CHARGEBACK_TYPE_VALUES:
+        chargeback_booking.book_record(record, by)
+
+
+def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
+    """Try again to enter a matched chargeback or reversal; also one that tells of what another line told of, since
+    somebody has looked now. Raises ExceptionActionError: it is entered already, or cannot be."""
+    if record.record_type not in CHARGEBACK_TYPE_VALUES or record.state != MatchState.MATCHED:
+        raise ExceptionActionError("only a chargeback or a reversal with its payment can be entered")
+    if record.chargeback is not None:
+        raise ExceptionActionError("it is in the ledger already")
+    if chargeback_booking.book_record(record, by, allow_duplicate=True) is None:
+        finding = Finding.objects.filter(record=record, kind="NOT_BOOKED", closed_at=None).first()
+        raise ExceptionActionError(finding.found if finding is not None else "it cannot be entered")
+    audit_log.record_audit_entry(by, "book", record)
+
+
+def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: str) -> None:
+    """No payment is to be looked for; ``note`` says why. Raises ExceptionActionError."""
+    if record.state not in UNMATCHED_STATES or record.marked:
+        raise ExceptionActionError("only a line that waits can be marked")
+    note = mask_note(note, MAX_NOTE_CHARS)
+    if not note:
+        raise ExceptionActionError("note: say why no payment is to be looked for")
+    with transaction.atomic():
+        _update_record(record, marked=True)
+        audit_log.record_audit_entry(by, "mark", record, after={"note": note})
+
+
+def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
+    """Take back a mark, or what the line was matched with, by a clerk or by itself; then it waits again. Raises
+    ExceptionActionError: nothing to undo, or the chargeback is in the ledger, where only a reversal takes it back."""
+    if record.marked:
+        with transaction.atomic():
+            _update_record(record, marked=False)
+            audit_log.record_audit_entry(by, "undo", record, before={"marked": True})
+        return
+    linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
+    if linked is None:
+        raise ExceptionActionError("there is nothing to undo")
+    if record.chargeback is not None:
+        raise ExceptionActionError("its chargeback is in the ledger; a reversal takes it back")
+    now = clock.real_now()
+    with transaction.atomic():
+        left = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=False).exists()
+        _update_record(
+            record,
+            state=MatchState.MULTIPLE_MATCHES if left else MatchState.NOT_MATCHED,
+            **_clear_derived_merchant(record, linked),
+        )
+        Match.objects.filter(pk=linked.pk, undone_at=None).update(undone_at=now, undone_by=by.name[:150])
+        of_payment = [kind.name for kind in findings.FINDING_KINDS if not kind.alone]
+        Finding.objects.filter(record=record, kind__in=of_payment, closed_at=None).update(
+            closed_at=now, closed_by=by.name[:150], note="the link was undone"
+        )
+        _clear_double_settlement(linked, by, now)
+        _update_file_counts(record)
+        audit_log.record_audit_entry(
+            by, "undo", record, before={"payment": linked.payment.hex}, after={"state": record.state}
+        )
+
+
+def _clear_double_settlement(undone: Match, by: audit_log.Actor, now: datetime) -> None:
+    """The one line that is left of those that settled a payment settles it once."""
+    left = Match.objects.filter(IS_ACTIVE_MATCH, payment=undone.payment, chosen=True, record_type=RecordType.SETTLED)
+    if undone.record_type == RecordType.SETTLED and left.count() == 1:
+        Finding.objects.filter(record__in=left.values("record"), kind="TWICE", closed_at=None).update(
+            closed_at=now, closed_by=by.name[:150], note="the other line is not linked any more"
+        )
+
+
+def _clear_derived_merchant(record: SettlementRecord, linked: Match) -> dict[str, Any]:
+    """Whose the line is was told by this link alone: it is nobody's again, unless a file has told of it already."""
+    if record.assigned_at is None or record.assigned_at != linked.made_at:
+        return {}
+    told = ReconciliationFile.objects.filter(merchant=record.merchant_id, ends_at__gt=record.assigned_at)
+    return {} if told.exists() else {"merchant_id": None, "assigned_at": None}
+
+
+def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
+    """A finding is dealt with; ``note`` says how. Raises ExceptionActionError."""
+    note = mask_note(note, MAX_NOTE_CHARS)
+    if not note:
+        raise ExceptionActionError("note: say how this was dealt with")
+    with transaction.atomic():
+        done = Finding.objects.filter(pk=finding.pk, closed_at=None).update(
+            closed_at=clock.real_now(), closed_by=by.name[:150], note=note
+        )
+        if not done:
+            raise ExceptionActionError("somebody else has closed it already")
+        audit_log.record_audit_entry(by, "close", finding, after={"kind": finding.kind, "note": note})
+
+
+def _update_record(record: SettlementRecord, **changes: Any) -> None:
+    """Change the record if it still is as it was read. Raises ExceptionActionError."""
+    same = SettlementRecord.objects.filter(pk=record.pk, version=record.version)
+    if not same.update(version=record.version + 1, **changes):
+        raise ExceptionActionError("somebody else has changed this line; look at it again")
+    record.version += 1
+    for name, value in changes.items():
+        setattr(record, name, value)
+
+
+def _update_file_counts(record: SettlementRecord) -> None:
+    """The file's own numbers follow."""
+    from reporting.settlement.intake import count_by_match_state
+
+    file = record.file
+    type(file).objects.filter(pk=file.pk).update(**count_by_match_state(file))

@@ -1,0 +1,283 @@
+"""Settlement files as they come in: known again by their bytes, kept sealed until they are read, shown before.
+
+Acquirers write card numbers into files, so the bytes are sealed like anything else that is secret, and are gone when
+the file is done. They stand in the database: any node can go on where another one died.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, BinaryIO, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from gateway.access import audit_log
+from gateway.core import clock
+from gateway.core.masking import mask_text
+from gateway.core.secret import Secret
+from gateway.vault.sealing import current_vault
+from reporting.models import ClearingInstitute, FilePiece, SettlementFile
+from reporting.settlement.formats import FILE_FORMATS, FORMAT_DETECTION_BYTES, detect_format
+from reporting.settlement.formats.port import FileFormat, UnreadableFileError, translate_parser_errors
+from reporting.settlement.layout import LineFault, LineReader
+
+FILE_PIECE_BYTES: Final = 256 * 1024
+PREVIEW_LINES: Final = 20
+"""Lines that a preview shows; their errors and those of all others are counted."""
+MAX_PREVIEW_FAULTS: Final = 100
+MAX_PREVIEW_SCAN_LINES: Final = 50_000
+"""Lines of a file that a page looks through before somebody confirms; all are read afterwards."""
+
+
+class DuplicateFileError(Exception):
+    """The same bytes came before: nothing was written. ``file``: that one."""
+
+    def __init__(self, file: SettlementFile) -> None:
+        super().__init__(f"{file.name} of {file.received_at:%Y-%m-%d %H:%M} UTC has the same content")
+        self.file = file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewLine:
+    """A line of a preview: what it has by column, or what is wrong with it."""
+
+    number: int
+    values: dict[str, str]
+    faults: Sequence[LineFault] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class FilePreview:
+    """What a file would be, with nothing written. ``faults``: faulty lines; ``first_faults``: the first of them;
+    ``cut``: there are more lines than were looked at."""
+
+    format: str
+    columns: Sequence[str]
+    unused: Sequence[str]
+    first: list[PreviewLine] = field(default_factory=list)
+    first_faults: list[PreviewLine] = field(default_factory=list)
+    lines: int = 0
+    faults: int = 0
+    totals: dict[str, Any] = field(default_factory=dict)
+    cut: bool = False
+
+
+def preview_file(stream: BinaryIO, institute: ClearingInstitute, most: int | None = None) -> FilePreview:
+    """Read ``stream`` to its end, or ``most`` lines, and say what is in it. Raises UnreadableFileError."""
+    with translate_parser_errors():
+        return _previewed(stream, institute, most)
+
+
+def _previewed(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> FilePreview:
+    adapter = _format_of(stream, institute)
+    opened = adapter.open(stream, 0, 0)
+    reading = LineReader(opened.present, institute.zone)
+    found = FilePreview(format=adapter.name, columns=opened.present, unused=opened.unused)
+    for line in opened.lines:
+        if found.lines == most:
+            found.cut = True
+            break
+        found.lines += 1
+        faults = line.faults
+        if line.values is not None:
+            read = reading.read(line.number, line.values)
+            faults = [one for one in read if isinstance(one, LineFault)]
+        found.faults += bool(faults)
+        if found.lines > PREVIEW_LINES and (not faults or len(found.first_faults) >= MAX_PREVIEW_FAULTS):
+            continue
+        values = {name: mask_text(text) for name, text in zip(_names(), line.values or (), strict=False) if text}
+        one = PreviewLine(number=line.number, values=values, faults=faults)
+        if found.lines <= PREVIEW_LINES:
+            found.first.append(one)
+        if faults and len(found.first_faults) < MAX_PREVIEW_FAULTS:
+            found.first_faults.append(one)
+    found.totals = opened.totals
+    return found
+
+
+def _names() -> Sequence[str]:
+    from reporting.settlement.layout import COLUMN_NAMES
+
+    return COLUMN_NAMES
+
+
+def receive_file(
+    stream: BinaryIO, *, name: str, institute: ClearingInstitute, by: audit_log.Actor, source: SettlementFile.Source
+) -> SettlementFile:
+    """Take in a file, which reporting.settlement.intake will read. ``stream`` can be sought. One that failed before is read on.
+
+    Raises UnreadableFileError for one that is no settlement file (then nothing is kept of it) and DuplicateFileError.
+    """
+    with translate_parser_errors():
+        adapter = _format_of(stream, institute)
+        _check_readable(stream, adapter)
+    size, digest = _digest(stream)
+    if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
+        return _resume_failed_file(known, stream, adapter, by)
+    file = SettlementFile(
+        institute=institute,
+        name=sanitize_file_name(name),
+        sha256=digest,
+        size=size,
+        format=adapter.name,
+        time_zone=institute.time_zone,
+        source=source,
+        received_by=by.name[:150],
+        received_at=clock.real_now(),
+    )
+    try:
+        with transaction.atomic():
+            file.save(force_insert=True)
+            _store_pieces(file, stream)
+            audit_log.record_audit_entry(
+                by, "receive", file, after={"name": file.name, "institute": institute.name, "size": size}
+            )
+    except IntegrityError:
+        raise DuplicateFileError(SettlementFile.objects.get(institute=institute, sha256=digest)) from None
+    return file
+
+
+def _resume_failed_file(
+    file: SettlementFile, stream: BinaryIO, adapter: FileFormat, by: audit_log.Actor
+) -> SettlementFile:
+    """A file that failed is read on where it was left, once somebody sends it again; in another format if it is told so
+    by now and nothing of it was read yet. Raises DuplicateFileError for any other."""
+    with transaction.atomic():
+        if (file.lines and adapter.name != file.format) or not _reopened(file, format=adapter.name):
+            raise DuplicateFileError(file)
+        FilePiece.objects.filter(file=file).delete()
+        _store_pieces(file, stream)
+        audit_log.record_audit_entry(by, "receive again", file, before={"why": file.why}, after={"lines": file.lines})
+    file.refresh_from_db()
+    return file
+
+
+def retry_failed_file(file: SettlementFile, by: audit_log.Actor) -> bool:
+    """A file that failed while its bytes are still here is read on where it was left; False when it is no such one."""
+    with transaction.atomic():
+        if not has_stored_content(file) or not _reopened(file):
+            return False
+        audit_log.record_audit_entry(by, "read again", file, before={"why": file.why}, after={"lines": file.lines})
+    file.refresh_from_db()
+    return True
+
+
+def has_stored_content(file: SettlementFile) -> bool:
+    return FilePiece.objects.filter(file=file).exists()
+
+
+def _reopened(file: SettlementFile, **changes: str) -> bool:
+    state = SettlementFile.State.READING if file.lines else SettlementFile.State.RECEIVED
+    totals = {name: value for name, value in file.totals.items() if name != "tries"}
+    failed = SettlementFile.objects.filter(pk=file.pk, state=SettlementFile.State.FAILED)
+    return bool(failed.update(state=state, why="", lease_until=None, finished_at=None, totals=totals, **changes))
+
+
+def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:
+    """The bytes, sealed, in the caller's transaction."""
+    stream.seek(0)
+    for number, octets in enumerate(iter(lambda: stream.read(FILE_PIECE_BYTES), b"")):
+        piece = FilePiece(file=file, number=number)
+        piece.sealed = seal_piece(octets, piece.id)
+        piece.save(force_insert=True)
+
+
+def _format_of(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:
+    stream.seek(0)
+    head = stream.read(FORMAT_DETECTION_BYTES)
+    return detect_format(head, institute.format)
+
+
+def _check_readable(stream: BinaryIO, adapter: FileFormat) -> None:
+    """Raise UnreadableFileError for a file that would break off in the middle: a header, or XML that is not whole."""
+    opened = adapter.open(stream, 0, 0)
+    if adapter is FILE_FORMATS["CAMT.053"]:
+        for _ in opened.lines:
+            pass
+    elif next(iter(opened.lines), None) is None:
+        raise UnreadableFileError("the file has no lines")
+
+
+def _digest(stream: BinaryIO) -> tuple[int, str]:
+    """Size and SHA-256. Raises UnreadableFileError above the limit of the settings."""
+    stream.seek(0)
+    size, digest = 0, hashlib.sha256()
+    for octets in iter(lambda: stream.read(1024 * 1024), b""):
+        size += len(octets)
+        digest.update(octets)
+        if size > settings.GATEWAY_SETTLEMENT_MAX_BYTES:
+            raise UnreadableFileError(f"the file is larger than {settings.GATEWAY_SETTLEMENT_MAX_BYTES:,} bytes")
+    return size, digest.hexdigest()
+
+
+def sanitize_file_name(name: str) -> str:
+    """A file's own name, without folders and without what does not print."""
+    last = PurePath(name.replace("\\", "/")).name
+    return mask_text("".join(char if char.isprintable() else "�" for char in last))[:255] or "file"
+
+
+def seal_piece(octets: bytes, ident: UUID) -> bytes:
+    """A piece of a file, sealed for the row or name ``ident``."""
+    return current_vault().seal(Secret(base64.b64encode(zlib.compress(octets, 1)).decode()), ident)
+
+
+def unseal_piece(sealed: bytes, ident: UUID) -> bytes:
+    return zlib.decompress(base64.b64decode(current_vault().open(sealed, ident).reveal()))
+
+
+class PieceStream(io.RawIOBase):
+    """The bytes of a file of ``size``, piece by piece of FILE_PIECE_BYTES: ``fetch`` gives each by its number."""
+
+    def __init__(self, fetch: Callable[[int], bytes], size: int) -> None:
+        self._fetch, self._size = fetch, size
+        self._place = 0
+        self._held: tuple[int, bytes] = (-1, b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        if whence == io.SEEK_CUR:
+            place += self._place
+        elif whence == io.SEEK_END:
+            place += self._size
+        self._place = place
+        return place
+
+    def tell(self) -> int:
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        number, offset = divmod(self._place, FILE_PIECE_BYTES)
+        if self._held[0] != number:
+            self._held = number, self._fetch(number)
+        octets = self._held[1][offset : offset + len(buffer)]
+        buffer[: len(octets)] = octets
+        self._place += len(octets)
+        return len(octets)
+
+
+def load_piece(file: SettlementFile, number: int) -> FilePiece | None:
+    """A piece of a file that is not done yet, as it lies in the database."""
+    return FilePiece.objects.filter(file=file, number=number).first()
+
+
+def read_piece(piece: FilePiece | None) -> bytes:
+    """Asks no database."""
+    return unseal_piece(bytes(piece.sealed), piece.id) if piece is not None else b""
+
+
+def delete_content(file: SettlementFile) -> None:
+    """A file that was read to its end needs its bytes no more."""
+    FilePiece.objects.filter(file=file).delete()

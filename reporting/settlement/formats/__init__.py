@@ -1,0 +1,33 @@
+"""The formats of settlement files: a table of adapters. A new one is a module with a row here.
+
+An adapter turns bytes into lines in the columns of reporting.settlement.layout; what a good line is, it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from reporting.settlement.formats import camt053, delimited
+from reporting.settlement.formats.port import FileFormat, UnreadableFileError
+
+FORMAT_DETECTION_BYTES: Final = 64 * 1024
+"""Of a file's beginning, to tell its format by."""
+
+_ALL: Final = (delimited.CSV_FORMAT, camt053.CAMT053_FORMAT)
+FILE_FORMATS: Final[Mapping[str, FileFormat]] = MappingProxyType({one.name: one for one in _ALL})
+
+
+def detect_format(head: bytes, wanted: str = "") -> FileFormat:
+    """The format of a file that begins with ``head``, or ``wanted`` where the institute says it. Raises UnreadableFileError."""
+    if wanted:
+        if wanted not in FILE_FORMATS:
+            raise UnreadableFileError(f"{wanted} is no format; known are {', '.join(FILE_FORMATS)}")
+        return FILE_FORMATS[wanted]
+    for one in _ALL:
+        if one.begins(head):
+            return one
+    if not head:
+        raise UnreadableFileError("the file is empty")
+    raise UnreadableFileError(f"the format is none of {', '.join(FILE_FORMATS)} (docs/settlement-files.md)")

@@ -1,0 +1,230 @@
+"""camt.053: a bank's statement in XML (ISO 20022), any version of the message, read as it streams.
+
+One entry at a time is kept. gateway.core.xml refuses what a statement never has: document types, deep nesting.
+Every TxDtls is a line; an entry without any is one line itself; pending entries are none. docs/settlement-files.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final
+
+from gateway.core.xml import MAX_VALUES_PER_PATH, XML_CHUNK_BYTES, XmlStreamReader
+from reporting.settlement.formats.port import FileFormat, OpenedFile, ParsedLine, UnreadableFileError
+from reporting.settlement.layout import COLUMN_INDEX, COLUMN_NAMES
+
+_NAMESPACE: Final = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.053\.[0-9.]+")
+
+CHARGEBACK_REASON_BY_RETURN_CODE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AC01": "000.100.201", "AC04": "000.100.202", "AM04": "000.100.203", "MD01": "000.100.204",
+        "MD02": "000.100.204", "SL01": "000.100.205", "MD06": "000.100.206", "MS02": "000.100.206",
+        "MS03": "000.100.200", "AC06": "000.100.208", "AC13": "000.100.201", "RC01": "000.100.201",
+        "AM05": "000.100.224", "MD07": "000.100.202", "FOCR": "000.100.207", "FRAD": "000.100.220",
+    }
+)  # fmt: skip
+"""Reasons of a return (ISO 20022 external codes) → reasons of a chargeback; any other is 000.100.200."""
+FEE_TYPE_BY_SUBFAMILY: Final[Mapping[str, str]] = MappingProxyType(
+    {"CHRG": "MONTHLY", "FEES": "BATCH", "COMM": "CAPTURE_FEE"}
+)
+"""Sub-family of the bank transaction code → type of a fee."""
+
+
+def _begins(head: bytes) -> bool:
+    return b"camt.053" in head and b"<" in head
+
+
+def _open(stream: BinaryIO, after: int, at: int) -> OpenedFile:
+    """Going on means to parse from the start and to leave out what was read: XML has no other way."""
+    totals: dict[str, Any] = {}
+    return OpenedFile(present=COLUMN_NAMES, lines=_lines(stream, after, totals), totals=totals)
+
+
+def _lines(stream: BinaryIO, after: int, totals: dict[str, Any]) -> Iterator[ParsedLine]:
+    stream.seek(0)
+    reading = _Statement(totals)
+    position = 0
+    while True:
+        chunk = stream.read(XML_CHUNK_BYTES)
+        position += len(chunk)
+        reading.feed(chunk)
+        for values in reading.taken():
+            reading.number += 1
+            if reading.number > after:
+                yield ParsedLine(reading.number, position, values)
+        if not chunk:
+            break
+    totals["read"] = totals.get("entries", 0)
+
+
+class _Statement:
+    """What is held of a statement: its account, one entry, one transaction of it."""
+
+    def __init__(self, totals: dict[str, Any]) -> None:
+        self.number = 0
+        self._totals = totals
+        self._account: dict[str, list[str]] = {}
+        self._entry: dict[str, list[str]] | None = None
+        self._details: dict[str, list[str]] | None = None
+        self._detailed = 0
+        self._without_amount: list[dict[str, list[str]]] = []
+        self._found: list[list[str]] = []
+        elements = XmlStreamReader(self._start, self._end, UnreadableFileError)
+        self._path, self.feed = elements.path, elements.feed
+
+    def taken(self) -> list[list[str]]:
+        found, self._found = self._found, []
+        return found
+
+    def _start(self, local: str, space: str, currency: str | None) -> None:
+        if len(self._path) == 1 and (local != "Document" or not _NAMESPACE.fullmatch(space)):
+            raise UnreadableFileError("the XML is no camt.053 document")
+        if local == "Stmt":
+            self._account = {}
+        elif local == "Ntry":
+            self._entry, self._detailed, self._without_amount = {}, 0, []
+        elif local == "TxDtls" and self._entry is not None:
+            self._details, self._detailed = {}, self._detailed + 1
+        if currency is not None:
+            self._keep(f"{self._key()}@", currency)
+
+    def _end(self, local: str, text: str) -> None:
+        if text:
+            self._keep(self._key(), text)
+        if local == "TxDtls" and self._entry is not None and self._details is not None:
+            if "Amt" in self._details or "AmtDtls/TxAmt/Amt" in self._details:
+                self._emit(self._details)
+            else:
+                self._without_amount.append(self._details)
+            self._details = None
+        elif local == "Ntry" and self._entry is not None:
+            self._totals["entries"] = self._totals.get("entries", 0) + 1
+            # The entry's amount is a transaction's only where there is no other: of several, none is guessed.
+            if self._detailed > 1:
+                self._entry = {path: found for path, found in self._entry.items() if path not in ("Amt", "Amt@")}
+            for details in self._without_amount if self._detailed else [{}]:
+                self._emit(details)
+            self._entry = None
+        elif local == "NbOfNtries" and text.isdecimal() and self._path[-2:-1] == ["TtlNtries"]:
+            self._totals["said"] = self._totals.get("said", 0) + int(text[:9])
+
+    def _key(self) -> str:
+        """The path within the innermost of transaction, entry and statement."""
+        for mark in ("TxDtls", "Ntry", "Stmt"):
+            if mark in self._path:
+                return "/".join(self._path[self._path.index(mark) + 1 :])
+        return "/".join(self._path)
+
+    def _keep(self, key: str, text: str) -> None:
+        place = (
+            self._details if self._details is not None else self._entry if self._entry is not None else (self._account)
+        )
+        kept = place.setdefault(key, [])
+        if len(kept) < MAX_VALUES_PER_PATH:
+            kept.append(text)
+
+    def _emit(self, details: dict[str, list[str]]) -> None:
+        entry = self._entry or {}
+        if _first(entry, "Sts/Cd", "Sts") not in ("BOOK", ""):
+            self._totals["pending"] = self._totals.get("pending", 0) + 1
+            return
+        self._found.append(_values(self._account, entry, details))
+
+
+def _first(found: Mapping[str, list[str]], *paths: str) -> str:
+    """The first value that there is, by the order of ``paths``."""
+    return next((found[path][0] for path in paths if path in found), "")
+
+
+def _values(
+    account: Mapping[str, list[str]], entry: Mapping[str, list[str]], details: Mapping[str, list[str]]
+) -> list[str]:
+    """One transaction in the columns of the layout."""
+    values = [""] * len(COLUMN_NAMES)
+
+    def put(column: str, text: str, most: int = 255) -> None:
+        values[COLUMN_INDEX[column]] = text[:most]
+
+    away = (_first(details, "CdtDbtInd") or _first(entry, "CdtDbtInd")) == "DBIT"
+    reversed_ = (_first(details, "RvslInd") or _first(entry, "RvslInd")) in ("true", "1")
+    returned = reversed_ or any(path.startswith("RtrInf") for path in details)
+    sub_family = _first(details, "BkTxCd/Domn/Fmly/SubFmlyCd") or _first(entry, "BkTxCd/Domn/Fmly/SubFmlyCd")
+    kind, transaction = "SETTLED", "REFUND" if away else "DEBIT"
+    if sub_family in FEE_TYPE_BY_SUBFAMILY:
+        kind, transaction = "FEE", FEE_TYPE_BY_SUBFAMILY[sub_family]
+    elif returned and away:
+        kind, transaction = "CHARGEBACK", "DEBIT"
+        put("ReasonCode", CHARGEBACK_REASON_BY_RETURN_CODE.get(_first(details, "RtrInf/Rsn/Cd"), "000.100.200"))
+        put("ReasonDesc", _first(details, "RtrInf/AddtlInf") or _first(details, "RtrInf/Rsn/Cd"), 128)
+    elif returned:
+        transaction = "REFUND"
+        put("SettlementStatus", "FAILED")
+    put("ReconciliationType", kind)
+    put("PaymentType", transaction)
+    put("Cashflow", "NEG" if away else "POS")
+    put("ClearingInstituteMerchantId", _first(account, "Acct/Id/IBAN", "Acct/Id/Othr/Id"), 64)
+    put("SettlementReference", _first(account, "Id"), 64)
+    put("SettlementTxId", _first(details, "Refs/AcctSvcrRef") or _first(entry, "AcctSvcrRef", "NtryRef"), 64)
+    _references(details, put)
+    _money(entry, details, put)
+    put("SettlementDate", _first(entry, "BookgDt/Dt", "BookgDt/DtTm", "ValDt/Dt", "ValDt/DtTm"), 10)
+    put("TxRequestTime", _time(_first(details, "RltdDts/AccptncDtTm")))
+    put("Descriptor", " ".join(details.get("RmtInf/Ustrd", ())), 128)
+    party = "Cdtr" if away and not returned else "Dbtr"
+    put("AccountHolder", _first(details, f"RltdPties/{party}/Nm", f"RltdPties/{party}/Pty/Nm"), 128)
+    put("AccountNumberLast4", _first(details, f"RltdPties/{party}Acct/Id/IBAN")[-4:])
+    put("BankCode", _first(details, f"RltdAgts/{party}Agt/FinInstnId/BICFI", f"RltdAgts/{party}Agt/FinInstnId/BIC"), 12)
+    return values
+
+
+def _references(details: Mapping[str, list[str]], put: Any) -> None:
+    own = _first(details, "Refs/EndToEndId")
+    if re.fullmatch("[0-9a-f]{32}", own):
+        put("UniqueID", own)
+    elif own not in ("", "NOTPROVIDED"):
+        put("TransactionId", own)
+    put("ConnectorTxId1", _first(details, "Refs/TxId"), 64)
+    put("ConnectorTxId2", _first(details, "Refs/InstrId"), 64)
+    put("ConnectorTxId3", _first(details, "Refs/PmtInfId", "Refs/MndtId"), 64)
+
+
+def _money(entry: Mapping[str, list[str]], details: Mapping[str, list[str]], put: Any) -> None:
+    """What was booked, what was instructed, the fee that was taken off, and the rate between the two currencies."""
+    own = details if "Amt" in details else entry
+    booked, booked_in = _first(own, "Amt"), _first(own, "Amt@")
+    if own is entry and "AmtDtls/TxAmt/Amt" in details:
+        booked, booked_in = _first(details, "AmtDtls/TxAmt/Amt"), _first(details, "AmtDtls/TxAmt/Amt@")
+    amount, currency = _first(details, "AmtDtls/InstdAmt/Amt"), _first(details, "AmtDtls/InstdAmt/Amt@")
+    rate = _first(
+        details,
+        "AmtDtls/InstdAmt/CcyXchg/XchgRate",
+        "AmtDtls/TxAmt/CcyXchg/XchgRate",
+        "AmtDtls/CntrValAmt/CcyXchg/XchgRate",
+    )
+    charges = details.get("Chrgs/TtlChrgsAndTaxAmt") or details.get("Chrgs/Rcrd/Amt") or details.get("Chrgs/Amt") or []
+    put("SettlementAmount", booked)
+    put("SettlementCurrency", booked_in)
+    put("Amount", amount or booked)
+    put("Currency", currency or booked_in)
+    try:
+        if charges:
+            put("SettlementFee", str(sum(map(Decimal, charges), Decimal(0))))
+        if currency and currency != booked_in and not rate:
+            rate = str((Decimal(booked) / Decimal(amount)).quantize(Decimal("1e-10")))
+    except (ArithmeticError, ValueError):
+        # The layout says what is wrong with these numbers.
+        put("SettlementFee", charges[0] if charges else "")
+    put("SettlementFxRate", rate)
+
+
+def _time(text: str) -> str:
+    """A date and time without its fraction of a second."""
+    return re.sub(r"\.[0-9]+", "", text)
+
+
+CAMT053_FORMAT: Final = FileFormat(
+    name="CAMT.053", about="ISO 20022 XML, a bank's statement", begins=_begins, open=_open
+)

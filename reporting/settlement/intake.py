@@ -1,0 +1,289 @@
+"""Reading a settlement file to its end, however often somebody is killed on the way.
+
+A batch of lines is one transaction: its records, matches and findings, its faulty lines, and how far the file is read.
+So whoever comes next goes on behind the last batch, and no line is written twice or left out. A faulty line is kept and
+shown; it never stops the file. One worker at a time, by a lease that every batch renews.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from functools import partial
+from typing import Any, BinaryIO, Final
+from uuid import UUID
+
+import psycopg
+import structlog
+from django.db import connection, transaction
+from django.db.models import Q
+
+from gateway.core import clock
+from gateway.models import Merchant
+from reporting.models import LineError, Match, SettlementFile
+from reporting.reconciliation import daily_files
+from reporting.settlement import chargeback_booking, files, findings
+from reporting.settlement.formats import FILE_FORMATS
+from reporting.settlement.formats.port import OpenedFile, ParsedLine, UnreadableFileError, translate_parser_errors
+from reporting.settlement.layout import FILE_COLUMN_BY_STAGED, LineFault, LineReader
+from reporting.settlement.matching import MatchingRun
+from reporting.settlement.read_ahead import ReadAhead
+
+SettlementFileState = SettlementFile.State
+
+INTAKE_BATCH_LINES: Final = 20_000
+MAX_LINE_ERRORS: Final = 1_000
+"""Faulty lines of one file that are kept to be shown; all are counted."""
+INTAKE_LEASE: Final = timedelta(minutes=5)
+"""Longer than any batch takes; a worker that died is waited for so long."""
+MAX_INTAKE_TRIES: Final = 5
+"""How often a file may fail by a fault of ours before it is left alone."""
+UNFINISHED_STATES: Final = (
+    SettlementFileState.RECEIVED,
+    SettlementFileState.READING,
+    SettlementFileState.MATCHING,
+    SettlementFileState.BOOKING,
+)
+
+log = structlog.get_logger(__name__)
+
+
+class IntakeLeaseLostError(Exception):
+    """Somebody else works on this file; this worker's lease had run out."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """Lines on their way: ``rows`` as text of COPY, ``errors`` to be kept. ``last``: the line read last."""
+
+    rows: list[str] = field(default_factory=list)
+    errors: list[LineError] = field(default_factory=list)
+    faults: int = 0
+    last: ParsedLine | None = None
+
+
+def process_due_files(merchant: Merchant | None = None) -> int:
+    """Read every file that waits; how many were brought to an end. Files belong to institutes: a merchant's clock that
+    was moved has nothing to do here."""
+    if merchant is not None:
+        return 0
+    now = clock.real_now()
+    waiting = SettlementFile.objects.filter(Q(lease_until=None) | Q(lease_until__lte=now), state__in=UNFINISHED_STATES)
+    return sum(process_file(file) for file in waiting.order_by("received_at").values_list("pk", flat=True)[:100])
+
+
+def process_file(ident: UUID) -> bool:
+    """Read, match and book one file; False when somebody else does, or it cannot be done now."""
+    file = _lease_file(ident)
+    if file is None:
+        return False
+    try:
+        if file.state in (SettlementFileState.RECEIVED, SettlementFileState.READING):
+            _read(file)
+        if file.state == SettlementFileState.MATCHING:
+            _match(file)
+        chargeback_booking.book_chargebacks(file, lambda: _update_file(file))
+        daily_files.record_first_days()
+        _update_file(file, state=SettlementFileState.DONE, finished_at=clock.real_now(), lease_until=None)
+    except IntakeLeaseLostError:
+        return False
+    except UnreadableFileError as fault:
+        _fail(file, str(fault))
+        if file.state != SettlementFileState.FAILED:
+            return False
+    except Exception:
+        log.exception("settlement_file_failed", file=file.id.hex)
+        _try_again(file)
+        return False
+    files.delete_content(file)
+    return True
+
+
+def _lease_file(ident: UUID) -> SettlementFile | None:
+    """The file, for this worker alone until the lease ends."""
+    now = clock.real_now()
+    free = SettlementFile.objects.filter(
+        Q(lease_until=None) | Q(lease_until__lte=now), pk=ident, state__in=UNFINISHED_STATES
+    )
+    until = now + INTAKE_LEASE
+    if not free.update(lease_until=until):
+        return None
+    file = SettlementFile.objects.select_related("institute").get(pk=ident)
+    file.lease_until = until
+    return file
+
+
+def _update_file(file: SettlementFile, **changes: Any) -> None:
+    """Change the file and renew the lease, if it still is ours. Raises IntakeLeaseLostError."""
+    changes.setdefault("lease_until", clock.real_now() + INTAKE_LEASE)
+    mine = SettlementFile.objects.filter(pk=file.pk, lease_until=file.lease_until)
+    if not mine.update(**changes):
+        raise IntakeLeaseLostError
+    for name, value in changes.items():
+        setattr(file, name, value)
+
+
+def _fail(file: SettlementFile, why: str) -> None:
+    """The file cannot be read, unless another worker has it by now."""
+    with contextlib.suppress(IntakeLeaseLostError):
+        _update_file(
+            file, state=SettlementFileState.FAILED, why=why[:500], finished_at=clock.real_now(), lease_until=None
+        )
+
+
+def _try_again(file: SettlementFile) -> None:
+    """A fault of ours, or of the database: another worker tries again when the lease ends, but not for ever."""
+    try:
+        tries = int(file.totals.get("tries", 0)) + 1
+        if tries >= MAX_INTAKE_TRIES:
+            _fail(file, "an internal error; the log has it")
+        else:
+            _update_file(file, totals={**file.totals, "tries": tries}, lease_until=file.lease_until)
+    except Exception:
+        log.exception("settlement_file_not_released", file=file.id.hex)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(file: SettlementFile) -> None:
+    """Lines are read by a thread while the database works on the batch before: half of the time it takes."""
+    opened: list[OpenedFile] = []
+
+    def read(stream: BinaryIO) -> Iterator[_Batch]:
+        with translate_parser_errors():
+            opened.append(FILE_FORMATS[file.format].open(stream, *begun))
+            yield from _batches(opened[0].lines, LineReader(opened[0].present, file.institute.zone), file, kept)
+
+    begun, kept = (file.lines, file.position), file.faults
+    if file.state == SettlementFileState.RECEIVED:
+        _update_file(file, state=SettlementFileState.READING, started_at=clock.real_now())
+    with MatchingRun(file) as work:
+        for batch in ReadAhead(partial(files.load_piece, file), files.read_piece, file.size, read):
+            _write(file, batch, work)
+    totals = {**file.totals, **opened[0].totals, "read": file.lines}
+    said, why = totals.get("said"), ""
+    if said is not None and said != totals.get("entries", file.lines):
+        why = f"the file says that it has {said:,} lines; {totals.get('entries', file.lines):,} were there"
+        log.warning("settlement_file_not_whole", file=file.id.hex, said=said, read=file.lines)
+    _update_file(file, state=SettlementFileState.MATCHING, totals=totals, why=why)
+
+
+def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementFile, kept: int) -> Iterator[_Batch]:
+    """``kept``: faulty lines before these."""
+    batch, count = _Batch(), 0
+    for line in lines:
+        batch.last = line
+        row: Any = reading.read(line.number, line.values) if line.values is not None else list(line.faults)
+        if isinstance(row[0], str):
+            batch.rows.append("\t".join(row))
+        else:
+            batch.faults += 1
+            if kept < MAX_LINE_ERRORS:
+                kept += 1
+                batch.errors += _errors(file, line.number, row)
+        count += 1
+        if count == INTAKE_BATCH_LINES:
+            yield batch
+            batch, count = _Batch(), 0
+    if count:
+        yield batch
+
+
+def _errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[LineError]:
+    return [
+        LineError(file=file, line=line, column=fault.column, value=fault.value, message=fault.message[:255])
+        for fault in faults
+    ]
+
+
+def _write(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
+    """One batch, whole or not at all. A line that the database does not take is a faulty one like any other."""
+    try:
+        _insert_batch(file, batch, work)
+    except psycopg.DataError:
+        if not _set_rejected_lines_aside(file, batch, work):
+            raise
+        _insert_batch(file, batch, work)
+
+
+def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: MatchingRun) -> bool:
+    """Make errors of the lines that the database does not take; whether there were any."""
+    with transaction.atomic(durable=True):
+        bad = work.find_rejected_rows(batch.rows)
+    log.error("settlement_lines_not_kept", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
+    for place, column in bad[: MAX_LINE_ERRORS - min(MAX_LINE_ERRORS, file.faults + batch.faults)]:
+        fault = LineFault(
+            column=FILE_COLUMN_BY_STAGED.get(column, ""), value="", message="has a value that cannot be kept"
+        )
+        batch.errors += _errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
+    batch.faults += len(bad)
+    for place, _ in reversed(bad):
+        del batch.rows[place]
+    return bool(bad)
+
+
+def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
+    assert batch.last is not None
+    now = clock.real_now()
+    with transaction.atomic(durable=True):
+        counted: tuple[Any, ...] = (0, 0, 0, 0, None, None)
+        if batch.rows:
+            counted = work.batch("\n".join((*batch.rows, "")), now)
+            findings.detect_batch_findings(work, now)
+        LineError.objects.bulk_create(batch.errors, batch_size=1_000)
+        records, matched, multiple, unmatched, first, last = counted
+        _update_file(
+            file,
+            lines=batch.last.number,
+            position=batch.last.position,
+            records=file.records + records,
+            faults=file.faults + batch.faults,
+            matched=file.matched + matched,
+            multiple=file.multiple + multiple,
+            unmatched=file.unmatched + unmatched,
+            first_settled=_least(min, file.first_settled, first),
+            last_settled=_least(max, file.last_settled, last),
+        )
+
+
+def _least(choose: Any, *found: date | None) -> date | None:
+    known = [one for one in found if one is not None]
+    return choose(known) if known else None
+
+
+# --- the second pass --------------------------------------------------------------------------------------------
+
+
+_COUNTED: Final = """
+SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state = 'MULTIPLE_MATCHES'),
+    count(*) FILTER (WHERE state = 'NOT_MATCHED') FROM reporting_settlementrecord WHERE file_id = %s"""
+
+
+def _match(file: SettlementFile) -> None:
+    """Whatever no recent id names: older payments, references, amounts."""
+    now = clock.real_now()
+    if file.unmatched:
+        with MatchingRun(file) as work, transaction.atomic(durable=True):
+            rematch_file(file, work, now)
+            _update_file(file, state=SettlementFileState.BOOKING, **count_by_match_state(file))
+    else:
+        _update_file(file, state=SettlementFileState.BOOKING)
+
+
+def rematch_file(file: SettlementFile, work: MatchingRun, now: datetime) -> int:
+    """Match what is left of a file, in the caller's transaction; how many lines have changed."""
+    changed = work.match_remaining(now)
+    if changed:
+        later = Match.objects.filter(record__file=file, made_at=now, chosen=True, undone_at=None)
+        findings.detect_record_findings(list(later.values_list("record_id", flat=True)), file.institute_id, now)
+    return changed
+
+
+def count_by_match_state(file: SettlementFile) -> dict[str, int]:
+    """The file's lines by matching status, counted anew."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, [file.id])
+        return dict(zip(("matched", "multiple", "unmatched"), cursor.fetchone(), strict=True))

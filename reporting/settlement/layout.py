@@ -1,0 +1,304 @@
+"""The vocabulary of settlement files: one row per column, with what may stand there.
+
+Every format is read into these columns first, so that there is one place that says what a good line is. The names are
+those of the reconciliation file; a line that passes is written to the database as it is, so checks are exact.
+Source: Part B, Reconciliation file; docs/settlement-files.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from chargebacks.evidence_checklist import is_chargeback_reason
+from gateway.core import identifiers
+from gateway.core.masking import mask_text
+from gateway.core.money import CURRENCY_CODES
+from reporting.models import RecordType, TransactionType
+
+MAX_FAULT_VALUE_CHARS: Final = 64
+"""Characters of a faulty value that are kept and shown."""
+_DIGITS: Final = re.compile(r"[0-9](?:[ +-]?[0-9]){11}")
+"""What every card number has; most lines have not, and need no closer look."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+ValueTest = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettlementColumn:
+    """``test``: true for what may stand there; ``expects``: the same in words, for the error and the docs."""
+
+    name: str
+    test: ValueTest
+    expects: str
+    required: bool = False
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFault:
+    """What is wrong with one column of a line; ``value`` is masked and shortened."""
+
+    column: str
+    value: str
+    message: str
+
+
+def _matches(pattern: str) -> ValueTest:
+    return re.compile(pattern).fullmatch
+
+
+@lru_cache(maxsize=4096)
+def _is_date(text: str) -> bool:
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return "1970" <= text < "2100"
+
+
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:?[0-9]{2})?")
+
+
+_FARTHEST: Final = timedelta(hours=14)
+"""From UTC: no clock on earth is farther, and PostgreSQL takes no offset above 15:59."""
+
+
+def _is_time(text: str) -> bool:
+    if _TIME.fullmatch(text) is None or not "1970" <= text < "2100":
+        return False
+    try:
+        offset = datetime.fromisoformat(text).utcoffset()
+    except ValueError:
+        return False
+    return offset is None or abs(offset) <= _FARTHEST
+
+
+PAYMENT_TRANSACTION_TYPES: Final = frozenset(
+    {TransactionType.DEBIT.value, TransactionType.CREDIT.value, TransactionType.REFUND.value}
+)
+FEE_TRANSACTION_TYPES: Final = frozenset(TransactionType.values) - PAYMENT_TRANSACTION_TYPES
+CHARGEBACK_TYPE_VALUES: Final = frozenset({RecordType.CHARGEBACK.value, RecordType.CHARGEBACK_REVERSAL.value})
+_MONEY = _matches(r"[0-9]{1,12}(\.[0-9]{1,2}0{0,4})?")
+_MONEY_WORDS = "must be digits with up to two decimals and no sign, e.g. 92.10"
+_TEXT = r"[^\x00-\x1f\x7f]"
+
+SETTLEMENT_COLUMNS: Final = (
+    SettlementColumn(name="ReconciliationType", test=frozenset(RecordType.values).__contains__, required=True,
+           expects=f"must be one of {', '.join(RecordType.values)}", about="What the line is."),
+    SettlementColumn(name="PaymentType", test=frozenset(TransactionType.values).__contains__, required=True,
+           expects=f"must be one of {', '.join(TransactionType.values)}",
+           about="DEBIT, CREDIT, REFUND of payments and chargebacks; the others of fees."),
+    SettlementColumn(name="Cashflow", test=frozenset({"POS", "NEG"}).__contains__, expects="must be POS or NEG",
+           about="Towards the merchant or away. Without it: by the two above."),
+    SettlementColumn(name="ClearingInstituteMerchantId", test=_matches(rf"{_TEXT}{{5,64}}"), required=True,
+           expects="must be 5 to 64 characters", about="The merchant's account at the institute."),
+    SettlementColumn(name="SettlementReference", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be 1 to 64 characters",
+           about="The payout or batch that the line is part of."),
+    SettlementColumn(name="SettlementTxId", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be up to 64 characters",
+           about="The institute's id of the line."),
+    SettlementColumn(name="UniqueID", test=_matches(r"[0-9a-f]{32}"), expects="must be 32 lower-case hex digits",
+           about="Our payment's id, if the institute sends it back."),
+    SettlementColumn(name="ConnectorTxId1", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be up to 64 characters",
+           about="The institute's ids of the payment; chargebacks: of the payment that is charged back."),
+    SettlementColumn(name="ConnectorTxId2", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be up to 64 characters"),
+    SettlementColumn(name="ConnectorTxId3", test=_matches(rf"{_TEXT}{{1,64}}"), expects="must be up to 64 characters"),
+    SettlementColumn(name="TransactionId", test=_matches(rf"{_TEXT}{{1,255}}"), expects="must be up to 255 characters",
+           about="The merchantTransactionId."),
+    SettlementColumn(name="InvoiceId", test=_matches(rf"{_TEXT}{{1,255}}"), expects="must be up to 255 characters",
+           about="The merchantInvoiceId."),
+    SettlementColumn(name="Amount", test=_MONEY, required=True, expects=_MONEY_WORDS, about="Of the payment, or of the fee."),
+    SettlementColumn(name="Currency", test=CURRENCY_CODES.__contains__, required=True,
+           expects="must be a currency of ISO 4217, e.g. EUR"),
+    SettlementColumn(name="Brand", test=_matches(r"[A-Za-z0-9_]{1,16}"), expects="must be up to 16 letters, digits, _"),
+    SettlementColumn(name="TxRequestTime", test=_is_time, expects="must be yyyy-MM-dd HH:mm:ss, e.g. 2026-05-14 17:00:00",
+           about="When the order came, in the institute's zone or with an offset. Without it: when the file came."),
+    SettlementColumn(name="SettlementAmount", test=_MONEY, required=True, expects=_MONEY_WORDS,
+           about="What is paid out for the line: Amount × SettlementFxRate, less the fee; of NEG: more the fee."),
+    SettlementColumn(name="SettlementCurrency", test=CURRENCY_CODES.__contains__, required=True,
+           expects="must be a currency of ISO 4217, e.g. EUR"),
+    SettlementColumn(name="SettlementFee", test=_matches(r"[0-9]{1,12}(\.[0-9]{1,4})?"),
+           expects="must be digits with up to four decimals and no sign, e.g. 0.2500",
+           about="In the settlement currency; already taken off SettlementAmount."),
+    SettlementColumn(name="SettlementFxRate", test=_matches(r"(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,10})?"),
+           expects="must be a number above 0 with up to ten decimals, e.g. 1.0842",
+           about="Settlement currency for one of Currency; required where they differ, else 1."),
+    SettlementColumn(name="SettlementDate", test=_is_date, required=True, expects="must be a date yyyy-MM-dd, e.g. 2026-05-14",
+           about="When the institute paid out, in its time zone."),
+    SettlementColumn(name="SettlementStatus", test=frozenset({"SUCCESS", "FAILED"}).__contains__,
+           expects="must be SUCCESS or FAILED", about="Without it: SUCCESS."),
+    SettlementColumn(name="Descriptor", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters"),
+    SettlementColumn(name="AccountNumberLast4", test=_matches(r"[0-9A-Za-z]{4}"),
+           expects="must be the last four characters of the account, no more"),
+    SettlementColumn(name="BankCode", test=_matches(r"[0-9A-Za-z]{1,12}"), expects="must be up to 12 letters and digits"),
+    SettlementColumn(name="AccountHolder", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters"),
+    SettlementColumn(name="ReasonCode", test=is_chargeback_reason,
+           expects="must be the reason of a chargeback, 000.100.2 and two digits, e.g. 000.100.206",
+           about="Chargebacks only."),
+    SettlementColumn(name="ReasonDesc", test=_matches(rf"{_TEXT}{{1,128}}"), expects="must be up to 128 characters",
+           about="Chargebacks only."),
+    SettlementColumn(name="RespondBy", test=_is_date, expects="must be a date yyyy-MM-dd, e.g. 2026-05-14",
+           about="Chargebacks only: until when the institute takes evidence."),
+)  # fmt: skip
+COLUMN_NAMES: Final = tuple(column.name for column in SETTLEMENT_COLUMNS)
+COLUMN_INDEX: Final[Mapping[str, int]] = MappingProxyType({name: place for place, name in enumerate(COLUMN_NAMES)})
+REQUIRED_COLUMNS: Final = tuple(column.name for column in SETTLEMENT_COLUMNS if column.required)
+
+STAGED_COLUMNS: Final = (
+    ("line", "integer"), ("id", "uuid"), ("record_type", "text"), ("transaction_type", "text"), ("cashflow", "text"),
+    ("institute_merchant_id", "text"), ("reference", "text"), ("settlement_tx_id", "text"), ("our_id", "uuid"),
+    ("tx_id1", "text"), ("tx_id2", "text"), ("tx_id3", "text"), ("merchant_transaction_id", "text"),
+    ("merchant_invoice_id", "text"), ("amount", "numeric"), ("currency", "text"), ("brand", "text"),
+    ("presented_at", "timestamptz"), ("settlement_amount", "numeric"), ("settlement_currency", "text"),
+    ("settlement_fee", "numeric"), ("fx_rate", "numeric"), ("settlement_date", "date"), ("settlement_status", "text"),
+    ("descriptor", "text"), ("last4", "text"), ("bank_code", "text"), ("account_holder", "text"),
+    ("reason_code", "text"), ("reason_text", "text"), ("respond_by", "date"),
+)  # fmt: skip
+"""What a good line becomes: the columns above in their order, after a line number and an id."""
+_FIRST: Final = 2
+FILE_COLUMN_BY_STAGED: Final[Mapping[str, str]] = MappingProxyType(
+    {staged: name for (staged, _), name in zip(STAGED_COLUMNS[_FIRST:], COLUMN_NAMES, strict=True)}
+)
+"""Name of a staged column → the file's."""
+
+_AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
+    {
+        (RecordType.SETTLED.value, "DEBIT"): False,
+        (RecordType.SETTLED.value, "CREDIT"): True,
+        (RecordType.SETTLED.value, "REFUND"): True,
+        **{(RecordType.CHARGEBACK.value, kind): kind == "DEBIT" for kind in PAYMENT_TRANSACTION_TYPES},
+        **{(RecordType.CHARGEBACK_REVERSAL.value, kind): kind != "DEBIT" for kind in PAYMENT_TRANSACTION_TYPES},
+        **{(RecordType.FEE.value, kind): True for kind in FEE_TRANSACTION_TYPES},
+    }
+)
+"""Which lines take money from the merchant; a pair that is not here makes no sense."""
+
+
+def infer_cashflow(record_type: str, transaction_type: str) -> str:
+    """POS or NEG, as such a line flows."""
+    return "NEG" if _AWAY[record_type, transaction_type] else "POS"
+
+
+class LineReader:
+    """Reads the lines of one file. ``present``: the columns that the file has; ``zone``: of times without an offset.
+
+    ``values`` everywhere: one text per column, in the order of SETTLEMENT_COLUMNS, '' where there is none.
+    """
+
+    def __init__(self, present: Sequence[str], zone: ZoneInfo) -> None:
+        self._tests = [
+            (place, column.test, column) for place, column in enumerate(SETTLEMENT_COLUMNS) if column.name in present
+        ]
+        self._zone = zone
+        self._offsets: dict[str, str] = {}
+
+    def read(self, line: int, values: Sequence[str]) -> list[str] | list[LineFault]:
+        """The line in the order of STAGED_COLUMNS, as texts of COPY, or everything that is wrong with it."""
+        faults: list[LineFault] | None = None
+        for place, test, column in self._tests:
+            value = values[place]
+            if column.required if not value else not test(value):
+                message = column.expects if value else f"is required; {column.expects}"
+                faults = [
+                    *(faults or ()),
+                    LineFault(column=column.name, value=mask_faulty_value(value), message=message),
+                ]
+        if faults is None:
+            faults = _conditions(values)
+        if faults:
+            return faults
+        return self._staged(line, values)
+
+    def _staged(self, line: int, values: Sequence[str]) -> list[str]:
+        row = [str(line), identifiers.row_id().hex, *values]
+        if not values[_CASHFLOW]:
+            row[_FIRST + _CASHFLOW] = infer_cashflow(values[0], values[1])
+        if not values[_STATUS]:
+            row[_FIRST + _STATUS] = "SUCCESS"
+        if not values[_RATE]:
+            row[_FIRST + _RATE] = "1"
+        if values[_TIME_AT]:
+            row[_FIRST + _TIME_AT] = self._with_offset(values[_TIME_AT])
+        for place in _NULLABLE:
+            if not values[place]:
+                row[_FIRST + place] = r"\N"
+        free = "\x1f".join([values[place] for place in _FREE])
+        if _DIGITS.search(free) and (masked := mask_text(free)) is not free:
+            for place, text in zip(_FREE, masked.split("\x1f"), strict=True):
+                row[_FIRST + place] = text
+        if "\\" in free or any("\\" in values[place] for place in _IDS):
+            for place in (*_FREE, *_IDS):
+                row[_FIRST + place] = row[_FIRST + place].replace("\\", "\\\\")
+        return row
+
+    def _with_offset(self, text: str) -> str:
+        """The time with an offset. Zones change theirs at full hours, so one per hour is remembered."""
+        if len(text) > 19:
+            return text
+        hour = text[:13]
+        offset = self._offsets.get(hour)
+        if offset is None:
+            moment = datetime.fromisoformat(text).replace(tzinfo=self._zone)
+            offset = self._offsets[hour] = moment.strftime("%z")
+            if len(self._offsets) > 100_000:
+                self._offsets.clear()
+        return text + offset
+
+
+_CASHFLOW, _STATUS, _RATE, _TIME_AT = (
+    COLUMN_INDEX[name] for name in ("Cashflow", "SettlementStatus", "SettlementFxRate", "TxRequestTime")
+)
+_CURRENCY, _PAID_IN, _REASON = (COLUMN_INDEX[name] for name in ("Currency", "SettlementCurrency", "ReasonCode"))
+_NULLABLE: Final = tuple(COLUMN_INDEX[name] for name in ("UniqueID", "TxRequestTime", "SettlementFee", "RespondBy"))
+_FREE: Final = tuple(
+    COLUMN_INDEX[name] for name in ("TransactionId", "InvoiceId", "Descriptor", "AccountHolder", "ReasonDesc")
+)
+"""Free texts: a card number in one of them is masked before it is kept."""
+_IDS: Final = tuple(
+    COLUMN_INDEX[name] for name in ("ClearingInstituteMerchantId", "SettlementReference", "SettlementTxId", "ConnectorTxId1",
+                             "ConnectorTxId2", "ConnectorTxId3")
+)  # fmt: skip
+_ONLY_CHARGEBACKS: Final = tuple((name, COLUMN_INDEX[name]) for name in ("ReasonCode", "ReasonDesc", "RespondBy"))
+
+
+def _conditions(values: Sequence[str]) -> list[LineFault]:
+    """What the columns say about each other."""
+    faults: list[LineFault] = []
+    kind = values[0]
+    if (kind, values[1]) not in _AWAY:
+        allowed = sorted(FEE_TRANSACTION_TYPES if kind == RecordType.FEE else PAYMENT_TRANSACTION_TYPES)
+        faults.append(
+            LineFault(column="PaymentType", value=values[1], message=f"with {kind} must be {', '.join(allowed)}")
+        )
+    if values[_CURRENCY] != values[_PAID_IN] and not values[_RATE]:
+        faults.append(
+            LineFault(column="SettlementFxRate", value="", message="is required where the two currencies differ")
+        )
+    if kind not in CHARGEBACK_TYPE_VALUES:
+        faults += [
+            LineFault(
+                column=name, value=mask_faulty_value(values[place]), message=f"is for chargebacks only, not for {kind}"
+            )
+            for name, place in _ONLY_CHARGEBACKS
+            if values[place]
+        ]
+    return faults
+
+
+def mask_faulty_value(value: str) -> str:
+    """A faulty value as it may be kept and shown: masked, on one line, shortened."""
+    text = _CONTROL.sub("�", mask_text(value))
+    return text if len(text) <= MAX_FAULT_VALUE_CHARS else f"{text[: MAX_FAULT_VALUE_CHARS - 1]}…"
+
+
+def parse_staged_time(text: str) -> datetime:
+    """A time of a staged row."""
+    return datetime.fromisoformat(text).astimezone(UTC)

@@ -1,0 +1,216 @@
+"""Chargebacks that no settlement file has told of: entered by hand or by API, they stand in the books, too.
+
+Each becomes a record of the day on which it was entered, by its merchant's clock, so that the reconciliation file, the
+reports and the pages tell of it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its
+settlement amount is 0.00: sums of what was paid out stay those of the institute. When the institute's line comes it is
+a record of its own, with the same ChargebackId and what was really taken. The record has the id of its CB or CR
+payment: there is one at most.
+Source: Part B, Reconciliation file; B19.8, A7.15; decision 0032.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from chargebacks.evidence_checklist import describe_reason
+from chargebacks.models import Chargeback
+from gateway.core import clock
+from gateway.models import AcquirerAccount, Merchant, Payment
+from reporting.models import (
+    Cashflow,
+    ClearingInstitute,
+    Match,
+    MatchState,
+    RecordType,
+    Settlement,
+    SettlementFile,
+    SettlementRecord,
+    TransactionType,
+)
+from reporting.reconciliation.daily_files import record_first_days
+from reporting.settlement.layout import infer_cashflow
+from reporting.settlement.matching import compute_lowest_id
+
+LEDGER_FORMAT: Final = "LEDGER"
+"""SettlementFileFormat of such records."""
+LEDGER_FILE_NAME: Final = "chargebacks without a file"
+LEDGER_MATCH_RULE: Final = "ledger"
+RECENT_LOOKBACK: Final = timedelta(days=3)
+"""How far back a tick looks; once an hour it looks at all."""
+MAX_LEDGER_RECORDS_PER_RUN: Final = 200
+# Neither told of by a line nor in the books. An institute that is not there yet leaves them waiting.
+_WAITING: Final = """
+SELECT e.payment, e.case_id, e.at FROM chargebacks_caseevent e
+WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_told t WHERE t.payment = e.payment)
+    AND NOT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.id = e.payment)
+    AND EXISTS (SELECT 1 FROM gateway_payment p JOIN reporting_clearinginstitute i
+        ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment
+        AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid))
+ORDER BY e.payment LIMIT %(limit)s"""
+
+
+def record_recent_chargebacks(merchant: Merchant | None) -> int:
+    """Enter the chargebacks and reversals of the last days into the books, of ``merchant`` or of all; how many."""
+    return _record_payments(_list_unrecorded_payments(_recent_floor(), merchant))
+
+
+def next_unrecorded_chargeback_at(merchant: Merchant) -> datetime | None:
+    """When the first that waits was entered, by the merchant's clock: it is due, and stands in the file of that day."""
+    found = _list_unrecorded_payments(_recent_floor(), merchant)
+    return min(at for _, _, at in found) if found else None
+
+
+def record_all_chargebacks(merchant: Merchant | None) -> int:
+    """The same, however old: an institute may have come later than its chargebacks."""
+    return _record_payments(_list_unrecorded_payments(UUID(int=0), None)) if merchant is None else 0
+
+
+def _recent_floor() -> UUID:
+    """Ids follow real time, whatever a merchant's clock shows."""
+    return compute_lowest_id(clock.real_now() - RECENT_LOOKBACK)
+
+
+def _list_unrecorded_payments(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:
+    """The payments that wait, each with its case and the moment of its entry, by its merchant's clock."""
+    asked: dict[str, Any] = {
+        "floor": floor,
+        "limit": MAX_LEDGER_RECORDS_PER_RUN,
+        "merchant": merchant.pk if merchant is not None else None,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING, asked)
+        found: list[tuple[UUID, UUID, datetime]] = cursor.fetchall()
+    return found
+
+
+def _record_payments(found: list[tuple[UUID, UUID, datetime]]) -> int:
+    waiting = {payment: case for payment, case, _ in found}
+    if not waiting:
+        return 0
+    institutes = list(ClearingInstitute.objects.filter(active=True).order_by("created_at", "id"))
+    by_institute: dict[UUID, list[Payment]] = defaultdict(list)
+    for payment in Payment.objects.filter(pk__in=waiting).select_related("merchant").order_by("id"):
+        of = next((one for one in institutes if payment.connector in one.connectors), None)
+        if of is not None:
+            by_institute[of.pk].append(payment)
+    cases = Chargeback.objects.in_bulk(list(waiting.values()))
+    known = {one.pk: one for one in institutes}
+    return sum(
+        _write(known[key], [(payment, cases[waiting[payment.pk]]) for payment in payments])
+        for key, payments in by_institute.items()
+    )
+
+
+def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
+    """One file of the ledger's own, with a line for each. Who comes second writes nothing."""
+    now = clock.real_now()
+    days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in told]
+    digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in told)).hexdigest()
+    disputed = Payment.objects.in_bulk([case.disputed for _, case in told])
+    with transaction.atomic():
+        file, made = SettlementFile.objects.get_or_create(
+            institute=institute,
+            sha256=digest,
+            defaults={
+                "name": LEDGER_FILE_NAME,
+                "size": 0,
+                "format": LEDGER_FORMAT,
+                "time_zone": institute.time_zone,
+                "source": SettlementFile.Source.LEDGER,
+                "received_by": LEDGER_MATCH_RULE,
+                "received_at": now,
+                "started_at": now,
+                "finished_at": now,
+                "state": SettlementFile.State.DONE,
+                "lines": len(told),
+                "records": len(told),
+                "matched": len(told),
+                "first_settled": min(days),
+                "last_settled": max(days),
+            },
+        )
+        if not made:
+            return 0
+        for number, ((payment, case), day) in enumerate(zip(told, days, strict=True), 1):
+            behind = disputed[case.disputed]
+            settlement, _ = Settlement.objects.get_or_create(
+                institute=institute,
+                institute_merchant_id=behind.account or behind.channel_id.hex,
+                reference=LEDGER_MATCH_RULE,
+                date=day,
+                currency=payment.currency,
+                defaults={"merchant_id": behind.merchant_id, "account": _merchant_account(behind), "created_at": now},
+            )
+            record = SettlementRecord.objects.create(
+                file=file,
+                line=number,
+                settlement=settlement,
+                recorded_at=now,
+                chargeback_at=now,
+                **_values(payment, case, behind, settlement),
+            )
+            Match.objects.create(
+                record=record,
+                payment=behind.id,
+                record_type=record.record_type,
+                chosen=True,
+                rule=LEDGER_MATCH_RULE,
+                made_at=now,
+            )
+        record_first_days()
+    return len(told)
+
+
+def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:
+    """The columns of a line that an institute would have sent."""
+    away = payment.payment_type == "CB"
+    kind = RecordType.CHARGEBACK if away else RecordType.CHARGEBACK_REVERSAL
+    flows = infer_cashflow(kind, TransactionType.DEBIT)
+    return {
+        "id": payment.id,
+        "institute_id": settlement.institute_id,
+        "merchant_id": behind.merchant_id,
+        "account": settlement.account,
+        "institute_merchant_id": settlement.institute_merchant_id,
+        "record_type": kind,
+        "transaction_type": TransactionType.DEBIT,
+        "cashflow": Cashflow(flows),
+        "settlement_tx_id": case.reference,
+        "our_id": behind.id,
+        "tx_id1": behind.connector_tx_id,
+        "merchant_transaction_id": behind.merchant_transaction_id,
+        "merchant_invoice_id": behind.merchant_invoice_id,
+        "amount": payment.approved or payment.amount,
+        "currency": payment.currency,
+        "brand": payment.brand[:16],
+        "presented_at": payment.created_at,
+        "presented": True,
+        "settlement_amount": Decimal(0),
+        "settlement_currency": payment.currency,
+        "fx_rate": Decimal(1),
+        "settlement_date": settlement.date,
+        "settlement_status": "SUCCESS",
+        "reason_code": case.reason_code,
+        "reason_text": describe_reason(case.reason_code)[:128],
+        "respond_by": None,
+        "state": MatchState.MATCHED,
+        "chargeback": payment.id,
+    }
+
+
+def _merchant_account(payment: Payment) -> UUID | None:
+    """The merchant account as records name it: the channel, for the simulator, which has none."""
+    if not payment.account:
+        return payment.channel_id
+    named = AcquirerAccount.objects.filter(
+        channel=payment.channel_id, connector=payment.connector, acquirer_merchant_id=payment.account
+    )
+    found: UUID | None = named.values_list("id", flat=True).first()
+    return found

@@ -1,0 +1,333 @@
+"""Which payment a line is about: set against set, a batch of lines at a time.
+
+Ids go first: our own, then the institute's. They are looked up in a copy of what the last weeks' payments were
+(``known``), made once per run for its connection alone: the payments' own table has no index by the acquirer's id,
+since every payment would have to pay for it. What has no id is matched when the file is read (``loose``): by the
+merchant's reference, then by amount, currency, day and account; and ids are looked for among older payments.
+
+A line that names an id which nobody knows is not matched by its amount: it may be the wrong line. Such payments are
+its candidates (reporting.settlement.exception_queue), and a clerk decides. docs/decisions/0027.
+"""
+
+# ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, connection, transaction
+
+from reporting.models import SettlementFile
+from reporting.settlement.layout import STAGED_COLUMNS
+
+RECENT_PAYMENTS_WINDOW: Final = timedelta(days=60)
+"""How old a payment is, by real time, that the first pass knows. The second one knows all."""
+MAX_STORED_CANDIDATES: Final = 20
+TEMP_BUFFERS: Final = "128MB"
+"""PostgreSQL's memory for the copies, at most: with its usual 8 MB nearly every look at an id would read a page."""
+MAX_PRESENTMENT_DAYS_APART: Final = 1
+"""Between a payment's day and its presentment, both in the institute's time zone."""
+
+_COLUMN_NAMED: Final = re.compile(r", column ([a-z0-9_]+)")
+INBOUND_TYPES: Final = ("DB", "CP", "RB", "RC")
+OUTBOUND_TYPES: Final = ("CD", "RF")
+DISPUTABLE_TYPES: Final = ("DB", "CP", "RB")
+
+
+def _list(kinds: Sequence[str]) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds)
+
+
+def _known(name: str, chosen: str) -> str:
+    """A copy of payments. ``net``: what of one is to be settled: approved, less what was reversed before. ``day``: in
+    the institute's time zone. ``held_at``: the merchant's id at the institute, of the simulator: the channel's."""
+    return f"""
+CREATE TEMP TABLE {name} AS
+SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
+    CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS held_at,
+    p.payment_type AS kind, p.payment_type IN ({_list(INBOUND_TYPES)}) AS inward, p.status, p.currency,
+    coalesce(p.approved, p.amount) - coalesce(r.taken, 0) AS net,
+    p.merchant_transaction_id AS reference, (p.created_at AT TIME ZONE %(zone)s)::date AS day
+FROM gateway_payment p
+LEFT JOIN (
+    SELECT v.referenced, sum(v.approved) AS taken FROM gateway_payment v
+    WHERE v.payment_type = 'RV' AND v.status = 'APPROVED' AND v.id >= %(floor)s GROUP BY v.referenced
+) r ON r.referenced = p.id
+WHERE p.id >= %(floor)s AND p.connector = ANY(%(connectors)s)
+    AND p.payment_type IN ({_list(INBOUND_TYPES + OUTBOUND_TYPES)}) {chosen}"""
+
+
+_ACCOUNTS: Final = """
+CREATE TEMP TABLE held AS
+SELECT held_at, CASE WHEN count(DISTINCT account) = 1 THEN min(account::text)::uuid END AS account,
+    CASE WHEN count(DISTINCT merchant) = 1 THEN min(merchant::text)::uuid END AS merchant
+FROM (
+    SELECT a.acquirer_merchant_id AS held_at, a.id AS account, c.merchant_id AS merchant
+    FROM gateway_acquireraccount a JOIN gateway_channel c ON c.id = a.channel_id
+    WHERE a.connector = ANY(%(connectors)s)
+    UNION ALL
+    SELECT replace(c.id::text, '-', ''), c.id, c.merchant_id FROM gateway_channel c
+    WHERE 'simulator' = ANY(%(connectors)s)
+) every GROUP BY held_at"""
+
+_STAGED: Final = f"CREATE TEMP TABLE staged ({', '.join(f'{name} {kind}' for name, kind in STAGED_COLUMNS)})"
+
+# For each line of ``asked`` the payments that one of its ids names: those of the first id that names any, and of them
+# those whose account and direction fit best. A chargeback is about a payment that brought money. Nobody's line ever
+# meets another merchant's payment. Each id is one look into an index of ``known``: a join would read all of the copy
+# again for every batch (OFFSET 0 keeps the planner from making one of it).
+_IDS: Final = (
+    ("our_id", "payment", "our id", "a.our_id IS NOT NULL"), ("tx_id1", "tx", "id 1", "a.tx_id1 <> ''"),
+    ("tx_id2", "tx", "id 2", "a.tx_id2 <> ''"), ("tx_id3", "tx", "id 3", "a.tx_id3 <> ''"),
+)  # fmt: skip
+_OF_PAYMENT: Final = ("payment", "merchant", "held_at", "kind", "inward", "status", "net", "currency", "day")
+_HITS: Final = " UNION ALL ".join(
+    f"""
+    SELECT a.id AS record, '{rule}' AS rule, {rank} AS rank, a.institute_merchant_id AS named, a.transaction_type,
+        {", ".join(f"k.{name}" for name in _OF_PAYMENT)}
+    FROM {{asked}} a CROSS JOIN LATERAL (SELECT * FROM {{known}} k WHERE k.{theirs} = a.{ours} OFFSET 0) k
+    WHERE {present} AND (a.record_type = 'SETTLED' OR k.kind IN ({_list(DISPUTABLE_TYPES)}))
+        AND (a.merchant_id IS NULL OR a.merchant_id = k.merchant)"""
+    for rank, (ours, theirs, rule, present) in enumerate(_IDS, 1)
+)
+_BY_IDS: Final = f"""
+hits AS ({_HITS}),
+weighed AS (
+    SELECT *, rank() OVER (
+        PARTITION BY record ORDER BY rank, (held_at <> named), (inward <> (transaction_type = 'DEBIT'))
+    ) AS place
+    FROM hits
+),
+found AS (
+    SELECT record, rule, {", ".join(_OF_PAYMENT)}, count(*) OVER (PARTITION BY record) AS many,
+        row_number() OVER (PARTITION BY record ORDER BY payment) AS number
+    FROM weighed WHERE place = 1
+)"""
+
+_FOUND: Final = f"""
+WITH asked AS (
+    SELECT s.id, s.our_id, s.tx_id1, s.tx_id2, s.tx_id3, s.institute_merchant_id, s.transaction_type, s.record_type,
+        h.merchant AS merchant_id
+    FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+),
+{_BY_IDS.format(asked="asked", known="known")}
+SELECT record, rule, {", ".join(_OF_PAYMENT)}, many, number FROM found WHERE number <= {MAX_STORED_CANDIDATES}"""
+
+_TAKEN_OVER: Final = tuple(
+    name for name, _ in STAGED_COLUMNS if name not in ("line", "id", "reference", "presented_at")
+)
+
+_SETTLEMENTS: Final = """
+INSERT INTO reporting_settlement (id, institute_id, institute_merchant_id, reference, date, currency, merchant_id,
+    account, created_at)
+SELECT gen_random_uuid(), %(institute)s, s.institute_merchant_id, s.reference, s.settlement_date,
+    s.settlement_currency, h.merchant, h.account, %(now)s
+FROM (SELECT DISTINCT institute_merchant_id, reference, settlement_date, settlement_currency FROM staged) s
+LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+ON CONFLICT (institute_id, institute_merchant_id, reference, date, currency) DO NOTHING"""
+
+# Outer joins, so that the planner knows that no line is left out, and puts the small tables into memory.
+_RECORDS: Final = f"""
+WITH written AS (
+INSERT INTO reporting_settlementrecord (id, file_id, line, settlement_id, institute_id, merchant_id, account,
+    {", ".join(_TAKEN_OVER)}, presented_at, presented, state, marked, version, recorded_at)
+SELECT s.id, %(file)s, s.line, t.id, %(institute)s, coalesce(h.merchant, f.merchant), h.account,
+    {", ".join(f"s.{name}" for name in _TAKEN_OVER)}, coalesce(s.presented_at, %(received)s),
+    s.presented_at IS NOT NULL,
+    CASE WHEN s.record_type = 'FEE' THEN '' WHEN f.many = 1 THEN 'MATCHED' WHEN f.many > 1 THEN 'MULTIPLE_MATCHES'
+        ELSE 'NOT_MATCHED' END, false, 1, %(now)s
+FROM staged s
+LEFT JOIN reporting_settlement t ON t.institute_id = %(institute)s AND t.institute_merchant_id = s.institute_merchant_id
+    AND t.reference = s.reference AND t.date = s.settlement_date AND t.currency = s.settlement_currency
+LEFT JOIN held h ON h.held_at = s.institute_merchant_id
+LEFT JOIN found f ON f.record = s.id AND f.number = 1
+RETURNING state, settlement_date
+)
+SELECT count(*), count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state = 'MULTIPLE_MATCHES'),
+    count(*) FILTER (WHERE state = 'NOT_MATCHED'), min(settlement_date), max(settlement_date)
+FROM written"""
+
+_MATCHES: Final = """
+INSERT INTO reporting_match (record_id, payment, record_type, chosen, rule, by, note, made_at, undone_by)
+SELECT f.record, f.payment, s.record_type, f.many = 1, f.rule, '', '', %(now)s, ''
+FROM found f JOIN staged s ON s.id = f.record"""
+
+
+class MatchingRun:
+    """One connection's work on one file: the copies of payments and accounts, and the batch that is being matched.
+
+    ``with MatchingRun(file) as run``: the copies go when it ends.
+    """
+
+    def __init__(self, file: SettlementFile) -> None:
+        self.file = file
+        self.values: dict[str, Any] = {
+            "zone": file.time_zone,
+            "connectors": list(file.institute.connectors),
+            "institute": file.institute_id,
+            "file": file.id,
+            "received": file.received_at,
+            "floor": compute_lowest_id(file.received_at - RECENT_PAYMENTS_WINDOW),
+        }
+
+    def __enter__(self) -> MatchingRun:
+        with connection.cursor() as cursor:
+            self._drop(cursor)
+            self._make_room(cursor)
+            self._copy(cursor, "known", "", self.values)
+            cursor.execute(_ACCOUNTS, self.values)
+            cursor.execute("CREATE UNIQUE INDEX ON held (held_at)")
+            cursor.execute("ANALYZE held")
+            cursor.execute(_STAGED)
+            cursor.execute(f"CREATE TEMP TABLE found AS {_FOUND} WITH NO DATA")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                self._drop(cursor)
+
+    @staticmethod
+    def _copy(cursor: Any, name: str, chosen: str, values: dict[str, Any]) -> None:
+        cursor.execute(_known(name, chosen), values)
+        cursor.execute(f"CREATE INDEX ON {name} (payment)")
+        cursor.execute(f"CREATE INDEX ON {name} USING hash (tx)")
+        cursor.execute(f"ANALYZE {name}")
+
+    @staticmethod
+    def _make_room(cursor: Any) -> None:
+        """Taken as needed, kept by the connection; one that has used temporary tables before cannot be given more."""
+        with contextlib.suppress(DatabaseError), transaction.atomic():
+            cursor.execute("SELECT set_config('temp_buffers', %s, false)", [TEMP_BUFFERS])
+
+    @staticmethod
+    def _drop(cursor: Any) -> None:
+        cursor.execute("DROP TABLE IF EXISTS known, older, held, staged, found")
+
+    def batch(self, text: str, now: datetime) -> tuple[Any, ...]:
+        """Match and write the lines of one batch, in the caller's transaction. ``text``: lines of COPY.
+
+        Returns how many records there are, matched, multiple and unmatched, and the first and last settlement date.
+        """
+        values = {**self.values, "now": now}
+        with connection.cursor() as cursor:
+            # Without statistics of either: those of one batch say nothing of the next, and cost as much as a step.
+            cursor.execute("TRUNCATE staged, found")
+            with cursor.copy("COPY staged FROM STDIN") as copy:
+                copy.write(text)
+            cursor.execute(f"INSERT INTO found {_FOUND}")
+            cursor.execute(_SETTLEMENTS, values)
+            cursor.execute(_RECORDS, values)
+            counted: tuple[Any, ...] = cursor.fetchone()
+            cursor.execute(_MATCHES, values)
+            return counted
+
+    def find_rejected_rows(self, rows: Sequence[str]) -> list[tuple[int, str]]:
+        """Which of ``rows`` (lines of COPY) the database does not take, and the staged column that it names. In the
+        caller's transaction."""
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("TRUNCATE staged")
+                with cursor.copy("COPY staged FROM STDIN") as copy:
+                    copy.write("\n".join(rows) + "\n")
+        except psycopg.DataError as fault:  # Django does not make it one of its own in a COPY
+            if len(rows) == 1:
+                named = _COLUMN_NAMED.search(fault.diag.context or "")
+                return [(0, named[1] if named else "")]
+            half = len(rows) // 2
+            return self.find_rejected_rows(rows[:half]) + [
+                (half + at, column) for at, column in self.find_rejected_rows(rows[half:])
+            ]
+        return []
+
+    def match_remaining(self, now: datetime) -> int:
+        """The second pass, over what the file left without a match; how many lines it matched, wholly or in part. In
+        the caller's transaction; done again it finds the same and changes nothing."""
+        values = {**self.values, "now": now, "floor": UUID(int=0)}
+        changed = 0
+        with connection.cursor() as cursor:
+            cursor.execute(_ANY_ID_LEFT, values)
+            if cursor.fetchone()[0]:
+                cursor.execute("DROP TABLE IF EXISTS older")
+                self._copy(cursor, "older", _NAMED, values)
+                cursor.execute(_LATER_BY_IDS, values)
+                changed += cursor.fetchone()[0]
+            for statement in (_BY_REFERENCE, _BY_AMOUNT):
+                cursor.execute(statement, values)
+                changed += cursor.fetchone()[0]
+        return changed
+
+
+_LEFT: Final = "r.file_id = %(file)s AND r.state = 'NOT_MATCHED' AND NOT r.marked"
+_NO_ID: Final = "r.our_id IS NULL AND r.tx_id1 = '' AND r.tx_id2 = '' AND r.tx_id3 = ''"
+_ANY_ID_LEFT: Final = f"SELECT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE {_LEFT} AND NOT ({_NO_ID}))"
+_NAMED: Final = f"""AND (
+    p.id IN (SELECT r.our_id FROM reporting_settlementrecord r WHERE {_LEFT} AND r.our_id IS NOT NULL)
+    OR p.connector_tx_id IN (
+        SELECT unnest(ARRAY[r.tx_id1, r.tx_id2, r.tx_id3]) FROM reporting_settlementrecord r
+        WHERE {_LEFT} EXCEPT SELECT ''
+    ))"""
+
+# What every way of the second pass ends in: candidates become matches, and records change their state.
+_END: Final = f"""
+moved AS (
+    UPDATE reporting_settlementrecord r
+    SET state = CASE WHEN f.many = 1 THEN 'MATCHED' ELSE 'MULTIPLE_MATCHES' END, version = r.version + 1,
+        merchant_id = coalesce(r.merchant_id, f.merchant)
+    FROM (SELECT DISTINCT ON (n.record) n.record, n.many, k.merchant_id AS merchant
+        FROM found n JOIN gateway_payment k ON k.id = n.payment) f
+    WHERE r.id = f.record AND r.state = 'NOT_MATCHED' RETURNING r.id, r.record_type
+),
+written AS (
+    INSERT INTO reporting_match (record_id, payment, record_type, chosen, rule, by, note, made_at, undone_by)
+    SELECT f.record, f.payment, m.record_type, f.many = 1, f.rule, '', '', %(now)s, ''
+    FROM found f JOIN moved m ON m.id = f.record WHERE f.number <= {MAX_STORED_CANDIDATES}
+)
+SELECT count(*) FROM moved"""
+
+_LATER_BY_IDS: Final = f"""
+WITH left_over AS (SELECT * FROM reporting_settlementrecord r WHERE {_LEFT} AND NOT ({_NO_ID})),
+{_BY_IDS.format(asked="left_over", known="older")}, {_END}"""
+
+_FITTING: Final = f"""
+    k.status = 'APPROVED' AND k.currency = r.currency AND k.held_at = r.institute_merchant_id
+    AND CASE WHEN r.record_type = 'SETTLED' THEN k.net = r.amount AND k.inward = (r.transaction_type = 'DEBIT')
+        ELSE k.kind IN ({_list(DISPUTABLE_TYPES)}) AND k.net >= r.amount END
+    AND (r.record_type <> 'SETTLED' OR NOT EXISTS (
+        SELECT 1 FROM reporting_match m
+        WHERE m.payment = k.payment AND m.chosen AND m.undone_at IS NULL AND m.record_type = 'SETTLED'
+    ))"""
+
+_BY_REFERENCE: Final = f"""
+WITH found AS (
+    SELECT r.id AS record, k.payment, 'reference' AS rule, count(*) OVER (PARTITION BY r.id) AS many,
+        row_number() OVER (PARTITION BY r.id ORDER BY k.payment) AS number
+    FROM reporting_settlementrecord r JOIN known k ON k.reference = r.merchant_transaction_id
+    WHERE {_LEFT} AND {_NO_ID} AND r.merchant_transaction_id <> '' AND {_FITTING}
+), {_END}"""
+
+# Two lines that are alike in everything cannot both have the one payment there is: the first one has it.
+_BY_AMOUNT: Final = f"""
+WITH pairs AS (
+    SELECT r.id AS record, r.line, k.payment, count(*) OVER (PARTITION BY r.id) AS many,
+        row_number() OVER (PARTITION BY r.id ORDER BY k.payment) AS number
+    FROM reporting_settlementrecord r JOIN known k ON k.net = r.amount
+    WHERE {_LEFT} AND {_NO_ID} AND r.record_type = 'SETTLED' AND {_FITTING}
+        AND CASE WHEN r.presented
+            THEN abs(k.day - (r.presented_at AT TIME ZONE %(zone)s)::date) <= {MAX_PRESENTMENT_DAYS_APART}
+            ELSE k.day BETWEEN r.settlement_date - {RECENT_PAYMENTS_WINDOW.days} AND r.settlement_date END
+), found AS (
+    SELECT record, payment, 'amount' AS rule, many, number FROM (
+        SELECT *, row_number() OVER (PARTITION BY payment, many = 1 ORDER BY line) AS claim FROM pairs
+    ) claimed WHERE many > 1 OR claim = 1
+), {_END}"""
+
+
+def compute_lowest_id(moment: datetime) -> UUID:
+    """The lowest id that a row made at ``moment`` can have: ids follow real time."""
+    return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)

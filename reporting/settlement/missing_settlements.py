@@ -1,0 +1,123 @@
+"""What did not come: payments that no line settles, and days without a file."""
+
+# ruff: noqa: S608 - statements are put together out of this module's own conditions; values are always bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from gateway.core import clock
+from gateway.models import Merchant, Payment
+from reporting.models import ClearingInstitute, SettlementFile
+from reporting.settlement.matching import OUTBOUND_TYPES
+
+MAX_MISSING_PAYMENTS: Final = 10_000
+"""Payments of one answer; whoever misses more asks for shorter times."""
+MISSING_LOOKBACK: Final = timedelta(days=14)
+SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
+"""What an institute settles. A receipt (RC) tells of money that came in by itself."""
+
+_UNSETTLED: Final = """p.status = 'APPROVED'
+    AND p.connector = ANY(%(connectors)s) AND p.payment_type = ANY(%(kinds)s)
+    AND p.approved > coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
+        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0)
+    AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
+        AND m.record_type = 'SETTLED')"""
+_MISSING: Final = f"""
+SELECT p.id FROM gateway_payment p
+WHERE p.created_at >= %(first)s AND p.created_at < %(last)s
+    AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid) AND {_UNSETTLED}
+ORDER BY p.created_at, p.id LIMIT %(most)s"""
+# Days are those of the institute's time zone, today is each merchant's own.
+_COUNTED: Final = f"""
+SELECT m.id, m.today, p.currency, p.many, p.amount
+FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
+CROSS JOIN LATERAL (
+    SELECT p.currency, count(*) AS many, sum(p.approved) AS amount FROM gateway_payment p
+    WHERE p.merchant_id = m.id
+        AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
+        AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}
+    GROUP BY p.currency
+) p"""
+
+
+def list_unsettled_payments(
+    institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None
+) -> list[Payment]:
+    """Approved payments of the days ``first`` to ``last``, in the institute's time zone, that no line has settled.
+
+    What was made after ``last`` less the days an institute takes is not missing yet: give the day that is closed.
+    """
+    zone = institute.zone
+    values: dict[str, Any] = {
+        "first": datetime.combine(first, time(), zone),
+        "last": datetime.combine(last + timedelta(days=1), time(), zone),
+        "connectors": list(institute.connectors),
+        "kinds": list(SETTLED_PAYMENT_TYPES),
+        "most": MAX_MISSING_PAYMENTS,
+        "merchant": merchant.pk if merchant is not None else None,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_MISSING, values)
+        found: Sequence[UUID] = [row[0] for row in cursor.fetchall()]
+    by_id = Payment.objects.in_bulk(list(found))
+    return [by_id[ident] for ident in found]
+
+
+def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> list[Payment]:
+    """The merchant's payments of the last two weeks that were due by now: made longer ago than the institute takes, by
+    the merchant's clock, and since it was set up."""
+    zone = institute.zone
+    last = clock.merchant_now(merchant).astimezone(zone).date() - timedelta(days=institute.settles_within_days + 1)
+    first = max(last - MISSING_LOOKBACK, institute.created_at.astimezone(zone).date())
+    return list_unsettled_payments(institute, first, last, merchant) if first <= last else []
+
+
+def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
+    """What :func:`list_overdue_payments` finds, counted: (merchant, the day it is for them, currency, how many, their sum) of every
+    merchant who misses any at ``now``, real time."""
+    zone = institute.zone
+    values: dict[str, Any] = {
+        "now": now,
+        "zone": institute.time_zone,
+        "days": institute.settles_within_days,
+        "back": MISSING_LOOKBACK.days,
+        "since": institute.created_at.astimezone(zone).date(),
+        "connectors": list(institute.connectors),
+        "kinds": list(SETTLED_PAYMENT_TYPES),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, values)
+        found: list[tuple[UUID, date, str, int, Decimal]] = cursor.fetchall()
+    return found
+
+
+def list_recent_days_without_file(institute: ClearingInstitute) -> list[date]:
+    """Days of the last two weeks without their file, oldest first; none before the institute was set up."""
+    today = clock.real_now().astimezone(institute.zone).date()
+    first = max(today - MISSING_LOOKBACK, institute.created_at.astimezone(institute.zone).date())
+    return list_days_without_file(institute, first, today - timedelta(days=1)) if first < today else []
+
+
+def list_days_without_file(institute: ClearingInstitute, first: date, last: date) -> list[date]:
+    """The days on which a file was expected and none came, in the institute's time zone."""
+    zone = institute.zone
+    came = {
+        at.astimezone(zone).date()
+        for at in SettlementFile.objects.filter(
+            institute=institute,
+            received_at__gte=datetime.combine(first, time(), zone),
+            received_at__lt=datetime.combine(last + timedelta(days=1), time(), zone),
+        )
+        .exclude(Q(state=SettlementFile.State.FAILED) | Q(source=SettlementFile.Source.LEDGER))
+        .values_list("received_at", flat=True)
+    }
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return [day for day in days if day.isoweekday() in institute.expects_files_on and day not in came]

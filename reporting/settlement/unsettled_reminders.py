@@ -1,0 +1,127 @@
+"""Payments that an institute should have settled by now: counted every hour, told to their merchant once a day.
+
+A row for each institute, merchant and day is made by whoever looks first; its mail is sent by lease, and tried again
+when the mail server is away. Source: decision 0042.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db.models import Sum
+from django.urls import reverse
+
+from chargebacks.models import Contact
+from gateway.access.permissions import AccessScope
+from gateway.core import clock
+from gateway.core.money import format_amount
+from gateway.db.statement import execute_sql
+from gateway.models import Merchant
+from reporting.models import ClearingInstitute
+from reporting.settlement import missing_settlements
+from reporting.settlement.models import Owed
+
+UNSETTLED_ROW_RETENTION: Final = timedelta(days=92)
+UNSETTLED_MAIL_LEASE: Final = timedelta(minutes=5)
+MAX_UNSETTLED_MAIL_TRIES: Final = 30
+"""An hour apart; when the day is over its mail is given up, and the next day's tells more."""
+MAX_UNSETTLED_MAILS_PER_RUN: Final = 500
+"""Mails of one look."""
+_TELL: Final = """
+UPDATE reporting_owed SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+    SELECT id FROM reporting_owed
+    WHERE payments > 0 AND sent_at IS NULL AND tries < %(tries)s
+        AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+    ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED
+) RETURNING id"""
+
+log = structlog.get_logger(__name__)
+
+
+def remind_of_unsettled_payments(merchant: Merchant | None = None) -> int:
+    """Look at every institute, and mail what nobody was told of today; how many mails were dealt with."""
+    if merchant is not None:
+        return 0
+    for institute in ClearingInstitute.objects.filter(active=True):
+        _count_institute(institute)
+    return _send_mails()
+
+
+def count_unsettled_payments(scope: AccessScope) -> int:
+    """How many payments of the user's merchants are missed, as of the last look."""
+    rows = Owed.objects.filter(scope.where("merchant", None), payments__gt=0, institute__active=True)
+    return rows.aggregate(payments=Sum("payments"))["payments"] or 0
+
+
+def _count_institute(institute: ClearingInstitute) -> None:
+    """Rows of today say what is missed now, all others that nothing is."""
+    now = clock.real_now()
+    found: dict[tuple[UUID, date], dict[str, Any]] = {}
+    for merchant, day, currency, many, amount in missing_settlements.count_overdue_payments(institute, now):
+        one = found.setdefault((merchant, day), {"payments": 0, "sums": {}})
+        one["payments"] += many
+        one["sums"][currency] = str(amount)
+    Owed.objects.bulk_create(
+        [
+            Owed(institute=institute, merchant_id=merchant, day=day, looked_at=now, **values)
+            for (merchant, day), values in found.items()
+        ],
+        batch_size=1_000,
+        update_conflicts=True,
+        unique_fields=["institute", "merchant", "day"],
+        update_fields=["payments", "sums", "looked_at"],
+    )
+    Owed.objects.filter(institute=institute, looked_at__lt=now, payments__gt=0).update(payments=0)
+    Owed.objects.filter(institute=institute, looked_at__lt=now - UNSETTLED_ROW_RETENTION).delete()
+
+
+def _send_mails() -> int:
+    now = clock.real_now()
+    values = {
+        "now": now,
+        "lease": now + UNSETTLED_MAIL_LEASE,
+        "tries": MAX_UNSETTLED_MAIL_TRIES,
+        "most": MAX_UNSETTLED_MAILS_PER_RUN,
+    }
+    claimed = [ident for (ident,) in execute_sql(_TELL, values)]
+    told = 0
+    for row in Owed.objects.filter(pk__in=claimed).select_related("merchant", "institute").order_by("id"):
+        if (to := _send_mail(row)) is not None:
+            told += Owed.objects.filter(pk=row.pk, sent_at=None).update(
+                sent_at=clock.real_now(), sent_to=", ".join(to)[:1000]
+            )
+    return told
+
+
+def _send_mail(row: Owed) -> list[str] | None:
+    """Who the mail went to; None when it could not be sent."""
+    to = list(Contact.objects.filter(merchant=row.merchant_id).order_by("email").values_list("email", flat=True))
+    if not to:
+        return []
+    subject, body = compose_unsettled_mail(row)
+    try:
+        EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
+    except Exception as fault:  # any mail server's fault: it is due again when the lease ends
+        log.warning("owed_not_told", owed=row.pk, tries=row.tries, why=type(fault).__name__)
+        return None
+    return to
+
+
+def compose_unsettled_mail(row: Owed) -> tuple[str, str]:
+    """Subject and text: how many, how much, where they are listed."""
+    payments = "1 payment" if row.payments == 1 else f"{row.payments:,} payments"
+    sums = "\n".join(f"  {format_amount(Decimal(amount))} {currency}" for currency, amount in sorted(row.sums.items()))
+    listed = f"{settings.GATEWAY_BASE_URL}{reverse('admin:reporting_settlementrecord_changelist')}?list=missing"
+    subject = f"{payments} not settled by {row.institute.name}"
+    body = (
+        f"{row.institute.name} settles payments of {row.merchant.name} within {row.institute.settles_within_days} days."
+        f" No line of a settlement file tells of {payments} that should have been settled by now:\n\n{sums}\n\n"
+        f"They are listed under Exceptions:\n{listed}\n"
+    )
+    return subject, body

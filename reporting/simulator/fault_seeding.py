@@ -1,0 +1,164 @@
+"""Faults for a simulated settlement file: one of each kind, and where it was planted.
+
+What intake finds in such a file must be these, and nothing else: the proof of matching and of reporting.settlement.findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Final
+
+from gateway.core.money import format_amount
+from gateway.models import Channel, Payment
+from reporting.models import ClearingInstitute
+from reporting.simulator.settlement_files import SimulatedFile, SimulatedLine, build_payment_line
+
+MISSING_LINE: Final = "MISSING"
+"""Found by reporting.settlement.missing_settlements: the payment has no line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeededFault:
+    """How a good line is spoiled, and what has to be found of it then. ``loses``: its payment has no line any more."""
+
+    name: str
+    finds: str
+    spoil: Callable[[SimulatedLine], None]
+    loses: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeededFinding:
+    """``finds``: the kind that has to be found of the line with this SettlementTxId, or (MISSING_LINE) of ``payment``."""
+
+    fault: str
+    finds: str
+    settlement_tx_id: str = ""
+    payment: Payment | None = None
+
+
+def _more(line: SimulatedLine, name: str, by: str) -> None:
+    line[name] = format_amount(Decimal(line[name]) + Decimal(by))
+
+
+def _wrong_amount(line: SimulatedLine) -> None:
+    """By a cent: the agreed fee stays what it was."""
+    _more(line, "Amount", "0.01")
+    _more(line, "SettlementAmount", "0.01")
+
+
+def _wrong_fee(line: SimulatedLine) -> None:
+    line["SettlementFee"] = f"{Decimal(line['SettlementFee']) + Decimal('0.50'):.4f}"
+    _more(line, "SettlementAmount", "-0.50")
+
+
+def _wrong_date(line: SimulatedLine) -> None:
+    day = date.fromisoformat(line["TxRequestTime"][:10]) - timedelta(days=40)
+    line["TxRequestTime"] = f"{day} 12:00:00"
+
+
+def _wrong_type(line: SimulatedLine) -> None:
+    line.update(PaymentType="CREDIT", Cashflow="NEG")
+    line["SettlementAmount"] = format_amount(Decimal(line["Amount"]) + Decimal(line["SettlementFee"]))
+
+
+def _wrong_direction(line: SimulatedLine) -> None:
+    line["Cashflow"] = "NEG"
+    line["SettlementAmount"] = format_amount(Decimal(line["Amount"]) + Decimal(line["SettlementFee"]))
+
+
+def _set(**values: str) -> Callable[[SimulatedLine], None]:
+    return lambda line: line.update(values)
+
+
+def build_seeded_faults(other: Channel) -> tuple[SeededFault, ...]:
+    """``other``: another channel of the same merchant, whose account is not the payment's."""
+    return (
+        SeededFault(name="wrong amount", finds="AMOUNT", spoil=_wrong_amount),
+        SeededFault(name="wrong currency", finds="CURRENCY", spoil=_set(Currency="USD", SettlementCurrency="USD")),
+        SeededFault(name="unknown id", finds="NOT_MATCHED", spoil=_set(ConnectorTxId1="SIM-NOBODY"), loses=True),
+        SeededFault(name="wrong fee", finds="FEE", spoil=_wrong_fee),
+        SeededFault(name="wrong sum", finds="ARITHMETIC", spoil=lambda line: _more(line, "SettlementAmount", "0.10")),
+        SeededFault(name="wrong date", finds="DATE", spoil=_wrong_date),
+        SeededFault(
+            name="unknown account", finds="UNKNOWN_ACCOUNT", spoil=_set(ClearingInstituteMerchantId="nobody-0001")
+        ),
+        SeededFault(name="wrong account", finds="OTHER_ACCOUNT", spoil=_set(ClearingInstituteMerchantId=other.id.hex)),
+        SeededFault(name="wrong type", finds="TYPE", spoil=_wrong_type),
+        SeededFault(name="wrong direction", finds="DIRECTION", spoil=_wrong_direction),
+        SeededFault(name="not settled", finds="FAILED", spoil=_set(SettlementStatus="FAILED")),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class FaultSeeder:
+    """Plants into ``book``, each fault in a debit of its own. Raises ValueError when there are too few debits."""
+
+    book: SimulatedFile
+    institute: ClearingInstitute
+    paid_on: date
+    planted: list[SeededFinding] = field(default_factory=list)
+
+    def spoil(self, all_of: tuple[SeededFault, ...]) -> None:
+        debits = self._debits()
+        if len(debits) < len(all_of) + 2:
+            raise ValueError(f"{len(all_of) + 2} debits are needed for one fault each; there are {len(debits)}")
+        for fault, (line, payment) in zip(all_of, debits, strict=False):
+            fault.spoil(line)
+            self._note(fault.name, fault.finds, line)
+            if fault.loses:
+                self.planted.append(SeededFinding(fault=fault.name, finds=MISSING_LINE, payment=payment))
+        line, payment = debits[len(all_of)]
+        again = {**line, "SettlementTxId": f"{line['SettlementTxId']}-2"}
+        self.book.lines.append((again, payment))
+        self._note("doubled line", "TWICE", again)
+        lost = debits[len(all_of) + 1]
+        self.book.lines.remove(lost)
+        self.planted.append(SeededFinding(fault="missing line", finds=MISSING_LINE, payment=lost[1]))
+
+    def settle_declined(self, declined: Payment) -> None:
+        line = build_payment_line(self.institute, declined, "SETTLED", declined.amount, self.paid_on)
+        self.book.lines.append((line, None))
+        self._note("declined payment", "STATUS", line)
+
+    def charge_back_unknown(self, like: Payment) -> None:
+        """A chargeback of a payment that nobody knows, on the account of ``like``."""
+        line = build_payment_line(self.institute, like, "CHARGEBACK", Decimal("10.00"), self.paid_on)
+        line.update(
+            ConnectorTxId1="SIM-STRANGE", TransactionId="", SettlementTxId="STL-STRANGE", ReasonCode="000.100.220"
+        )
+        self.book.lines.append((line, None))
+        self._note("chargeback of unknown", "NOT_MATCHED", line)
+
+    def reverse_undisputed(self, payment: Payment) -> None:
+        """The reversal of a chargeback that never was."""
+        line = build_payment_line(self.institute, payment, "CHARGEBACK REVERSAL", Decimal("10.00"), self.paid_on)
+        line.update(SettlementTxId="STL-UNDISPUTED")
+        self.book.lines.append((line, None))
+        self._note("reversal without chargeback", "NOT_BOOKED", line)
+
+    def hide_ids(self, *twins: Payment) -> None:
+        """The lines of payments that are alike lose everything that tells them apart."""
+        hidden = {payment.id for payment in twins}
+        for line, payment in self.book.lines:
+            if payment is not None and payment.id in hidden:
+                line.update(ConnectorTxId1="", TransactionId="")
+                self._note("no id", "MULTIPLE_MATCHES", line)
+                self.planted.append(SeededFinding(fault="no id", finds=MISSING_LINE, payment=payment))
+
+    def _debits(self) -> list[tuple[SimulatedLine, Payment | None]]:
+        return [
+            (line, payment)
+            for line, payment in self.book.lines
+            if payment is not None
+            and line["ReconciliationType"] == "SETTLED"
+            and line["PaymentType"] == "DEBIT"
+            and line["ConnectorTxId1"]
+            and Decimal(line["Amount"]) > 5
+        ]
+
+    def _note(self, fault: str, finds: str, line: SimulatedLine) -> None:
+        self.planted.append(SeededFinding(fault=fault, finds=finds, settlement_tx_id=line["SettlementTxId"]))

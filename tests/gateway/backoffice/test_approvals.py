@@ -1,0 +1,219 @@
+"""Four eyes: asked for once, decided by somebody else, carried out once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import translation
+
+from gateway.backoffice.access import independence
+from gateway.backoffice.follow_ups import approvals, manual_follow_up
+from gateway.backoffice.follow_ups.clerk_limits import Clerk
+from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
+from gateway.core import clock, identifiers
+from gateway.models import Approval, AuditEntry, HandMove, Payment
+from gateway.payments.chain import Chain
+from tests.support.fixtures import Shop
+from tests.support.threads import at_once
+
+
+def clerk(name: str, limit: str | None = None, day: str | None = None) -> Clerk:
+    user, _ = User.objects.get_or_create(username=name)
+    one, all_ = (Decimal(each) if each else None for each in (limit, day))
+    return Clerk(user=user.pk, name=name, ip="192.0.2.1", limit=one, day=all_)
+
+
+def asked(shop: Shop, by: Clerk, amount: str = "50.00") -> Approval:
+    target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
+    order = FollowUpOrder(target=target, code="RF", amount=Decimal(amount))
+    met = manual_follow_up.check_clerk_limit(by, order, Chain([target]))
+    assert met is not None
+    row, made = approvals.request_approval(order, "the shopper sent it back", by=by, key=identifiers.row_id(), met=met)
+    assert made
+    return row
+
+
+def refunds() -> list[Payment]:
+    return list(Payment.objects.filter(payment_type="RF"))
+
+
+def test_what_is_over_the_limit_is_asked_for_and_sent_when_somebody_else_approves(shop: Shop) -> None:
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    assert refunds() == []
+    done = approvals.decide_approval(row.pk, approve=True, note="fine", by=max_)
+    (refund,) = refunds()
+    assert (done.state, done.follow_up, done.result_code) == ("DONE", refund.pk, "000.100.110")
+    assert (done.asked_by_name, done.decided_by_name, done.decision_note) == ("clara", "max", "fine")
+    trail = list(AuditEntry.objects.exclude(actor="tests").order_by("id").values_list("action", "actor", "ip"))
+    assert trail == [
+        ("approval asked", "clara", "192.0.2.1"),
+        ("approval given", "max", "192.0.2.1"),
+        ("refund sent", "max", "192.0.2.1"),
+        ("refund made", "max", "192.0.2.1"),
+        ("approval carried out", "max", "192.0.2.1"),
+    ]
+
+
+def test_who_approves_has_a_limit_that_covers_what_both_move(shop: Shop) -> None:
+    """Found in use: somebody made a user, and that user approved. 20.00 alone and 50.00 together are 70.00."""
+    clara = clerk("clara", "20.00")
+    row = asked(shop, clara)
+    target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
+    manual_follow_up.send_follow_up(
+        FollowUpOrder(target=target, code="RF", amount=Decimal("20.00")), clara, identifiers.row_id()
+    )
+    for low in (clerk("sock", "50.00"), clerk("mia", "69.99")):
+        with pytest.raises(FollowUpNotPossibleError, match="above your own limit"):
+            approvals.decide_approval(row.pk, approve=True, note="", by=low)
+    assert len(refunds()) == 1
+    assert approvals.decide_approval(row.pk, approve=True, note="", by=clerk("max", "70.00")).state == "DONE"
+    assert len(refunds()) == 2
+
+
+def test_a_request_tells_which_limit_was_met_and_what_of_it_was_used(shop: Shop) -> None:
+    """The manager sees why they are asked."""
+    clara = clerk("clara", "60.00", "100.00")
+    for _ in range(2):
+        target = Payment.objects.select_related("merchant", "channel").get(pk=shop.api.pay().id)
+        manual_follow_up.send_follow_up(
+            FollowUpOrder(target=target, code="RF", amount=Decimal("30.00")), clara, identifiers.row_id()
+        )
+    by_day, by_payment = asked(shop, clara, "50.00"), asked(shop, clara, "60.01")
+    assert (by_day.over, by_day.over_limit, by_day.moved) == ("day", 100, 60)
+    assert (by_payment.over, by_payment.over_limit) == ("day", 100), "the one with the least left"
+    assert asked(shop, clerk("carl", "20.00", "100.00")).over == "payment"
+
+
+def test_what_somebody_approves_counts_for_their_own_day(shop: Shop) -> None:
+    """Two people with small limits who approve each other's requests are not one without any."""
+    clara, mia = clerk("clara", "20.00"), clerk("mia", day="100.00")
+    first, second = asked(shop, clara), asked(shop, clara, "50.01")
+    approvals.decide_approval(first.pk, approve=True, note="", by=mia)
+    with pytest.raises(FollowUpNotPossibleError, match=r"own limit of 100\.00 EUR in 24 hours"):
+        approvals.decide_approval(second.pk, approve=True, note="", by=mia)
+    second.refresh_from_db()
+    assert second.state == "ASKED"
+    assert approvals.decide_approval(second.pk, approve=False, note="", by=mia).state == "REJECTED"
+    assert [row.user for row in HandMove.objects.all()] == [mia.user]
+
+
+def test_of_many_approvals_at_once_the_day_lets_two_through(committed: Shop) -> None:
+    """The sum is counted in the decision's own transaction."""
+    clara, mia = clerk("clara", "20.00"), clerk("mia", day="100.00")
+    rows = [asked(committed, clara) for _ in range(4)]
+
+    def decide(row: Approval) -> str:
+        try:
+            return str(approvals.decide_approval(row.pk, approve=True, note="", by=mia).state)
+        except FollowUpNotPossibleError:
+            return "no"
+
+    assert sorted(at_once(*[lambda row=row: decide(row) for row in rows])) == ["DONE", "DONE", "no", "no"]
+    assert len(refunds()) == 2
+
+
+def test_who_was_made_or_changed_by_the_one_who_asked_does_not_approve(shop: Shop) -> None:
+    """Found in use: a new user, a new password or another limit made one person into two."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    independence.record_handling(User.objects.get(pk=clara.user), User.objects.get(pk=max_.user), "password link")
+    with pytest.raises(FollowUpNotPossibleError, match="clara made or changed"):
+        approvals.decide_approval(row.pk, approve=True, note="", by=max_)
+    assert refunds() == []
+    assert approvals.decide_approval(row.pk, approve=True, note="", by=clerk("mia")).state == "DONE"
+
+
+def test_nobody_approves_their_own_request(shop: Shop) -> None:
+    """Not by the program, and not past it: the database refuses."""
+    clara = clerk("clara", "20.00")
+    row = asked(shop, clara)
+    with pytest.raises(FollowUpNotPossibleError, match="yourself"):
+        approvals.decide_approval(row.pk, approve=True, note="", by=clara)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Approval.objects.filter(pk=row.pk).update(
+            state="APPROVED", decided_by=clara.user, follow_up=identifiers.row_id()
+        )
+    assert refunds() == []
+
+
+def test_a_rejected_a_withdrawn_and_an_old_request_send_nothing(shop: Shop) -> None:
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    rejected, withdrawn, old = asked(shop, clara), asked(shop, clara), asked(shop, clara)
+    assert approvals.decide_approval(rejected.pk, approve=False, note="no", by=max_).state == "REJECTED"
+    with pytest.raises(FollowUpNotPossibleError):
+        approvals.withdraw_approval(withdrawn.pk, by=max_)
+    assert approvals.withdraw_approval(withdrawn.pk, by=clara).state == "WITHDRAWN"
+    Approval.objects.filter(pk=old.pk).update(expires_at=clock.real_now() - timedelta(seconds=1))
+    for row in (rejected, withdrawn, old):
+        with pytest.raises(FollowUpNotPossibleError):
+            approvals.decide_approval(row.pk, approve=True, note="", by=max_)
+    assert refunds() == []
+
+
+def test_of_many_decisions_at_once_one_counts_and_one_refund_is_made(committed: Shop) -> None:
+    """Brief: self-approval refused also by a race; execution once."""
+    clara, managers = clerk("clara", "20.00"), [clerk("max"), clerk("mia")]
+    row = asked(committed, clara)
+
+    def decide(by: Clerk, approve: bool) -> str:
+        try:
+            return str(approvals.decide_approval(row.pk, approve=approve, note="", by=by).state)
+        except FollowUpNotPossibleError:
+            return "no"
+
+    calls: list[Any] = [lambda by=by: decide(by, True) for by in (*managers, clara, *managers)]
+    states = at_once(*calls, lambda: decide(managers[0], False))
+    assert len(refunds()) <= 1
+    assert sorted(states).count("no") == 5
+    row.refresh_from_db()
+    assert row.decided_by_name in ("max", "mia")
+    assert (row.state == "DONE") == (len(refunds()) == 1)
+
+
+def test_an_approval_whose_worker_died_is_carried_out_once(shop: Shop) -> None:
+    """House: a due row; whoever finds it carries it out, and what was made before is only kept."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    ident = identifiers.row_id()
+    Approval.objects.filter(pk=row.pk).update(
+        state="APPROVED", decided_by=max_.user, decided_by_name="max", follow_up=ident, decided_at=clock.real_now()
+    )
+    assert approvals.TIMER.run(None) == 0
+    Approval.objects.filter(pk=row.pk).update(decided_at=clock.real_now() - approvals.APPROVAL_ABANDONED_AFTER)
+    assert approvals.TIMER.run(None) == 1
+    (refund,) = refunds()
+    assert refund.pk == ident
+    # The worker died after the payment was made, and before it was kept.
+    Approval.objects.filter(pk=row.pk).update(
+        state="APPROVED", decided_at=clock.real_now() - approvals.APPROVAL_ABANDONED_AFTER
+    )
+    assert approvals.TIMER.run(None) == 1
+    row.refresh_from_db()
+    assert (row.state, len(refunds())) == ("DONE", 1)
+
+
+def test_an_approval_that_is_no_longer_possible_says_so(shop: Shop) -> None:
+    """The requester sees the outcome."""
+    clara, max_ = clerk("clara", "20.00"), clerk("max")
+    row = asked(shop, clara)
+    assert shop.api.follow(row.payment_id.hex, "RF", "92.00").status == 200
+    done = approvals.decide_approval(row.pk, approve=True, note="", by=max_)
+    assert (done.state, done.result_code) == ("FAILED", "700.400.200")
+
+
+def test_the_trail_of_a_german_speaker_is_english(shop: Shop) -> None:
+    """Two languages in one trail are searched by nobody. A debit follows nothing: the gateway refuses it."""
+    row = asked(shop, clerk("clara", "20.00"))
+    Approval.objects.filter(pk=row.pk).update(payment_type="DB")
+    with translation.override("de"):
+        done = approvals.decide_approval(row.pk, approve=True, note="", by=clerk("max"))
+        assert translation.gettext("Give an amount above 0.") != "Give an amount above 0."
+    assert done.state == "FAILED"
+    kept = AuditEntry.objects.filter(action="approval carried out").get().after or {}
+    assert kept["why"].startswith("The gateway refused this: "), kept

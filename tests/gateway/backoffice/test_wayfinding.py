@@ -1,0 +1,173 @@
+"""Lists: what they are called, what an empty one says, how they write moments, and in whose language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.utils import flatten, flatten_fieldsets, label_for_field
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import get_resolver
+from django.utils import translation
+
+from config import navigation
+from gateway.backoffice.kit.base import BackofficePage
+from gateway.models import AuditEntry, Notification, RequestLog, Role
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+
+SAME = frozenset(
+    {"3-D Secure", "Name", "PSP", "PSPs", "SHA-256", "Task Name", "bic", "dispatching", "entityId", "id", "ndc"}
+)
+"""Names that are the same in both languages, and those of another project's table that our pages do not show."""
+
+
+def office() -> list[tuple[type, Any]]:
+    """Every model with a page, and its page, once all of them are loaded."""
+    assert get_resolver().url_patterns
+    return [(model, page) for model, page in admin.site._registry.items() if isinstance(page, BackofficePage)]
+
+
+def named() -> Iterator[tuple[str, str]]:
+    """(model, words) of every column, field and hint of every page, in the language that is switched on."""
+    for model, page in office():
+        shown = flatten_fieldsets(page.fieldsets) if page.fieldsets else flatten(page.fields or ())
+        words = [label_for_field(each, model, page) for each in (*page.list_display, *shown)]
+        own = (model._meta.verbose_name, page.search_help_text, page.nothing)
+        for each in (*words, *own):
+            if each:
+                yield model.__name__, str(each)
+
+
+def test_columns_fields_and_hints_have_german_names() -> None:
+    """In English and German. A name that is the same in both was forgotten."""
+    with translation.override("en"):
+        english = list(named())
+    with translation.override("de"):
+        german = list(named())
+    assert len(english) == len(german) > 200
+    same = {pair for pair, other in zip(english, german, strict=True) if pair == other and pair[1] not in SAME}
+    own = {("Division", "division"), ("Merchant", "division")}
+    codes = {"code", "connector", "flow", "text", "checkout", "wallet"}
+    assert not {pair for pair in same - own if pair[1].casefold() not in codes}
+
+
+def test_every_list_that_the_theme_draws_says_what_fills_it() -> None:
+    """Look: the theme's own words tell everybody to create an item, also where nobody can."""
+    drawn = [page for _model, page in office() if not _draws_its_own(page)]
+    assert len(drawn) > 20
+    assert not {type(page).__name__ for page in drawn if not page.nothing}
+
+
+def _draws_its_own(page: BackofficePage) -> bool:
+    """Whether the page has a list of its own making, which has its own words for an empty one."""
+    found = next(one for one in type(page).__mro__ if "changelist_view" in vars(one))
+    return "TemplateResponse" in found.changelist_view.__code__.co_names  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db
+def test_pages_are_called_what_the_navigation_calls_them() -> None:
+    """The page behind "Schedules" was headed "Scheduling, Jobs", and its tab "Select job to view"."""
+    client = signed_in(User.objects.create_superuser("boss"))
+    places = navigation.list_page_titles()
+    assert len(places) > 40
+    for address in (
+        "/admin/scheduling/job/",
+        "/admin/gateway/capturebatch/",
+        "/admin/auth/user/",
+        "/admin/vault-keys/",
+        "/admin/gateway/acquireraccount/health/",
+        "/admin/gateway/riskset/",
+    ):
+        group, title = places[address]
+        page = client.get(address).content.decode()
+        assert re.search(rf"<title>\s*{title} · Tollhouse\s*</title>", page.replace("&#x27;", "'")), address
+        heading = re.sub(r"<[^>]+>|\s+", " ", page[page.index('id="header-inner"') :][:4000]).replace("&#x27;", "'")
+        assert re.search(rf"{group} +chevron_right +{title}", re.sub(r" +", " ", heading)), address
+
+
+@pytest.mark.django_db
+def test_an_empty_list_offers_what_its_reader_may_do(shop: Shop) -> None:
+    """Nobody makes a batch by hand; a manager makes a rule; a search that finds nothing leads back to all rows."""
+    manager = signed_in(person("max", Role.MANAGER, shop.merchant))
+    batches = manager.get("/admin/gateway/capturebatch/").content.decode()
+    assert "Only accounts that present captures by batch have them" in batches
+    assert "Create a new item" not in batches
+    assert "/admin/gateway/capturebatch/add/" not in batches
+    rules = manager.get("/admin/gateway/routingrule/").content.decode()
+    assert "Without a rule a payment goes to the first account" in rules
+    assert "Add routing rule" in rules
+    auditor = signed_in(person("ada", Role.AUDITOR, shop.merchant))
+    assert "Add routing rule" not in auditor.get("/admin/gateway/routingrule/").content.decode()
+    sought = manager.get("/admin/gateway/routingrule/", {"q": "nowhere"}).content.decode()
+    assert "Nothing fits" in sought
+    assert 'href="?"' in sought
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_lists_write_moments_to_the_second_with_their_zone(shop: Shop, language: str) -> None:
+    """Two changes within a minute are told apart, and nobody has to guess whose midnight it was."""
+    shop.api.pay()
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    client.post("/admin/language", {"language": language, "next": "/admin/"})
+    log = RequestLog.objects.latest("at")
+    assert f"{log.at:%Y-%m-%d %H:%M:%S} UTC" in client.get("/admin/gateway/requestlog/").content.decode()
+    told = Notification.objects.latest("created_at")
+    page = client.get("/admin/gateway/notification/").content.decode()
+    assert f"{told.created_at:%Y-%m-%d %H:%M:%S} UTC" in page
+    assert told.payment_id is not None
+    assert told.payment_id.hex in page, "as merchants log it"
+
+
+@pytest.mark.django_db
+def test_the_audit_trail_leads_to_what_it_tells_of(shop: Shop) -> None:
+    """Who looked at what; the page of it is one click away, and its id as the API writes it."""
+    paid = shop.api.pay()
+    client = signed_in(person("max", Role.MANAGER, shop.merchant))
+    listed = client.get("/admin/gateway/payment/", {"q": paid.id}, follow=True)
+    assert listed.status_code == 200
+    seen = AuditEntry.objects.filter(action="view", subject="payment").latest("id")
+    trail = client.get("/admin/gateway/auditentry/").content.decode()
+    assert f'href="/admin/gateway/payment/{seen.subject_id}/change/">payment {paid.id}</a>' in trail
+    gone = SimpleNamespace(subject="something that was", subject_id="7")
+    page = admin.site._registry[AuditEntry]
+    assert page.about(gone) == "something that was 7"
+
+
+@pytest.mark.django_db
+def test_who_is_signed_in_is_not_told_to_sign_in(shop: Shop) -> None:
+    """A page that one's roles do not reach says so, and leads back; a stranger is led to the sign-in."""
+    clerk = signed_in(person("clara", Role.CLERK, shop.merchant))
+    refused = clerk.get("/admin/auth/user/", headers={"accept": "text/html"})
+    page = refused.content.decode()
+    assert refused.status_code == 403
+    assert "You are signed in as clara" in page
+    assert "Sign in<" not in page
+    assert "Sign in" in Client(raise_request_exception=False).get("/admin/auth/user/", follow=True).content.decode()
+
+
+@pytest.mark.django_db
+def test_the_list_of_tokens_says_who_can_grant_the_right_to_see_it(shop: Shop) -> None:
+    """The URL says who can grant it; the list's as well as the form's."""
+    person("max", Role.MANAGER, shop.merchant)
+    clerk = signed_in(person("clara", Role.CLERK, shop.merchant))
+    for address in ("/admin/gateway/accesstoken/", "/admin/gateway/accesstoken/add/"):
+        refused = clerk.get(address)
+        assert refused.status_code == 403
+        assert "<li>max</li>" in refused.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_form_begins_with_the_only_merchant_there_is(shop: Shop, stranger: Shop) -> None:
+    """Who has one shop is not asked which; who has two is."""
+    one = signed_in(person("max", Role.MANAGER, shop.merchant))
+    chosen = f'<option value="{shop.merchant.pk}" selected>'
+    assert chosen in one.get("/admin/gateway/accesstoken/add/").content.decode()
+    both = signed_in(person("mia", Role.MANAGER, shop.merchant, stranger.merchant))
+    assert chosen not in both.get("/admin/gateway/accesstoken/add/").content.decode()

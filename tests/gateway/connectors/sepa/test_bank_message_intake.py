@@ -1,0 +1,353 @@
+"""What banks send: taken in once, whole or not at all, and hostile XML is refused with a word."""
+
+from __future__ import annotations
+
+import io
+import os
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from gateway.connectors.sepa import bank_message_intake, statement_entries
+from gateway.connectors.sepa.bank_message_intake import DuplicateBankMessageError
+from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
+from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
+from gateway.connectors.sepa.statement_entries import EntryType
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Payment
+from gateway.timers import registry
+from tests.support import sepa
+from tests.support.clock import pass_time
+from tests.support.fixtures import Shop
+from tests.support.sepa import Entry
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db
+NAMESPACE = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"
+
+
+def filed(shop: Shop, *amounts: str) -> tuple[list[str], BankFile]:
+    """Collections that are with the bank."""
+    paid = [sepa.debit(shop.api, amount).id for amount in amounts or ("92.00",)]
+    pass_time(shop.api, days=sepa.A_RUN)
+    return paid, BankFile.objects.get()
+
+
+def state(payment: str) -> str:
+    return BankOrder.objects.get(pk=payment).state
+
+
+def test_the_same_file_twice_is_seen_and_the_same_words_in_another_do_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    told = sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")})
+    assert sepa.take(told).told == 1
+    with pytest.raises(DuplicateBankMessageError):
+        sepa.take(told)
+    assert sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}, number=2)).told == 0
+    booked = sepa.statement([Entry(order=paid)])
+    assert sepa.take(booked).told == 0
+    assert BankOrderEvent.objects.count() == 1
+
+
+def test_a_statement_twice_books_once(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    assert sepa.take(sepa.notification([Entry(order=paid)])).told == 1
+    assert sepa.take(sepa.statement([Entry(order=paid)])).told == 0
+    registry.run_timer_now("bank answers")
+    assert Payment.objects.get(pk=paid).sequence == 3
+
+
+def test_a_whole_file_and_a_whole_batch_are_refused(banked: Shop, outbox: Path) -> None:
+    paid, file = filed(banked, "1.00", "2.00")
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="FF01")).told == 2
+    file.refresh_from_db()
+    assert (file.bank_status, {state(one) for one in paid}) == ("RJCT", {"REJECTED"})
+    registry.run_timer_now("bank answers")
+    assert {banked.api.read(one).code for one in paid} == {"800.100.156"}
+
+
+def test_an_order_of_a_refused_file_is_declined_for_its_own_reason(banked: Shop, outbox: Path) -> None:
+    """A bank that refuses every order of a file refuses the file, too, before it says why."""
+    paid, file = filed(banked, "1.00", "2.00")
+    told = sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("RJCT", "AM04")})
+    assert sepa.take(told).told == 2
+    registry.run_timer_now("bank answers")
+    assert [banked.api.read(one).code for one in paid] == ["800.100.203", "800.100.100"]
+
+
+def test_a_batch_is_refused_by_its_own_word(banked: Shop, outbox: Path) -> None:
+    paid, file = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    assert sepa.take(sepa.status(file.message_id, batches={batch: ("RJCT", "MD01")})).told == 2
+    assert {BankOrder.objects.get(pk=one).reason for one in paid} == {"MD01"}
+
+
+def test_a_batch_that_is_booked_in_one_sum_pays_all_of_it_or_is_a_finding(banked: Shop, outbox: Path) -> None:
+    paid, _ = filed(banked, "1.00", "2.00")
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    short = sepa.take(sepa.statement([Entry(batch=batch, amount="2.99")]))
+    assert short.told == 0
+    assert short.findings == [f"batch {batch}: 2.99 was booked in one sum, its orders come to 3.00"]
+    assert sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")], number=2)).told == 2
+    assert {state(one) for one in paid} == {"BOOKED"}
+
+
+def test_what_does_not_fit_is_a_finding_and_moves_nothing(banked: Shop, outbox: Path) -> None:
+    """Another amount, currency or account, an order and a file that are not ours, an entry that is only planned."""
+    (paid,), _ = filed(banked)
+    unknown = "0" * 32
+    entries = [
+        Entry(order=paid, amount="91.99"),
+        Entry(order=paid, currency="USD"),
+        Entry(order=unknown),
+        Entry(order=paid, booked="PDNG"),
+        Entry(order="NOTPROVIDED"),
+    ]
+    taken = sepa.take(sepa.statement(entries))
+    assert taken.told == 0
+    assert taken.findings == [
+        f"order {paid}: 91.99 EUR, the order was 92.00 EUR",
+        f"order {paid}: 92.00 USD, the order was 92.00 EUR",
+        f"order {unknown}: not one of ours",
+    ]
+    elsewhere = sepa.take(sepa.statement([Entry(order=paid)], account="NL91ABNA0417164300"))
+    assert elsewhere.findings == [f"order {paid}: booked on another account than the file's"]
+    assert sepa.take(sepa.status("SOMEBODY-ELSE", group="RJCT")).findings == ["file SOMEBODY-ELSE: not one of ours"]
+    assert state(paid) == "FILED"
+
+
+def test_a_second_copy_that_the_bank_refuses_declines_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    BankFile.objects.update(tries=2)
+    taken = sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL"))
+    assert (taken.told, len(taken.findings), state(paid)) == (0, 1, "FILED")
+    BankFile.objects.update(tries=1)
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL", number=2)).told == 1
+
+
+def test_a_return_before_the_booking_declines_and_the_booking_then_says_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.notification([Entry(order=paid, into=False, reason="AC04")]))
+    sepa.take(sepa.statement([Entry(order=paid), Entry(order=paid, into=False, reason="AC04")]))
+    registry.run_timer_now("bank answers")
+    assert banked.api.read(paid).code == "800.100.202"
+    assert Payment.objects.count() == 1
+
+
+def test_a_return_by_pacs_004_is_a_chargeback(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    returned = (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.004.001.09"><PmtRtr><GrpHdr><MsgId>R-1</MsgId></GrpHdr>'
+        f"<TxInf><OrgnlEndToEndId>{paid}</OrgnlEndToEndId><OrgnlIntrBkSttlmAmt Ccy='EUR'>92.00</OrgnlIntrBkSttlmAmt>"
+        "<IntrBkSttlmDt>2026-01-09</IntrBkSttlmDt><RtrRsnInf><Rsn><Cd>MS02</Cd></Rsn></RtrRsnInf></TxInf></PmtRtr>"
+        "</Document>"
+    )
+    assert sepa.take(returned).told == 1
+    registry.run_timer_now("bank answers")
+    assert Payment.objects.get(payment_type="CB").result_code == "000.100.206"
+
+
+def test_a_chargeback_that_a_settlement_file_entered_first_is_not_entered_twice(banked: Shop, outbox: Path) -> None:
+    from chargebacks import ledger
+    from tests.support.fixtures import BY
+
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    registry.run_timer_now("bank answers")
+    ledger.record_chargeback(Payment.objects.get(pk=paid), Decimal("92.00"), by=BY)
+    sepa.take(sepa.notification([Entry(order=paid, into=False, reason="MD06", on="2026-01-09")]))
+    registry.run_timer_now("bank answers")
+    assert Payment.objects.filter(payment_type="CB").count() == 1
+    assert not BankOrderEvent.objects.filter(told=False).exists()
+
+
+def test_a_word_before_our_own_answer_waits_for_it(banked: Shop, outbox: Path) -> None:
+    """The worker died after the order was accepted: the payment is in doubt, and recovery asks the books."""
+    (paid,), file = filed(banked)
+    Payment.objects.filter(pk=paid).update(status="IN_DOUBT")
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    registry.run_timer_now("bank answers")
+    assert Payment.objects.get(pk=paid).status == "IN_DOUBT"
+    assert BankOrderEvent.objects.filter(told=False).count() == 1
+    assert file.message_id
+
+
+def test_every_move_leads_on_from_where_banks_may_speak() -> None:
+    """Nothing ended is moved, and nothing that waits: no bank has heard of it."""
+    ended = {BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN, BankOrder.State.WAITING}
+    for (_kind, word, before), after in ORDER_TRANSITIONS.items():
+        assert before not in ended
+        assert after != before
+        assert word is not EntryType.ACCEPTED
+
+
+def test_a_word_is_a_move_a_repeat_or_a_finding_and_never_two_of_them() -> None:
+    for kind, word in {(kind, word) for kind, word, _ in ORDER_TRANSITIONS}:
+        assert not ORDER_REPEATS[kind, word] & {before for *key, before in ORDER_TRANSITIONS if key == [kind, word]}
+    assert set(ORDER_REPEATS) == {
+        (kind, word) for kind in BankFile.Kind for word in EntryType if word is not EntryType.ACCEPTED
+    }
+
+
+def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outbox: Path) -> None:
+    """Money that moved for an order that was taken back, was rejected, or has no file: somebody has to hear of it."""
+    withdrawn, waiting = sepa.debit(banked.api).id, sepa.debit(banked.api).id
+    assert banked.api.follow(withdrawn, "RV").code == "000.100.112"
+    taken = sepa.take(sepa.statement([Entry(order=withdrawn), Entry(order=waiting)]))
+    assert (taken.told, taken.findings) == (
+        0,
+        [
+            f"order {withdrawn}: the bank says 'in', our books say 'taken back'",
+            f"order {waiting}: the bank says 'in', our books say 'waits for a file'",
+        ],
+    )
+    pass_time(banked.api, days=sepa.A_RUN)
+    file = BankFile.objects.get()
+    sepa.take(sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}))
+    taken = sepa.take(sepa.statement([Entry(order=waiting)], number=2))
+    assert (taken.told, len(taken.findings)) == (0, 1)
+
+
+# --- hostile files --------------------------------------------------------------------------------------------------
+
+BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(10))
+HOSTILE = {
+    "a bomb": f"<!DOCTYPE x [{BOMB}]><Document xmlns='{NAMESPACE}'>&a9;</Document>",
+    "a file of ours": "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>"
+    f"<Document xmlns='{NAMESPACE}'>&e;</Document>",
+    "a document type": f"<!DOCTYPE x><Document xmlns='{NAMESPACE}'/>",
+    "an instruction": f"<?x y?><Document xmlns='{NAMESPACE}'><?php x ?></Document>",
+    "depth": f"<Document xmlns='{NAMESPACE}'>{'<a>' * 100_000}",
+    "another namespace": "<Document xmlns='urn:iso:std:iso:20022:tech:xsd:pain.008.001.08'/>",
+    "no namespace": "<Document/>",
+    "another root": f"<Envelope xmlns='{NAMESPACE}'/>",
+    "broken": f"<Document xmlns='{NAMESPACE}'><a></b></Document>",
+    "cut": f"<Document xmlns='{NAMESPACE}'><CstmrPmtStsRpt>",
+    "no XML": "hello",
+    "nothing": "",
+    "zeros": "\0" * 1_000,
+    **{
+        encoding: f"<?xml version='1.0' encoding='{encoding}'?><Document xmlns='{NAMESPACE}'/>"
+        for encoding in ("foo", "utf-7", "utf-32", "big5", "idna", "undefined", "hex")
+    },
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_files_are_refused_and_leave_nothing(kind: str) -> None:
+    with pytest.raises(UnreadableBankMessageError):
+        sepa.take(HOSTILE[kind])
+    assert not BankMessage.objects.exists()
+
+
+def test_a_file_that_breaks_in_the_middle_moves_nothing(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    whole = sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")})
+    with pytest.raises(UnreadableBankMessageError):
+        sepa.take(whole.replace("</CstmrPmtStsRpt>", "</Wrong>"))
+    assert (state(paid), BankMessage.objects.count()) == ("FILED", 0)
+    assert sepa.take(whole).told == 1
+
+
+@override_settings(GATEWAY_SEPA_MAX_BYTES=1_000)
+def test_a_file_that_is_too_large_is_refused() -> None:
+    with pytest.raises(UnreadableBankMessageError, match="larger than 1,000 bytes"):
+        sepa.take(f"<Document xmlns='{NAMESPACE}'>{' ' * 1_000}</Document>")
+
+
+def test_long_texts_and_many_values_are_cut_and_many_findings_counted() -> None:
+    lines = {f"{number:032x}": ("RJCT", "A" * 5_000) for number in range(300)}
+    taken = sepa.take(sepa.status("X" * 5_000, orders=lines))
+    assert len(taken.findings) == 101
+    assert taken.findings[-1] == "and 201 more"
+    assert all(len(one) < 200 for one in taken.findings)
+
+
+# --- the folder and the command -------------------------------------------------------------------------------------
+
+
+def lay(outbox: Path, name: str, content: str) -> Path:
+    path = outbox.parent / "in" / name
+    path.write_text(content)
+    os.utime(path, (0, 0))
+    return path
+
+
+def test_the_watched_folder_is_taken_in_and_sorted(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    lay(outbox, "status.xml", sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}))
+    lay(outbox, "strange.xml", "hello")
+    lay(outbox, "half.part", "hello")
+    (outbox.parent / "in" / "link.xml").symlink_to("/etc/passwd")
+    assert bank_message_intake.import_watched_folder() == 2
+    inbox = outbox.parent / "in"
+    assert sorted(str(path.relative_to(inbox)) for path in inbox.rglob("*") if path.is_file() or path.is_symlink()) == [
+        "done/status.xml",
+        "failed/strange.xml",
+        "failed/strange.xml.txt",
+        "half.part",
+        "link.xml",
+    ]
+    assert state(paid) == "REJECTED"
+    assert bank_message_intake.import_watched_folder() == 0
+
+
+def test_no_file_keeps_those_behind_it_waiting(banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoding that nobody reads, a name that is no UTF-8, one that leaves no room for another, a fault of ours."""
+    paid, file = filed(banked, "1.00", "2.00")
+    monkeypatch.setattr(bank_message_intake, "MAX_FILES_PER_SCAN", 3)
+    lay(outbox, "1.xml", "<?xml version='1.0' encoding='foo'?><Document/>")
+    lay(outbox, f"2{'x' * 250}.xml", "hello")
+    lay(outbox, "3.xml", sepa.statement([Entry(order=paid[0], amount="1.00")]))
+    told = sepa.status(file.message_id, orders={paid[1]: ("RJCT", "AC01")})
+    lay(outbox, os.fsdecode("K\xe4ufer.xml".encode("latin-1")), told)
+    apply = bank_message_intake._apply
+
+    def faulty(one: statement_entries.StatementEntry, taken: bank_message_intake._Taken) -> None:
+        if taken.row.name == "3.xml":
+            raise KeyError("unforeseen")
+        apply(one, taken)
+
+    monkeypatch.setattr(bank_message_intake, "_apply", faulty)
+    assert [bank_message_intake.import_watched_folder(), bank_message_intake.import_watched_folder()] == [3, 0]
+    inbox = outbox.parent / "in"
+    assert (state(paid[0]), state(paid[1])) == ("FILED", "REJECTED")
+    assert BankMessage.objects.get().name == "K\ufffdufer.xml"
+    assert [path for path in inbox.iterdir() if path.is_file()] == []
+    assert "its log says which" in (inbox / "failed" / "3.xml.txt").read_text()
+
+
+def test_the_command_takes_files_in_and_tells_payments(
+    banked: Shop, outbox: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (paid,), file = filed(banked)
+    path = lay(outbox, "status.txt", sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}))
+    call_command("sepa_status_file", str(path))
+    assert "status.txt: pain.002 STATUS-1, orders moved: 1" in capsys.readouterr().out
+    assert banked.api.read(paid).code == "800.100.201"
+    with pytest.raises(CommandError, match="1 of 1 files were not taken in"):
+        call_command("sepa_status_file", str(path))
+    assert "taken in before" in capsys.readouterr().err
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_file_that_two_take_in_at_once_moves_its_orders_once(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    content = sepa.statement([Entry(order=paid)]).encode()
+
+    def take() -> str:
+        try:
+            return str(
+                bank_message_intake.import_bank_message(io.BytesIO(content), "x.xml", BankMessage.Source.COMMAND).told
+            )
+        except DuplicateBankMessageError:
+            return "seen"
+
+    assert sorted(at_once(take, take, take)) == ["1", "seen", "seen"]
+    assert at_once(lambda: registry.run_timer_now("bank answers"), lambda: registry.run_timer_now("bank answers"))
+    assert Payment.objects.get(pk=paid).status == "APPROVED"
+    assert BankOrderEvent.objects.filter(order=UUID(paid)).count() == 1

@@ -1,0 +1,249 @@
+"""Routing rules as values: which account takes a payment, and why not the others. Source: docs/routing.md."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.connectors.means import ANY_MEANS
+from gateway.connectors.port import Connector, ConnectorSetting
+from gateway.connectors.routing_rules import (
+    RouteRule,
+    RoutingCandidate,
+    RoutingFacts,
+    RoutingTable,
+    RuleTarget,
+    can_any_account_take,
+    explain_rejection,
+    match_rule,
+    rank_accounts,
+)
+from gateway.connectors.stub.connector import STUB
+
+
+def connector(name: str, **values: Any) -> Connector:
+    given = {
+        "operations": STUB.operations,
+        "takes": ANY_MEANS,
+        "required": frozenset(),
+        "redirects": False,
+        "settings": (),
+        "asks_with_means": False,
+        **values,
+    }
+    return cast(Connector, SimpleNamespace(name=name, **given))
+
+
+HOST = ConnectorSetting(name="host", about="", pattern=".+", allowed="a host", required=True)
+KEY = ConnectorSetting(name="key", about="", pattern=".+", allowed="a key", required=True, secret=True)
+CONNECTORS = {
+    each.name: each
+    for each in (
+        connector("stub"),
+        connector("cards", takes=frozenset({"card"}), operations=frozenset({"PA", "CP"})),
+        connector("address", required=frozenset({"billing.city"})),
+        connector("host", settings=(HOST, KEY)),
+        connector("away", redirects=True),
+    )
+}
+FACTS = RoutingFacts(
+    brand="VISA",
+    currency="EUR",
+    payment=uuid.UUID(int=7),
+    amount=Decimal("92.00"),
+    country="DE",
+    payment_type="DB",
+    means="card",
+    digits="42000000000",
+    sent=frozenset(),
+)
+
+
+def account(name: str, **values: Any) -> RoutingCandidate:
+    return RoutingCandidate(id=name, name=name, merchant=name, **{"connector": "stub", **values})
+
+
+A, B, C = account("A"), account("B"), account("C")
+
+
+def table(*rules: RouteRule, accounts: tuple[RoutingCandidate, ...] = (A, B, C)) -> RoutingTable:
+    return RoutingTable(accounts=accounts, rules=rules)
+
+
+def rule(*targets: str | tuple[str, int], **conditions: Any) -> RouteRule:
+    found = tuple(
+        RuleTarget(account=one) if isinstance(one, str) else RuleTarget(account=one[0], weight=one[1])
+        for one in targets
+    )
+    return RouteRule(name="rule", targets=found, **conditions)
+
+
+def names(found: Any) -> list[str]:
+    return [each.name for each in found.candidates]
+
+
+CONDITIONS = (
+    # (condition, what fits, what does not)
+    ({"brands": frozenset({"VISA"})}, {}, {"brand": "MASTER"}),
+    ({"currencies": frozenset({"EUR"})}, {}, {"currency": "USD"}),
+    ({"countries": frozenset({"DE"})}, {}, {"country": "FR"}),
+    ({"countries": frozenset({"DE"})}, {}, {"country": ""}),
+    ({"payment_types": frozenset({"DB"})}, {}, {"payment_type": "PA"}),
+    ({"bins": (("420000", "420000"),)}, {}, {"digits": "42000100000"}),
+    ({"bins": (("420000", "429999"),)}, {"digits": "42999999999"}, {"digits": "43000000000"}),
+    ({"bins": (("42000000", "42000049"),)}, {"digits": "42000049999"}, {"digits": "42000050000"}),
+    ({"bins": (("42000000001", "42000000002"),)}, {"digits": "42000000002"}, {"digits": "42000000000"}),
+    ({"bins": (("420000", "420000"),)}, {}, {"digits": ""}),
+    ({"amount_from": Decimal(92), "amount_currency": "EUR"}, {}, {"amount": Decimal("91.99")}),
+    ({"amount_to": Decimal(92), "amount_currency": "EUR"}, {}, {"amount": Decimal("92.01")}),
+    ({"amount_from": Decimal(1), "amount_currency": "EUR"}, {}, {"currency": "USD"}),
+)
+
+
+@pytest.mark.parametrize("condition, fitting, failing", CONDITIONS)
+def test_every_condition_holds_and_fails(condition: Any, fitting: Any, failing: Any) -> None:
+    """By brand, BIN range, currency, amount, country, type."""
+    assert match_rule(rule("A", **condition), replace(FACTS, **fitting)) is True
+    assert match_rule(rule("A", **condition), replace(FACTS, **failing)) is False
+
+
+def test_what_is_not_known_yet_may_fit() -> None:
+    """A checkout's form is drawn before the card is typed."""
+    unknown = RoutingFacts(brand="VISA", currency="EUR")
+    for condition in (
+        {"countries": frozenset({"DE"})},
+        {"payment_types": frozenset({"DB"})},
+        {"bins": (("420000", "420000"),)},
+        {"amount_from": Decimal(1), "amount_currency": "EUR"},
+    ):
+        assert match_rule(rule("A", **condition), unknown) is None
+    assert match_rule(rule("A", bins=(("42000000", "42000049"),)), replace(FACTS, digits="420000")) is None
+    assert match_rule(rule("A", bins=(("420000", "429999"),)), replace(FACTS, digits="420000")) is True
+
+
+def test_the_first_rule_that_fits_decides_also_where_none_of_its_accounts_can() -> None:
+    """The choice and its reason."""
+    dollars = account("D", currencies=frozenset({"USD"}))
+    rules = (rule("A", brands=frozenset({"MASTER"})), rule("B"), rule("C"))
+    assert names(rank_accounts(table(*rules), FACTS, CONNECTORS)) == ["B"]
+    found = rank_accounts(table(rule("D"), rule("A"), accounts=(A, dollars)), FACTS, CONNECTORS)
+    assert (names(found), found.over) == ([], (("D", "it does not take EUR"),))
+
+
+def test_without_a_rule_that_fits_the_accounts_are_taken_in_their_order() -> None:
+    """Part A, What the service does, 5."""
+    accounts = (
+        account("dollars", currencies=frozenset({"USD"})),
+        account("master", brands=frozenset({"MASTER"})),
+        account("gone", connector="gone"),
+        account("right", brands=frozenset({"VISA"})),
+        account("later"),
+    )
+    found = rank_accounts(table(rule("later", brands=frozenset({"AMEX"})), accounts=accounts), FACTS, CONNECTORS)
+    assert names(found) == ["right", "later"]
+    assert [name for name, _ in found.over] == ["dollars", "master", "gone"]
+
+
+REASONS = (
+    ({"active": False}, {}, "it is switched off"),
+    ({"connector": "gone"}, {}, "there is no connector gone here"),
+    ({"brands": frozenset({"MASTER"})}, {}, "it does not take VISA"),
+    ({"currencies": frozenset({"USD"})}, {}, "it does not take EUR"),
+    ({"connector": "cards"}, {}, "cards does no DB"),
+    ({"connector": "cards"}, {"payment_type": "PA", "means": "bankAccount"}, "cards does not take bankAccount"),
+    ({"connector": "stub"}, {"brand": "PREPAYMENT"}, "stub cannot send a shopper elsewhere"),
+    ({"connector": "address"}, {}, "address needs billing.city"),
+    ({"connector": "host", "settings": frozenset()}, {}, "its settings lack host"),
+)
+
+
+@pytest.mark.parametrize("values, facts, why", REASONS, ids=[why for _, _, why in REASONS])
+def test_an_account_that_cannot_is_passed_over_with_the_reason(values: Any, facts: Any, why: str) -> None:
+    """Capability sets, required parameters."""
+    facts = replace(FACTS, **facts)
+    assert explain_rejection(account("X", **values), facts, CONNECTORS) == why
+    found = rank_accounts(
+        table(rule("X", "B"), accounts=(account("X", **values), B)), replace(facts, brand="VISA"), CONNECTORS
+    )
+    assert names(found)[-1:] == ["B"]
+
+
+def test_what_the_only_account_that_could_wants_is_told() -> None:
+    """A13.11, A20.5: nobody guesses which parameter it was. An account that wants something else, too, says nothing."""
+    wanting = account("X", connector="address")
+    other = account("Y", connector="address", brands=frozenset({"MASTER"}))
+    for each in (table(accounts=(other, wanting)), table(rule("Y", "X"), accounts=(other, wanting))):
+        assert rank_accounts(each, FACTS, CONNECTORS).missing == ("billing.city",)
+    assert rank_accounts(table(accounts=(wanting, B)), FACTS, CONNECTORS).missing == ()
+    assert rank_accounts(table(accounts=(other,)), FACTS, CONNECTORS).missing == ()
+
+
+def test_an_account_that_can_is_not_passed_over() -> None:
+    """Capability sets, required parameters."""
+    assert not explain_rejection(
+        account("X", connector="address"), replace(FACTS, sent=frozenset({"billing.city"})), CONNECTORS
+    )
+    assert not explain_rejection(account("X", connector="host", settings=frozenset({"host"})), FACTS, CONNECTORS)
+    assert not explain_rejection(account("X", connector="away"), replace(FACTS, brand="PREPAYMENT"), CONNECTORS)
+
+
+def test_weights_draw_by_the_payments_id_and_always_the_same() -> None:
+    """Weights; reproducible."""
+    rules = table(rule(("A", 6), ("B", 3), ("C", 1)))
+    firsts = Counter[str]()
+    orders = Counter[str]()
+    for number in range(6_000):
+        facts = replace(FACTS, payment=uuid.UUID(int=(0x0197 << 112) + number))
+        found = rank_accounts(rules, facts, CONNECTORS)
+        assert found == rank_accounts(rules, facts, CONNECTORS)
+        assert sorted(names(found)) == ["A", "B", "C"]
+        firsts[names(found)[0]] += 1
+        orders["".join(names(found))] += 1
+    assert abs(firsts["A"] / 6_000 - 0.6) < 0.03
+    assert abs(firsts["B"] / 6_000 - 0.3) < 0.03
+    assert abs(firsts["C"] / 6_000 - 0.1) < 0.02
+    # What is drawn next follows the weights of those that are left.
+    assert abs(orders["ABC"] / firsts["A"] - 0.75) < 0.04
+
+
+def test_an_account_of_weight_0_comes_last_and_is_taken_when_it_is_the_only_one() -> None:
+    """Failover order."""
+    for number in range(50):
+        facts = replace(FACTS, payment=uuid.UUID(int=number))
+        assert names(rank_accounts(table(rule(("C", 0), "A", "B")), facts, CONNECTORS))[-1] == "C"
+    assert names(rank_accounts(table(rule(("C", 0))), FACTS, CONNECTORS)) == ["C"]
+
+
+def test_what_is_kept_of_a_choice_is_short_and_complete() -> None:
+    """The choice and its reason kept on the payment."""
+    accounts = (A, account("off", active=False), B)
+    told = rank_accounts(table(rule(("A", 1), "off", ("B", 0)), accounts=accounts), FACTS, CONNECTORS).told()
+    assert told == {
+        "rule": "rule",
+        "name": "A",
+        "weights": {"A": 1, "B": 0},
+        "over": [["off", "it is switched off"]],
+        "next": [["stub", "B", "B"]],
+    }
+    assert rank_accounts(table(), FACTS, CONNECTORS).told()["next"] == [["stub", "B", "B"], ["stub", "C", "C"]]
+    told = rank_accounts(table(rule("A", "B")), FACTS, CONNECTORS).told()
+    assert 0 <= told["draw"] < 1
+
+
+def test_a_brand_can_be_offered_when_some_payment_of_it_could_go_somewhere() -> None:
+    """Which brands a checkout offers follows the same rules."""
+    unknown = RoutingFacts(brand="VISA", currency="EUR")
+    dollars = account("D", currencies=frozenset({"USD"}))
+    maybe = rule("A", bins=(("420000", "420000"),))
+    both = (A, dollars)
+    assert can_any_account_take(table(maybe, rule("D"), accounts=both), unknown, CONNECTORS)
+    assert not can_any_account_take(table(rule("D"), accounts=both), unknown, CONNECTORS)
+    assert not can_any_account_take(table(rule("D"), maybe, accounts=both), unknown, CONNECTORS)
+    assert can_any_account_take(table(rule("D", brands=frozenset({"MASTER"})), accounts=both), unknown, CONNECTORS)
+    assert not can_any_account_take(table(accounts=(dollars,)), unknown, CONNECTORS)

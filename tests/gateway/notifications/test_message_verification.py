@@ -1,0 +1,137 @@
+"""What "verify this body" says of a message."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from gateway.core.secret import SecretBytes
+from gateway.notifications import message_verification
+from gateway.notifications.message_verification import VerificationResult
+from gateway.notifications.signing import SigningKeys, sign_or_encrypt
+
+NOW = datetime(2026, 5, 14, 10, 2, tzinfo=UTC)
+IDENT = UUID(int=7)
+TEXT = '{"type":"PAYMENT","action":"CREATED","payload":{"holder":"Jürgen","amount":"92.00"}}'
+MINE, OLD, THEIRS = (SecretBytes(bytes([number]) * 32) for number in (1, 2, 3))
+KEYS = SigningKeys(current=MINE)
+
+
+def sent(mode: str, wrapper: str = "none", keys: SigningKeys = KEYS, at: datetime = NOW) -> tuple[dict[str, str], str]:
+    headers, body = sign_or_encrypt(mode, wrapper, keys, IDENT, TEXT, at)
+    return {name.lower(): value for name, value in headers.items()}, body.decode()
+
+
+@pytest.mark.parametrize(("mode", "wrapper"), [("signed", "none"), ("encrypted", "none"), ("encrypted", "json")])
+def test_what_was_sent_is_right_and_is_read(mode: str, wrapper: str) -> None:
+    verdict = message_verification.verify_message(KEYS, *sent(mode, wrapper), NOW)
+    assert (verdict.kind, verdict.text, verdict.previous) == (VerificationResult.RIGHT, TEXT, False)
+
+
+@pytest.mark.parametrize("mode", ["signed", "encrypted"])
+def test_another_secret_is_the_wrong_key_and_the_one_before_is_told(mode: str) -> None:
+    assert (
+        message_verification.verify_message(SigningKeys(current=THEIRS), *sent(mode), NOW).kind
+        == VerificationResult.WRONG_KEY
+    )
+    verdict = message_verification.verify_message(
+        SigningKeys(current=MINE, previous=OLD), *sent(mode, keys=SigningKeys(current=OLD)), NOW
+    )
+    assert (verdict.kind, verdict.previous) == (VerificationResult.RIGHT, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda body: body + "\n", "white space"),
+        (lambda body: json.dumps(json.loads(body), indent=2), "written again"),
+        (lambda body: json.dumps(json.loads(body)), "written again"),
+        (json.dumps, "quoted"),
+    ],
+)
+def test_a_signed_body_that_was_written_anew_is_wrong_encoding(change, why: str) -> None:  # type: ignore[no-untyped-def]
+    headers, body = sent("signed")
+    verdict = message_verification.verify_message(KEYS, headers, change(body), NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, why)
+
+
+def test_another_amount_is_no_encoding() -> None:
+    headers, body = sent("signed")
+    assert (
+        message_verification.verify_message(KEYS, headers, body.replace("92.00", "1.00"), NOW).kind
+        == VerificationResult.WRONG_KEY
+    )
+
+
+def test_an_old_or_early_timestamp_is_told_with_its_minutes() -> None:
+    old = message_verification.verify_message(KEYS, *sent("signed", at=NOW - timedelta(minutes=13)), NOW)
+    assert (old.kind, old.why, old.more) == (VerificationResult.OLD, "old", "13")
+    early = message_verification.verify_message(KEYS, *sent("signed", at=NOW + timedelta(minutes=9)), NOW)
+    assert (early.kind, early.why) == (VerificationResult.OLD, "early")
+
+
+def test_an_encrypted_body_in_base64_is_wrong_encoding() -> None:
+
+    headers, body = sent("encrypted")
+    verdict = message_verification.verify_message(KEYS, headers, base64.b64encode(bytes.fromhex(body)).decode(), NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "body in base64")
+    assert message_verification.verify_message(KEYS, headers, "not hex at all!", NOW).why == "body is no hex"
+    assert message_verification.verify_message(KEYS, headers, '{"body": "00"}', NOW).why == "no encryptedBody"
+
+
+@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp"])
+def test_a_header_that_is_missing_is_named(name: str) -> None:
+    headers, body = sent("signed")
+    del headers[name]
+    verdict = message_verification.verify_message(KEYS, headers, body, NOW)
+    assert (verdict.kind, verdict.more) == (VerificationResult.MISSING, name)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"webhook-signature": "v1,###", "webhook-id": "msg_1", "webhook-timestamp": "1"},
+        {"webhook-signature": "v1,AAAA", "webhook-id": "msg_1", "webhook-timestamp": "soon"},
+        {"webhook-signature": "", "webhook-id": "msg_1", "webhook-timestamp": "1"},
+        {"x-initialization-vector": "zz", "x-authentication-tag": "00"},
+        {},
+    ],
+)
+@pytest.mark.parametrize("body", ["", "{", "null", "\x00", "🦊" * 10, "1" * 5000])
+def test_nothing_that_is_pasted_breaks_it(headers: dict[str, str], body: str) -> None:
+    assert message_verification.verify_message(KEYS, headers, body, NOW).kind in (
+        VerificationResult.WRONG_ENCODING,
+        VerificationResult.MISSING,
+    )
+
+
+def test_headers_are_read_as_people_paste_them() -> None:
+    pasted = 'POST /hooks HTTP/1.1\nWebhook-Id: msg_1\n"webhook-timestamp": "17",\nhost : shop.example\n\nrubbish'
+    found = message_verification.parse_pasted_headers(pasted)
+    assert found["webhook-id"] == "msg_1"
+    assert found["webhook-timestamp"] == "17"
+    assert found["host"] == "shop.example"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        f"a: x{' ' * (message_verification.MAX_PASTED_CHARS - 10)}x",
+        f"a:{'x ' * (message_verification.MAX_PASTED_CHARS // 2 - 10)}x",
+        f"{' ' * (message_verification.MAX_PASTED_CHARS - 10)}a",
+        ":" * message_verification.MAX_PASTED_CHARS,
+    ],
+)
+@pytest.mark.timeout(60)
+def test_the_longest_line_that_may_be_pasted_is_read_once(pasted: str) -> None:
+    """A pattern that tried every blank as the end of the value took half an hour."""
+    assert set(message_verification.parse_pasted_headers(pasted)) <= {"a"}
+
+
+@pytest.mark.parametrize("line", ['"a": "b",', "'a': 'b' ,", "a:b", "  a : b  ", '"a": "b'])
+def test_quotes_and_commas_around_a_header_are_left_out(line: str) -> None:
+    assert message_verification.parse_pasted_headers(line) == {"a": "b"}

@@ -1,0 +1,82 @@
+"""What is kept of a message to an acquirer: how it differs from the payment, and all of it comes back."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core import identifiers
+from gateway.models import AcquirerExchange, Payment
+from gateway.payments import acquirer_message_store
+from tests.support.client import Api
+
+REQUEST = {
+    "paymentType": "DB", "paymentBrand": "VISA", "amount": "92.00", "currency": "EUR", "merchantTransactionId": "o-1",
+    "card": {"holder": "Jane Jones", "expiryMonth": "05", "expiryYear": "2034"},
+    "customer": {"email": "jane@shop.example"},
+}  # fmt: skip
+LEAVES = st.none() | st.booleans() | st.text(max_size=5)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner), max_leaves=6
+)
+MESSAGES = st.dictionaries(st.sampled_from(["card", "customer", "amount", "brand", "x"]), VALUES)
+
+
+def payment_of(request: dict[str, Any]) -> Payment:
+    return Payment(
+        id=identifiers.row_id(),
+        payment_type="DB",
+        brand="VISA",
+        amount=Decimal("92.00"),
+        currency="EUR",
+        request=request,
+    )
+
+
+def told_again(sent: dict[str, Any], payment: Payment) -> dict[str, Any]:
+    return acquirer_message_store.restore_message(
+        AcquirerExchange(payment=payment, sent=acquirer_message_store.compact_message(sent, payment)), payment
+    )
+
+
+def test_a_message_in_our_own_words_is_kept_as_what_it_adds() -> None:
+    payment = payment_of(REQUEST)
+    card = {**REQUEST["card"], "number": "420000******0000", "cvvPresent": True}  # type: ignore[dict-item]
+    own = {"operation": "DB", "amount": "92.00", "currency": "EUR", "brand": "VISA", "transaction": payment.id.hex}
+    sent = {**own, "merchantTransactionId": "o-1", "customer": REQUEST["customer"], "card": card}
+    assert acquirer_message_store.compact_message(sent, payment) == {
+        "differs": {"card": {"number": "420000******0000", "cvvPresent": True}}
+    }
+    assert told_again(sent, payment) == sent
+    del sent["customer"]
+    assert acquirer_message_store.compact_message(sent, payment)["differs"]["customer"] is None
+    assert told_again(sent, payment) == sent
+
+
+@given(MESSAGES, st.booleans())
+def test_whatever_was_sent_comes_back(sent: dict[str, Any], ours: bool) -> None:
+    payment = payment_of(REQUEST)
+    message = {**sent, "transaction": payment.id.hex} if ours else sent
+    assert told_again(message, payment) == message
+
+
+def test_rows_of_earlier_releases_are_read_as_before() -> None:
+    payment = payment_of(REQUEST)
+    row = AcquirerExchange(payment=payment, sent={"amount": "92.00", "asRequested": ["customer"]})
+    assert acquirer_message_store.restore_message(row, payment) == {"amount": "92.00", "customer": REQUEST["customer"]}
+
+
+@pytest.mark.django_db
+def test_a_payment_by_card_keeps_little_of_its_message(api: Api) -> None:
+    """Goals, P4; decision 0044."""
+    answer = api.pay(customer__givenName="Jane", customer__surname="Jones", customer__email="jane@shop.example")
+    payment = Payment.objects.get(pk=answer.id)
+    row = AcquirerExchange.objects.get(payment=payment)
+    assert set(row.sent["differs"]) == {"card"}
+    sent = acquirer_message_store.restore_message(row, payment)
+    assert (sent["operation"], sent["transaction"], sent["amount"]) == ("DB", payment.id.hex, "92.00")
+    assert sent["customer"]["email"] == "jane@shop.example"

@@ -1,0 +1,105 @@
+"""What goes straight through libpq arrives as a cursor would have sent it. Source: gateway.db.libpq."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection
+from psycopg.types.json import Jsonb
+
+from gateway.db import libpq
+from gateway.db.statement import execute_sql
+from gateway.models import Status
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+VALUES: tuple[tuple[str, Any], ...] = (
+    ("text", "Zoë O'Neil \\ % $1 %s"),
+    ("text", ""),
+    ("text", Status.APPROVED),
+    ("integer", 7),
+    ("bigint", -(2**40)),
+    ("boolean", True),
+    ("boolean", False),
+    ("uuid", UUID("0123456789abcdef0123456789abcdef")),
+    ("numeric", Decimal("92.00")),
+    ("numeric", Decimal("1E+3")),
+    ("timestamptz", datetime(2026, 5, 14, 17, 0, 0, 123456, tzinfo=UTC)),
+    ("date", date(2026, 5, 14)),
+    ("interval", timedelta(days=3, seconds=5)),
+    ("bytea", b"\x00\xff'\\"),
+    ("text[]", ["a", "b,c", '"']),
+    ("bytea[]", [b"\x00", b"\xff"]),
+    ("uuid[]", [UUID(int=1), UUID(int=2)]),
+    ("text", None),
+    ("jsonb", Jsonb({"street": "Zoë", "items": [1, None, "\u2028"]})),
+)
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES)
+def test_a_value_arrives_as_psycopgs_own_cursor_sends_it(kind: str, value: Any) -> None:
+    sql = f"SELECT %s::{kind}"
+    connection.ensure_connection()
+    expected = psycopg.Cursor(connection.connection).execute(sql.encode(), [value]).fetchall()
+    assert execute_sql(sql, [value]) == expected
+
+
+@pytest.mark.parametrize("value", [value for _, value in VALUES if isinstance(value, int | UUID | Decimal | datetime)])
+def test_a_value_without_a_cast_says_of_what_type_it_is(value: Any) -> None:
+    told = execute_sql("SELECT pg_typeof(%(value)s)::text, %(value)s", {"value": value})
+    connection.ensure_connection()
+    assert told[0][1] == value
+    assert execute_sql("SELECT %(now)s + interval '1 day'", {"now": datetime(2026, 5, 14, tzinfo=UTC)}) == [
+        (datetime(2026, 5, 15, tzinfo=UTC),)
+    ]
+
+
+def test_names_may_be_used_twice_and_percent_signs_are_doubled() -> None:
+    assert execute_sql("SELECT %(a)s::int + %(b)s::int + %(a)s::int, 7 %% 4", {"b": 10, "a": 1}) == [(12, 3)]
+
+
+def test_a_text_with_nul_is_refused_and_not_cut() -> None:
+    with pytest.raises(DataError):
+        execute_sql("SELECT %s::text", ["a\0b"])
+
+
+def test_errors_are_djangos_and_the_connection_goes_on() -> None:
+    with pytest.raises(ProgrammingError):
+        execute_sql("SELECT nonsense", [])
+    with pytest.raises(DataError):
+        execute_sql("SELECT %s::int", ["x"])
+    with pytest.raises(IntegrityError) as fault:
+        execute_sql("INSERT INTO gateway_openpayment (payment_id, recover_at) VALUES (NULL, NULL)", [])
+    assert fault.value.__cause__ is not None
+    assert execute_sql("SELECT 1", []) == [(1,)]
+
+
+def test_statements_that_the_server_has_forgotten_are_prepared_again() -> None:
+    """psycopg sends DEALLOCATE ALL after some rollbacks."""
+    assert execute_sql("SELECT 1 + %s::int", [1]) == [(2,)]
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    assert execute_sql("SELECT 1 + %s::int", [2]) == [(3,)]
+
+
+def test_more_statements_than_are_kept_are_still_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libpq, "MAX_PREPARED_STATEMENTS", 0)
+    connection.close()
+    assert execute_sql("SELECT %s::text AS never_kept", ["a"]) == [("a",)]
+    assert execute_sql("SELECT %(n)s AS never_kept", {"n": 5}) == [(5,)]
+
+
+def test_a_lost_connection_is_an_operational_error() -> None:
+    execute_sql("SELECT 1", [])
+    pid = connection.connection.info.backend_pid
+    with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    with pytest.raises(OperationalError):
+        execute_sql("SELECT 1", [])
+    connection.close()
+    assert execute_sql("SELECT 1", []) == [(1,)]

@@ -1,0 +1,198 @@
+"""Long work goes on slice by slice, survives whoever does it, and is done once. Source: issue "back office"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import override_settings
+
+from gateway.background import queue
+from gateway.background.files import AttemptFolder, public_file_name
+from gateway.background.queue import SliceResult, WorkFailedError, WorkKind, WorkLeaseLostError
+from gateway.core import clock
+from gateway.models import AuditEntry, BackgroundWork
+from tests.support.fixtures import BY
+
+pytestmark = pytest.mark.django_db
+State = BackgroundWork.State
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path) -> Iterator[Path]:
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        yield tmp_path
+
+
+@pytest.fixture
+def kind() -> Iterator[Callable[[Any], WorkKind]]:
+    made: list[str] = []
+
+    def make(step: Any) -> WorkKind:
+        made.append("trial")
+        return queue.register_work_kind(
+            WorkKind(name="trial", about="for a test", right="gateway.view_payment", step=step)
+        )
+
+    yield make
+    queue._KINDS.pop("trial", None)
+
+
+def ask(kind: WorkKind, **parameters: Any) -> BackgroundWork:
+    owner, _ = User.objects.get_or_create(username="clara")
+    return queue.enqueue_work(kind, "a trial", parameters, owner=owner.pk, by=BY)
+
+
+def counting(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+    """Three slices; each writes a line behind what the cursor knows."""
+    done = row.done + 1
+    file = folder.path / "lines"
+    lines = file.read_text().splitlines()[: row.done] if row.done else []
+    file.write_text("\n".join([*lines, str(done)]))
+    return SliceResult(done=done, cursor={"done": done}, total=3, finished=done == 3, file="lines" if done == 3 else "")
+
+
+def test_work_is_done_slice_by_slice_and_found_again(kind: Callable[[Any], WorkKind], place: Path) -> None:
+    """Brief: a job with progress."""
+    row = ask(kind(counting), what="all")
+    assert queue.TIMER.run(None) == 3
+    row.refresh_from_db()
+    assert (row.state, row.done, row.total, queue.compute_percent_done(row)) == (State.DONE, 3, 3, 100)
+    path = queue.find_result_file(row)
+    assert path is not None
+    assert path.read_text() == "1\n2\n3"
+    assert AuditEntry.objects.filter(action="trial asked", subject_id=str(row.pk)).exists()
+    assert queue.TIMER.run(None) == 0
+
+
+def test_a_worker_that_dies_costs_its_slice_and_no_more(kind: Callable[[Any], WorkKind]) -> None:
+    """Brief: survives a restart."""
+
+    class Killed(BaseException):
+        """What a worker's death looks like from inside."""
+
+    deaths = [True]
+
+    def step(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        did = counting(row, folder, alive)
+        if row.done == 1 and deaths:
+            deaths.pop()
+            raise Killed
+        return did
+
+    row = ask(kind(step))
+    with pytest.raises(Killed):
+        queue.run_background_work(None)
+    row.refresh_from_db()
+    assert (row.state, row.done) == (State.RUNNING, 1)
+    assert queue.run_background_work(None) == 0, "its lease holds"
+    BackgroundWork.objects.update(lease_until=clock.real_now())
+    assert queue.run_background_work(None) == 2
+    row.refresh_from_db()
+    path = queue.find_result_file(row)
+    assert path is not None
+    assert path.read_text() == "1\n2\n3"
+
+
+def test_what_was_cancelled_goes_no_further_and_leaves_no_file(kind: Callable[[Any], WorkKind]) -> None:
+    """Brief: cancelling."""
+
+    def step(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        assert queue.cancel_work(row, by=BY)
+        return counting(row, folder, alive)
+
+    row = ask(kind(step))
+    queue.run_background_work(None)
+    row.refresh_from_db()
+    assert (row.state, row.done, queue.find_result_file(row)) == (State.CANCELLED, 0, None)
+    assert not queue.cancel_work(row, by=BY)
+
+
+def test_a_fault_is_tried_again_a_few_times_and_what_cannot_be_done_says_why(kind: Callable[[Any], WorkKind]) -> None:
+    """Brief: clear words."""
+
+    def broken(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        raise OSError("disk")
+
+    row = ask(kind(broken))
+    for _ in range(queue.MAX_SLICE_FAILURES):
+        BackgroundWork.objects.update(lease_until=None)
+        queue.run_background_work(None)
+    row.refresh_from_db()
+    assert row.state == State.FAILED
+    assert "disk" not in row.message
+
+    def impossible(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        raise WorkFailedError("Your right was taken away.")
+
+    second = ask(kind(impossible))
+    queue.run_background_work(None)
+    second.refresh_from_db()
+    assert (second.state, second.message) == (State.FAILED, "Your right was taken away.")
+
+
+def test_a_person_has_only_so_much_work_open(kind: Callable[[Any], WorkKind]) -> None:
+    """House: a limit on everything that can grow."""
+    made = kind(counting)
+    for _ in range(queue.MAX_OPEN_WORK_PER_OWNER):
+        ask(made)
+    with pytest.raises(queue.TooMuchOpenWorkError):
+        ask(made)
+
+
+def test_files_are_thrown_away_after_their_time(kind: Callable[[Any], WorkKind], place: Path) -> None:
+    """Brief: kept for a week."""
+    row = ask(kind(counting))
+    queue.run_background_work(None)
+    BackgroundWork.objects.update(ended_at=clock.real_now() - queue.RESULT_FILE_RETENTION)
+    queue.run_background_work(None)
+    row.refresh_from_db()
+    assert queue.find_result_file(row) is None
+    assert list(place.iterdir()) == []
+
+
+def test_who_lost_the_work_is_told_and_changes_nothing(kind: Callable[[Any], WorkKind]) -> None:
+    """Found in review: a worker that stalls beyond its lease and wakes up later."""
+    told: list[str] = []
+    first = [True]
+
+    def step(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> SliceResult:
+        if first:
+            first.pop()
+            BackgroundWork.objects.update(lease_until=clock.real_now())
+            assert queue.run_background_work(None) == 1
+            try:
+                alive()
+            except WorkLeaseLostError:
+                told.append(folder.own("rows.csv"))
+                raise
+        told.append(folder.own("rows.csv"))
+        return SliceResult(done=1, cursor={}, total=1, finished=True, message=folder.own("rows.csv"))
+
+    row = ask(kind(step))
+    queue.run_background_work(None)
+    row.refresh_from_db()
+    assert (row.state, row.done) == (State.DONE, 1)
+    assert told == [row.message, "rows-1.csv"]
+    assert row.message != "rows-1.csv"
+    assert public_file_name(row.message) == "rows.csv"
+
+
+def test_files_of_two_attempts_at_once_are_two(tmp_path: Path) -> None:
+    """Found in review: what a late worker writes reaches nothing that is read."""
+    early, late = AttemptFolder(path=tmp_path, attempt=1), AttemptFolder(path=tmp_path, attempt=2)
+    shared = early.append(early.append([], "rows.csv", b"one,"), "rows.csv", b"two,")
+    after = late.append(shared, "rows.csv", b"three,")
+    early.append(shared, "rows.csv", b"THREE, FOUR,")
+    late_again = late.append(after, "rows.csv", b"four")
+    assert len(late_again) == 2
+    with late.reading(late_again) as file:
+        assert file.read() == b"one,two,three,four"
+    whole = late.joined(late_again, "rows.csv", lambda: None)
+    assert (tmp_path / whole).read_bytes() == b"one,two,three,four"
+    (tmp_path / after[1][0]).write_bytes(b"thr")
+    with late.reading(after) as file, pytest.raises(EOFError):
+        file.read()

@@ -1,0 +1,65 @@
+"""Banks' XML as it streams: what is told of elements, and what is refused. Source: docs/settlement-files.md."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.core.xml import MAX_XML_DEPTH, MAX_XML_TEXT_CHARS, XmlStreamReader
+
+
+class Wrong(Exception):
+    """What the reader wants raised."""
+
+
+def told(*chunks: bytes) -> list[tuple[str, ...]]:
+    """Everything that is told of a document, which comes in ``chunks``."""
+    found: list[tuple[str, ...]] = []
+
+    def start(name: str, space: str, currency: str | None) -> None:
+        found.append(("start", "/".join(elements.path), space, currency or ""))
+
+    def end(name: str, text: str) -> None:
+        found.append(("end", "/".join(elements.path), text))
+
+    elements = XmlStreamReader(start, end, Wrong)
+    for chunk in (*chunks, b""):
+        elements.feed(chunk)
+    return found
+
+
+def test_elements_are_told_with_their_path_their_text_and_their_currency() -> None:
+    """However the bytes come in pieces."""
+    whole = b'<a xmlns="urn:x"> <b Ccy="EUR" other="1">1\n  2</b> <c/></a>'
+    expected = [
+        ("start", "a", "urn:x", ""),
+        ("start", "a/b", "urn:x", "EUR"),
+        ("end", "a/b", "1 2"),
+        ("start", "a/c", "urn:x", ""),
+        ("end", "a/c", ""),
+        ("end", "a", ""),
+    ]
+    assert told(whole) == expected
+    assert told(*(whole[at : at + 1] for at in range(len(whole)))) == expected
+
+
+def test_a_text_is_kept_up_to_its_limit() -> None:
+    long = b"x" * (3 * MAX_XML_TEXT_CHARS)
+    assert told(b"<a>", long, long, b"</a>")[-1] == ("end", "a", "x" * MAX_XML_TEXT_CHARS)
+
+
+@pytest.mark.parametrize(
+    ("octets", "why"),
+    [
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "document type"),
+        (b"<a><?php x?></a>", "processing instruction"),
+        (b"<a>" * (MAX_XML_DEPTH + 1), "nested deeper"),
+        (b"<a></b>", "broken at line 1"),
+        (b"<a>", "broken at line 1"),
+        (b"", "broken at line 1"),
+        (b"<?xml version='1.0' encoding='foo'?><a/>", "encoding"),
+        (b"<?xml version='1.0' encoding='shift_jis'?><a/>", "encoding"),
+    ],
+)
+def test_what_no_bank_sends_is_refused_in_the_readers_words(octets: bytes, why: str) -> None:
+    with pytest.raises(Wrong, match=why):
+        told(octets)

@@ -1,0 +1,220 @@
+"""Chargeback lines and the ledger: each is told once, whoever tells of it, and how often. Source: decision 0038."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from chargebacks import cases, ledger
+from chargebacks.models import Chargeback
+from gateway.models import Payment
+from reporting.models import ClearingInstitute, Finding, Match, SettlementFile, SettlementRecord
+from reporting.settlement import chargeback_booking, exception_queue, files, intake
+from tests.support.fixtures import Shop
+from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.django_db
+
+
+def disputed(payment: Payment, amount: str, **changes: str) -> dict[str, str]:
+    values = {
+        "ReconciliationType": "CHARGEBACK",
+        "Amount": amount,
+        "SettlementTxId": "D-1",
+        "ReasonCode": "000.100.206",
+        "UniqueID": payment.id.hex,
+        **changes,
+    }
+    if values["ReconciliationType"] != "CHARGEBACK":
+        values.pop("ReasonCode")
+    return line(payment, **values)
+
+
+def reversal(payment: Payment, amount: str, **changes: str) -> dict[str, str]:
+    return disputed(payment, amount, ReconciliationType="CHARGEBACK REVERSAL", SettlementTxId="R-1", **changes)
+
+
+def chain_of(shop: Shop, payment: Payment) -> list[tuple[str, str]]:
+    """As a merchant's query tells it, oldest first."""
+    answer = shop.api.get("/v1/query", merchantTransactionId="order-booked", includeLinkedTransactions="true")
+    told = answer.body["payments"]
+    assert {one["id"] for one in told} >= {payment.id.hex}
+    return sorted((one["paymentType"], one["amount"]) for one in told)
+
+
+def paid(shop: Shop, amount: str) -> Payment:
+    return payment_of(shop.api.pay(amount=amount, merchantTransactionId="order-booked").id)
+
+
+def found() -> list[str]:
+    return sorted(Finding.objects.filter(closed_at=None).values_list("kind", flat=True))
+
+
+@pytest.mark.parametrize("tx_id", ["D-1", ""])
+def test_a_line_that_stands_twice_in_a_file_is_booked_once(shop: Shop, tx_id: str) -> None:
+    payment = paid(shop, "62.00")
+    row = disputed(payment, "10.00", SettlementTxId=tx_id)
+    take_in(csv([row, row]), institute())
+    assert chain_of(shop, payment) == [("CB", "10.00"), ("DB", "62.00")]
+    assert found() == ["TWICE"]
+    assert SettlementRecord.objects.filter(chargeback=None).count() == 1
+
+
+def test_a_file_that_is_sent_again_with_other_bytes_books_nothing_again(shop: Shop) -> None:
+    payment, of = paid(shop, "60.00"), institute()
+    take_in(csv([disputed(payment, "25.00"), reversal(payment, "25.00")]), of)
+    take_in(csv([disputed(payment, "25.00"), reversal(payment, "25.00")], end="# sent again\r\n"), of)
+    assert chain_of(shop, payment) == [("CB", "25.00"), ("CR", "25.00"), ("DB", "60.00")]
+    assert found() == ["TWICE", "TWICE"]
+
+
+def test_two_chargebacks_of_one_amount_with_ids_of_their_own_are_two(shop: Shop) -> None:
+    payment = paid(shop, "60.00")
+    take_in(csv([disputed(payment, "25.00"), disputed(payment, "25.00", SettlementTxId="D-2")]), institute())
+    assert chain_of(shop, payment) == [("CB", "25.00"), ("CB", "25.00"), ("DB", "60.00")]
+    assert found() == []
+
+
+def test_a_chargeback_by_api_is_joined_before_any_tick_has_made_its_case(shop: Shop) -> None:
+    payment = paid(shop, "160.00")
+    told = shop.api.follow(payment.id.hex, "CB", "60.00", chargebackResultCode="000.100.206")
+    take_in(csv([disputed(payment, "60.00")]), institute())
+    assert chain_of(shop, payment) == [("CB", "60.00"), ("DB", "160.00")]
+    assert SettlementRecord.objects.get().chargeback == Chargeback.objects.get().id == payment_of(told.id).id
+    assert found() == []
+
+
+def test_the_lines_of_a_dispute_that_is_won_already_are_joined(shop: Shop) -> None:
+    payment = paid(shop, "130.00")
+    back = shop.api.follow(shop.api.follow(payment.id.hex, "CB", "130.00").id, "CR", "130.00")
+    cases.adopt_recent_payments()
+    take_in(csv([disputed(payment, "130.00"), reversal(payment, "130.00")]), institute())
+    assert chain_of(shop, payment) == [("CB", "130.00"), ("CR", "130.00"), ("DB", "130.00")]
+    assert [one.chargeback for one in SettlementRecord.objects.order_by("line")] == [
+        Chargeback.objects.get().id,
+        payment_of(back.id).id,
+    ]
+    assert (found(), Chargeback.objects.get().state) == ([], "WON")
+
+
+def test_a_second_chargeback_after_the_representment_has_a_line_of_its_own(shop: Shop) -> None:
+    payment, of = paid(shop, "60.00"), institute()
+    take_in(csv([disputed(payment, "60.00"), reversal(payment, "60.00")]), of)
+    take_in(csv([disputed(payment, "60.00", SettlementTxId="D-2")]), of)
+    assert chain_of(shop, payment) == [("CB", "60.00"), ("CB", "60.00"), ("CR", "60.00"), ("DB", "60.00")]
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"Currency": "USD", "SettlementFxRate": "0.92", "SettlementAmount": "13.80"}, "it is in USD"),
+        ({"SettlementStatus": "FAILED"}, "it failed"),
+        ({"Cashflow": "POS"}, "it flows POS"),
+        ({"Amount": "999999999999.00", "SettlementAmount": "999999999999.00"}, "amount"),
+    ],
+)
+def test_what_no_chargeback_can_be_made_of_is_not_booked_and_spoils_nothing_else(
+    shop: Shop, changes: dict[str, str], why: str
+) -> None:
+    payment = paid(shop, "60.00")
+    file = take_in(csv([disputed(payment, "15.00", **changes), disputed(payment, "5.00")]), institute())
+    assert file.state == "DONE"
+    assert chain_of(shop, payment) == [("CB", "5.00"), ("DB", "60.00")]
+    assert why in Finding.objects.get(kind="NOT_BOOKED").found
+
+
+def test_a_part_of_a_yen_is_not_booked_and_spoils_nothing_else(shop: Shop) -> None:
+    other = shop.open_channel(currencies=["JPY"])
+    payment = payment_of(shop.api_of(other).pay(amount="92", currency="JPY").id)
+    file = take_in(csv([disputed(payment, "91.50")]), institute())
+    assert (file.state, found().count("NOT_BOOKED"), Chargeback.objects.count()) == ("DONE", 1, 0)
+
+
+def test_a_code_that_is_no_reason_is_an_error_of_its_line(shop: Shop) -> None:
+    payment = paid(shop, "60.00")
+    bad = disputed(payment, "15.00", ReasonCode="000.100.2111")
+    file = take_in(csv([bad, disputed(payment, "5.00")]), institute())
+    assert (file.state, file.faults, file.errors.get().column) == ("DONE", 1, "ReasonCode")
+    assert chain_of(shop, payment) == [("CB", "5.00"), ("DB", "60.00")]
+
+
+def test_a_reversal_that_comes_before_its_chargeback_is_entered_after_it(shop: Shop) -> None:
+    payment = paid(shop, "60.00")
+    take_in(csv([reversal(payment, "60.00"), disputed(payment, "60.00")]), institute())
+    assert chain_of(shop, payment) == [("CB", "60.00"), ("CR", "60.00"), ("DB", "60.00")]
+    assert (found(), Finding.objects.get().note) == ([], chargeback_booking.BOOKED_LATER_NOTE)
+
+
+def test_a_line_finds_the_chargeback_that_was_entered_by_hand_after_it(shop: Shop) -> None:
+    payment = paid(shop, "60.00")
+    assert shop.api.follow(payment.id.hex, "RF", "50.00").status == 200
+    take_in(csv([disputed(payment, "10.00", SettlementStatus="FAILED"), reversal(payment, "10.00")]), institute())
+    assert found() == ["FAILED", "NOT_BOOKED", "NOT_BOOKED"]
+    assert chargeback_booking.retry_unbooked_records() == 0
+    case = ledger.record_chargeback(payment, Decimal("10.00"), by=BY)
+    ledger.record_chargeback_reversal(case, by=BY)
+    assert chargeback_booking.retry_unbooked_records() == 1
+    assert found() == ["FAILED", "NOT_BOOKED"]
+    assert SettlementRecord.objects.get(line=2).chargeback is not None
+
+
+def test_what_a_clerk_has_looked_at_is_entered_although_another_line_tells_of_the_same(shop: Shop) -> None:
+    payment = paid(shop, "60.00")
+    row = disputed(payment, "10.00", SettlementTxId="")
+    take_in(csv([row, row]), institute())
+    waiting = SettlementRecord.objects.get(chargeback=None)
+    exception_queue.book_linked_record(waiting, BY)
+    assert chain_of(shop, payment) == [("CB", "10.00"), ("CB", "10.00"), ("DB", "60.00")]
+    with pytest.raises(exception_queue.ExceptionActionError, match="is in the ledger"):
+        exception_queue.book_linked_record(SettlementRecord.objects.get(pk=waiting.pk), BY)
+
+
+def _received(of: ClearingInstitute, content: bytes) -> Any:
+    source = SettlementFile.Source.COMMAND
+    return files.receive_file(io.BytesIO(content), name="a.csv", institute=of, by=BY, source=source).pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_institutes_that_tell_of_the_same_at_once_book_it_once(committed: Shop) -> None:
+    payment = paid(committed, "120.00")
+    one = _received(institute(), csv([disputed(payment, "50.00")]))
+    two = _received(institute(key="other", name="Other"), csv([disputed(payment, "50.00")]))
+    assert at_once(lambda: intake.process_file(one), lambda: intake.process_file(two)) == [True, True]
+    assert chain_of(committed, payment) == [("CB", "50.00"), ("DB", "120.00")]
+    assert found() == ["TWICE"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_lines_with_ids_of_their_own_are_joined_to_two_chargebacks_or_one_is_entered(committed: Shop) -> None:
+    payment = paid(committed, "150.00")
+    ledger.record_chargeback(payment, Decimal("50.00"), by=BY)
+    one = _received(institute(), csv([disputed(payment, "50.00")]))
+    two = _received(institute(key="other", name="Other"), csv([disputed(payment, "50.00", SettlementTxId="D-2")]))
+    assert at_once(lambda: intake.process_file(one), lambda: intake.process_file(two)) == [True, True]
+    assert chain_of(committed, payment) == [("CB", "50.00"), ("CB", "50.00"), ("DB", "150.00")]
+    assert len(set(SettlementRecord.objects.values_list("chargeback", flat=True))) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_api_chargeback_and_its_line_at_once_are_one(committed: Shop) -> None:
+    payment = paid(committed, "160.00")
+    file = _received(institute(), csv([disputed(payment, "60.00")]))
+
+    def ask() -> bool:
+        return committed.api.follow(payment.id.hex, "CB", "60.00", chargebackResultCode="000.100.206").status == 200
+
+    at_once(ask, lambda: intake.process_file(file))
+    cases.adopt_recent_payments()
+    chargeback_booking.retry_unbooked_records()
+    chain = chain_of(committed, payment)
+    # Who asks by API after the line has entered its chargeback asks for another one.
+    joined = SettlementRecord.objects.get().chargeback
+    assert joined is not None
+    source = Chargeback.objects.get(pk=joined).source
+    assert chain.count(("CB", "60.00")) == (1 if source == "api" else 2)
+    assert Match.objects.filter(chosen=True, undone_at=None).count() == 1
