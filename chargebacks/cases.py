@@ -178,7 +178,8 @@ def _move_by_hand(
 
 
 def submit_evidence(case: Chargeback, by: audit_log.Actor, note: str = "") -> None:
-    """Submit the evidence, once and for good. Raises DisputeTransitionError: closed, late, submitted before, or no evidence."""
+    """Submit the evidence, once and for good. Raises DisputeTransitionError: closed, late, submitted before, or no
+    evidence."""
     at = clock.merchant_now(case.merchant)
     apply_dispute_event(DisputeState(case.state), DisputeEvent.SUBMIT)
     if at >= case.due_at:

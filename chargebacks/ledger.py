@@ -86,9 +86,9 @@ def record_chargeback(
     ``line``: what the acquirer told, once; ``same``: what two lines have in common that tell of the same. ``seen``: the
     chain's count of follow-ups when the asker looked at it, compared and raised in one statement: of two who looked at
     the same the second is ChainChangedError.
-    ``alongside``: what the asker writes in the same statement. Raises RequestRefusedError (a code of the table of operations),
-    Invalid (an amount that no payment has), ValueError for a reason that is none, and for a line AlreadyRecordedError, DuplicateNoticeError,
-    AlreadyInLedgerError and ChargebackPendingError.
+    ``alongside``: what the asker writes in the same statement. Raises RequestRefusedError (a code of the table of
+    operations), Invalid (an amount that no payment has), ValueError for a reason that is none, and for a line
+    AlreadyRecordedError, DuplicateNoticeError, AlreadyInLedgerError and ChargebackPendingError.
     """
     reason = reason or OTHER_CHARGEBACK_REASON
     if not is_chargeback_reason(reason):
@@ -175,8 +175,8 @@ def find_open_case(disputed: Payment, amount: Decimal | None = None) -> Chargeba
 
 
 def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain) -> None:
-    """Raise AlreadyInLedgerError for the oldest CB or CR (``kind``) of this amount that no line has told of, about what is
-    ``disputed``; ChargebackPendingError for one that is not answered yet."""
+    """Raise AlreadyInLedgerError for the oldest CB or CR (``kind``) of this amount that no line has told of, about what
+    is ``disputed``; ChargebackPendingError for one that is not answered yet."""
     alike = [
         one
         for one in chain.members

@@ -112,8 +112,8 @@ class Told(models.Model):
 
 
 class Evidence(models.Model):
-    """One file of evidence. ``item``: the row of the checklist it proves (chargebacks.evidence_checklist). Its bytes are sealed,
-    in pieces, under names that tell nothing; they are never served as a page."""
+    """One file of evidence. ``item``: the row of the checklist it proves (chargebacks.evidence_checklist). Its bytes
+    are sealed, in pieces, under names that tell nothing; they are never served as a page."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     case = models.ForeignKey(Chargeback, on_delete=models.PROTECT, related_name="evidence")

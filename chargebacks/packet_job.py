@@ -52,8 +52,8 @@ def build_packet_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callab
 
 @contextmanager
 def limit_resources(*, memory: int, cpu_s: float) -> Iterator[None]:
-    """Run with so many bytes more than now, and so much CPU. Raises MemoryError and CpuTimeExceededError. Only a main thread
-    gets signals: elsewhere the CPU has no bound."""
+    """Run with so many bytes more than now, and so much CPU. Raises MemoryError and CpuTimeExceededError. Only a main
+    thread gets signals: elsewhere the CPU has no bound."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     own = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     timed = threading.current_thread() is threading.main_thread()

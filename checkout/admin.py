@@ -22,21 +22,46 @@ from gateway.backoffice.kit.composite_field import CompositeField, CompositeInpu
 from gateway.core.document import DocumentFault
 
 OFFER_CONDITION_INPUTS: Final = (
-    CompositeInput(name="scoreAtLeast", label=gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")),
-    CompositeInput(name="scoreBelow", label=gettext_lazy("risk score below"), kind="number", unit=gettext_lazy("points"),
-          help=gettext_lazy("Holds, too, where nothing was scored.")),
-    CompositeInput(name="amountAtLeast", label=gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")),
+    CompositeInput(
+        name="scoreAtLeast", label=gettext_lazy("risk score at least"), kind="number", unit=gettext_lazy("points")
+    ),
+    CompositeInput(
+        name="scoreBelow",
+        label=gettext_lazy("risk score below"),
+        kind="number",
+        unit=gettext_lazy("points"),
+        help=gettext_lazy("Holds, too, where nothing was scored."),
+    ),
+    CompositeInput(
+        name="amountAtLeast", label=gettext_lazy("amount at least"), help=gettext_lazy("Such as 500 or 500.00.")
+    ),
     CompositeInput(name="amountBelow", label=gettext_lazy("amount below"), help=gettext_lazy("Such as 500 or 500.00.")),
-    CompositeInput(name="currencies", label=gettext_lazy("currency is one of"), kind="commas",
-          help=gettext_lazy("Codes such as EUR,USD, with commas.")),
-    CompositeInput(name="countries", label=gettext_lazy("country is one of"), kind="commas",
-          help=gettext_lazy("Codes such as DE,AT, with commas; of the billing address, else of the shipping address.")),
+    CompositeInput(
+        name="currencies",
+        label=gettext_lazy("currency is one of"),
+        kind="commas",
+        help=gettext_lazy("Codes such as EUR,USD, with commas."),
+    ),
+    CompositeInput(
+        name="countries",
+        label=gettext_lazy("country is one of"),
+        kind="commas",
+        help=gettext_lazy("Codes such as DE,AT, with commas; of the billing address, else of the shipping address."),
+    ),
     CompositeInput(name="notCountries", label=gettext_lazy("country is known, and none of"), kind="commas"),
-    CompositeInput(name="customerStatus", label=gettext_lazy("customer is"), kind="flags",
-          choices=[("NEW", gettext_lazy("new")), ("EXISTING", gettext_lazy("known"))]),
-    CompositeInput(name="emails", label=gettext_lazy("e-mail is one of"), kind="lines",
-          help=gettext_lazy("One a line; * stands for anything, as in *@mail.example.")),
-)  # fmt: skip
+    CompositeInput(
+        name="customerStatus",
+        label=gettext_lazy("customer is"),
+        kind="flags",
+        choices=[("NEW", gettext_lazy("new")), ("EXISTING", gettext_lazy("known"))],
+    ),
+    CompositeInput(
+        name="emails",
+        label=gettext_lazy("e-mail is one of"),
+        kind="lines",
+        help=gettext_lazy("One a line; * stands for anything, as in *@mail.example."),
+    ),
+)
 """The conditions of checkout.offer_rules as inputs."""
 
 

@@ -157,7 +157,8 @@ def build_offer_shopper(row: Checkout, prepared: Mapping[str, str], rules: Seque
 
 
 def check_brand_offered(row: Checkout, request: PaymentRequest) -> None:
-    """Raise RequestRefusedError (600.200.201) for a brand that a rule hides from this shopper, whatever the page drew."""
+    """Raise RequestRefusedError (600.200.201) for a brand that a rule hides from this shopper, whatever the page
+    drew."""
     rules = list_offer_rules(row)
     if not rules:
         return
@@ -175,8 +176,8 @@ def check_brand_offered(row: Checkout, request: PaymentRequest) -> None:
 
 
 def check_brand_payable(values: Mapping[str, str]) -> None:
-    """Raise RequestRefusedError for a brand or a type that no shopper could pay with: else the merchant would read of a slip of the
-    pen when the form is drawn, or the shopper when the button is pressed."""
+    """Raise RequestRefusedError for a brand or a type that no shopper could pay with: else the merchant would read of a
+    slip of the pen when the form is drawn, or the shopper when the button is pressed."""
     asked = {"paymentType": values.get("paymentBrand", "")}
     if asked["paymentType"]:
         check_brand_known(asked["paymentType"])

@@ -116,8 +116,8 @@ def _conditions(value: Any) -> None:
 class OfferRule(models.Model):
     """When which brands are offered in a checkout: the first rule by ``position`` that speaks of a brand decides.
 
-    ``conditions``: all of them must hold (checkout.offer_rules). ``brands``: empty means every brand. ``reason`` is what a
-    clerk reads beside the checkout. Without a channel it is for all channels of the merchant.
+    ``conditions``: all of them must hold (checkout.offer_rules). ``brands``: empty means every brand. ``reason`` is
+    what a clerk reads beside the checkout. Without a channel it is for all channels of the merchant.
     Source: Part A, What the service does, 8 (Active Payment Method Selection).
     """
 
@@ -149,9 +149,9 @@ class OfferRule(models.Model):
 class WalletProvider(models.Model):
     """The provider behind one wallet of a channel: with it a page opens the provider's own sheet instead of ours.
 
-    ``settings``: what a page may know of it (checkout.wallet_providers), and ``domains`` and ``validationHosts`` (wallet 1).
-    ``identity_sealed``: JSON with ``certificate`` and ``key`` (PEM), by which the provider knows the merchant.
-    Source: Part A, What the service does, 8 and 9.
+    ``settings``: what a page may know of it (checkout.wallet_providers), and ``domains`` and ``validationHosts``
+    (wallet 1). ``identity_sealed``: JSON with ``certificate`` and ``key`` (PEM), by which the provider knows the
+    merchant. Source: Part A, What the service does, 8 and 9.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

@@ -54,7 +54,8 @@ class BrandOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferCondition:
-    """One kind of condition: ``check`` says what is wrong with a value ('' for nothing), ``is_rule_met`` whether it holds."""
+    """One kind of condition: ``check`` says what is wrong with a value ('' for nothing), ``is_rule_met`` whether it
+    holds."""
 
     words: str
     check: Callable[[Any], str]

@@ -1,8 +1,8 @@
 """The call of a merchant who has not fetched a result: one GET to the shopperResultUrl, 29 minutes after the creation.
 
-The call is owed since the payment began (checkout.payment_attempts writes the row) until the merchant fetches the result, and
-due at 29:00 by the merchant's clock: not before, and not at all once it was fetched. One that fails is repeated while
-the checkout lasts. Whoever claims a row calls; who dies meanwhile is followed by one more call at most.
+The call is owed since the payment began (checkout.payment_attempts writes the row) until the merchant fetches the
+result, and due at 29:00 by the merchant's clock: not before, and not at all once it was fetched. One that fails is
+repeated while the checkout lasts. Whoever claims a row calls; who dies meanwhile is followed by one more call at most.
 Source: Part A, States and transitions; Events, 2; decisions, section 6.
 """
 

@@ -98,20 +98,34 @@ _TOKENIZATION: Final = d.object_shape(
 )
 _SHAPES: Final[Mapping[str, d.DocumentShape]] = {
     "wallet1": d.object_shape(
-        name=d.required_member(_PATH), version=d.optional_member(d.integer_shape(1, 30), 3), script=d.optional_member(_address), merchantId=d.required_member(d.text_shape(1, 255)),
-        displayName=d.required_member(d.text_shape(1, 64)), domains=d.required_member(d.list_shape(_host, least=1, most=99, distinct=True)),
-        countryCode=d.required_member(_COUNTRY), networks=d.required_member(_WORDS), capabilities=d.optional_member(_WORDS, ("supports3DS",)),
+        name=d.required_member(_PATH),
+        version=d.optional_member(d.integer_shape(1, 30), 3),
+        script=d.optional_member(_address),
+        merchantId=d.required_member(d.text_shape(1, 255)),
+        displayName=d.required_member(d.text_shape(1, 64)),
+        domains=d.required_member(d.list_shape(_host, least=1, most=99, distinct=True)),
+        countryCode=d.required_member(_COUNTRY),
+        networks=d.required_member(_WORDS),
+        capabilities=d.optional_member(_WORDS, ("supports3DS",)),
         validationHosts=d.required_member(d.list_shape(_origin, least=1, most=20, distinct=True)),
-        certificateFile=d.optional_member(d.text_shape(1, 1024)), keyFile=d.optional_member(d.text_shape(1, 1024)),
+        certificateFile=d.optional_member(d.text_shape(1, 1024)),
+        keyFile=d.optional_member(d.text_shape(1, 1024)),
     ),
     "wallet2": d.object_shape(
-        name=d.required_member(_PATH), script=d.required_member(_address), environment=d.optional_member(d.choice_shape("TEST", "PRODUCTION"), "TEST"),
-        tokenization=d.required_member(_TOKENIZATION), merchantId=d.optional_member(d.text_shape(1, 255)), merchantName=d.optional_member(d.text_shape(1, 64)),
-        countryCode=d.optional_member(_COUNTRY), networks=d.required_member(_WORDS),
+        name=d.required_member(_PATH),
+        script=d.required_member(_address),
+        environment=d.optional_member(d.choice_shape("TEST", "PRODUCTION"), "TEST"),
+        tokenization=d.required_member(_TOKENIZATION),
+        merchantId=d.optional_member(d.text_shape(1, 255)),
+        merchantName=d.optional_member(d.text_shape(1, 64)),
+        countryCode=d.optional_member(_COUNTRY),
+        networks=d.required_member(_WORDS),
         authMethods=d.optional_member(_WORDS, ("PAN_ONLY", "CRYPTOGRAM_3DS")),
     ),
-    "wallet3": d.object_shape(method=d.required_member(_address), data=d.optional_member(_object), token=d.optional_member(_PATH, "token")),
-}  # fmt: skip
+    "wallet3": d.object_shape(
+        method=d.required_member(_address), data=d.optional_member(_object), token=d.optional_member(_PATH, "token")
+    ),
+}
 
 
 def _or_none(shape: d.DocumentShape) -> d.DocumentShape:

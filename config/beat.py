@@ -26,8 +26,9 @@ log = structlog.get_logger(__name__)
 
 
 def sync_periodic_tasks() -> None:
-    """Make the rows of the ticks those of gateway.timers.registry.TIMERS: new ones appear, those of no timer vanish. How often a
-    tick comes and whether it does are set once, when its row is made: from then on they are the back office's.
+    """Make the rows of the ticks those of gateway.timers.registry.TIMERS: new ones appear, those of no timer vanish.
+    How often a tick comes and whether it does are set once, when its row is made: from then on they are the back
+    office's.
 
     Two beats that start at once do it one after the other.
     """

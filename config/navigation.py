@@ -48,88 +48,224 @@ class NavigationItem:
 
 
 NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
-    (_("Money"), (
-        NavigationItem(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
-        NavigationItem(title=_("Approvals"), icon="how_to_reg", page="gateway.Approval", right="gateway.view_approval",
-             count="gateway.backoffice.follow_ups.approval_pages.count_waiting_approvals"),
-        NavigationItem(title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"),
-        NavigationItem(title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"),
-        NavigationItem(title=_("Registrations"), icon="credit_card", page="gateway.Registration",
-             right="gateway.view_registration"),
-        NavigationItem(title=_("Schedules"), icon="event_repeat", page="scheduling.Job", right="scheduling.view_job"),
-        NavigationItem(title=_("Authentications"), icon="verified_user", page="gateway.Authentication",
-             right="gateway.view_authentication"),
-    )),
-    (_("Books"), (
-        NavigationItem(title=_("Payouts"), icon="account_balance_wallet", page="reporting.Settlement",
-             right="reporting.view_settlement"),
-        NavigationItem(title=_("Settlement files"), icon="upload_file", page="reporting.SettlementFile",
-             right="reporting.view_settlementfile"),
-        NavigationItem(title=_("Exceptions"), icon="rule_folder", page="reporting.SettlementRecord",
-             right="reporting.view_settlementrecord", count="reporting.admin.exception_queue.count_open_exceptions"),
-        NavigationItem(title=_("Reconciliation files"), icon="table_view", page="reporting.ReconciliationFile",
-             right="reporting.view_reconciliationfile"),
-        NavigationItem(title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder",
-             right="gateway.view_bankorder"),
-        NavigationItem(title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"),
-        NavigationItem(title=_("Bank messages"), icon="mark_email_read", page="gateway.BankMessage",
-             right="gateway.view_bankmessage"),
-        NavigationItem(title=_("Capture batches"), icon="inventory", page="gateway.CaptureBatch",
-             right="gateway.view_capturebatch"),
-        NavigationItem(title=_("Captures by batch"), icon="pending_actions", page="gateway.BatchedCapture",
-             right="gateway.view_batchedcapture"),
-        NavigationItem(title=_("Disputes"), icon="gavel", page="chargebacks.Chargeback", right="chargebacks.view_chargeback",
-             count="chargebacks.admin.disputes.count_urgent_disputes"),
-    )),
-    (_("Requests and events"), (
-        NavigationItem(title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"),
-        NavigationItem(title=_("Webhooks"), icon="webhook", page="gateway.WebhookEndpoint",
-             right="gateway.view_webhookendpoint"),
-        NavigationItem(title=_("Deliveries"), icon="outgoing_mail", page="gateway.WebhookDelivery",
-             right="gateway.view_webhookdelivery"),
-        NavigationItem(title=_("Notifications"), icon="notifications", page="gateway.Notification",
-             right="gateway.view_notification"),
-        NavigationItem(title=_("Processors' events"), icon="call_received", page="gateway.ProcessorEvent",
-             right="gateway.view_processorevent"),
-    )),
-    (_("Account data"), (
-        NavigationItem(title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"),
-        NavigationItem(title=_("Channels"), icon="hub", page="gateway.Channel", right="gateway.view_channel"),
-        NavigationItem(title=_("Access tokens"), icon="key", page="gateway.AccessToken", right="gateway.view_accesstoken"),
-        NavigationItem(title=_("3-D Secure"), icon="lock_person", page="gateway.ThreeDSecureConfiguration",
-             right="gateway.view_threedsecureconfiguration"),
-        NavigationItem(title=_("Acquirer accounts"), icon="account_balance", page="gateway.AcquirerAccount",
-             right="gateway.view_acquireraccount"),
-        NavigationItem(title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"),
-        NavigationItem(title=_("Acquirers' health"), icon="monitor_heart", page="gateway_acquireraccount_health",
-             right="gateway.view_acquireraccount"),
-        NavigationItem(title=_("Wallet keys"), icon="wallet", page="gateway.WalletKey", right="gateway.view_walletkey"),
-        NavigationItem(title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"),
-    )),
-    (_("Risk"), (
-        NavigationItem(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
-        NavigationItem(title=_("Trials"), icon="science", page="gateway.RiskTrial", right="gateway.view_risktrial"),
-        NavigationItem(title=_("Risk observations"), icon="query_stats", page="gateway.RiskObservation",
-             right="gateway.view_riskobservation"),
-        NavigationItem(title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"),
-    )),
-    (_("People"), (
-        NavigationItem(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
-        NavigationItem(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
-        NavigationItem(title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"),
-    )),
-    (_("Installation"), (
-        NavigationItem(title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"),
-        NavigationItem(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
-        NavigationItem(title=_("Payment page security"), icon="gpp_good", page="payment_page_security",
-             right="checkout.view_pagesnapshot", count="checkout.page_security.count_unreviewed_changes"),
-        NavigationItem(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
-        NavigationItem(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
-        NavigationItem(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),
-        NavigationItem(title=_("Ticks"), icon="timer", page="django_celery_beat.PeriodicTask",
-             right="django_celery_beat.view_periodictask"),
-    )),
-)  # fmt: skip
+    (
+        _("Money"),
+        (
+            NavigationItem(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
+            NavigationItem(
+                title=_("Approvals"),
+                icon="how_to_reg",
+                page="gateway.Approval",
+                right="gateway.view_approval",
+                count="gateway.backoffice.follow_ups.approval_pages.count_waiting_approvals",
+            ),
+            NavigationItem(
+                title=_("Exports"), icon="download", page="gateway.BackgroundWork", right="gateway.export_payment"
+            ),
+            NavigationItem(
+                title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"
+            ),
+            NavigationItem(
+                title=_("Registrations"),
+                icon="credit_card",
+                page="gateway.Registration",
+                right="gateway.view_registration",
+            ),
+            NavigationItem(
+                title=_("Schedules"), icon="event_repeat", page="scheduling.Job", right="scheduling.view_job"
+            ),
+            NavigationItem(
+                title=_("Authentications"),
+                icon="verified_user",
+                page="gateway.Authentication",
+                right="gateway.view_authentication",
+            ),
+        ),
+    ),
+    (
+        _("Books"),
+        (
+            NavigationItem(
+                title=_("Payouts"),
+                icon="account_balance_wallet",
+                page="reporting.Settlement",
+                right="reporting.view_settlement",
+            ),
+            NavigationItem(
+                title=_("Settlement files"),
+                icon="upload_file",
+                page="reporting.SettlementFile",
+                right="reporting.view_settlementfile",
+            ),
+            NavigationItem(
+                title=_("Exceptions"),
+                icon="rule_folder",
+                page="reporting.SettlementRecord",
+                right="reporting.view_settlementrecord",
+                count="reporting.admin.exception_queue.count_open_exceptions",
+            ),
+            NavigationItem(
+                title=_("Reconciliation files"),
+                icon="table_view",
+                page="reporting.ReconciliationFile",
+                right="reporting.view_reconciliationfile",
+            ),
+            NavigationItem(
+                title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder", right="gateway.view_bankorder"
+            ),
+            NavigationItem(
+                title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"
+            ),
+            NavigationItem(
+                title=_("Bank messages"),
+                icon="mark_email_read",
+                page="gateway.BankMessage",
+                right="gateway.view_bankmessage",
+            ),
+            NavigationItem(
+                title=_("Capture batches"),
+                icon="inventory",
+                page="gateway.CaptureBatch",
+                right="gateway.view_capturebatch",
+            ),
+            NavigationItem(
+                title=_("Captures by batch"),
+                icon="pending_actions",
+                page="gateway.BatchedCapture",
+                right="gateway.view_batchedcapture",
+            ),
+            NavigationItem(
+                title=_("Disputes"),
+                icon="gavel",
+                page="chargebacks.Chargeback",
+                right="chargebacks.view_chargeback",
+                count="chargebacks.admin.disputes.count_urgent_disputes",
+            ),
+        ),
+    ),
+    (
+        _("Requests and events"),
+        (
+            NavigationItem(
+                title=_("Request log"), icon="receipt_long", page="gateway.RequestLog", right="gateway.view_requestlog"
+            ),
+            NavigationItem(
+                title=_("Webhooks"),
+                icon="webhook",
+                page="gateway.WebhookEndpoint",
+                right="gateway.view_webhookendpoint",
+            ),
+            NavigationItem(
+                title=_("Deliveries"),
+                icon="outgoing_mail",
+                page="gateway.WebhookDelivery",
+                right="gateway.view_webhookdelivery",
+            ),
+            NavigationItem(
+                title=_("Notifications"),
+                icon="notifications",
+                page="gateway.Notification",
+                right="gateway.view_notification",
+            ),
+            NavigationItem(
+                title=_("Processors' events"),
+                icon="call_received",
+                page="gateway.ProcessorEvent",
+                right="gateway.view_processorevent",
+            ),
+        ),
+    ),
+    (
+        _("Account data"),
+        (
+            NavigationItem(
+                title=_("Merchants"), icon="storefront", page="gateway.Merchant", right="gateway.view_merchant"
+            ),
+            NavigationItem(title=_("Channels"), icon="hub", page="gateway.Channel", right="gateway.view_channel"),
+            NavigationItem(
+                title=_("Access tokens"), icon="key", page="gateway.AccessToken", right="gateway.view_accesstoken"
+            ),
+            NavigationItem(
+                title=_("3-D Secure"),
+                icon="lock_person",
+                page="gateway.ThreeDSecureConfiguration",
+                right="gateway.view_threedsecureconfiguration",
+            ),
+            NavigationItem(
+                title=_("Acquirer accounts"),
+                icon="account_balance",
+                page="gateway.AcquirerAccount",
+                right="gateway.view_acquireraccount",
+            ),
+            NavigationItem(
+                title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"
+            ),
+            NavigationItem(
+                title=_("Acquirers' health"),
+                icon="monitor_heart",
+                page="gateway_acquireraccount_health",
+                right="gateway.view_acquireraccount",
+            ),
+            NavigationItem(
+                title=_("Wallet keys"), icon="wallet", page="gateway.WalletKey", right="gateway.view_walletkey"
+            ),
+            NavigationItem(
+                title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"
+            ),
+        ),
+    ),
+    (
+        _("Risk"),
+        (
+            NavigationItem(title=_("Rule sets"), icon="rule", page="gateway.RiskSet", right="gateway.view_riskset"),
+            NavigationItem(title=_("Trials"), icon="science", page="gateway.RiskTrial", right="gateway.view_risktrial"),
+            NavigationItem(
+                title=_("Risk observations"),
+                icon="query_stats",
+                page="gateway.RiskObservation",
+                right="gateway.view_riskobservation",
+            ),
+            NavigationItem(
+                title=_("Lists"), icon="playlist_add_check", page="gateway.RiskList", right="gateway.view_risklist"
+            ),
+        ),
+    ),
+    (
+        _("People"),
+        (
+            NavigationItem(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
+            NavigationItem(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
+            NavigationItem(
+                title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"
+            ),
+        ),
+    ),
+    (
+        _("Installation"),
+        (
+            NavigationItem(
+                title=_("Divisions"), icon="account_tree", page="gateway.Division", right="gateway.view_division"
+            ),
+            NavigationItem(title=_("PSP"), icon="domain", page="gateway.Psp", right="gateway.view_psp"),
+            NavigationItem(
+                title=_("Payment page security"),
+                icon="gpp_good",
+                page="payment_page_security",
+                right="checkout.view_pagesnapshot",
+                count="checkout.page_security.count_unreviewed_changes",
+            ),
+            NavigationItem(title=_("Vault keys"), icon="encrypted", page="vault_keys", right="gateway.view_vault"),
+            NavigationItem(title=_("Throttle"), icon="speed", page="throttle", right="gateway.view_throttlewindow"),
+            NavigationItem(title=_("Test clock"), icon="schedule", page="test_clock", right="gateway.move_clock"),
+            NavigationItem(
+                title=_("Ticks"),
+                icon="timer",
+                page="django_celery_beat.PeriodicTask",
+                right="django_celery_beat.view_periodictask",
+            ),
+        ),
+    ),
+)
 """Grouped by work. A line is there for whoever has its right, once its page exists."""
 
 

@@ -307,7 +307,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
 # --- the back office --------------------------------------------------------------------------------------------
-# What a user may is told by their grants (gateway.access.permissions); axes stops who has tried too often, passwords are Django's.
+# What a user may is told by their grants (gateway.access.permissions); axes stops who has tried too often, passwords
+# are Django's.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "gateway.access.permissions.GrantBackend"]
 UNFOLD = ADMIN_THEME
 # required | optional: whether everybody signs in with a second factor, or only those who set one up. Required in live.
@@ -340,7 +341,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "gateway.access.passwords.PasswordHistoryValidator"},
 ]
 
-# django-allauth: its pages stand below /admin/ (gateway.backoffice.sign_in.sign_in_views), nobody signs up, and no mails are sent.
+# django-allauth: its pages stand below /admin/ (gateway.backoffice.sign_in.sign_in_views), nobody signs up, and no
+# mails are sent.
 LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "/admin/"
 ACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.AccountAdapter"
@@ -359,12 +361,15 @@ ACCOUNT_FORMS = {
 }
 MFA_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.FactorAdapter"
 MFA_FORMS = {
-    "authenticate": "gateway.backoffice.sign_in.sign_in_views.CodeForm", "reauthenticate": "gateway.backoffice.sign_in.sign_in_views.CodeReauthenticationForm",
-    "activate_totp": "gateway.backoffice.sign_in.sign_in_views.TotpSetupForm", "add_webauthn": "gateway.backoffice.sign_in.sign_in_views.AddPasskeyForm",
-    "edit_webauthn": "gateway.backoffice.sign_in.sign_in_views.RenamePasskeyForm", "login_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeySignInForm",
+    "authenticate": "gateway.backoffice.sign_in.sign_in_views.CodeForm",
+    "reauthenticate": "gateway.backoffice.sign_in.sign_in_views.CodeReauthenticationForm",
+    "activate_totp": "gateway.backoffice.sign_in.sign_in_views.TotpSetupForm",
+    "add_webauthn": "gateway.backoffice.sign_in.sign_in_views.AddPasskeyForm",
+    "edit_webauthn": "gateway.backoffice.sign_in.sign_in_views.RenamePasskeyForm",
+    "login_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeySignInForm",
     "reauthenticate_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeyReauthenticationForm",
     "authenticate_webauthn": "gateway.backoffice.sign_in.sign_in_views.PasskeyFactorForm",
-}  # fmt: skip
+}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 # Browsers make passkeys over plain HTTP for localhost alone.

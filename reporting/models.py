@@ -70,9 +70,9 @@ class ClearingInstitute(models.Model):
     """Who settles: an acquirer or a bank that sends files.
 
     ``key``: its folder and its name on the command line. ``connectors``: whose payments it settles. ``format``: of its
-    files (reporting.settlement.formats); empty: told from each file's beginning. ``time_zone``: of the dates and times in them.
-    ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, when there is
-    one to check against. ``settles_within_days``: after so many days a payment without a line is missing.
+    files (reporting.settlement.formats); empty: told from each file's beginning. ``time_zone``: of the dates and times
+    in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, when
+    there is one to check against. ``settles_within_days``: after so many days a payment without a line is missing.
     ``expects_files_on``: ISO weekdays (1 = Monday) whose file is missed when it does not come.
     """
 
@@ -326,9 +326,9 @@ class Match(models.Model):
     """A record and a payment it may be about. Closed, never deleted.
 
     ``chosen``: this is the payment; else it is one of several candidates. ``rule``: what led to it
-    (reporting.settlement.matching), or "clerk". ``by``: who, empty for the matching itself. A record with an active chosen match
-    is MATCHED, one with active candidates and none chosen is MULTIPLE_MATCHES, any other NOT_MATCHED; and so at any
-    past moment. ``record_type`` stands here too, so that two lines for one payment are found by one index.
+    (reporting.settlement.matching), or "clerk". ``by``: who, empty for the matching itself. A record with an active
+    chosen match is MATCHED, one with active candidates and none chosen is MULTIPLE_MATCHES, any other NOT_MATCHED; and
+    so at any past moment. ``record_type`` stands here too, so that two lines for one payment are found by one index.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -362,7 +362,8 @@ class Match(models.Model):
 
 
 class Finding(models.Model):
-    """Something wrong with a record or its payment (reporting.settlement.findings). ``expected`` and ``found`` are short texts.
+    """Something wrong with a record or its payment (reporting.settlement.findings). ``expected`` and ``found`` are
+    short texts.
 
     ``closed_at``: a clerk has dealt with it, and said how in ``note``. ``payment``: what it speaks of, where known.
     """

@@ -59,7 +59,8 @@ def translate_sftp_errors(what: str) -> Iterator[None]:
 
 @contextmanager
 def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
-    """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; nothing is told to a host of another key."""
+    """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; nothing is told to a host of another
+    key."""
     expected = parse_host_key(place.host_key)
     with translate_sftp_errors("connecting"):
         transport = paramiko.Transport(_open_socket(str(place.host), int(place.port)))
@@ -84,8 +85,8 @@ def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
-    """A line to an address that may be called. Raises SftpUnreachableError: whatever is wrong below SSH is told in one way, so
-    that nobody learns from us which ports of a network are open."""
+    """A line to an address that may be called. Raises SftpUnreachableError: whatever is wrong below SSH is told in one
+    way, so that nobody learns from us which ports of a network are open."""
     try:
         addresses = address_guard.resolve_sftp_address(host, port, SFTP_CONNECT_TIMEOUT_S)
     except address_guard.ForbiddenAddressError as fault:
@@ -127,7 +128,8 @@ def parse_host_key(host_key: str) -> tuple[str, str]:
     words = host_key.split()
     if len(words) < 2 or words[0] not in HOST_KEY_TYPES:
         raise ValueError(
-            f"a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it; types: {', '.join(HOST_KEY_TYPES)}"
+            f"a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it; "
+            f"types: {', '.join(HOST_KEY_TYPES)}"
         )
     return words[0], words[1]
 

@@ -170,7 +170,8 @@ class ChargebackAdmin(ReadOnlyPage):
         return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
 
     def _did(self, request: HttpRequest, case: Chargeback) -> str:
-        """Do what the form says, and say it. Raises DisputeTransitionError, EvidenceRejectedError and RequestRefusedError."""
+        """Do what the form says, and say it. Raises DisputeTransitionError, EvidenceRejectedError and
+        RequestRefusedError."""
         verb, by, note = (
             request.POST.get("verb", ""),
             actor_from_request(request),

@@ -23,11 +23,13 @@ URGENT_DAYS_LEFT: Final = 3
 DUE_SOON_DAYS_LEFT: Final = 7
 DISPUTE_STATE_PILLS: Final[Mapping[str, tuple[str, str | Promise]]] = MappingProxyType(
     {
-        DisputeState.OPEN: ("wait", lazy("To answer")), DisputeState.SUBMITTED: ("wait", lazy("Submitted, the bank decides")),
-        DisputeState.WON: ("good", lazy("Won")), DisputeState.LOST: ("bad", lazy("Lost")),
+        DisputeState.OPEN: ("wait", lazy("To answer")),
+        DisputeState.SUBMITTED: ("wait", lazy("Submitted, the bank decides")),
+        DisputeState.WON: ("good", lazy("Won")),
+        DisputeState.LOST: ("bad", lazy("Lost")),
         DisputeState.ACCEPTED: ("plain", lazy("Accepted")),
     }
-)  # fmt: skip
+)
 
 
 EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(

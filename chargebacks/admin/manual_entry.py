@@ -33,8 +33,11 @@ from gateway.payments.refusal import RequestRefusedError
 
 MAX_CONTACTS: Final = 20
 SELECTABLE_REASONS: Final = tuple(
-    sorted((code for code in result_codes.RESULT_CODES if is_explained_reason(code)), key=lambda code: (code != OTHER_CHARGEBACK_REASON, code))
-)  # fmt: skip
+    sorted(
+        (code for code in result_codes.RESULT_CODES if is_explained_reason(code)),
+        key=lambda code: (code != OTHER_CHARGEBACK_REASON, code),
+    )
+)
 
 
 MAX_RESPONSE_PERIOD: Final = timedelta(days=730)

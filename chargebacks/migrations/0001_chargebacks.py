@@ -143,7 +143,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("item", models.CharField(max_length=32)),
@@ -172,7 +172,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("number", models.IntegerField()),

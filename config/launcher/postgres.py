@@ -98,7 +98,8 @@ class Postgres:
         return self._child.poll() if self._child else None
 
     def work(self) -> float | None:
-        """What the server has done so far, as `measure_process_work` measures it; None for a server that is not ours."""
+        """What the server has done so far, as `measure_process_work` measures it; None for a server that is not
+        ours."""
         return measure_process_work(self.pid)
 
     def start(self) -> str:

@@ -19,7 +19,8 @@ MAX_STANDSTILL_S: Final = 120.0
 PROGRESS_SAMPLE_INTERVAL_S: Final = 1.0
 START_POLL_S: Final = 0.02
 MIN_PROGRESS: Final = 1.0
-"""In the unit of `config.launcher.process.measure_process_work`. What an idle server does in two minutes stays below it."""
+"""In the unit of `config.launcher.process.measure_process_work`. What an idle server does in two minutes stays below
+it."""
 
 
 class AwaitedProcess(Protocol):

@@ -342,8 +342,8 @@ FOUR_EYES_LIMITS: Final = ("four_eyes_above", "four_eyes_day")
 
 
 def find_four_eyes_limits(user: Any, right: str, row: models.Model | RowOwner) -> tuple[Decimal | None, Decimal | None]:
-    """The amounts above which ``user`` needs a second person for ``right`` on ``row``, in the order of FOUR_EYES_LIMITS; None:
-    no limit.
+    """The amounts above which ``user`` needs a second person for ``right`` on ``row``, in the order of
+    FOUR_EYES_LIMITS; None: no limit.
 
     Of several grants that reach the row, the most generous counts. Raises LookupError where none gives the right.
     """
@@ -399,8 +399,8 @@ def can_grant_role(giver: Any, grant: Grant) -> bool:
 
 
 def max_grantable_limit(giver: Any, grant: Grant, name: str) -> Decimal | None:
-    """The highest limit ``name`` of FOUR_EYES_LIMITS that ``giver`` may put into ``grant``: their own one there; None: any, or
-    none at all."""
+    """The highest limit ``name`` of FOUR_EYES_LIMITS that ``giver`` may put into ``grant``: their own one there; None:
+    any, or none at all."""
     if giver.is_superuser:
         return None
     line, most = _line(grant), []

@@ -230,8 +230,9 @@ def throttle_request(entity: UUID, channel: Channel | None, operation: str, now:
 def throttle_shopper_request(
     checkout: UUID, channel: Channel, ip: str | None, operation: str, now: datetime
 ) -> dict[str, str]:
-    """As :func:`throttle_request`, for a request without a token. It has the channel's limit, but counts for its checkout and
-    address alone: whoever has a checkout's id uses up nothing that the merchant's own requests are counted by."""
+    """As :func:`throttle_request`, for a request without a token. It has the channel's limit, but counts for its
+    checkout and address alone: whoever has a checkout's id uses up nothing that the merchant's own requests are counted
+    by."""
     limit = resolve_rate_limit(channel, operation)
     if limit is None:
         return {}

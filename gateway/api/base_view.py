@@ -180,7 +180,8 @@ class ApiView(APIView):
     def parse(
         self, context: RequestContext, channel: Channel | None, facts: frozenset[str] = frozenset()
     ) -> Parameters:
-        """The request's parameters by this endpoint's catalogue. Raises InvalidParametersError with every error at once."""
+        """The request's parameters by this endpoint's catalogue. Raises InvalidParametersError with every error at
+        once."""
         endpoint = self.endpoints[context.trace.method]
         policy = channel.parameters if channel is not None else UnknownNamePolicy.NORMAL
         masks = channel is None or channel.mask_card_data

@@ -1,8 +1,8 @@
 """Middleware: which bodies of pages are read at all, decided from their headers before the first byte is.
 
-A page's form is small. A file is taken only at an address that says so (``allow_uploads``), of a user who may, whose form
-carries a signed word of their session in its address: the token within the form would be known only after the file was
-stored. The API reads its bodies itself (gateway.api.base_view). Source: docs/decisions/0050.
+A page's form is small. A file is taken only at an address that says so (``allow_uploads``), of a user who may, whose
+form carries a signed word of their session in its address: the token within the form would be known only after the file
+was stored. The API reads its bodies itself (gateway.api.base_view). Source: docs/decisions/0050.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_FORM_ESCAPES: Final = 200_000
 """Percent signs in it: decoding takes some 230 bytes of memory for each."""
 MAX_MULTIPART_FIELDS_BYTES: Final = 64 * 1024
 """What a form with a file may have besides the file."""
-UPLOAD_TOKEN_PARAMETER: Final = "upload"
+UPLOAD_TOKEN_PARAMETER: Final = "upload"  # noqa: S105
 """The parameter of a form's address that carries the signed word."""
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 

@@ -19,8 +19,8 @@ def build_docs_url(endpoint: str) -> str:
 
 
 def build_result(code: str, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "") -> dict[str, Any]:
-    """``build_result`` with its text from the table; ``errors`` become parameterErrors, with links into ``docs``; ``more`` is
-    added to the text."""
+    """``build_result`` with its text from the table; ``errors`` become parameterErrors, with links into ``docs``;
+    ``more`` is added to the text."""
     description = result_codes.find_result_code(code).description
     body: dict[str, Any] = {"code": code, "description": f"{description}: {more}"[:255] if more else description}
     if errors:

@@ -1,6 +1,7 @@
 """Django's report of an unforeseen fault, in which card data is masked: the page of DEBUG and the mail to ADMINS.
 
-It prints local variables, headers and the query. What ours holds is typed (gateway.core.secret); this is for what is not.
+It prints local variables, headers and the query. What ours holds is typed (gateway.core.secret); this is for what is
+not.
 """
 
 from __future__ import annotations

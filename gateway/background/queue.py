@@ -3,8 +3,8 @@
 A kind of work is one function that does one slice: it reads where the last one ended (``cursor``), does a bounded part
 and says where it ended. A worker holds a lease for a slice, and a slice counts by compare-and-set, so a worker that
 dies costs its slice, and two at once do nothing twice. Whoever takes work over makes what the one before still does
-count for nothing: claiming moves ``slices``, too. Files are an attempt's own (gateway.background.files); the statement that
-ends the work says which one is it. Source: issue "back office"; docs/background-work.md.
+count for nothing: claiming moves ``slices``, too. Files are an attempt's own (gateway.background.files); the statement
+that ends the work says which one is it. Source: issue "back office"; docs/background-work.md.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ class SliceResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkKind:
     """A kind of work. ``step``: do one slice of about half a second; it is given the work, the folder its files go to
-    and a function that says "still alive", which raises WorkLeaseLostError; called in a transaction it keeps others off until
-    the end of that. Raises WorkFailedError. ``right``: what its owner needs to ask for it, and to fetch its file."""
+    and a function that says "still alive", which raises WorkLeaseLostError; called in a transaction it keeps others off
+    until the end of that. Raises WorkFailedError. ``right``: what its owner needs to ask for it, and to fetch its
+    file."""
 
     name: str
     about: str
@@ -145,8 +146,8 @@ def find_result_file(row: BackgroundWork) -> Path | None:
 
 
 def run_background_work(merchant: Merchant | None = None) -> int:
-    """Give each piece of work its turns, round after round, for MAX_BACKGROUND_RUN_S; how many slices were done. Real time alone: a
-    merchant's clock is nothing to it."""
+    """Give each piece of work its turns, round after round, for MAX_BACKGROUND_RUN_S; how many slices were done. Real
+    time alone: a merchant's clock is nothing to it."""
     if merchant is not None:
         return 0
     ends, count = time.monotonic() + MAX_BACKGROUND_RUN_S, 0

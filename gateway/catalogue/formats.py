@@ -184,9 +184,12 @@ def normalize_boolean(value: str) -> str:
 _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 # An empty value is refused, not passed over: it is how some languages write false, and others nothing at all.
 BOOLEAN = replace(
-    one_of("true", "false", words="true or false"), expects="must be true or false", empty_is_value=True,
-    usual=normalize_boolean, taken_too="1 and 0 in their place, and any letter case, are taken and come back as true or false.",
-)  # fmt: skip
+    one_of("true", "false", words="true or false"),
+    expects="must be true or false",
+    empty_is_value=True,
+    usual=normalize_boolean,
+    taken_too="1 and 0 in their place, and any letter case, are taken and come back as true or false.",
+)
 MONTH_NUMBER = number_between(1, 12, words="N2, 01 to 12", width=2)
 YEAR_NUMBER = literal(
     "N4, 19xx or 20xx", "(?:19|20)[0-9]{2}", expects="must be a year 19xx or 20xx", example="2034", bad="34"
@@ -269,8 +272,8 @@ def _decoded_once(value: str) -> str:
 
 
 def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: bool = False) -> Format:
-    """An absolute address that :func:`is_openable_address`; ``web_only``: no app's; ``encoded``: it may be percent-encoded
-    as a whole, and is decoded once."""
+    """An absolute address that :func:`is_openable_address`; ``web_only``: no app's; ``encoded``: it may be
+    percent-encoded as a whole, and is decoded once."""
     printable = re.compile(f"[^\\s{UNPRINTABLE}]{{{low},{high}}}").fullmatch
     allowed = "https: and http: are" if web_only else "https:, http: and apps named like com.example.app: are"
 

@@ -33,8 +33,8 @@ class UnreadableFormError(Exception):
 def parse_form(body: bytes) -> list[tuple[str, str]]:
     """Decode ``body`` (UTF-8, percent-encoded or raw). Empty parts are skipped; a part without ``=`` has value ''.
 
-    Raises UnreadableFormError for bytes that are not UTF-8, for more than MAX_FORM_FIELDS fields, and, before they are decoded,
-    for names and values longer than any parameter's.
+    Raises UnreadableFormError for bytes that are not UTF-8, for more than MAX_FORM_FIELDS fields, and, before they are
+    decoded, for names and values longer than any parameter's.
     """
     if body.count(b"&") >= MAX_FORM_FIELDS:
         raise UnreadableFormError("", f"The body has more than {MAX_FORM_FIELDS:,} fields")

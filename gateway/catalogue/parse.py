@@ -119,9 +119,9 @@ class Catalogue:
         literal: bool | None = None,
         masks: bool = True,
     ) -> Parameters:
-        """Check ``pairs`` and return them as Parameters. Raises InvalidParametersError with every error at once. ``literal``: values
-        are taken as the specification writes them only; by default that is what the strict ``policy`` does.
-        ``masks``: card data in free text is masked, which a channel may switch off."""
+        """Check ``pairs`` and return them as Parameters. Raises InvalidParametersError with every error at once.
+        ``literal``: values are taken as the specification writes them only; by default that is what the strict
+        ``policy`` does. ``masks``: card data in free text is masked, which a channel may switch off."""
         literal = policy == UnknownNamePolicy.STRICT if literal is None else literal
         run = _Run(self, facts, policy, literal=literal, masks=masks)
         run.take_all(pairs)

@@ -106,8 +106,10 @@ def refuse_foreign_secrets(
         return
     about = f"{undecided} payments of this account have no answer yet, and are asked about with it"
     why = {
-        account_ownership.AccountOwnership.OTHER: f"is of another account at the processor: {about}. Another account there is another here.",
-        account_ownership.AccountOwnership.UNKNOWN: f"may be of another account, the processor could not tell: {about}. Try again.",
+        account_ownership.AccountOwnership.OTHER: f"is of another account at the processor: {about}. "
+        "Another account there is another here.",
+        account_ownership.AccountOwnership.UNKNOWN: f"may be of another account, the processor could not tell: "
+        f"{about}. Try again.",
     }[found]
     for one in connector.settings:
         if one.secret and one.place and one.name in given:

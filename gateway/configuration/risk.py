@@ -32,7 +32,8 @@ def _field(value: Any, path: str, faults: d.DocumentFaults) -> Any:
         hint = d.suggest_name(value, fields.RISK_FIELDS) if isinstance(value, str) else ""
         faults.add(
             path,
-            f"must be one of {', '.join(fields.RISK_FIELDS)}, risk.parameters[name], not {d.abbreviate_value(value)}{hint}",
+            f"must be one of {', '.join(fields.RISK_FIELDS)}, risk.parameters[name], "
+            f"not {d.abbreviate_value(value)}{hint}",
         )
     return value
 

@@ -68,7 +68,8 @@ def _text(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentF
     except (OSError, UnicodeDecodeError):
         faults.add(
             path,
-            f"{d.abbreviate_value(name)} cannot be read as text; it is looked for in {d.abbreviate_value(str(target.folder))}",
+            f"{d.abbreviate_value(name)} cannot be read as text; "
+            f"it is looked for in {d.abbreviate_value(str(target.folder))}",
         )
         return ""
     if len(text) > MAX_WALLET_KEY_BYTES:

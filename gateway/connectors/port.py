@@ -124,11 +124,12 @@ class AcquirerReply:
     ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper is sent to
     while the answer is pending. ``sent`` and ``received`` are the messages themselves,
     masked, as the exchange keeps them. ``network_reference``: the card scheme's own id of the transaction, by which
-    a payment at any processor names the first one of an agreement (gateway.connectors.acquirer_message.parse_scheme_reference).
-    ``elsewhere``: nobody judged the question and nobody can have accepted it (no link, no room, a processor that
-    says it is out of order), so another acquirer may be asked; never after silence. ``unsent``: with that, that nothing
-    was sent for a reason of the question or the account, which says nothing about the acquirer. ``until``: the
-    merchant's clock; a pending answer is waited for at least as long (a bank that collects weeks from now)."""
+    a payment at any processor names the first one of an agreement
+    (gateway.connectors.acquirer_message.parse_scheme_reference). ``elsewhere``: nobody judged the question and nobody
+    can have accepted it (no link, no room, a processor that says it is out of order), so another acquirer may be asked;
+    never after silence. ``unsent``: with that, that nothing was sent for a reason of the question or the account, which
+    says nothing about the acquirer. ``until``: the merchant's clock; a pending answer is waited for at least as long (a
+    bank that collects weeks from now)."""
 
     code: str
     approved: Money | None = None
@@ -197,12 +198,14 @@ class Connector(Protocol):
         ...
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
-        """Ask what became of an earlier question, by its payment's id. Raises OutcomeUnknownError when nobody could tell.
+        """Ask what became of an earlier question, by its payment's id. Raises OutcomeUnknownError when nobody could
+        tell.
 
         A processor that cannot be asked answers NotFoundAtAcquirer, and its question is taken back."""
         ...
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         """Take an earlier question back, by its payment's id: reversed when it was accepted, refused when it arrives
-        later. May be repeated. The reply is the acquirer's word for it; raises OutcomeUnknownError when it gave none."""
+        later. May be repeated. The reply is the acquirer's word for it; raises OutcomeUnknownError when it gave
+        none."""
         ...

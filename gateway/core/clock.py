@@ -1,4 +1,5 @@
-"""Time. Business timers ask :func:`merchant_now` with their merchant: the test environment can move that merchant's clock.
+"""Time. Business timers ask :func:`merchant_now` with their merchant: the test environment can move that merchant's
+clock.
 
 Tokens, throttles, log-ins and idempotency use :func:`real_now`, and nothing asks the database for the time.
 """

@@ -1,4 +1,5 @@
-"""The 25 languages of the form and the shopper's pages: the spec's codes, their ISO_LANGUAGE_CODES names, and the texts of each.
+"""The 25 languages of the form and the shopper's pages: the spec's codes, their ISO_LANGUAGE_CODES names, and the texts
+of each.
 
 Source: Part A, What the service does, 8; decisions, section 7.
 """

@@ -6,7 +6,7 @@ Meant for card numbers, CVVs, PINs, passwords, tokens and keys. No Django and no
 import hmac
 from typing import Any, Final, NoReturn, final
 
-SECRET_MASK: Final = "•••"
+SECRET_MASK: Final = "•••"  # noqa: S105
 
 
 class _Hidden:

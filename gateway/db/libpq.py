@@ -1,8 +1,8 @@
 """One prepared statement, straight through libpq: no cursor, no generator, no guessing of types.
 
 A payment is three statements, and a cursor costs more than all its parameters. What is sent is the same: values as
-text, bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that are a
-transaction of their own: there a statement that the server has forgotten can be prepared and sent once more.
+text, bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that
+are a transaction of their own: there a statement that the server has forgotten can be prepared and sent once more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Several rows in one statement.
 
 A payment's answer moves its state and writes an event, an exchange, a notification and a log row. As five statements
-that is five round trips; as one it is one, and one commit. ``WriteStatement`` folds them with common table expressions, out
-of the models' own columns:
+that is five round trips; as one it is one, and one commit. ``WriteStatement`` folds them with common table expressions,
+out of the models' own columns:
 
     write = WriteStatement()
     write.update(payment, {"status": "APPROVED"}, expecting={"status": "STARTED"})

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=128)),
@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=128)),
@@ -119,7 +119,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 (
@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=128)),
@@ -239,7 +239,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("connector", models.CharField(max_length=32)),
@@ -278,7 +278,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=128)),
@@ -320,7 +320,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("digest", models.BinaryField(max_length=32, unique=True)),
@@ -499,7 +499,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="RequestLog",
             fields=[
-                ("id", models.UUIDField(default=gateway.identifiers.row_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=gateway.core.identifiers.row_id, primary_key=True, serialize=False)),
                 ("at", models.DateTimeField()),
                 ("method", models.CharField(max_length=8)),
                 ("path", models.CharField(max_length=200)),

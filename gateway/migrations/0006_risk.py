@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=64)),
@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("value", models.CharField(max_length=512)),
@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("key", models.CharField(max_length=255)),

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("payment_type", models.CharField(max_length=2)),
@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("kind", models.CharField(max_length=32)),

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("user", models.BigIntegerField()),

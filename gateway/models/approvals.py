@@ -114,11 +114,12 @@ class HandCount(models.Model):
 
 
 class BackgroundWork(models.Model):
-    """Long work that somebody asked for in the back office: an export, a bulk replay, an import. Verbs: gateway.background.queue.
+    """Long work that somebody asked for in the back office: an export, a bulk replay, an import. Verbs:
+    gateway.background.queue.
 
-    ``kind``: a row of gateway.background.queue.WORK_KINDS. ``parameters``: what was asked for. ``cursor``: where the next slice begins;
-    it moves with ``done`` by compare-and-set on ``slices``. ``total`` is None until it is known. ``file``: below
-    GATEWAY_WORK_DIR, empty for none. ``lease_until``: real time, while a worker is at it.
+    ``kind``: a row of gateway.background.queue.WORK_KINDS. ``parameters``: what was asked for. ``cursor``: where the
+    next slice begins; it moves with ``done`` by compare-and-set on ``slices``. ``total`` is None until it is known.
+    ``file``: below GATEWAY_WORK_DIR, empty for none. ``lease_until``: real time, while a worker is at it.
     """
 
     class State(models.TextChoices):

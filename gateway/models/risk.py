@@ -11,8 +11,9 @@ from gateway.models.payments import Payment
 
 
 class RiskSet(models.Model):
-    """A merchant's rule set. ``key`` is what risk.channelId names; ``document`` as it was written (gateway.risk.rule_sets),
-    validated before it was kept; ``version`` is raised by every change. Source: Part B, Risk."""
+    """A merchant's rule set. ``key`` is what risk.channelId names; ``document`` as it was written
+    (gateway.risk.rule_sets), validated before it was kept; ``version`` is raised by every change. Source: Part B,
+    Risk."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="risk_sets", db_index=False)

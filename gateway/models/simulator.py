@@ -49,8 +49,8 @@ class SimulatedOrder(models.Model):
 class SelfTest(models.Model):
     """How one row of the published test data did when the gateway last tried it on itself. Test environment only.
 
-    ``row``: its key (gateway.portal.self_test_checks). ``fault``: what came instead of what is promised, '' when the promise was
-    kept. ``at``: real time.
+    ``row``: its key (gateway.portal.self_test_checks). ``fault``: what came instead of what is promised, '' when the
+    promise was kept. ``at``: real time.
     """
 
     row = models.CharField(max_length=120, primary_key=True)

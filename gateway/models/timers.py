@@ -9,8 +9,8 @@ class TimerRun(models.Model):
     """What became of one timer's runs, on all machines together. Real time.
 
     ``last_at``: when the last run that was noted began, ``last_ms`` how long it took; runs are noted every few seconds
-    (gateway.timers.registry.RUN_STATISTICS_INTERVAL). ``done``: things done; ``failures``: runs that ended with an error, ``last_failure``
-    its kind; ``busy``: wake-ups that found the timer running already.
+    (gateway.timers.registry.RUN_STATISTICS_INTERVAL). ``done``: things done; ``failures``: runs that ended with an
+    error, ``last_failure`` its kind; ``busy``: wake-ups that found the timer running already.
     """
 
     name = models.CharField(max_length=40, primary_key=True)

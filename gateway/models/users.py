@@ -1,4 +1,5 @@
-"""Who works in the back office: grants on the entity tree, sealed secrets, sign-ins. Verbs in gateway.access.permissions, .signin.
+"""Who works in the back office: grants on the entity tree, sealed secrets, sign-ins. Verbs in
+gateway.access.permissions, .signin.
 
 Source: Part A, Authentication, 2; docs/decisions/0024.
 """
@@ -156,8 +157,8 @@ class UserHandling(models.Model):
     acting as the second.
 
     One row for each pair; ``at``: the last time. ``confirmed_by``: an independent third person, who knows that ``user``
-    is somebody else than ``by``; handling the user again takes the confirmation away. Verbs: gateway.backoffice.access.independence.
-    Real time. Source: docs/decisions/0053.
+    is somebody else than ``by``; handling the user again takes the confirmation away. Verbs:
+    gateway.backoffice.access.independence. Real time. Source: docs/decisions/0053.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

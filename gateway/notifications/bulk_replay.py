@@ -56,8 +56,8 @@ def parse_selection(kept: Mapping[str, Any]) -> ReplaySelection:
 
 
 def replay_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Make the next REPLAY_SLICE_SIZE of them due. A slice that is done twice makes the same deliveries due: each goes out once
-    more, or was on its way."""
+    """Make the next REPLAY_SLICE_SIZE of them due. A slice that is done twice makes the same deliveries due: each goes
+    out once more, or was on its way."""
     selection = parse_selection(row.parameters["selection"])
     total = row.total if row.total is not None else replay.preview_replay(selection).events
     place = row.cursor.get("after")

@@ -207,7 +207,8 @@ _sender: Final = WebhookSender()
 
 
 def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None) -> int:
-    """Tell merchants what there is to tell, until nothing is due, at most MAX_DELIVERY_RUN_S; how many attempts were made.
+    """Tell merchants what there is to tell, until nothing is due, at most MAX_DELIVERY_RUN_S; how many attempts were
+    made.
 
     For one ``merchant``: everything of theirs is waited for. For all: not for receivers that hang.
     """

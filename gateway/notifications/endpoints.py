@@ -71,7 +71,8 @@ def create_endpoint(
     kinds: Sequence[str] = WEBHOOK_KINDS,
     secret: Secret | None = None,
 ) -> tuple[WebhookEndpoint, Secret]:
-    """An endpoint, INACTIVE until it is activated, and its secret, which is shown this once. Raises InvalidEndpointError."""
+    """An endpoint, INACTIVE until it is activated, and its secret, which is shown this once. Raises
+    InvalidEndpointError."""
     validate_endpoint(url, mode=mode, wrapper=wrapper, kinds=kinds)
     if WebhookEndpoint.objects.filter(merchant=merchant).count() >= MAX_ENDPOINTS:
         raise InvalidEndpointError(f"a merchant has at most {MAX_ENDPOINTS} webhook endpoints")
@@ -227,7 +228,8 @@ def update_endpoint(
     endpoint: WebhookEndpoint, *, by: Actor, url: str, mode: str, wrapper: str, kinds: Sequence[str]
 ) -> bool:
     """Put these in the place of what stands; whether anything changed. A working endpoint that gets another address or
-    form is paused until it has answered a test message there: what happens meanwhile waits. Raises InvalidEndpointError."""
+    form is paused until it has answered a test message there: what happens meanwhile waits. Raises
+    InvalidEndpointError."""
     validate_endpoint(url, mode=mode, wrapper=wrapper, kinds=kinds)
     state = WebhookEndpoint.State
     asked: dict[str, Any] = {"url": url, "mode": mode, "wrapper": wrapper, "kinds": list(dict.fromkeys(kinds))}

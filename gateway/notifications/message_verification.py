@@ -1,7 +1,7 @@
 """Whether a message that somebody received is what an endpoint was sent, and if not, what went wrong with it. Pure.
 
-``verify_message`` is given headers and body as they were pasted; it says right, old, wrong key, wrong encoding or which header
-is missing, each with words that help. Source: https://www.standardwebhooks.com.
+``verify_message`` is given headers and body as they were pasted; it says right, old, wrong key, wrong encoding or which
+header is missing, each with words that help. Source: https://www.standardwebhooks.com.
 """
 
 from __future__ import annotations

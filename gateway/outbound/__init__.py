@@ -1,7 +1,7 @@
 """Calls to addresses that somebody else chose: merchants' webhooks and result URLs.
 
-One door, :func:`call_url`: no redirects, no cookies, no proxy, certificates verified, no private address, everything within
-one deadline and a cap on what is read. What goes wrong is part of the CallOutcome; nothing is raised.
+One door, :func:`call_url`: no redirects, no cookies, no proxy, certificates verified, no private address, everything
+within one deadline and a cap on what is read. What goes wrong is part of the CallOutcome; nothing is raised.
 Source: decisions, section 6; design goal R10; docs/decisions/0021-webhooks.md.
 """
 

@@ -133,7 +133,8 @@ def _literal(host: str) -> IPAddress | None:
 def resolve_target(target: CallTarget, timeout_s: float) -> list[tuple[int, Any]]:
     """(family, socket address) of each address of the target, all of them checked; the name is looked up once.
 
-    Raises ForbiddenAddressError when one of them is: a name that stands for both may be rebinding. Raises AddressUnreachableError.
+    Raises ForbiddenAddressError when one of them is: a name that stands for both may be rebinding. Raises
+    AddressUnreachableError.
     """
     found = _looked_up(target.host, target.port, timeout_s)
     for _, address in found:
@@ -144,8 +145,8 @@ def resolve_target(target: CallTarget, timeout_s: float) -> list[tuple[int, Any]
 def resolve_sftp_address(host: str, port: int, timeout_s: float) -> list[tuple[int, Any]]:
     """(family, socket address) of each address of an SFTP server, all of them checked; the name is looked up once.
 
-    The ports are those for files; networks of our own that the settings name are let pass. Raises ForbiddenAddressError and
-    AddressUnreachableError.
+    The ports are those for files; networks of our own that the settings name are let pass. Raises ForbiddenAddressError
+    and AddressUnreachableError.
     """
     found = _looked_up(_ascii(host), port, timeout_s)
     for _, address in found:
@@ -156,8 +157,8 @@ def resolve_sftp_address(host: str, port: int, timeout_s: float) -> list[tuple[i
 
 
 def check_address(address: IPAddress, port: int, *, ports: Sequence[str] | None = None, own: bool = False) -> None:
-    """Raises ForbiddenAddressError for an address and port that nobody may send us to. ``ports``: those that are called, numbers
-    and ranges; ``own``: whether the settings name the network as one of ours to be called."""
+    """Raises ForbiddenAddressError for an address and port that nobody may send us to. ``ports``: those that are
+    called, numbers and ranges; ``own``: whether the settings name the network as one of ours to be called."""
     ports = settings.GATEWAY_OUTBOUND_PORTS if ports is None else ports
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise ForbiddenAddressError("the address is an IPv4 address in disguise")

@@ -1,8 +1,8 @@
 """What was said to an acquirer, kept beside a payment that says most of it already.
 
-A message in our own words (gateway.connectors.acquirer_message.mask_request) repeats the payment. What is kept of it is how it
-differs from what the payment's row tells, as a JSON merge patch (RFC 7396): a null leaves a name out. Other messages, a
-processor's own form or one of ISO 8583, are kept as they are.
+A message in our own words (gateway.connectors.acquirer_message.mask_request) repeats the payment. What is kept of it is
+how it differs from what the payment's row tells, as a JSON merge patch (RFC 7396): a null leaves a name out. Other
+messages, a processor's own form or one of ISO 8583, are kept as they are.
 Source: goals, P4; decision 0044.
 """
 

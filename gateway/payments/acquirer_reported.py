@@ -62,8 +62,8 @@ def record_acquirer_reported_follow_up(
 
     ``origin``: where it comes from, for the request log. ``look``: is shown the chain that the decision is made on, and
     may raise; whatever begins in that chain afterwards makes it be read, and shown, again. ``alongside``: what the door
-    writes in the same statement. ``at``: the merchant's clock. Raises RequestRefusedError with the code of the table, and Invalid;
-    then nothing was written.
+    writes in the same statement. ``at``: the merchant's clock. Raises RequestRefusedError with the code of the table,
+    and Invalid; then nothing was written.
     """
     now = at or clock.merchant_now(merchant)
     pairs = [("paymentType", kind), ("amount", format_amount(amount)), ("currency", currency)]

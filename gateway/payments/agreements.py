@@ -61,14 +61,30 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
         ("REPEATED", "", ""): AgreementUseType.MERCHANT_INITIATED,
         ("REPEATED", "MIT", ""): AgreementUseType.MERCHANT_INITIATED,
         # A declined authorization is tried again: it counts like the one it stands for.
-        **{(mode, source, "RESUBMISSION"): AgreementUseType.MERCHANT_INITIATED for mode in _ANY_MODE for source in _ANY_SOURCE},
-        **{(mode, source, "DELAYED_CHARGES"): AgreementUseType.INDUSTRY_PRACTICE for mode in _ANY_MODE for source in _ANY_SOURCE},
-        **{(mode, source, "NO_SHOW"): AgreementUseType.INDUSTRY_PRACTICE for mode in _ANY_MODE for source in _ANY_SOURCE},
+        **{
+            (mode, source, "RESUBMISSION"): AgreementUseType.MERCHANT_INITIATED
+            for mode in _ANY_MODE
+            for source in _ANY_SOURCE
+        },
+        **{
+            (mode, source, "DELAYED_CHARGES"): AgreementUseType.INDUSTRY_PRACTICE
+            for mode in _ANY_MODE
+            for source in _ANY_SOURCE
+        },
+        **{
+            (mode, source, "NO_SHOW"): AgreementUseType.INDUSTRY_PRACTICE
+            for mode in _ANY_MODE
+            for source in _ANY_SOURCE
+        },
         # These follow an authorization, by path or referenceUuid: their chain allows them, not an agreement.
-        **{(mode, source, practice): AgreementUseType.PLAIN
-           for mode in ("", "INITIAL", "REPEATED") for source in ("", "CIT", "MIT") for practice in _ON_CHAINS},
+        **{
+            (mode, source, practice): AgreementUseType.PLAIN
+            for mode in ("", "INITIAL", "REPEATED")
+            for source in ("", "CIT", "MIT")
+            for practice in _ON_CHAINS
+        },
     }
-)  # fmt: skip
+)
 """(mode, source, industryPractice) → use. What is not here the catalogue refuses (conditions.card_on_file)."""
 
 
@@ -209,8 +225,8 @@ def _check_required_ids(parameters: Parameters, channel: Channel) -> None:
 
 
 def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement | None:
-    """The agreement the ids name. Raises RequestRefusedError when they name none of this channel's; None where the channel takes
-    references of other processors."""
+    """The agreement the ids name. Raises RequestRefusedError when they name none of this channel's; None where the
+    channel takes references of other processors."""
     agreements = Agreement.objects.filter(channel=channel.pk).order_by("-id")
     reference, linking = parameters.get(INITIAL_TRANSACTION_ID), parameters.get(AGREEMENT_ID)
     if channel.agreement_ids == Channel.AgreementIds.ONLY:

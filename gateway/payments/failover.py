@@ -1,9 +1,10 @@
 """Taking a payment to the next acquirer of its route, when the one before certainly did not accept it.
 
 The next ways were chosen when the payment began and stand in its route. A move is written before the next acquirer is
-asked (gateway.payments.store.reroute_payment), so that whoever finds the payment without an answer asks the right one. Follow-
-ups have no route: they go where the money is. Bounded by GATEWAY_FAILOVER_MOST and GATEWAY_FAILOVER_WITHIN_S; with the
-last acquirer's own timeout that is less than the web server's. Source: issue "real processors"; docs/routing.md.
+asked (gateway.payments.store.reroute_payment), so that whoever finds the payment without an answer asks the right one.
+Follow- ups have no route: they go where the money is. Bounded by GATEWAY_FAILOVER_MOST and GATEWAY_FAILOVER_WITHIN_S;
+with the last acquirer's own timeout that is less than the web server's. Source: issue "real processors";
+docs/routing.md.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ class FollowUpRequest:
 
 
 def process_follow_up(request: FollowUpRequest) -> Payment:
-    """Make one follow-up and return it. Raises RequestRefusedError: 404 when the id names nothing, 400 for types not offered."""
+    """Make one follow-up and return it. Raises RequestRefusedError: 404 when the id names nothing, 400 for types not
+    offered."""
     operation = resolve_operation(request.parameters)
     _check_reference(request)
     _leave_out_what_the_first_payment_sets(request.parameters)
@@ -117,7 +118,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
 
 
 def resolve_operation(parameters: Parameters) -> PaymentOperation:
-    """The operation a follow-up asks for. Raises RequestRefusedError for types that follow nothing, and for CB and CR in live."""
+    """The operation a follow-up asks for. Raises RequestRefusedError for types that follow nothing, and for CB and CR
+    in live."""
     kind = parameters["paymentType"]
     practice = parameters.get("standingInstruction.industryPractice") or ""
     operation = INDUSTRY_PRACTICE_OPERATIONS.get(practice) if kind == "PA" else OPERATIONS.get(kind)

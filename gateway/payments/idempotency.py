@@ -46,8 +46,8 @@ WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """What a key was answered with. ``body`` is what gateway.payments.idempotent_responses kept of it; None when the worker that made
-    ``payment`` died before it could store the answer."""
+    """What a key was answered with. ``body`` is what gateway.payments.idempotent_responses kept of it; None when the
+    worker that made ``payment`` died before it could store the answer."""
 
     status: int
     body: str | None
@@ -69,8 +69,8 @@ class IdempotencyClaim:
         return {"token": self.token, "method": self.method, "path": self.path, "key": self.key}
 
     def find(self, kept: IdempotencyRow | None) -> StoredResponse | None:
-        """The answer this key has already, as ``kept`` with the admission. None: the key is free. Raises RequestRefusedError:
-        another body (400), or still being made (409)."""
+        """The answer this key has already, as ``kept`` with the admission. None: the key is free. Raises
+        RequestRefusedError: another body (400), or still being made (409)."""
         found = self._stored(kept)
         if found is None or found.body is not None:
             return found
@@ -148,7 +148,8 @@ def build_in_progress_refusal(key: str) -> RequestRefusedError:
 
 
 def delete_expired_idempotency_keys(now: datetime, *, limit: int) -> int:
-    """Throw away at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION at ``now``, real time; how many there were."""
+    """Throw away at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION at ``now``, real time; how many there
+    were."""
     rows = execute_sql(
         "WITH old AS (SELECT token, method, path, key FROM gateway_idempotencykey WHERE created_at < %(limit)s"
         " ORDER BY created_at LIMIT %(most)s), gone AS (DELETE FROM gateway_idempotencykey k USING old WHERE"

@@ -27,8 +27,8 @@ def parse_job_plan(sent: Mapping[str, str], zone: ZoneInfo, now: datetime, *, be
 
 
 def check_job_parameters(parameters: Parameters, channel: Channel, now: datetime, *, storable: bool) -> None:
-    """Raise RequestRefusedError for a payment with job parameters that could start no job. ``storable``: it is made with a
-    registration, or makes one."""
+    """Raise RequestRefusedError for a payment with job parameters that could start no job. ``storable``: it is made
+    with a registration, or makes one."""
     sent = extract_job_parameters(parameters.values)
     if not sent:
         return

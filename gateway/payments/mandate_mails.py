@@ -1,8 +1,8 @@
 """The mail about a direct-debit mandate: due with the payment that uses the mandate first, sent by a timer.
 
 Who gives a mandate must have it in writing: whose it is, which account, how much and when. The row is written in the
-statement that approves the payment (gateway.payments.side_effects); the mail leaves later, in the shopper's language. A mail
-server that is away is asked again, further and further apart. A worker that dies between the server's yes and ours
+statement that approves the payment (gateway.payments.side_effects); the mail leaves later, in the shopper's language. A
+mail server that is away is asked again, further and further apart. A worker that dies between the server's yes and ours
 sends twice, with one Message-ID. Source: Part A, Customer (email: "to send direct-debit mandates"), Bank account.
 """
 

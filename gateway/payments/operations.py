@@ -1,7 +1,7 @@
 """What may follow what, up to which amount, and which code says no: one table (decisions, section 4).
 
-A row is a payment type, a column a state of the chain; the cell is the code. ``evaluate_operation`` answers for one follow-up on
-one chain; the order of its questions is the order of the columns.
+A row is a payment type, a column a state of the chain; the cell is the code. ``evaluate_operation`` answers for one
+follow-up on one chain; the order of its questions is the order of the columns.
 """
 
 from __future__ import annotations
@@ -72,41 +72,88 @@ def _types(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# An incremental or renewed authorization is a PA that follows a PA (Part A, referenceUuid): see INDUSTRY_PRACTICE_OPERATIONS.
+# An incremental or renewed authorization is a PA that follows a PA (Part A, referenceUuid): see
+# INDUSTRY_PRACTICE_OPERATIONS.
 _TABLE: Final = (
     PaymentOperation(code="PA", title="Preauthorization"),
     PaymentOperation(code="DB", title="Debit"),
     PaymentOperation(code="CD", title="Credit"),
     PaymentOperation(
-        code="CP", title="Capture", follows=_types("PA"), ceiling=compute_capturable_amount, counts_captures=True,
-        unknown="700.400.510", failed="700.400.510", closed="700.400.100", over="700.400.100",
+        code="CP",
+        title="Capture",
+        follows=_types("PA"),
+        ceiling=compute_capturable_amount,
+        counts_captures=True,
+        unknown="700.400.510",
+        failed="700.400.510",
+        closed="700.400.100",
+        over="700.400.100",
     ),
     PaymentOperation(
-        code="RF", title="Refund", follows=_types("DB CP RB RC"), ceiling=compute_refundable_amount,
-        unknown="600.200.500", failed="700.400.520", closed="700.400.200", disputed="700.300.600", over="700.400.200",
+        code="RF",
+        title="Refund",
+        follows=_types("DB CP RB RC"),
+        ceiling=compute_refundable_amount,
+        unknown="600.200.500",
+        failed="700.400.520",
+        closed="700.400.200",
+        disputed="700.300.600",
+        over="700.400.200",
     ),
     PaymentOperation(
-        code="RV", title="Reversal", follows=_types("PA DB CP RB CD"), ceiling=compute_reversible_amount, rest=True,
-        unknown="700.400.530", failed="700.400.530", closed="700.400.300", disputed="700.300.600", over="700.400.300",
+        code="RV",
+        title="Reversal",
+        follows=_types("PA DB CP RB CD"),
+        ceiling=compute_reversible_amount,
+        rest=True,
+        unknown="700.400.530",
+        failed="700.400.530",
+        closed="700.400.300",
+        disputed="700.300.600",
+        over="700.400.300",
     ),
     PaymentOperation(
-        code="RB", title="Rebill", follows=_types("DB CP"), needs_card=True,
-        unknown="700.400.580", failed="700.300.200", disputed="700.300.600",
+        code="RB",
+        title="Rebill",
+        follows=_types("DB CP"),
+        needs_card=True,
+        unknown="700.400.580",
+        failed="700.300.200",
+        disputed="700.300.600",
     ),
     PaymentOperation(
-        code="RC", title="Receipt", follows=_types("PA DB CP"), ceiling=compute_receivable_amount,
-        unknown="700.400.560", failed="700.400.560", closed="700.400.560", over="700.100.300",
+        code="RC",
+        title="Receipt",
+        follows=_types("PA DB CP"),
+        ceiling=compute_receivable_amount,
+        unknown="700.400.560",
+        failed="700.400.560",
+        closed="700.400.560",
+        over="700.100.300",
     ),
     PaymentOperation(
-        code="CB", title="Chargeback", follows=_types("DB CP RB CR"), ceiling=compute_disputable_amount, test_only=True,
-        unknown="700.400.550", failed="700.400.550", over="700.400.400",
+        code="CB",
+        title="Chargeback",
+        follows=_types("DB CP RB CR"),
+        ceiling=compute_disputable_amount,
+        test_only=True,
+        unknown="700.400.550",
+        failed="700.400.550",
+        over="700.400.400",
     ),
     PaymentOperation(
-        code="CR", title="Chargeback reversal", follows=_types("CB"), ceiling=compute_representable_amount, test_only=True,
-        unknown="700.400.420", wrong_type="700.400.420", failed="700.400.420", over="700.400.410",
+        code="CR",
+        title="Chargeback reversal",
+        follows=_types("CB"),
+        ceiling=compute_representable_amount,
+        test_only=True,
+        unknown="700.400.420",
+        wrong_type="700.400.420",
+        failed="700.400.420",
+        over="700.400.410",
         second="700.400.411",
     ),
-)  # fmt: skip
+)
 
 OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType({operation.code: operation for operation in _TABLE})
 

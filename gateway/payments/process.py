@@ -259,8 +259,8 @@ def render_means_facts(means: Means, *, stored: bool) -> dict[str, object]:
 def build_acquirer_request(
     payment: Payment, means: Means | None, values: Mapping[str, str | Secret]
 ) -> AcquirerRequest:
-    """What the acquirer is asked; the account is added by who asks (``submit_payment``), since its secrets may not open.
-    ``values``: parameters by full name, with the proof of an authentication."""
+    """What the acquirer is asked; the account is added by who asks (``submit_payment``), since its secrets may not
+    open. ``values``: parameters by full name, with the proof of an authentication."""
     cryptogram = values.get(CRYPTOGRAM_PARAMETER)
     return AcquirerRequest(
         payment=payment.id,

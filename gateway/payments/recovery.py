@@ -51,7 +51,8 @@ from gateway.vault.sealing import VaultError
 RECOVERY_BATCH_SIZE: Final = 32
 """Payments claimed together, and asked about at one account at the same time: a claim must not run out in a queue."""
 MAX_BATCHES_PER_CONNECTOR: Final = 2
-"""Times RECOVERY_BATCH_SIZE questions to one connector: a silent account leaves room to its others, they to other connectors."""
+"""Times RECOVERY_BATCH_SIZE questions to one connector: a silent account leaves room to its others, they to other
+connectors."""
 MAX_OPEN_INQUIRIES: Final = 4 * RECOVERY_BATCH_SIZE
 """Questions to all accounts together. Nobody holds more of them than are free: however many are silent, their shares
 shrink and the others go on."""
@@ -121,7 +122,8 @@ class RecoverySummary:
 
 
 def recover_due_batch(*, limit: int = RECOVERY_BATCH_SIZE, now: datetime | None = None) -> RecoverySummary:
-    """Ask about at most ``limit`` payments (and at most RECOVERY_BATCH_SIZE) whose time has come by ``now``, all at once."""
+    """Ask about at most ``limit`` payments (and at most RECOVERY_BATCH_SIZE) whose time has come by ``now``, all at
+    once."""
     with _build_inquiry_pool() as pool:
         payments = claim_due_inquiries(min(limit, RECOVERY_BATCH_SIZE), now or clock.real_now())
         asked = _submit_inquiries(payments, pool)
@@ -130,8 +132,8 @@ def recover_due_batch(*, limit: int = RECOVERY_BATCH_SIZE, now: datetime | None 
 
 
 def recover_due_payments() -> RecoverySummary:
-    """Recover until nothing is due, for MAX_CLAIMING_S at most: then the next tick goes on. While an acquirer keeps this one
-    waiting, payments of the others are recovered."""
+    """Recover until nothing is due, for MAX_CLAIMING_S at most: then the next tick goes on. While an acquirer keeps
+    this one waiting, payments of the others are recovered."""
     claimed = settled = 0
     began = time.monotonic()
     asked: dict[Future[InquiryResult], Payment] = {}
@@ -337,8 +339,8 @@ def _mark_void_attempted(payment: Payment) -> bool:
 
 
 def resolve_outcome_in_thread(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
-    """:func:`resolve_outcome` in a thread of its own: the simulator's bank keeps its books in the database, and a thread that
-    ends leaves its connection behind."""
+    """:func:`resolve_outcome` in a thread of its own: the simulator's bank keeps its books in the database, and a
+    thread that ends leaves its connection behind."""
     try:
         return resolve_outcome(connector, request, payment)
     finally:

@@ -42,8 +42,8 @@ class RequestRefusedError(Exception):
 
 
 def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
-    """Raise RequestRefusedError (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with, which is not
-    stored again; ``name``: the parameter it stands in."""
+    """Raise RequestRefusedError (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with,
+    which is not stored again; ``name``: the parameter it stands in."""
     offered = CHAIN_START_TYPES if stored else CHAIN_START_TYPES | {REGISTRATION_PAYMENT_TYPE}
     if payment_type not in offered:
         message = f"is not offered here; {', '.join(sorted(offered))} are"
@@ -52,7 +52,8 @@ def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "pa
 
 
 def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
-    """The brand, and whether it was detected from the number (D30). Raises RequestRefusedError for one that cannot be served."""
+    """The brand, and whether it was detected from the number (D30). Raises RequestRefusedError for one that cannot be
+    served."""
     brand, detected = parameters.get("paymentBrand"), False
     if brand is None:
         brand, detected = detect_brand_of_number(parameters.secret("card.number")), True
@@ -90,7 +91,8 @@ def check_brand_known(brand: str, name: str = "paymentBrand") -> None:
 
 
 def check_brand_takes_type(kind: str, brand: str, name: str = "paymentType") -> None:
-    """Raise RequestRefusedError when payments of the brand cannot be of this type. What may be stored is said by conditions."""
+    """Raise RequestRefusedError when payments of the brand cannot be of this type. What may be stored is said by
+    conditions."""
     if kind != REGISTRATION_PAYMENT_TYPE and not is_type_supported(brand, kind):
         message = f"does not go with {brand}, which takes {', '.join(list_payment_types(brand))}"
         error = ParameterError(name=name, value=kind, message=message, code=TYPE_NOT_WITH_METHOD_CODE)

@@ -73,8 +73,8 @@ class ChangeRequest:
 
 
 def find_registration(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration:
-    """The registration of this merchant (and channel). Raises RequestRefusedError: 404 for one there is not, 400 with its code for
-    a payment's id, one that was refused or is not answered yet, and one that was deleted."""
+    """The registration of this merchant (and channel). Raises RequestRefusedError: 404 for one there is not, 400 with
+    its code for a payment's id, one that was refused or is not answered yet, and one that was deleted."""
     if target is None:
         raise RequestRefusedError(UNKNOWN_REGISTRATION_CODE, status=404)
     own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
@@ -209,7 +209,8 @@ def extend_registration(registration: Registration, change: ChangeRequest) -> Pa
 
 def update_registration(registration: Registration, change: ChangeRequest) -> Payment:
     """Put what was sent in the place of what is stored; what was not sent stays. Nobody is asked: the next payment
-    tells whether the account is good. Raises RequestRefusedError for another kind of means than the one that is stored."""
+    tells whether the account is good. Raises RequestRefusedError for another kind of means than the one that is
+    stored."""
     check_registration_retention(registration, change.now)
     parameters = change.parameters
     for name in parameters.names:
@@ -237,7 +238,8 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
 
 
 def _resolve_new_account(registration: Registration, parameters: Parameters) -> tuple[dict[str, Any], str]:
-    """The columns of a new account, if one was sent, and the brand it has. Raises RequestRefusedError for what does not fit."""
+    """The columns of a new account, if one was sent, and the brand it has. Raises RequestRefusedError for what does not
+    fit."""
     if parameters.refusals:
         raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
     sent = next(
@@ -265,8 +267,8 @@ def _resolve_new_account(registration: Registration, parameters: Parameters) -> 
 def _write_registration_change(
     registration: Registration, kind: str, changes: Mapping[str, Any], change: ChangeRequest
 ) -> Payment:
-    """One statement: the registration as it was read is changed, with a payment that tells of it. Raises RequestRefusedError when
-    somebody else changed it meanwhile."""
+    """One statement: the registration as it was read is changed, with a payment that tells of it. Raises
+    RequestRefusedError when somebody else changed it meanwhile."""
     for name, value in changes.items():
         setattr(registration, name, value)
     payment = _build_change_record(registration, kind, change)

@@ -75,8 +75,8 @@ class ScreeningPlan:
 
 
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
-    """What risk will look at. Raises RequestRefusedError for a risk.channelId that names no rule set of this merchant, where the
-    channel checks risk or nothing but a check was asked for."""
+    """What risk will look at. Raises RequestRefusedError for a risk.channelId that names no rule set of this merchant,
+    where the channel checks risk or nothing but a check was asked for."""
     if request.payment_type == REGISTRATION_PAYMENT_TYPE:
         # No money moves; what is stored is looked at when it pays.
         return ScreeningPlan()

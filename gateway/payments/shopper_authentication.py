@@ -1,7 +1,7 @@
 """What may stand between the beginning of a payment and its acquirer: a halt, and the authentication.
 
-Screening (gateway.payments.risk_screening) and authenticating may halt the payment: with a code that declines it, or with a
-deadline until which its shopper is waited for.
+Screening (gateway.payments.risk_screening) and authenticating may halt the payment: with a code that declines it, or
+with a deadline until which its shopper is waited for.
 """
 
 from __future__ import annotations

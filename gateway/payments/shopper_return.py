@@ -263,8 +263,8 @@ def _void_abandoned_order(payment: Payment, code: str, trace: RequestTrace | Non
 
 
 def _build_return_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
-    """The question about a payment whose shopper is elsewhere. Raises OutcomeUnknownError when the account's secrets do not open:
-    nobody can be asked."""
+    """The question about a payment whose shopper is elsewhere. Raises OutcomeUnknownError when the account's secrets do
+    not open: nobody can be asked."""
     try:
         account = load_connector_account(connector, payment.channel_id, payment.account)
     except VaultError as fault:

@@ -35,7 +35,8 @@ _FROM_COLUMNS: Final = ("paymentType", "paymentBrand", "amount", "currency", "te
 def begin_standalone_authentication(
     parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime, request: UUID
 ) -> Authentication:
-    """Begin an authentication. Raises RequestRefusedError where the channel or the brand has none, or a value is refused."""
+    """Begin an authentication. Raises RequestRefusedError where the channel or the brand has none, or a value is
+    refused."""
     if parameters.refusals:
         raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
     check_currency(parameters, channel)

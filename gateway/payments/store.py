@@ -1,6 +1,7 @@
 """The only writer of payments: rows for a beginning, rows for an end, each set in one statement and one commit.
 
-No transaction is open while an acquirer thinks: ``insert_payment`` has committed before, ``complete_payment`` starts after.
+No transaction is open while an acquirer thinks: ``insert_payment`` has committed before, ``complete_payment`` starts
+after.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def insert_payment(
     follow-ups is raised by one. False when somebody else raised it since it was read: then nothing was written, and
     it must be read again. ``alongside``: what the door writes in the same statement; a guard of its own counts beside
     ``raising``: both hold, or nothing is written. ``plan``: what risk looks at and observes as the payment begins.
-    Raises IdempotencyKeyTakenError, DuplicatePaymentError, and Refused for a ``wallet_token`` that began a payment already.
+    Raises IdempotencyKeyTakenError, DuplicatePaymentError, and Refused for a ``wallet_token`` that began a payment
+    already.
     """
     write = WriteStatement()
     if parent is not None:
@@ -141,7 +143,8 @@ def complete_payment(
 
     Without a message in ``reply`` there was no exchange, and none is kept. ``recover_at``: when a payment that is now
     in doubt is asked about, real time; in FIRST_INQUIRY_DELAY when not given.
-    Raises PaymentTransitionError when the payment is no longer as it was read: somebody else moved it, nothing is written.
+    Raises PaymentTransitionError when the payment is no longer as it was read: somebody else moved it, nothing is
+    written.
     """
     before, sequence = Status(payment.status), payment.sequence
     status = resolve_next_status(before, event)

@@ -1,8 +1,8 @@
 """Transactions looked up again: which ones a query means, and the one statement that finds them. Reading only.
 
 Every way to them is an index in the order of their time, walked until the list is full. What no index filters is
-looked through, up to MAX_SCANNED_ROWS transactions; a query that would have to look further is told so, never answered in part.
-Source: Part B, TransactionQuery; ruling D6; decision 0026.
+looked through, up to MAX_SCANNED_ROWS transactions; a query that would have to look further is told so, never answered
+in part. Source: Part B, TransactionQuery; ruling D6; decision 0026.
 """
 
 from __future__ import annotations

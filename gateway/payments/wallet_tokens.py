@@ -35,9 +35,9 @@ def unwrap_wallet_token(parameters: Parameters, channel: Channel, facts: frozens
     """Open the wallet token that was sent and put its card data among ``parameters``; None when none was sent.
     ``facts``: what conditions may ask about (gateway.payments.request_builder).
 
-    Raises RequestRefusedError, naming ``walletn.paymentToken``, or what an authentication needs when the token holds a card without
-    a proof; a card that is past its expiry or fails its check digit is added to the parameters' refusals, like one
-    that was sent.
+    Raises RequestRefusedError, naming ``walletn.paymentToken``, or what an authentication needs when the token holds a
+    card without a proof; a card that is past its expiry or fails its check digit is added to the parameters' refusals,
+    like one that was sent.
     """
     name = next((name for wallet in WALLET_NAMES if (name := f"{wallet}.paymentToken") in parameters), None)
     if name is None:

@@ -303,10 +303,14 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 name="list",
                 about="a value of the field is on a list (outside: on none), by name or written here",
                 members={
-                    "field": d.required_member(_field_name), "list": d.optional_member(LIST_NAME_SHAPE), "values": d.optional_member(_VALUES),
+                    "field": d.required_member(_field_name),
+                    "list": d.optional_member(LIST_NAME_SHAPE),
+                    "values": d.optional_member(_VALUES),
                     "outside": d.optional_member(d.boolean_shape, False),
                 },
-                holds=_on_list, check=_list_check, code=lambda options: _LISTED.get(options["field"], "800.300.101"),
+                holds=_on_list,
+                check=_list_check,
+                code=lambda options: _LISTED.get(options["field"], "800.300.101"),
                 example={"field": "customer.email", "list": "bad-emails"},
                 looks_at=lambda options: (options["field"],),
             ),
@@ -314,26 +318,42 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 name="velocity",
                 about="more payments, declines or volume with the same value within a window than over allows",
                 members={
-                    "per": d.required_member(d.choice_shape(*fields.VELOCITY_FIELDS)), "count": d.required_member(d.choice_shape(*VELOCITY_MEASURES)),
-                    "over": d.required_member(lambda value, path, faults: value), "within": d.required_member(d.duration_shape(MAX_VELOCITY_WINDOW)),
+                    "per": d.required_member(d.choice_shape(*fields.VELOCITY_FIELDS)),
+                    "count": d.required_member(d.choice_shape(*VELOCITY_MEASURES)),
+                    "over": d.required_member(lambda value, path, faults: value),
+                    "within": d.required_member(d.duration_shape(MAX_VELOCITY_WINDOW)),
                     "currency": d.optional_member(d.currency_shape),
                 },
-                holds=_too_often, check=_velocity_check, code=_velocity_code,
+                holds=_too_often,
+                check=_velocity_check,
+                code=_velocity_code,
                 example={"per": "customer.ip", "count": "payments", "over": 5, "within": "10m"},
                 looks_at=lambda options: (options["per"],),
             ),
             ConditionKind(
                 name="amount",
                 about="the amount (risk.amount goes first) is over or under a limit of its currency",
-                members={"currency": d.required_member(d.currency_shape), "over": d.optional_member(d.amount_shape), "under": d.optional_member(d.amount_shape)},
-                holds=_amount_holds, check=_amount_check, code=lambda options: "800.120.200",
-                example={"currency": "EUR", "over": "500.00"}, looks_at=lambda options: (),
+                members={
+                    "currency": d.required_member(d.currency_shape),
+                    "over": d.optional_member(d.amount_shape),
+                    "under": d.optional_member(d.amount_shape),
+                },
+                holds=_amount_holds,
+                check=_amount_check,
+                code=lambda options: "800.120.200",
+                example={"currency": "EUR", "over": "500.00"},
+                looks_at=lambda options: (),
             ),
             ConditionKind(
                 name="countries",
                 about="two of the countries that are known differ",
-                members={"differ": d.required_member(d.list_shape(d.choice_shape(*fields.COUNTRY_FIELDS), least=2, most=4, distinct=True))},
-                holds=_countries_differ, code=lambda options: "100.400.021",
+                members={
+                    "differ": d.required_member(
+                        d.list_shape(d.choice_shape(*fields.COUNTRY_FIELDS), least=2, most=4, distinct=True)
+                    )
+                },
+                holds=_countries_differ,
+                code=lambda options: "100.400.021",
                 example={"differ": ["billing.country", "card.issuerCountry"]},
                 looks_at=lambda options: tuple(options["differ"]),
             ),
@@ -341,17 +361,22 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 name="disposable-email",
                 about="the e-mail's domain, or one it is under, is known for throw-away addresses, or named in also",
                 members={"also": d.optional_member(d.list_shape(d.text_shape(3, 253), most=1000), ())},
-                holds=_disposable, code=lambda options: "800.300.200",
-                example={"also": ["throwaway.example"]}, looks_at=lambda options: ("customer.emailDomain",),
+                holds=_disposable,
+                code=lambda options: "800.300.200",
+                example={"also": ["throwaway.example"]},
+                looks_at=lambda options: ("customer.emailDomain",),
             ),
             ConditionKind(
                 name="time",
                 about="the time of day (risk.orderTimestamp goes first) is between two times, past midnight too",
                 members={
-                    "from": d.required_member(_clock), "to": d.required_member(_clock), "zone": d.optional_member(_zone, "UTC"),
+                    "from": d.required_member(_clock),
+                    "to": d.required_member(_clock),
+                    "zone": d.optional_member(_zone, "UTC"),
                     "days": d.optional_member(d.list_shape(d.choice_shape(*WEEKDAYS), most=7, distinct=True), ()),
                 },
-                holds=_at_that_time, code=lambda options: RISK_REFUSED_CODE,
+                holds=_at_that_time,
+                code=lambda options: RISK_REFUSED_CODE,
                 example={"from": "23:00", "to": "05:00", "zone": "Europe/Berlin"},
                 looks_at=lambda options: (),
             ),
@@ -360,16 +385,22 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 about="a field or a risk.parameters[name] is one of some values, none of them, missing, or a number "
                 "over or under a limit",
                 members={
-                    "field": d.required_member(_field_name), "is": d.optional_member(_VALUES), "not": d.optional_member(_VALUES),
-                    "missing": d.optional_member(d.boolean_shape), "over": d.optional_member(_number), "under": d.optional_member(_number),
+                    "field": d.required_member(_field_name),
+                    "is": d.optional_member(_VALUES),
+                    "not": d.optional_member(_VALUES),
+                    "missing": d.optional_member(d.boolean_shape),
+                    "over": d.optional_member(_number),
+                    "under": d.optional_member(_number),
                 },
-                holds=_field_holds, check=_field_check, code=lambda options: RISK_REFUSED_CODE,
+                holds=_field_holds,
+                check=_field_check,
+                code=lambda options: RISK_REFUSED_CODE,
                 example={"field": "risk.parameters[loyalty]", "is": ["gold"]},
                 looks_at=lambda options: (options["field"],),
             ),
         )
     }
-)  # fmt: skip
+)
 
 
 def parse_condition(value: Any, path: str, faults: d.DocumentFaults) -> Any:

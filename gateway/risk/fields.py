@@ -73,21 +73,54 @@ class RiskField:
 
 
 _ROWS: Final[tuple[RiskField, ...]] = (
-    RiskField(name="customer.email", about="the e-mail, in lower case", sources=("customer.email",), normal=_email,
-          counted=True),
-    RiskField(name="customer.emailDomain", about="what stands behind its @", sources=("customer.email",), normal=_domain,
-          counted=True),
-    RiskField(name="customer.ip", about="the shopper's address", sources=("customer.ip",), normal=_ip, counted=True,
-          listed="an address or a network such as 192.0.2.0/24"),
-    RiskField(name="customer.phone", about="phone, mobile and workPhone, digits only",
-          sources=("customer.phone", "customer.mobile", "customer.workPhone"), normal=_phone, counted=True,
-          listed="a number; everything but its digits is left out"),
-    RiskField(name="customer.merchantCustomerId", about="the shopper's id in your system",
-          sources=("customer.merchantCustomerId",), counted=True),
-    RiskField(name="customer.deviceId", about="browser.deviceId and app.deviceId",
-          sources=("customer.browser.deviceId", "customer.app.deviceId"), counted=True),
-    RiskField(name="customer.browserFingerprint", about="browserFingerprint.id and .value",
-          sources=("customer.browserFingerprint.id", "customer.browserFingerprint.value"), counted=True),
+    RiskField(
+        name="customer.email",
+        about="the e-mail, in lower case",
+        sources=("customer.email",),
+        normal=_email,
+        counted=True,
+    ),
+    RiskField(
+        name="customer.emailDomain",
+        about="what stands behind its @",
+        sources=("customer.email",),
+        normal=_domain,
+        counted=True,
+    ),
+    RiskField(
+        name="customer.ip",
+        about="the shopper's address",
+        sources=("customer.ip",),
+        normal=_ip,
+        counted=True,
+        listed="an address or a network such as 192.0.2.0/24",
+    ),
+    RiskField(
+        name="customer.phone",
+        about="phone, mobile and workPhone, digits only",
+        sources=("customer.phone", "customer.mobile", "customer.workPhone"),
+        normal=_phone,
+        counted=True,
+        listed="a number; everything but its digits is left out",
+    ),
+    RiskField(
+        name="customer.merchantCustomerId",
+        about="the shopper's id in your system",
+        sources=("customer.merchantCustomerId",),
+        counted=True,
+    ),
+    RiskField(
+        name="customer.deviceId",
+        about="browser.deviceId and app.deviceId",
+        sources=("customer.browser.deviceId", "customer.app.deviceId"),
+        counted=True,
+    ),
+    RiskField(
+        name="customer.browserFingerprint",
+        about="browserFingerprint.id and .value",
+        sources=("customer.browserFingerprint.id", "customer.browserFingerprint.value"),
+        counted=True,
+    ),
     RiskField(name="customer.status", about="NEW or EXISTING", sources=("customer.status",)),
     RiskField(name="customer.category", about="INDIVIDUAL or COMPANY", sources=("customer.category",)),
     RiskField(name="billing.country", about="ISO 3166-1, two letters", sources=("billing.country",)),
@@ -95,8 +128,12 @@ _ROWS: Final[tuple[RiskField, ...]] = (
     RiskField(name="shipping.country", about="ISO 3166-1, two letters", sources=("shipping.country",)),
     RiskField(name="shipping.method", about="how it is sent", sources=("shipping.method",)),
     RiskField(name="bankAccount.country", about="ISO 3166-1, two letters", sources=("bankAccount.country",)),
-    RiskField(name="account", about="the card, bank account or other means, by its keyed fingerprint", counted=True,
-          listed="the id of a payment made with it"),
+    RiskField(
+        name="account",
+        about="the card, bank account or other means, by its keyed fingerprint",
+        counted=True,
+        listed="the id of a payment made with it",
+    ),
     RiskField(name="card.bin", about="the card's first six digits", counted=True, listed="six digits"),
     RiskField(name="card.issuerCountry", about="where the card was issued, if the BIN is known"),
     RiskField(name="card.type", about="CREDIT, DEBIT or PREPAID, if the BIN is known"),
@@ -107,7 +144,7 @@ _ROWS: Final[tuple[RiskField, ...]] = (
     RiskField(name="risk.merchantWebsite", about="as sent", sources=("risk.merchantWebsite",)),
     RiskField(name="risk.accountToken", about="as sent", sources=("risk.accountToken",), counted=True),
     RiskField(name="risk.serviceId", about="as sent", sources=("risk.serviceId",)),
-)  # fmt: skip
+)
 RISK_FIELDS: Final[Mapping[str, RiskField]] = MappingProxyType({row.name: row for row in _ROWS})
 VELOCITY_FIELDS: Final[tuple[str, ...]] = tuple(row.name for row in _ROWS if row.counted)
 COUNTRY_FIELDS: Final = ("billing.country", "shipping.country", "bankAccount.country", "card.issuerCountry")

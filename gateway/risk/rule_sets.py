@@ -30,10 +30,12 @@ AVS_ANSWERS: Final = ("F", "A", "Z", "N", "U")
 
 _REFUSING: Final = frozenset(
     {
-        result_codes.ResultFamily.REJECTED_EXTERNAL_RISK, result_codes.ResultFamily.REJECTED_ADDRESS_RISK, result_codes.ResultFamily.REJECTED_BLACKLIST,
+        result_codes.ResultFamily.REJECTED_EXTERNAL_RISK,
+        result_codes.ResultFamily.REJECTED_ADDRESS_RISK,
+        result_codes.ResultFamily.REJECTED_BLACKLIST,
         result_codes.ResultFamily.REJECTED_RISK_VALIDATION,
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

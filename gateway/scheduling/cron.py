@@ -1,8 +1,8 @@
 """Cron expressions as Quartz means them: when is the next run? The notation itself is checked by the catalogue.
 
-MonthDays of the week count from 1 = SUN. ``L`` is the last day, ``L-3`` three days before it, ``15W`` the weekday nearest
-to the 15th within its month, ``LW`` the last weekday, ``6#3`` the third Friday, ``6L`` or ``FRIL`` the last one; ``L``
-as a day of the week is every Saturday. A day that a month does not have is left out in that month.
+MonthDays of the week count from 1 = SUN. ``L`` is the last day, ``L-3`` three days before it, ``15W`` the weekday
+nearest to the 15th within its month, ``LW`` the last weekday, ``6#3`` the third Friday, ``6L`` or ``FRIL`` the last
+one; ``L`` as a day of the week is every Saturday. A day that a month does not have is left out in that month.
 
 Times are found month by month and then by bisection, never second by second.
 Source: Part B, Scheduling; ruling D39; docs/decisions/0022.

@@ -64,7 +64,8 @@ def build_run_request(
     due_at: datetime,
     attempt: int = 1,
 ) -> PaymentRequest:
-    """The payment of one run, merchant-initiated, under the job's agreement. Raises RequestRefusedError and InvalidParametersError."""
+    """The payment of one run, merchant-initiated, under the job's agreement. Raises RequestRefusedError and
+    InvalidParametersError."""
     parameters = _parameters(job, registration, now, again=attempt > 1)
     request = build_payment_request(
         parameters,
@@ -244,8 +245,8 @@ def _write_next_run(job: Job, changes: Mapping[str, Any], rows: list[dict[str, A
 
 
 def _record_refused_run(job: Job, due_at: datetime, code: str, now: datetime) -> bool:
-    """There can be no payment: the run failed, and the job waits for the merchant. Raises RequestRefusedError for what passes by
-    itself: the job is due again when its lease ends."""
+    """There can be no payment: the run failed, and the job waits for the merchant. Raises RequestRefusedError for what
+    passes by itself: the job is due again when its lease ends."""
     if code in TRANSIENT_REFUSAL_CODES:
         raise RequestRefusedError(code)
     decision = dunning.decide_dunning(code, "")

@@ -138,7 +138,8 @@ def _resolve_job_agreement(
 
 
 def _validate_run(job: Job, registration: Registration, agreement: Agreement | None, change: ChangeRequest) -> None:
-    """Build the request of a run, as its day will, and find its way: raises RequestRefusedError or Invalid for what is wrong."""
+    """Build the request of a run, as its day will, and find its way: raises RequestRefusedError or Invalid for what is
+    wrong."""
     request = build_run_request(job, registration, agreement, now=change.now, trace=change.trace, due_at=change.now)
     if request.parameters.refusals:
         raise RequestRefusedError(request.parameters.refusals[0].code, request.parameters.refusals)
@@ -241,7 +242,8 @@ _PAUSE_REFUSALS: Final[Mapping[Job.State, str]] = {
 
 
 def deschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
-    """Give notice: the job ends after its notice period. A second notice changes nothing. Raises RequestRefusedError."""
+    """Give notice: the job ends after its notice period. A second notice changes nothing. Raises
+    RequestRefusedError."""
     for _ in range(MAX_SCHEDULE_TRIES):
         job = find_job(target, change.merchant, channel, NOT_DESCHEDULED_CODE)
         if job.state == Job.State.ENDED:
@@ -295,7 +297,8 @@ def _write_job_change(
 
 
 def load_job_registration(job: Job, *, gone: bool = False) -> Registration:
-    """The registration of a job. Raises RequestRefusedError for one that was deleted, unless ``gone`` does not matter."""
+    """The registration of a job. Raises RequestRefusedError for one that was deleted, unless ``gone`` does not
+    matter."""
     found = Registration.objects.select_related("channel").get(pk=job.registration)
     found.merchant = job.merchant
     found.channel.merchant = job.merchant

@@ -101,8 +101,8 @@ def advance_clock(merchant: Merchant, target: timedelta, *, within_s: float = MA
 
 
 class _Stuck:
-    """Timers with something due that could not be done yet. For MAX_BLOCKED_TIMER_WAIT_S they are waited for; then the clock goes on
-    without them, and they are tried again at each step."""
+    """Timers with something due that could not be done yet. For MAX_BLOCKED_TIMER_WAIT_S they are waited for; then the
+    clock goes on without them, and they are tried again at each step."""
 
     def __init__(self) -> None:
         self.given_up: set[str] = set()

@@ -1,7 +1,8 @@
 """Wake-ups: after a commit the timer that has something to do is woken at once; the next tick is the net.
 
 A wake-up is a hint and nothing more. It costs its caller a flag that is set; a thread of this process sends what is
-flagged, each timer at most every WAKE_UP_PAUSE_S. When the broker is away, hints are dropped and it is tried again seldom.
+flagged, each timer at most every WAKE_UP_PAUSE_S. When the broker is away, hints are dropped and it is tried again
+seldom.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def notify_timer(name: str) -> None:
 
 
 class BrokerBacklog:
-    """How many messages wait in the broker, looked at every BACKLOG_CHECK_INTERVAL_S at most; a worker that is away for a day must
-    not find a million of them."""
+    """How many messages wait in the broker, looked at every BACKLOG_CHECK_INTERVAL_S at most; a worker that is away for
+    a day must not find a million of them."""
 
     def __init__(self) -> None:
         self._looked = float("-inf")

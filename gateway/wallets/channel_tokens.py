@@ -26,7 +26,7 @@ from gateway.wallets.formats import decrypt_wallet_token
 from gateway.wallets.keys import UnusableKeyError, WalletKeys, parse_wallet_keys
 from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
-TOKEN_USED_CONSTRAINT: Final = "wallet_token_once"
+TOKEN_USED_CONSTRAINT: Final = "wallet_token_once"  # noqa: S105
 """The constraint that a second payment with one token breaks."""
 MAX_KEYS_TRIED: Final = 8
 """Active keys of one wallet that are tried, the newest first."""
@@ -44,7 +44,8 @@ class WalletTokenUse:
     until: datetime
 
     def insert(self, write: WriteStatement, payment: UUID) -> None:
-        """Remember the token in the statement that begins ``payment``: it fails by TOKEN_USED_CONSTRAINT the second time."""
+        """Remember the token in the statement that begins ``payment``: it fails by TOKEN_USED_CONSTRAINT the second
+        time."""
         write.insert(
             WalletTokenSeen,
             merchant_id=self.merchant,
@@ -117,7 +118,8 @@ def store_wallet_key(
     name: str = "",
     maker: Secret | None = None,
 ) -> WalletKey:
-    """Keep a key, sealed; ``maker`` marks it as made to try with. Raises UnusableKeyError when it cannot open anything."""
+    """Keep a key, sealed; ``maker`` marks it as made to try with. Raises UnusableKeyError when it cannot open
+    anything."""
     read = parse_wallet_keys(wallet, private, facts, check=True)
     held = {"private": private.reveal()} | ({"maker": maker.reveal()} if maker is not None else {})
     ident = identifiers.row_id()

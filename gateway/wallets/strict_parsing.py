@@ -1,6 +1,7 @@
 """Strict reading of what strangers wrote: JSON with limits, base64 with one spelling, numbers in their ranges.
 
-Everything here raises WalletTokenRefusedError and nothing else; ``refuse_parse_errors`` turns any other fault of a library into one.
+Everything here raises WalletTokenRefusedError and nothing else; ``refuse_parse_errors`` turns any other fault of a
+library into one.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class PaymentSheet:
 
 
 def generate_wallet_key(form: str, *, now: datetime) -> GeneratedKey:
-    """A key of ours for one of the WALLET_FORMATS, and its counterpart at the provider. The fact ``makes`` names the formats
-    that tokens can be made in with it."""
+    """A key of ours for one of the WALLET_FORMATS, and its counterpart at the provider. The fact ``makes`` names the
+    formats that tokens can be made in with it."""
     wallet = next(wallet for wallet, forms in WALLET_FORMATS.items() if form in forms)
     private: PrivateKey
     if form in ("rsa_v1", "jwe"):

@@ -52,9 +52,11 @@ RECORD_ORDER: Final = keyset.KeysetOrder(columns=(("id", UUID),))
 FINDING_ORDER: Final = keyset.KeysetOrder(columns=(("id", int),))
 FILE_LINE_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", UUID)))
 MATCH_STATE_PILLS: Final = {
-    MatchState.MATCHED: ("good", lazy("✓ Matched")), MatchState.MULTIPLE_MATCHES: ("wait", lazy("≟ Several candidates")),
-    MatchState.NOT_MATCHED: ("bad", lazy("? Not matched")), "": ("plain", lazy("Fee")),
-}  # fmt: skip
+    MatchState.MATCHED: ("good", lazy("✓ Matched")),
+    MatchState.MULTIPLE_MATCHES: ("wait", lazy("≟ Several candidates")),
+    MatchState.NOT_MATCHED: ("bad", lazy("? Not matched")),
+    "": ("plain", lazy("Fee")),
+}
 
 
 @admin.register(SettlementRecord)

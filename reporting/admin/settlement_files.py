@@ -41,10 +41,13 @@ LINE_ERROR_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", int)
 INTAKE_TIMER_NAME: Final = "settlement files"
 DisplayedFileState = SettlementFile.State
 _STATES: Final = {
-    DisplayedFileState.RECEIVED: ("wait", lazy("Waits to be read")), DisplayedFileState.READING: ("wait", lazy("Being read")),
-    DisplayedFileState.MATCHING: ("wait", lazy("Being matched")), DisplayedFileState.BOOKING: ("wait", lazy("Entering chargebacks")),
-    DisplayedFileState.DONE: ("good", lazy("Done")), DisplayedFileState.FAILED: ("bad", lazy("Cannot be read")),
-}  # fmt: skip
+    DisplayedFileState.RECEIVED: ("wait", lazy("Waits to be read")),
+    DisplayedFileState.READING: ("wait", lazy("Being read")),
+    DisplayedFileState.MATCHING: ("wait", lazy("Being matched")),
+    DisplayedFileState.BOOKING: ("wait", lazy("Entering chargebacks")),
+    DisplayedFileState.DONE: ("good", lazy("Done")),
+    DisplayedFileState.FAILED: ("bad", lazy("Cannot be read")),
+}
 
 
 def has_right_everywhere(request: HttpRequest, right: str) -> bool:

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("key", models.SlugField(max_length=32, unique=True)),
@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("institute_merchant_id", models.CharField(max_length=64)),
@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=255)),
@@ -169,7 +169,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FilePiece",
             fields=[
-                ("id", models.UUIDField(default=gateway.identifiers.row_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=gateway.core.identifiers.row_id, primary_key=True, serialize=False)),
                 ("number", models.IntegerField()),
                 ("sealed", models.BinaryField()),
                 (
@@ -189,7 +189,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("line", models.IntegerField()),

@@ -227,7 +227,8 @@ def ensure_outbox_file(file: ReconciliationFile) -> Path:
 
 
 def rewrite_daily_file(file: ReconciliationFile, path: Path | None = None) -> Path:
-    """Make a written file once more, in the outbox or at ``path``. Raises FileContentChangedError for other bytes than it had."""
+    """Make a written file once more, in the outbox or at ``path``. Raises FileContentChangedError for other bytes than
+    it had."""
     target = path or build_outbox_path(file)
     part = target.with_name(f".{target.name}.{uuid4().hex}.again")
     try:

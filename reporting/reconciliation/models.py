@@ -1,5 +1,6 @@
 """What goes out: the reconciliation files that were written, where they are sent, and every attempt. Columns and
-constraints; verbs live in reporting.reconciliation.daily_files and reporting.reconciliation.deliveries. Source: Part B, Reconciliation file."""
+constraints; verbs live in reporting.reconciliation.daily_files and reporting.reconciliation.deliveries. Source: Part B,
+Reconciliation file."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ class ReconciliationFile(models.Model):
     """One merchant's file of one day of theirs, by their clock and time zone.
 
     ``begins_at`` and ``ends_at``: that day in real time; each day begins where the one before ended, so that every
-    record stands in one file. ``names``: what things were called (reporting.settlement.record_queries.DisplayNames), so that the same bytes can be
-    made again. ``offset``: how far the merchant's clock was ahead. ``lines``, ``size``, ``sha256``: of the file, once
-    it is written. ``lease_until``: real time, while somebody writes it.
+    record stands in one file. ``names``: what things were called (reporting.settlement.record_queries.DisplayNames), so
+    that the same bytes can be made again. ``offset``: how far the merchant's clock was ahead. ``lines``, ``size``,
+    ``sha256``: of the file, once it is written. ``lease_until``: real time, while somebody writes it.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

@@ -44,7 +44,8 @@ _REASON: Final = "000.100.204"
 
 
 def build_sample_summaries(scope: ReportScope, wanted: ReportQuery) -> tuple[list[SettlementSummary], int]:
-    """One settlement for each day of the period, as :func:`reporting.reports.settlement_reports.list_settlement_summaries` tells real ones."""
+    """One settlement for each day of the period, as
+    :func:`reporting.reports.settlement_reports.list_settlement_summaries` tells real ones."""
     check_report_period(wanted)
     assert wanted.start is not None
     assert wanted.end is not None

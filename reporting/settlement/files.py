@@ -112,7 +112,8 @@ def _names() -> Sequence[str]:
 def receive_file(
     stream: BinaryIO, *, name: str, institute: ClearingInstitute, by: audit_log.Actor, source: SettlementFile.Source
 ) -> SettlementFile:
-    """Take in a file, which reporting.settlement.intake will read. ``stream`` can be sought. One that failed before is read on.
+    """Take in a file, which reporting.settlement.intake will read. ``stream`` can be sought. One that failed before is
+    read on.
 
     Raises UnreadableFileError for one that is no settlement file (then nothing is kept of it) and DuplicateFileError.
     """

@@ -1,7 +1,8 @@
 """What is wrong with a line, as a table: every kind of fault is a condition on a line and its payment.
 
 All kinds are asked of a whole batch in one statement. A line that nothing is matched to is in the queue by its state
-(reporting.settlement.exception_queue) and needs no finding for that; a payment without a line is reporting.settlement.missing_settlements.
+(reporting.settlement.exception_queue) and needs no finding for that; a payment without a line is
+reporting.settlement.missing_settlements.
 """
 
 # ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound

@@ -81,8 +81,8 @@ def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> l
 
 
 def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
-    """What :func:`list_overdue_payments` finds, counted: (merchant, the day it is for them, currency, how many, their sum) of every
-    merchant who misses any at ``now``, real time."""
+    """What :func:`list_overdue_payments` finds, counted: (merchant, the day it is for them, currency, how many, their
+    sum) of every merchant who misses any at ``now``, real time."""
     zone = institute.zone
     values: dict[str, Any] = {
         "now": now,

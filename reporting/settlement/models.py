@@ -1,6 +1,6 @@
 """Where settlement files are fetched: one SFTP server an institute, and the files that were seen there; and what they
-have not told of in time. Columns and constraints; verbs live in reporting.settlement.sftp_fetch and reporting.settlement.unsettled_reminders.
-Source: decisions 0032, 0042."""
+have not told of in time. Columns and constraints; verbs live in reporting.settlement.sftp_fetch and
+reporting.settlement.unsettled_reminders. Source: decisions 0032, 0042."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from reporting.settlement.files import FILE_PIECE_BYTES, PieceStream
 READ_AHEAD_PIECES: Final = 24
 """Pieces that are fetched before they are asked for: six megabytes, more than a batch of usual lines."""
 RETAINED_PIECES: Final = 2
-LineBatch = TypeVar("Batch")
+LineBatch = TypeVar("LineBatch")
 
 
 class _Stopped(Exception):

@@ -1,6 +1,7 @@
 """Faults for a simulated settlement file: one of each kind, and where it was planted.
 
-What intake finds in such a file must be these, and nothing else: the proof of matching and of reporting.settlement.findings.
+What intake finds in such a file must be these, and nothing else: the proof of matching and of
+reporting.settlement.findings.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class SeededFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededFinding:
-    """``finds``: the kind that has to be found of the line with this SettlementTxId, or (MISSING_LINE) of ``payment``."""
+    """``finds``: the kind that has to be found of the line with this SettlementTxId, or (MISSING_LINE) of
+    ``payment``."""
 
     fault: str
     finds: str

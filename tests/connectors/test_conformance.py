@@ -129,8 +129,8 @@ def processor_secrets(request: AcquirerRequest) -> tuple[str, ...]:
 
 
 def lost(rig: Rig, request: AcquirerRequest, fault: str) -> OutcomeUnknownError:
-    """Submit what gets no answer: in bounded time it is OutcomeUnknownError, whose message can be kept. Who hangs up is heard at
-    once; else the time that an acquirer may take is waited for."""
+    """Submit what gets no answer: in bounded time it is OutcomeUnknownError, whose message can be kept. Who hangs up is
+    heard at once; else the time that an acquirer may take is waited for."""
     within = settings.GATEWAY_ACQUIRER_TIMEOUT_S if fault.startswith("hangs_up") else SILENCE_S
     began = time.monotonic()
     with override_settings(GATEWAY_ACQUIRER_TIMEOUT_S=within), pytest.raises(OutcomeUnknownError) as caught:

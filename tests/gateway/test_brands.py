@@ -15,7 +15,6 @@ from gateway.core.brands import (
     detect_brands,
     find_issuer,
     fits_brand,
-    is_luhn_valid,
 )
 from gateway.core.card_number import CardNumber
 from gateway.core.luhn import compute_check_digit, is_luhn_valid

@@ -13,34 +13,61 @@ ROOT = Path(__file__).parents[2]
 PROJECT = ("gateway", "reporting", "chargebacks", "checkout", "config")
 
 CLAIMS = {
-    "checkout/result_calls.py": 1, "checkout/expiry.py": 1, "chargebacks/reminders.py": 1,
-    "gateway/connectors/iso8583/batch_planning.py": 1, "gateway/connectors/iso8583/batch_run.py": 1,
-    "gateway/connectors/sepa/file_delivery.py": 1, "gateway/connectors/sepa/file_planning.py": 1,
-    "gateway/notifications/claims.py": 1, "gateway/notifications/fan_out.py": 1, "gateway/payments/mandate_mails.py": 1,
-    "gateway/payments/recovery.py": 1, "gateway/payments/shopper_return.py": 1, "gateway/payments/registration_retention.py": 1,
-    "gateway/processor_events/event_processing.py": 1, "gateway/scheduling/job_timer.py": 2, "gateway/background/queue.py": 1,
-    "reporting/reconciliation/deliveries.py": 1, "reporting/settlement/sftp_fetch.py": 1, "reporting/settlement/unsettled_reminders.py": 1,
-}  # fmt: skip
+    "checkout/result_calls.py": 1,
+    "checkout/expiry.py": 1,
+    "chargebacks/reminders.py": 1,
+    "gateway/connectors/iso8583/batch_planning.py": 1,
+    "gateway/connectors/iso8583/batch_run.py": 1,
+    "gateway/connectors/sepa/file_delivery.py": 1,
+    "gateway/connectors/sepa/file_planning.py": 1,
+    "gateway/notifications/claims.py": 1,
+    "gateway/notifications/fan_out.py": 1,
+    "gateway/payments/mandate_mails.py": 1,
+    "gateway/payments/recovery.py": 1,
+    "gateway/payments/shopper_return.py": 1,
+    "gateway/payments/registration_retention.py": 1,
+    "gateway/processor_events/event_processing.py": 1,
+    "gateway/scheduling/job_timer.py": 2,
+    "gateway/background/queue.py": 1,
+    "reporting/reconciliation/deliveries.py": 1,
+    "reporting/settlement/sftp_fetch.py": 1,
+    "reporting/settlement/unsettled_reminders.py": 1,
+}
 """What is due is taken by whoever comes first: with SKIP LOCKED, so that no worker waits behind another."""
 
 HELD = {
-    "chargebacks/admin/manual_entry.py": 1, "chargebacks/evidence.py": 2, "gateway/backoffice/acquirers/account_pages.py": 1,
-    "gateway/backoffice/kit/edit_conflict.py": 1, "gateway/configuration/apply.py": 1, "gateway/configuration/risk.py": 2,
-    "gateway/connectors/iso8583/capture_records.py": 2, "gateway/connectors/iso8583/batch_close.py": 1,
-    "gateway/connectors/sepa/order_records.py": 2, "gateway/connectors/sepa/file_planning.py": 1, "gateway/backoffice/follow_ups/approvals.py": 1,
-    "gateway/backoffice/access/independence.py": 1, "gateway/payments/token_limits.py": 1,
-    "gateway/management/commands/wallet_key.py": 1, "gateway/notifications/endpoints.py": 6,
-    "gateway/payments/bank_order_outcomes.py": 1, "gateway/scheduling/job_runs.py": 4, "gateway/payments/process.py": 2,
+    "chargebacks/admin/manual_entry.py": 1,
+    "chargebacks/evidence.py": 2,
+    "gateway/backoffice/acquirers/account_pages.py": 1,
+    "gateway/backoffice/kit/edit_conflict.py": 1,
+    "gateway/configuration/apply.py": 1,
+    "gateway/configuration/risk.py": 2,
+    "gateway/connectors/iso8583/capture_records.py": 2,
+    "gateway/connectors/iso8583/batch_close.py": 1,
+    "gateway/connectors/sepa/order_records.py": 2,
+    "gateway/connectors/sepa/file_planning.py": 1,
+    "gateway/backoffice/follow_ups/approvals.py": 1,
+    "gateway/backoffice/access/independence.py": 1,
+    "gateway/payments/token_limits.py": 1,
+    "gateway/management/commands/wallet_key.py": 1,
+    "gateway/notifications/endpoints.py": 6,
+    "gateway/payments/bank_order_outcomes.py": 1,
+    "gateway/scheduling/job_runs.py": 4,
+    "gateway/payments/process.py": 2,
     "gateway/threeds/server.py": 1,
-}  # fmt: skip
+}
 """A row is read and held until the transaction ends, because what is written rests on what was read."""
 
 ADVISORY = {
-    "checkout/page_snapshots.py": ["xact"], "config/beat.py": ["xact"], "gateway/backoffice/sign_in/lockout.py": ["try", "unlock"],
-    "gateway/timers/time_travel.py": ["try", "unlock"], "gateway/timers/registry.py": ["try", "unlock"],
-    "gateway/connectors/iso8583/batch_planning.py": ["xact"], "gateway/vault/rewrap.py": ["try", "unlock"],
+    "checkout/page_snapshots.py": ["xact"],
+    "config/beat.py": ["xact"],
+    "gateway/backoffice/sign_in/lockout.py": ["try", "unlock"],
+    "gateway/timers/time_travel.py": ["try", "unlock"],
+    "gateway/timers/registry.py": ["try", "unlock"],
+    "gateway/connectors/iso8583/batch_planning.py": ["xact"],
+    "gateway/vault/rewrap.py": ["try", "unlock"],
     "reporting/settlement/exception_queue.py": ["xact"],
-}  # fmt: skip
+}
 """Locks on what has no row."""
 
 _CALL = re.compile(r"select_for_update\(([^()]*(?:\([^()]*\))?[^()]*)\)")

@@ -1,4 +1,5 @@
-"""Long lists of the books are read page by page: every row is reached once, and a page stands still while rows arrive."""
+"""Long lists of the books are read page by page: every row is reached once, and a page stands still while rows
+arrive."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from gateway.access import permissions, tokens
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.access import token_approvals
 from gateway.backoffice.access.independence import NotIndependentError
+from gateway.backoffice.access.token_approvals import TOKEN_ISSUE_PERMISSION
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.sign_in import session
@@ -36,7 +37,6 @@ from gateway.db.statement import execute_sql
 from gateway.models import TOKEN_SCOPES, AccessToken
 from gateway.payments.operations import OPERATIONS
 
-ISSUE_TOKEN_PERMISSION: Final = "gateway.issue_accesstoken"
 REVOKE_CONFIRMATION: Final = "revoke"
 """What has to be typed before tokens are revoked."""
 CALL_CHART_DAYS: Final = 14
@@ -112,7 +112,7 @@ class AccessTokenForm(forms.ModelForm):
 @admin.register(AccessToken)
 class AccessTokenAdmin(MerchantPage):
     form = AccessTokenForm
-    write_verbs = (ISSUE_TOKEN_PERMISSION,)
+    write_verbs = (TOKEN_ISSUE_PERMISSION,)
     nothing = gettext_lazy("A token is what a server calls the API with. It is shown once, when it is issued.")
     list_display = ("name", "hint", "merchant", "channel", "rights_of", "state", "last_used_at", "last_used_ip")
     list_select_related = ("merchant", "channel")
@@ -140,13 +140,13 @@ class AccessTokenAdmin(MerchantPage):
     # --- who may ------------------------------------------------------------
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.may(request, ISSUE_TOKEN_PERMISSION)
+        return self.may(request, TOKEN_ISSUE_PERMISSION)
 
     def has_change_permission(self, request: HttpRequest, obj: AccessToken | None = None) -> bool:
         return False
 
     def has_issue_permission(self, request: HttpRequest) -> bool:
-        return self.may(request, ISSUE_TOKEN_PERMISSION)
+        return self.may(request, TOKEN_ISSUE_PERMISSION)
 
     # --- what is shown ------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class AccessTokenAdmin(MerchantPage):
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         token = self.get_object(request, object_id) if object_id is not None else None
-        issues = token is not None and token.revoked_at is None and self.may(request, ISSUE_TOKEN_PERMISSION, token)
+        issues = token is not None and token.revoked_at is None and self.may(request, TOKEN_ISSUE_PERMISSION, token)
         context: dict[str, Any] = {"issues": issues}
         if token is not None and token_approvals.is_awaiting_approval(token):
             context |= {"waits": True, "why_not": token_approvals.explain_approval_refusal(token, _user_of(request))}
@@ -201,7 +201,7 @@ class AccessTokenAdmin(MerchantPage):
         chosen = form.cleaned_data
         channel = chosen["channel"]
         place = RowOwner(merchant=chosen["merchant"].pk, channel=channel and channel.pk)
-        if not self.scope(request, ISSUE_TOKEN_PERMISSION).covers(place):
+        if not self.scope(request, TOKEN_ISSUE_PERMISSION).covers(place):
             raise PermissionDenied
         user = _user_of(request)
         token, secret = tokens.issue_token(
@@ -266,7 +266,7 @@ class AccessTokenAdmin(MerchantPage):
     def _one(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
         """One token's button; the same verb as the list's action."""
         if self._row(request, object_id) is None or not self.may(
-            request, ISSUE_TOKEN_PERMISSION, self._row(request, object_id)
+            request, TOKEN_ISSUE_PERMISSION, self._row(request, object_id)
         ):
             raise PermissionDenied
         back = reverse("admin:gateway_accesstoken_change", args=(object_id,))
@@ -284,7 +284,7 @@ class AccessTokenAdmin(MerchantPage):
         if (ask := session.require_reauthentication(request, back)) is not None:
             return ask
         made, user = [], _user_of(request)
-        for token in self.own(request, queryset, ISSUE_TOKEN_PERMISSION).filter(revoked_at__isnull=True):
+        for token in self.own(request, queryset, TOKEN_ISSUE_PERMISSION).filter(revoked_at__isnull=True):
             waits = token_approvals.needs_token_approval(user, token_approvals.place_from_token(token), token.scopes)
             successor, secret = tokens.rotate_token(
                 token, by=actor_from_request(request), requested_by=user.pk, approved=not waits
@@ -301,7 +301,7 @@ class AccessTokenAdmin(MerchantPage):
         back = reverse("admin:gateway_accesstoken_changelist")
         if (ask := session.require_reauthentication(request, back)) is not None:
             return ask
-        chosen = self.own(request, queryset, ISSUE_TOKEN_PERMISSION).filter(revoked_at__isnull=True)
+        chosen = self.own(request, queryset, TOKEN_ISSUE_PERMISSION).filter(revoked_at__isnull=True)
         if request.POST.get("confirm", "").strip().lower() != REVOKE_CONFIRMATION:
             context = session.build_page_context(
                 self.admin_site,

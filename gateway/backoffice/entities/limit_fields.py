@@ -89,16 +89,38 @@ def _usual(value: Any) -> Any:
 
 
 CARD_TESTING_INPUTS: Final = (
-    CompositeInput(name="enabled", label=gettext_lazy("the guard"), kind="select",
-          choices=[("", gettext_lazy("as the installation")), ("true", gettext_lazy("on")),
-                   ("false", gettext_lazy("off"))]),
-    CompositeInput(name="failures", label=gettext_lazy("stops one address or device after"), kind="number",
-          unit=gettext_lazy("failures"), help=_usual(settings.GATEWAY_CARD_TESTING_FAILURES)),
-    CompositeInput(name="binFailures", label=gettext_lazy("stops one BIN after"), kind="number", unit=gettext_lazy("failures"),
-          help=_usual(settings.GATEWAY_CARD_TESTING_BIN_FAILURES)),
-    CompositeInput(name="windowSeconds", label=gettext_lazy("counted within"), kind="number", unit=gettext_lazy("seconds"),
-          help=_usual(settings.GATEWAY_CARD_TESTING_WINDOW_S)),
-)  # fmt: skip
+    CompositeInput(
+        name="enabled",
+        label=gettext_lazy("the guard"),
+        kind="select",
+        choices=[
+            ("", gettext_lazy("as the installation")),
+            ("true", gettext_lazy("on")),
+            ("false", gettext_lazy("off")),
+        ],
+    ),
+    CompositeInput(
+        name="failures",
+        label=gettext_lazy("stops one address or device after"),
+        kind="number",
+        unit=gettext_lazy("failures"),
+        help=_usual(settings.GATEWAY_CARD_TESTING_FAILURES),
+    ),
+    CompositeInput(
+        name="binFailures",
+        label=gettext_lazy("stops one BIN after"),
+        kind="number",
+        unit=gettext_lazy("failures"),
+        help=_usual(settings.GATEWAY_CARD_TESTING_BIN_FAILURES),
+    ),
+    CompositeInput(
+        name="windowSeconds",
+        label=gettext_lazy("counted within"),
+        kind="number",
+        unit=gettext_lazy("seconds"),
+        help=_usual(settings.GATEWAY_CARD_TESTING_WINDOW_S),
+    ),
+)
 
 
 class CardTestingWidget(GroupWidget):

@@ -1,4 +1,5 @@
-"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs: gateway.backoffice.follow_ups.approvals."""
+"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs:
+gateway.backoffice.follow_ups.approvals."""
 
 from __future__ import annotations
 

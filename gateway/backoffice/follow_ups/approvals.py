@@ -2,8 +2,8 @@
 
 A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
 the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and is
-independent of the one who asked: no one person may be acting as both (gateway.backoffice.access.independence). However often it is
-carried out there is one follow-up. Every step leaves an audit entry in the same transaction.
+independent of the one who asked: no one person may be acting as both (gateway.backoffice.access.independence). However
+often it is carried out there is one follow-up. Every step leaves an audit entry in the same transaction.
 Source: docs/decisions/0025 and 0053.
 """
 
@@ -66,8 +66,8 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
 
 def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
     """Approve or reject, and carry out what was approved. ``by``: with the limit that they approve with. Raises
-    FollowUpNotPossibleError: one's own request, one that was decided before or is too old, one above the limit of who decides, and
-    one where a single person may be acting as both users."""
+    FollowUpNotPossibleError: one's own request, one that was decided before or is too old, one above the limit of who
+    decides, and one where a single person may be acting as both users."""
     now = clock.real_now()
     with transaction.atomic():
         before = Approval.objects.get(pk=request)

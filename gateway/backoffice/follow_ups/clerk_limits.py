@@ -1,9 +1,9 @@
 """How much a person moves by hand before a second person is asked: on one payment, and in 24 hours.
 
 Both limits stand with a user's grants, have no currency and are counted in the payment's own. They count people: what
-users that may be one person moved is one sum (gateway.backoffice.access.independence). What somebody approved for another one counts
-for their 24 hours as what they did alone does. The hours are real ones and end now, so that no midnight doubles them.
-Source: docs/decisions/0025, 0043 and 0053.
+users that may be one person moved is one sum (gateway.backoffice.access.independence). What somebody approved for
+another one counts for their 24 hours as what they did alone does. The hours are real ones and end now, so that no
+midnight doubles them. Source: docs/decisions/0025, 0043 and 0053.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def sum_unapproved_moves(names: Collection[str], chain: Chain) -> Decimal:
 
 
 def sum_recent_manual_moves(users: Collection[int], merchant: UUID, currency: str) -> Decimal:
-    """What these users moved in a merchant by hand within CLERK_LIMIT_WINDOW, alone or by approving; but for what was declined."""
+    """What these users moved in a merchant by hand within CLERK_LIMIT_WINDOW, alone or by approving; but for what was
+    declined."""
     moves = HandMove.objects.filter(
         user__in=users, merchant=merchant, currency=currency, at__gt=clock.real_now() - CLERK_LIMIT_WINDOW
     )

@@ -1,9 +1,10 @@
 """What a clerk does to a payment by hand: capture, refund, reverse, rebill.
 
 The same corridor as the API's: the same catalogue reads what was typed, the same table decides, the same statement
-begins. A clerk's limits (gateway.backoffice.follow_ups.clerk_limits) count what the same clerk did before, in the statement that begins. What
-is over one of them is refused before anything is sent. A form carries a key that is good once, claimed like an
-idempotency key with the payment, so that a double click, a reload and the back button make one follow-up. Source: docs/decisions/0025.
+begins. A clerk's limits (gateway.backoffice.follow_ups.clerk_limits) count what the same clerk did before, in the
+statement that begins. What is over one of them is refused before anything is sent. A form carries a key that is good
+once, claimed like an idempotency key with the payment, so that a double click, a reload and the back button make one
+follow-up. Source: docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def sign_form_key(clerk: Clerk, target: Payment, code: str) -> str:
 
 
 def read_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
-    """What a form's key names. Raises FollowUpNotPossibleError for one that is too old, or was made for something else."""
+    """What a form's key names. Raises FollowUpNotPossibleError for one that is too old, or was made for something
+    else."""
     try:
         key, *rest = signing.loads(text, salt=_SALT, max_age=MAX_FORM_KEY_AGE_S)
     except signing.SignatureExpired:
@@ -127,8 +129,8 @@ def check_clerk_limit(clerk: Clerk, order: FollowUpOrder, chain: Chain) -> Limit
 def send_follow_up(order: FollowUpOrder, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
     """Make the follow-up of one form; the payment, and whether this call made it (the same form made it before).
 
-    Raises FollowUpNotPossibleError when the form was used for another amount, or the request was refused without a payment, and
-    ClerkLimitExceededError.
+    Raises FollowUpNotPossibleError when the form was used for another amount, or the request was refused without a
+    payment, and ClerkLimitExceededError.
     """
     claim = IdempotencyClaim(**_where(clerk, key), body=_body(order))
     if (made := _made(claim)) is not None:

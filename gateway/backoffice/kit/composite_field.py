@@ -1,8 +1,8 @@
 """Form fields that make up a part of a configuration document: several inputs, one value, faults beside each input.
 
-A widget says which inputs it has for a value (:class:`CompositeInput`) and reads them back; what the value may be is for the
-section of the configuration that the form asks (gateway.backoffice.kit.config_backed_form). An empty input is left out of the value, so
-that the section's own words about what is missing are the ones a clerk reads.
+A widget says which inputs it has for a value (:class:`CompositeInput`) and reads them back; what the value may be is
+for the section of the configuration that the form asks (gateway.backoffice.kit.config_backed_form). An empty input is
+left out of the value, so that the section's own words about what is missing are the ones a clerk reads.
 """
 
 from __future__ import annotations

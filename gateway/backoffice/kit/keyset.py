@@ -22,7 +22,7 @@ from django.db.models import Model, Q, QuerySet
 
 from gateway.core import identifiers
 
-KeysetRow = TypeVar("Row", bound=Model)
+KeysetRow = TypeVar("KeysetRow", bound=Model)
 KEYSET_PAGE_ROWS: Final = 100
 """Rows of one page."""
 AFTER_PARAMETER: Final = "after"

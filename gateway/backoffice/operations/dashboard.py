@@ -171,7 +171,8 @@ def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, 
 
 
 def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> Any:
-    """What ``ask`` answers, or what it answered at most DASHBOARD_CACHE_S ago for the same reach, in the same language."""
+    """What ``ask`` answers, or what it answered at most DASHBOARD_CACHE_S ago for the same reach, in the same
+    language."""
     reach = (scope.everything, sorted(scope.merchants), sorted(scope.channels), get_language())
     key = f"home-{name}-{hashlib.sha256(repr(reach).encode()).hexdigest()}"
     found = cache.get(key)

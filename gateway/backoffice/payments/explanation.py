@@ -57,24 +57,48 @@ class PaymentExplanation:
 FAMILY_EXPLANATIONS: Final[Mapping[ResultFamily, tuple[DecisionMaker, str]]] = MappingProxyType(
     {
         ResultFamily.SUCCESS: (DecisionMaker.ACQUIRER, "It was accepted."),
-        ResultFamily.REVIEW: (DecisionMaker.RISK, "It was accepted, but something about it should be looked at before you deliver."),
-        ResultFamily.PENDING: (DecisionMaker.NO_ONE_DECIDED, "It is open: the shopper is on the way, or the acquirer has not answered yet."),
-        ResultFamily.PENDING_LONG: (DecisionMaker.NO_ONE_DECIDED, "It is open: the bank confirms or refuses it within some days."),
+        ResultFamily.REVIEW: (
+            DecisionMaker.RISK,
+            "It was accepted, but something about it should be looked at before you deliver.",
+        ),
+        ResultFamily.PENDING: (
+            DecisionMaker.NO_ONE_DECIDED,
+            "It is open: the shopper is on the way, or the acquirer has not answered yet.",
+        ),
+        ResultFamily.PENDING_LONG: (
+            DecisionMaker.NO_ONE_DECIDED,
+            "It is open: the bank confirms or refuses it within some days.",
+        ),
         ResultFamily.REJECTED_3DS: (DecisionMaker.AUTHENTICATION, "The shopper could not be authenticated."),
         ResultFamily.REJECTED_BANK: (DecisionMaker.ISSUER, "The bank that issued the card or account said no."),
-        ResultFamily.REJECTED_COMMUNICATION: (DecisionMaker.ACQUIRER, "The acquirer could not be reached or did not answer in time."),
+        ResultFamily.REJECTED_COMMUNICATION: (
+            DecisionMaker.ACQUIRER,
+            "The acquirer could not be reached or did not answer in time.",
+        ),
         ResultFamily.REJECTED_SYSTEM: (DecisionMaker.ACQUIRER, "A system on the way did not work."),
-        ResultFamily.REJECTED_ASYNC: (DecisionMaker.SHOPPER, "The shopper left, cancelled, or ran out of time at the bank or wallet."),
+        ResultFamily.REJECTED_ASYNC: (
+            DecisionMaker.SHOPPER,
+            "The shopper left, cancelled, or ran out of time at the bank or wallet.",
+        ),
         ResultFamily.SOFT_DECLINE: (DecisionMaker.ISSUER, "The bank wants the shopper to be authenticated first."),
         ResultFamily.REJECTED_EXTERNAL_RISK: (DecisionMaker.RISK, "A risk check refused it."),
-        ResultFamily.REJECTED_ADDRESS_RISK: (DecisionMaker.RISK, "The billing address did not match what the bank knows."),
-        ResultFamily.REJECTED_3DS_RISK: (DecisionMaker.AUTHENTICATION, "Authentication was refused or not available for this card."),
+        ResultFamily.REJECTED_ADDRESS_RISK: (
+            DecisionMaker.RISK,
+            "The billing address did not match what the bank knows.",
+        ),
+        ResultFamily.REJECTED_3DS_RISK: (
+            DecisionMaker.AUTHENTICATION,
+            "Authentication was refused or not available for this card.",
+        ),
         ResultFamily.REJECTED_BLACKLIST: (DecisionMaker.RISK, "The card, account or shopper stands on a block list."),
         ResultFamily.REJECTED_RISK_VALIDATION: (DecisionMaker.RISK, "A limit was reached, or the same was sent twice."),
         ResultFamily.CONFIGURATION: (DecisionMaker.SETUP, "This channel is not set up for what was asked."),
         ResultFamily.REGISTRATION: (DecisionMaker.REQUEST, "The stored means of payment could not be used."),
         ResultFamily.JOB: (DecisionMaker.REQUEST, "The schedule is not one that can be carried out."),
-        ResultFamily.REFERENCE: (DecisionMaker.REQUEST, "The earlier payment does not allow it: its type, its state, or what remains."),
+        ResultFamily.REFERENCE: (
+            DecisionMaker.REQUEST,
+            "The earlier payment does not allow it: its type, its state, or what remains.",
+        ),
         ResultFamily.FORMAT: (DecisionMaker.REQUEST, "The request was not well formed."),
         ResultFamily.ADDRESS: (DecisionMaker.REQUEST, "The address was not well formed."),
         ResultFamily.CONTACT: (DecisionMaker.REQUEST, "The contact fields were not well formed."),
@@ -86,17 +110,23 @@ FAMILY_EXPLANATIONS: Final[Mapping[ResultFamily, tuple[DecisionMaker, str]]] = M
         ResultFamily.ACCOUNT_UPDATER: (DecisionMaker.ACQUIRER, "The update of the account was refused."),
         ResultFamily.ADVICE_BLOCK: (DecisionMaker.ISSUER, "The bank said that this card must not be sent again."),
     }
-)  # fmt: skip
+)
 """Family → who decided as a rule, and what happened. A test asks for every family."""
 
 _BY_CODE: Final[Mapping[str, tuple[DecisionMaker, str]]] = MappingProxyType(
     {
-        "000.200.001": (DecisionMaker.NO_ONE_DECIDED, "The acquirer has not answered yet; it is being asked until it knows."),
-        "800.110.100": (DecisionMaker.GATEWAY, "The same merchantTransactionId came before, and this channel refuses a second."),
+        "000.200.001": (
+            DecisionMaker.NO_ONE_DECIDED,
+            "The acquirer has not answered yet; it is being asked until it knows.",
+        ),
+        "800.110.100": (
+            DecisionMaker.GATEWAY,
+            "The same merchantTransactionId came before, and this channel refuses a second.",
+        ),
         "800.100.153": (DecisionMaker.ISSUER, "The security code was wrong."),
         "800.120.402": (DecisionMaker.GATEWAY, "Another request about the same was being made at this moment."),
     }
-)  # fmt: skip
+)
 
 MONEY_EFFECT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -102,7 +102,8 @@ def escape_formula(cell: str) -> str:
 
 
 def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Write the next EXPORT_SLICE_ROWS payments; at the end, put the file together. ``sheets`` of the cursor: the parts of each."""
+    """Write the next EXPORT_SLICE_ROWS payments; at the end, put the file together. ``sheets`` of the cursor: the parts
+    of each."""
     as_ = row.parameters["format"]
     cursor: dict[str, Any] = dict(row.cursor)
     scope, rows = _meant(row)

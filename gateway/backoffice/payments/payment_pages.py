@@ -1,4 +1,5 @@
-"""Payments: found by one box, understood on one page. What is done to them by hand is in gateway.backoffice.follow_ups.follow_up_form.
+"""Payments: found by one box, understood on one page. What is done to them by hand is in
+gateway.backoffice.follow_ups.follow_up_form.
 
 Source: docs/back-office-payments.md.
 """

@@ -1,8 +1,9 @@
 """Payments found by what a clerk has in hand, page by page, without counting.
 
-One box: what was typed is recognised by its shape (SEARCH_SHAPES), each shape asks one index. PaymentFilters narrow a list. A list is
-read by keyset: a page costs the same wherever it is, and what takes longer than SEARCH_TIMEOUT_MS is given up with a hint.
-A full card number is never looked for, nor kept: see FULL_CARD_NUMBER_TEXT. Source: docs/decisions/0025.
+One box: what was typed is recognised by its shape (SEARCH_SHAPES), each shape asks one index. PaymentFilters narrow a
+list. A list is read by keyset: a page costs the same wherever it is, and what takes longer than SEARCH_TIMEOUT_MS is
+given up with a hint. A full card number is never looked for, nor kept: see FULL_CARD_NUMBER_TEXT. Source:
+docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ FULL_CARD_NUMBER_TEXT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTerm:
-    """What to look for: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` what was typed, as that row reads
-    it."""
+    """What to look for: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` what was typed, as that row
+    reads it."""
 
     shape: str = ""
     value: str = ""

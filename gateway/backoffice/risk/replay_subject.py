@@ -33,10 +33,12 @@ ACQUIRER_NOT_ASKED: Final = "answer"
 UNJUDGED_REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         ACCOUNT_NOT_STORED: "the card or account is not kept with them, not even its fingerprint",
-        FINGERPRINT_KEY_RETIRED: "their cards are fingerprinted under an older key of the vault; seal them anew with vault_key first",
+        FINGERPRINT_KEY_RETIRED: "their cards are fingerprinted under an older key of the vault; "
+        "seal them anew with vault_key first",
         BIN_NOT_STORED: "the card's first digits are not kept with them",
         VALUE_NOT_STORED: "the field is kept masked, or not at all",
-        ACQUIRER_NOT_ASKED: "the acquirer did not approve them, so it gave no answer about address and security code that "
+        ACQUIRER_NOT_ASKED: "the acquirer did not approve them, so it gave no answer about address and "
+        "security code that "
         "counts; the security code itself is never kept",
     }
 )

@@ -1,4 +1,5 @@
-"""Lists, saved as ``manage.py configure`` saves them: by the same section. Rule sets: gateway.backoffice.risk.rule_set_pages."""
+"""Lists, saved as ``manage.py configure`` saves them: by the same section. Rule sets:
+gateway.backoffice.risk.rule_set_pages."""
 
 from __future__ import annotations
 

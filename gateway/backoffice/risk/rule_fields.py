@@ -1,7 +1,7 @@
 """The rules of a risk set as inputs: rules in their order, each with its conditions and what it does.
 
-What conditions there are, and what each holds, is the table of gateway.risk.conditions; here is how each option is asked
-for. A test holds the two together.
+What conditions there are, and what each holds, is the table of gateway.risk.conditions; here is how each option is
+asked for. A test holds the two together.
 """
 
 from __future__ import annotations
@@ -37,22 +37,46 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
     {
         "list": (
             _FIELD,
-            CompositeInput(name="list", label=gettext_lazy("name of a list"), help=gettext_lazy("Or values, not both.")),
+            CompositeInput(
+                name="list", label=gettext_lazy("name of a list"), help=gettext_lazy("Or values, not both.")
+            ),
             CompositeInput(name="values", label=gettext_lazy("values"), kind="lines", help=gettext_lazy("One a line.")),
             CompositeInput(name="outside", label=gettext_lazy("holds when it is on none of them"), kind="flag"),
         ),
         "velocity": (
-            CompositeInput(name="per", label=gettext_lazy("with the same"), kind="select",
-                  choices=[*_EMPTY, *((one, one) for one in fields.VELOCITY_FIELDS)]),
-            CompositeInput(name="count", label=gettext_lazy("counted are"), kind="select",
-                  choices=[(VELOCITY_MEASURES[0], gettext_lazy("payments")), (VELOCITY_MEASURES[1], gettext_lazy("declines")),
-                           (VELOCITY_MEASURES[2], gettext_lazy("volume"))]),
-            CompositeInput(name="over", label=gettext_lazy("more than"), kind="number",
-                  help=gettext_lazy("A count; for a volume an amount such as 500.00.")),
-            CompositeInput(name="within", label=gettext_lazy("within"),
-                  help=gettext_lazy("Such as 30s, 10m, 24h or 7d; at most 30d.")),
-            CompositeInput(name="currency", label=gettext_lazy("currency"), known=sorted(CURRENCY_CODES),
-                  help=gettext_lazy("For a volume only.")),
+            CompositeInput(
+                name="per",
+                label=gettext_lazy("with the same"),
+                kind="select",
+                choices=[*_EMPTY, *((one, one) for one in fields.VELOCITY_FIELDS)],
+            ),
+            CompositeInput(
+                name="count",
+                label=gettext_lazy("counted are"),
+                kind="select",
+                choices=[
+                    (VELOCITY_MEASURES[0], gettext_lazy("payments")),
+                    (VELOCITY_MEASURES[1], gettext_lazy("declines")),
+                    (VELOCITY_MEASURES[2], gettext_lazy("volume")),
+                ],
+            ),
+            CompositeInput(
+                name="over",
+                label=gettext_lazy("more than"),
+                kind="number",
+                help=gettext_lazy("A count; for a volume an amount such as 500.00."),
+            ),
+            CompositeInput(
+                name="within",
+                label=gettext_lazy("within"),
+                help=gettext_lazy("Such as 30s, 10m, 24h or 7d; at most 30d."),
+            ),
+            CompositeInput(
+                name="currency",
+                label=gettext_lazy("currency"),
+                known=sorted(CURRENCY_CODES),
+                help=gettext_lazy("For a volume only."),
+            ),
         ),
         "amount": (
             _CURRENCY,
@@ -60,32 +84,60 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
             CompositeInput(name="under", label=gettext_lazy("under"), help=_AMOUNT),
         ),
         "countries": (
-            CompositeInput(name="differ", label=gettext_lazy("two of these differ"), kind="flags", wide=True,
-                  choices=[(one, one) for one in fields.COUNTRY_FIELDS]),
+            CompositeInput(
+                name="differ",
+                label=gettext_lazy("two of these differ"),
+                kind="flags",
+                wide=True,
+                choices=[(one, one) for one in fields.COUNTRY_FIELDS],
+            ),
         ),
         "disposable-email": (
-            CompositeInput(name="also", label=gettext_lazy("further domains"), kind="lines", wide=True,
-                  help=gettext_lazy("One a line; those that are known anyway need not be named.")),
+            CompositeInput(
+                name="also",
+                label=gettext_lazy("further domains"),
+                kind="lines",
+                wide=True,
+                help=gettext_lazy("One a line; those that are known anyway need not be named."),
+            ),
         ),
         "time": (
             CompositeInput(name="from", label=gettext_lazy("from"), kind="time"),
-            CompositeInput(name="to", label=gettext_lazy("to"), kind="time", help=gettext_lazy("May be past midnight.")),
-            CompositeInput(name="zone", label=gettext_lazy("time zone"), known=sorted(available_timezones()),
-                  help=gettext_lazy("Such as Europe/Berlin; empty: UTC.")),
-            CompositeInput(name="days", label=gettext_lazy("days"), kind="flags", choices=[(day, day) for day in WEEKDAYS],
-                  wide=True, help=gettext_lazy("None chosen: every day.")),
+            CompositeInput(
+                name="to", label=gettext_lazy("to"), kind="time", help=gettext_lazy("May be past midnight.")
+            ),
+            CompositeInput(
+                name="zone",
+                label=gettext_lazy("time zone"),
+                known=sorted(available_timezones()),
+                help=gettext_lazy("Such as Europe/Berlin; empty: UTC."),
+            ),
+            CompositeInput(
+                name="days",
+                label=gettext_lazy("days"),
+                kind="flags",
+                choices=[(day, day) for day in WEEKDAYS],
+                wide=True,
+                help=gettext_lazy("None chosen: every day."),
+            ),
         ),
         "field": (
             _FIELD,
             CompositeInput(name="is", label=gettext_lazy("is one of"), kind="lines", help=gettext_lazy("One a line.")),
-            CompositeInput(name="not", label=gettext_lazy("is none of"), kind="lines", help=gettext_lazy("One a line.")),
+            CompositeInput(
+                name="not", label=gettext_lazy("is none of"), kind="lines", help=gettext_lazy("One a line.")
+            ),
             CompositeInput(name="missing", label=gettext_lazy("is missing"), kind="flag"),
             CompositeInput(name="over", label=gettext_lazy("is a number over"), kind="number"),
-            CompositeInput(name="under", label=gettext_lazy("is a number under"), kind="number",
-                  help=gettext_lazy("Exactly one of these tests.")),
+            CompositeInput(
+                name="under",
+                label=gettext_lazy("is a number under"),
+                kind="number",
+                help=gettext_lazy("Exactly one of these tests."),
+            ),
         ),
     }
-)  # fmt: skip
+)
 """Kind of condition → its options as inputs."""
 CONDITION_TITLES: Final = {
     "list": gettext_lazy("is on a list"), "velocity": gettext_lazy("too often or too much"),

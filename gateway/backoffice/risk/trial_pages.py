@@ -43,14 +43,16 @@ TRIAL_OUTCOME_TITLES: Final[Mapping[str, Any]] = {
 TRIAL_OUTCOME_TONES: Final = {"accept": "good", "review": "wait", "decline": "bad"}
 UNJUDGED_REASON_TITLES: Final[Mapping[str, Any]] = {
     ACCOUNT_NOT_STORED: gettext_lazy("the card or account is not kept with them, not even its fingerprint"),
-    FINGERPRINT_KEY_RETIRED: gettext_lazy("their cards are fingerprinted under an older key of the vault; reseal them first"),
+    FINGERPRINT_KEY_RETIRED: gettext_lazy(
+        "their cards are fingerprinted under an older key of the vault; reseal them first"
+    ),
     BIN_NOT_STORED: gettext_lazy("the card's first digits are not kept with them"),
     VALUE_NOT_STORED: gettext_lazy("the field is kept masked, or not at all"),
     ACQUIRER_NOT_ASKED: gettext_lazy(
         "the acquirer did not approve them, so no answer about address and security code is kept; the code itself "
         "never is"
     ),
-}  # fmt: skip
+}
 
 
 @admin.register(RiskTrial)

@@ -1,7 +1,7 @@
 """The dry run of routing: which account each past payment would take now, against the one it took. Nothing changes.
 
-Background work (gateway.background.queue): a slice reads one page of a channel's first payments in the order of time, asks the
-rules as they stand, and adds to sums by rule and to a file of those that would go elsewhere.
+Background work (gateway.background.queue): a slice reads one page of a channel's first payments in the order of time,
+asks the rules as they stand, and adds to sums by rule and to a file of those that would go elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Signing in, second factors and showing again who one is: django-allauth's views in the back office's look.
 
-Password, code and passkey are allauth's to check; wrong tries are counted by gateway.backoffice.sign_in.lockout, secrets are sealed by
-gateway.access.signin. Source: docs/decisions/0051.
+Password, code and passkey are allauth's to check; wrong tries are counted by gateway.backoffice.sign_in.lockout,
+secrets are sealed by gateway.access.signin. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class CountedCodeMixin:
         if len(digits) != RECOVERY_CODE_DIGITS and signin.count_wrong_codes(self.user) >= signin.MAX_WRONG_CODES:
             raise forms.ValidationError(
                 _(
-                    "There were too many wrong codes since the last right one. Use a passkey or a recovery code, or ask "
-                    "your manager to remove the second factor."
+                    "There were too many wrong codes since the last right one. Use a passkey or a recovery code, or "
+                    "ask your manager to remove the second factor."
                 ),
                 code="locked",
             )

@@ -1,6 +1,7 @@
 """Webhook endpoints: made, changed, tried, paused, rotated and switched off, by the verbs of gateway.notifications.
 
-A secret is shown on one page, once, to somebody who has just shown who they are. Source: issue "back office"; docs/decisions/0029.
+A secret is shown on one page, once, to somebody who has just shown who they are. Source: issue "back office";
+docs/decisions/0029.
 """
 
 from __future__ import annotations

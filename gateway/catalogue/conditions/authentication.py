@@ -88,10 +88,14 @@ THREEDS_BROWSER: tuple[ParameterRule, ...] = (
 
 THREEDS_RETURN_URL: tuple[ParameterRule, ...] = (
     required_when(
-        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", is_browser_authentication, "shopperResultUrl",
-        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"}, breaks=_CARD_PAYMENT, facts=AUTHENTICATING_FACTS,
+        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it",
+        is_browser_authentication,
+        "shopperResultUrl",
+        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"},
+        breaks=_CARD_PAYMENT,
+        facts=AUTHENTICATING_FACTS,
     ),
-)  # fmt: skip
+)
 
 _INSTALLMENT = {"standingInstruction.type": "INSTALLMENT"}
 

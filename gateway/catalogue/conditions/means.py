@@ -99,10 +99,15 @@ ONE_AT_MOST = build_rule(
 )  # fmt: skip
 ONE_AT_LEAST = build_rule(
     "A payment needs one means of payment, unless its brand needs none or sends the shopper away to pay",
-    ("paymentBrand", *MEANS_NAMES, *(name for groups in REQUIRED_BY_MEANS.values() for group in groups for name in group)),
+    (
+        "paymentBrand",
+        *MEANS_NAMES,
+        *(name for groups in REQUIRED_BY_MEANS.values() for group in groups for name in group),
+    ),
     _one_at_least,
-    keeps={"paymentBrand": "VISA"} | _CARD, breaks={"paymentBrand": "VISA"},
-)  # fmt: skip
+    keeps={"paymentBrand": "VISA"} | _CARD,
+    breaks={"paymentBrand": "VISA"},
+)
 
 AT_MOST_ONE_MEANS: tuple[ParameterRule, ...] = (ONE_AT_MOST,)
 MEANS_FOR_PAYMENT: tuple[ParameterRule, ...] = (ONE_AT_MOST, ONE_AT_LEAST)

@@ -56,10 +56,17 @@ READ_CLOCK_ENDPOINT = Endpoint(
     operation="test", scope="test", structures=(REQUIRED_ENTITY,), test_only=True,
 )  # fmt: skip
 RESET_CLOCK_ENDPOINT = Endpoint(
-    name="reset-clock", method="DELETE", path="/v1/test/clock", title="Reset the clock",
+    name="reset-clock",
+    method="DELETE",
+    path="/v1/test/clock",
+    title="Reset the clock",
     about="Put the merchant's clock back to the real time. What is due later by then stays due at its time.",
-    operation="test", scope="test", structures=(REQUIRED_ENTITY,), test_only=True, answers=(200, 400, 401, 403, 404, 409, 429),
-)  # fmt: skip
+    operation="test",
+    scope="test",
+    structures=(REQUIRED_ENTITY,),
+    test_only=True,
+    answers=(200, 400, 401, 403, 404, 409, 429),
+)
 _PAYMENT: Final = (
     "id",
     literal(

@@ -27,7 +27,8 @@ class ObjectNotFoundError(Exception):
 
 
 def fetch_object(account: ConnectorAccount, path: str, fields: Sequence[tuple[str, str]] = ()) -> Mapping[str, Any]:
-    """The object at ``path``. Raises OutcomeUnknownError when the processor cannot be asked, ObjectNotFoundError when it knows none."""
+    """The object at ``path``. Raises OutcomeUnknownError when the processor cannot be asked, ObjectNotFoundError when
+    it knows none."""
     try:
         found = CardApiSession(parse_card_api_setup(account)).get(path, fields)
     except UnusableAccountError as fault:

@@ -252,7 +252,8 @@ def _expanding_charge(question: CardApiOperation) -> Sequence[tuple[str, str]]:
 
 
 def _refund(question: CardApiOperation, of: Sequence[tuple[str, str]], mark: str) -> Mapping[str, Any] | None:
-    """The refund with our payment's id under ``mark``. Raises OutcomeUnknownError where there are more than can be seen."""
+    """The refund with our payment's id under ``mark``. Raises OutcomeUnknownError where there are more than can be
+    seen."""
     all_seen = False
     for thing, last in _each(question, REFUNDS_PATH, of):
         all_seen = last

@@ -60,7 +60,8 @@ def summarize_response(heard: CardApiResponse) -> dict[str, Any]:
 def reply_from_failure(
     question: CardApiOperation, heard: CardApiResponse, sent: Mapping[str, Any], *, moves_money: bool = True
 ) -> AcquirerReply:
-    """The reply to anything but DONE. Raises OutcomeUnknownError for what may have been accepted; what ``moves`` no money cannot.
+    """The reply to anything but DONE. Raises OutcomeUnknownError for what may have been accepted; what ``moves`` no
+    money cannot.
 
     Another acquirer may be asked where nobody judged a first payment.
     """

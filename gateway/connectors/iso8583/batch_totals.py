@@ -69,33 +69,57 @@ def _none(digits: int) -> Callable[[BatchSums, Terminal], str]:
 
 
 TOTALS_ELEMENTS: Final = (
-    TotalsElement(number="3", about="920000; 960000 after an upload", fill=lambda s, t: RECONCILE_UPLOADS if s.round else RECONCILE_ADVICES),
-    TotalsElement(number="7", about="when the batch was decided, UTC",
-            fill=lambda s, t: f"{s.opened_at.astimezone(ZoneInfo('UTC')):%m%d%H%M%S}"),
-    TotalsElement(number="11", about="trace number, out of the batch's id",
-            fill=lambda s, t: build_stan(s.batch, f"sums{s.round}")),
+    TotalsElement(
+        number="3",
+        about="920000; 960000 after an upload",
+        fill=lambda s, t: RECONCILE_UPLOADS if s.round else RECONCILE_ADVICES,
+    ),
+    TotalsElement(
+        number="7",
+        about="when the batch was decided, UTC",
+        fill=lambda s, t: f"{s.opened_at.astimezone(ZoneInfo('UTC')):%m%d%H%M%S}",
+    ),
+    TotalsElement(
+        number="11",
+        about="trace number, out of the batch's id",
+        fill=lambda s, t: build_stan(s.batch, f"sums{s.round}"),
+    ),
     TotalsElement(number="12", about="the same time, local", fill=lambda s, t: f"{_local(s, t):%H%M%S}"),
     TotalsElement(number="13", about="its day, local", fill=lambda s, t: f"{_local(s, t):%m%d}"),
     TotalsElement(number="15", about="the same day", fill=lambda s, t: f"{_local(s, t):%m%d}"),
     TotalsElement(number="24", about="the account's nii", fill=lambda s, t: t.nii),
     TotalsElement(number="32", about="the account's institution", fill=lambda s, t: t.institution),
-    TotalsElement(number="37", about="reference number, out of the batch's id", fill=lambda s, t: build_rrn(s.batch, s.opened_at)),
+    TotalsElement(
+        number="37", about="reference number, out of the batch's id", fill=lambda s, t: build_rrn(s.batch, s.opened_at)
+    ),
     TotalsElement(number="41", about="the account's terminal", fill=lambda s, t: f"{t.terminal:8}"),
-    TotalsElement(number="42", about="the merchant's id at the acquirer", fill=lambda s, t: f"{replace_unencodable(t.merchant)[:15]:15}"),
+    TotalsElement(
+        number="42",
+        about="the merchant's id at the acquirer",
+        fill=lambda s, t: f"{replace_unencodable(t.merchant)[:15]:15}",
+    ),
     TotalsElement(number="50", about="currency, ISO 4217 number", fill=lambda s, t: currency_number(s.total.currency)),
-    TotalsElement(number="60", about="batch number, six digits; every message of the batch has it",
-            fill=lambda s, t: format_batch_number(s.number)),
+    TotalsElement(
+        number="60",
+        about="batch number, six digits; every message of the batch has it",
+        fill=lambda s, t: format_batch_number(s.number),
+    ),
     TotalsElement(number="74", about="0: refunds go as they are made", fill=_none(10), compared=True),
     TotalsElement(number="75", about="0", fill=_none(10), compared=True),
-    TotalsElement(number="76", about="captures that the host has granted", fill=lambda s, t: f"{s.count:010}", compared=True),
+    TotalsElement(
+        number="76", about="captures that the host has granted", fill=lambda s, t: f"{s.count:010}", compared=True
+    ),
     TotalsElement(number="77", about="0: reversals go as they are made", fill=_none(10), compared=True),
     TotalsElement(number="86", about="0", fill=_none(16), compared=True),
     TotalsElement(number="87", about="0", fill=_none(16), compared=True),
-    TotalsElement(number="88", about="their sum in minor units", fill=lambda s, t: f"{s.total.minor_units():016}",
-            compared=True),
+    TotalsElement(
+        number="88", about="their sum in minor units", fill=lambda s, t: f"{s.total.minor_units():016}", compared=True
+    ),
     TotalsElement(number="89", about="0", fill=_none(16), compared=True),
-    TotalsElement(number="97", about="D and the same sum", fill=lambda s, t: f"D{s.total.minor_units():016}", compared=True),
-)  # fmt: skip
+    TotalsElement(
+        number="97", about="D and the same sum", fill=lambda s, t: f"D{s.total.minor_units():016}", compared=True
+    ),
+)
 
 
 def build_reconciliation_request(sums: BatchSums, terminal: Terminal, *, repeat: bool) -> dict[str, str]:

@@ -83,7 +83,8 @@ def void_reversal(request: AcquirerRequest, row: BatchedCapture) -> AcquirerRepl
 
 
 def void_queued_capture(request: AcquirerRequest) -> AcquirerReply:
-    """Take a capture back that no batch has. Raises VoidRefusedError for one that is in a batch: its host alone decides."""
+    """Take a capture back that no batch has. Raises VoidRefusedError for one that is in a batch: its host alone
+    decides."""
     sent = {"void": request.payment.hex}
     if capture_records.withdraw_capture(request.payment, told=True):
         return AcquirerReply(code=REVERSED, sent=sent, received={"capture": "taken out"})

@@ -57,7 +57,8 @@ class HostConnection:
         self._read = b""
 
     def send(self, octets: bytes | SecretBytes, deadline: float) -> None:
-        """Write one frame. Raises NothingSentError when none of it went out, OSError when it is unknown how much did."""
+        """Write one frame. Raises NothingSentError when none of it went out, OSError when it is unknown how much
+        did."""
         if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise NothingSentError("the link takes nothing more")
         try:

@@ -81,7 +81,8 @@ class Iso8583Connector:
     asks_with_means = True
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Without a link nobody accepted anything: a decline that says so. Everything else unclear is OutcomeUnknownError."""
+        """Without a link nobody accepted anything: a decline that says so. Everything else unclear is
+        OutcomeUnknownError."""
         if request.operation == "RV" and (row := batched_capture.find_reversed_capture(request)) is not None:
             return batched_capture.reverse_queued_capture(request, row)
         try:

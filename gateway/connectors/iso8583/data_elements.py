@@ -97,27 +97,57 @@ DATA_ELEMENTS: Final = (
     DataElement(number="12", kinds=_ALL, about="the same time, local", fill=lambda q: f"{q.local:%H%M%S}"),
     DataElement(number="13", kinds=_ALL, about="its day, local", fill=lambda q: f"{q.local:%m%d}"),
     DataElement(number="14", kinds=_ALL, about="card.expiryYear, card.expiryMonth", fill=_expiry),
-    DataElement(number="18", kinds=_ALL, about="merchant.mcc, else the account's mcc",
-            fill=lambda q: mcc if len(mcc := q.given("merchant.mcc")) == 4 and mcc.isdecimal() else q.terminal.mcc),
+    DataElement(
+        number="18",
+        kinds=_ALL,
+        about="merchant.mcc, else the account's mcc",
+        fill=lambda q: mcc if len(mcc := q.given("merchant.mcc")) == 4 and mcc.isdecimal() else q.terminal.mcc,
+    ),
     DataElement(number="22", kinds=_ALL, about="812 e-commerce, 102 credential on file", fill=_entry),
     DataElement(number="24", kinds=_ALL, about="the account's nii", fill=lambda q: q.terminal.nii),
-    DataElement(number="25", kinds=_MONEY, about="59 e-commerce, 08 merchant-initiated, 51 verification", fill=_condition),
+    DataElement(
+        number="25", kinds=_MONEY, about="59 e-commerce, 08 merchant-initiated, 51 verification", fill=_condition
+    ),
     DataElement(number="32", kinds=_ALL, about="the account's institution", fill=lambda q: q.terminal.institution),
-    DataElement(number="37", kinds=_ALL, about="reference number, out of the payment's id; of CP and RV the original's",
-            fill=lambda q: q.own.rrn),
-    DataElement(number="38", kinds="CP RF RV", about="authorization code of the original",
-            fill=lambda q: f"{q.original.auth:6}" if q.original is not None and q.original.auth else ""),
+    DataElement(
+        number="37",
+        kinds=_ALL,
+        about="reference number, out of the payment's id; of CP and RV the original's",
+        fill=lambda q: q.own.rrn,
+    ),
+    DataElement(
+        number="38",
+        kinds="CP RF RV",
+        about="authorization code of the original",
+        fill=lambda q: f"{q.original.auth:6}" if q.original is not None and q.original.auth else "",
+    ),
     DataElement(number="41", kinds=_ALL, about="the account's terminal", fill=lambda q: f"{q.terminal.terminal:8}"),
-    DataElement(number="42", kinds=_ALL, about="the merchant's id at the acquirer",
-            fill=lambda q: f"{replace_unencodable(q.terminal.merchant)[:15]:15}"),
-    DataElement(number="43", kinds=_MONEY, about="descriptor, merchant.city, merchant.country, else the account's",
-            fill=_where),
-    DataElement(number="48", kinds=_MONEY, about="the private field's parts (or DE126)", fill=lambda q: write_private_field(q.parts)),
-    DataElement(number="49", kinds=_ALL, about="currency, ISO 4217 number",
-            fill=lambda q: currency_number(q.request.money.currency)),
+    DataElement(
+        number="42",
+        kinds=_ALL,
+        about="the merchant's id at the acquirer",
+        fill=lambda q: f"{replace_unencodable(q.terminal.merchant)[:15]:15}",
+    ),
+    DataElement(
+        number="43", kinds=_MONEY, about="descriptor, merchant.city, merchant.country, else the account's", fill=_where
+    ),
+    DataElement(
+        number="48",
+        kinds=_MONEY,
+        about="the private field's parts (or DE126)",
+        fill=lambda q: write_private_field(q.parts),
+    ),
+    DataElement(
+        number="49",
+        kinds=_ALL,
+        about="currency, ISO 4217 number",
+        fill=lambda q: currency_number(q.request.money.currency),
+    ),
     DataElement(number="63", kinds=_ALL, about="the payment's id", fill=lambda q: q.request.payment.hex),
     DataElement(number="90", kinds="CP RF RV V", about="the original's type, DE11, DE7, DE32", fill=_original),
-    DataElement(number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement),
-)  # fmt: skip
+    DataElement(
+        number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement
+    ),
+)
 """The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN): none of them exists in e-commerce;
 DE54, DE61, DE62: their contents differ by acquirer, none asks for them in general; DE60 only in batches (totals.py)."""

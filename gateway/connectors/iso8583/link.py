@@ -79,8 +79,8 @@ class HostLink:
             )
 
     def ask(self, message: IsoMessage, deadline: float) -> IsoMessage:
-        """Send ``message`` and return its answer. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError before anything is
-        sent."""
+        """Send ``message`` and return its answer. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError
+        before anything is sent."""
         octets = SecretBytes(self.terminal.wire.frame(message))
         key, connection = build_message_key(message), self._up(deadline)
         try:

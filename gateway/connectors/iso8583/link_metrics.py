@@ -15,9 +15,12 @@ LINK_CHANGES: Final = Counter(
     registry=metrics.PROCESS_REGISTRY,
 )
 LINK_UP: Final = Gauge(
-    "tollhouse_link_up", "1 when the process whose link changed last has it up", ["link"], registry=metrics.PROCESS_REGISTRY,
+    "tollhouse_link_up",
+    "1 when the process whose link changed last has it up",
+    ["link"],
+    registry=metrics.PROCESS_REGISTRY,
     multiprocess_mode="mostrecent",
-)  # fmt: skip
+)
 LINK_STRAYS: Final = Counter(
     "tollhouse_link_strays", "Answers nobody waited for: late, duplicate, unknown, unreadable", ["link", "kind"],
     registry=metrics.PROCESS_REGISTRY,

@@ -55,7 +55,8 @@ class PendingRequestTable:
             return dict(self._strays)
 
     def enter(self, key: MessageKey, most: int) -> PendingRequest:
-        """Wait for the answer ``key``. Raises LinkFullError beyond ``most``, and for numbers that are waited for already."""
+        """Wait for the answer ``key``. Raises LinkFullError beyond ``most``, and for numbers that are waited for
+        already."""
         with self._lock:
             if len(self._waiting) >= most:
                 raise LinkFullError("too many questions are open on the link")

@@ -34,17 +34,25 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
     PrivateFieldPart(number="43", name="cavv", about="the authentication's value, base64", hidden=True),
     PrivateFieldPart(number="60", name="advice", about="merchant's advice code, two digits", way="<"),
-    PrivateFieldPart(number="63", name="network", about="the network's reference: of the initial payment; its own in an answer",
-         way="<>"),
-    PrivateFieldPart(number="66", name="dsTransaction", about="3DS protocol (1 or 2) and the directory server's transaction id"),
+    PrivateFieldPart(
+        number="63",
+        name="network",
+        about="the network's reference: of the initial payment; its own in an answer",
+        way="<>",
+    ),
+    PrivateFieldPart(
+        number="66", name="dsTransaction", about="3DS protocol (1 or 2) and the directory server's transaction id"
+    ),
     PrivateFieldPart(number="80", name="postcode", about="billing postcode for the address check"),
     PrivateFieldPart(number="81", name="street", about="billing street for the address check"),
     PrivateFieldPart(number="83", name="avs", about="the address check's answer, one letter", way="<"),
-    PrivateFieldPart(number="84", name="merchantAdvice", about="the issuer's advice to the merchant, two digits", way="<"),
+    PrivateFieldPart(
+        number="84", name="merchantAdvice", about="the issuer's advice to the merchant, two digits", way="<"
+    ),
     PrivateFieldPart(number="87", name="cvv", about="the security code's answer, one letter", way="<"),
     PrivateFieldPart(number="88", name="cryptogram", about="a network token's cryptogram, base64", hidden=True),
     PrivateFieldPart(number="92", name="cvv2", about="the security code", hidden=True),
-)  # fmt: skip
+)
 PRIVATE_FIELD_PARTS_BY_NUMBER: Final[Mapping[str, PrivateFieldPart]] = MappingProxyType(
     {part.number: part for part in PRIVATE_FIELD_PARTS}
 )

@@ -36,7 +36,8 @@ def summarize_answer(answer: Mapping[str, str], asked: IsoRequest) -> dict[str, 
 def reply_from_answer(
     asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any], *, repeat: bool = False
 ) -> AcquirerReply:
-    """What the answer means. ``repeat``: of a message sent again. Raises OutcomeUnknownError for one that means nothing."""
+    """What the answer means. ``repeat``: of a message sent again. Raises OutcomeUnknownError for one that means
+    nothing."""
     code = answer.get("39", "")
     own = asked.own.text()
     if not code.strip():

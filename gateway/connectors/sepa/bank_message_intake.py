@@ -68,7 +68,8 @@ class _Taken:
 
 
 def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source) -> BankMessage:
-    """Read a message and move the orders it speaks of, all or none. Raises UnreadableBankMessageError, DuplicateBankMessageError."""
+    """Read a message and move the orders it speaks of, all or none. Raises UnreadableBankMessageError,
+    DuplicateBankMessageError."""
     digest, size = _measured(stream)
     try:
         with transaction.atomic():

@@ -58,7 +58,8 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class BankXmlMessage:
-    """``kind``: such as pain.002. ``records``: in the order in which they end; reading on may raise UnreadableBankMessageError."""
+    """``kind``: such as pain.002. ``records``: in the order in which they end; reading on may raise
+    UnreadableBankMessageError."""
 
     kind: str
     records: Iterator[MessageRecord]

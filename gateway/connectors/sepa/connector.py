@@ -104,8 +104,8 @@ class SepaConnector:
         return reply_from_bank_order(order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Takes an order out that is not filed yet. Raises VoidRefusedError for one that is: its bank alone decides; and
-        for a reversal that took its order out."""
+        """Takes an order out that is not filed yet. Raises VoidRefusedError for one that is: its bank alone decides;
+        and for a reversal that took its order out."""
         sent = {"void": request.payment.hex}
         if request.operation == "RV":
             if (behind := _behind(request)) is not None and order_records.was_order_withdrawn(

@@ -85,7 +85,8 @@ class SimulatorConnector:
         return _order(request, order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """An order that is still open ends here and can no longer be approved. Raises OutcomeUnknownError for one that was."""
+        """An order that is still open ends here and can no longer be approved. Raises OutcomeUnknownError for one that
+        was."""
         sent = {"void": request.payment.hex}
         if not orders.may_have_order(request):
             return AcquirerReply(code=REVERSED, sent=sent, received={"outcome": "voided"})

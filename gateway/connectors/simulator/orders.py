@@ -165,7 +165,8 @@ def void_simulated_order(request: AcquirerRequest) -> SimulatedOrder:
 
 
 def delete_old_simulated_orders(*, limit: int) -> int:
-    """Throw away at most ``limit`` orders that were decided SIMULATED_ORDER_RETENTION ago, whose payments have long had that answer."""
+    """Throw away at most ``limit`` orders that were decided SIMULATED_ORDER_RETENTION ago, whose payments have long had
+    that answer."""
     old = SimulatedOrder.objects.exclude(state=SimulatedOrderState.OPEN).filter(
         decided_at__lt=clock.real_now() - SIMULATED_ORDER_RETENTION
     )

@@ -1,6 +1,7 @@
 """Lines to the stub acquirer: kept open, few, and strict about which answer belongs to which question.
 
-A fault before anything was sent is StubUnreachableError: then nobody accepted anything. Every fault after that is StubUnansweredError.
+A fault before anything was sent is StubUnreachableError: then nobody accepted anything. Every fault after that is
+StubUnansweredError.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class StubConnector:
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Without a line nobody accepted anything: a decline that says so. Everything else unclear is OutcomeUnknownError."""
+        """Without a line nobody accepted anything: a decline that says so. Everything else unclear is
+        OutcomeUnknownError."""
         sent = mask_submission(request)
         try:
             answer = get_stub_connections().ask(build_submission(request, sent))
@@ -105,7 +106,8 @@ def mask_submission(request: AcquirerRequest) -> dict[str, Any]:
 def reply_from_stub_answer(
     request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> AcquirerReply:
-    """What the acquirer's answer means. Raises OutcomeUnknownError for one that means nothing, or grants what nobody asked for."""
+    """What the acquirer's answer means. Raises OutcomeUnknownError for one that means nothing, or grants what nobody
+    asked for."""
     told = _told(answer)
     outcome, code = told.get("outcome"), told.get("code", "")
     if outcome not in ("approved", "declined", "voided") or code not in result_codes.RESULT_CODES:

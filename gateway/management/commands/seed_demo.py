@@ -34,7 +34,8 @@ DEMO_CHANNELS: dict[str, dict[str, Any]] = {
     "risk": {"limits": NO_THROTTLE, "position": 50},
     "limited": {"limits": {"*": {"limit": 5, "window_s": 1}}, "position": 20},
 }
-# testMode=EXTERNAL_DEMO_CHANNELS goes to the bundled stub acquirer; "strict" has no account there and answers 600.200.700.
+# testMode=EXTERNAL_DEMO_CHANNELS goes to the bundled stub acquirer; "strict" has no account there and answers
+# 600.200.700.
 EXTERNAL_DEMO_CHANNELS = ("plain", "3ds", "risk", "limited")
 DEMO_USER = "demo"
 # What the channel "risk" is configured with; also the example of docs/configuration.md.

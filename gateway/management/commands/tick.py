@@ -53,7 +53,8 @@ def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
 
 
 def _run(name: str) -> None:
-    """:func:`gateway.timers.registry.run_timer_now`, on a connection that still lives: PostgreSQL may have gone since the last run."""
+    """:func:`gateway.timers.registry.run_timer_now`, on a connection that still lives: PostgreSQL may have gone since
+    the last run."""
     if connection.connection is not None and not connection.is_usable():
         connection.close()
     registry.run_timer_now(name)

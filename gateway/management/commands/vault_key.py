@@ -110,7 +110,8 @@ class Command(BaseCommand):
 
     def _used(self, document: KeysetDocument) -> None:
         self.stdout.write(
-            f"Key {_primary(document).id} seals from now on; processes that run use it within {KEYSET_CHECK_INTERVAL_S:.0f} s."
+            f"Key {_primary(document).id} seals from now on; "
+            f"processes that run use it within {KEYSET_CHECK_INTERVAL_S:.0f} s."
             " Older keys still open: --reseal seals anew what they hold, --retire takes one out."
         )
 

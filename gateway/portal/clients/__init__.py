@@ -19,9 +19,12 @@ from gateway.core.result_codes import FAMILY_PATTERNS, ResultFamily
 _HERE: Final = Path(__file__).parent
 _LINE: Final = 112
 _NAMED: Final[Mapping[ResultFamily, str]] = {
-    ResultFamily.SUCCESS: "approved", ResultFamily.REVIEW: "review", ResultFamily.PENDING: "pending", ResultFamily.PENDING_LONG: "pending",
+    ResultFamily.SUCCESS: "approved",
+    ResultFamily.REVIEW: "review",
+    ResultFamily.PENDING: "pending",
+    ResultFamily.PENDING_LONG: "pending",
     ResultFamily.CHARGEBACK: "chargeback",
-}  # fmt: skip
+}
 _METHODS: Final = ("get", "post", "delete")
 _NOT_ASKED: Final = frozenset(
     {"checkout-config", "checkout-state", "wallet-session", "integrity", "health-live", "health-ready", "openapi"}

@@ -20,7 +20,8 @@ FILE_FORMATS: Final[Mapping[str, FileFormat]] = MappingProxyType({one.name: one 
 
 
 def detect_format(head: bytes, wanted: str = "") -> FileFormat:
-    """The format of a file that begins with ``head``, or ``wanted`` where the institute says it. Raises UnreadableFileError."""
+    """The format of a file that begins with ``head``, or ``wanted`` where the institute says it. Raises
+    UnreadableFileError."""
     if wanted:
         if wanted not in FILE_FORMATS:
             raise UnreadableFileError(f"{wanted} is no format; known are {', '.join(FILE_FORMATS)}")

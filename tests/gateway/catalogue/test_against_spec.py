@@ -139,9 +139,14 @@ def test_a_parameter_refuses_the_values_the_specification_does_not_allow(key: Ke
 # --- conditions ----------------------------------------------------------------------------------------------------
 
 ENDPOINTS: dict[str, Endpoint] = {
-    "payments": PAYMENT_ENDPOINT, "checkouts": CREATE_CHECKOUT_ENDPOINT, "follow-up": FOLLOW_UP_ENDPOINT, "registrations": CREATE_REGISTRATION_ENDPOINT,
-    "one-click": ONE_CLICK_ENDPOINT, "query": QUERY_ENDPOINT, "reports": REPORTS[0],
-}  # fmt: skip
+    "payments": PAYMENT_ENDPOINT,
+    "checkouts": CREATE_CHECKOUT_ENDPOINT,
+    "follow-up": FOLLOW_UP_ENDPOINT,
+    "registrations": CREATE_REGISTRATION_ENDPOINT,
+    "one-click": ONE_CLICK_ENDPOINT,
+    "query": QUERY_ENDPOINT,
+    "reports": REPORTS[0],
+}
 TODAY = "today:2026-07"
 ENTITY = ("entityId", "8a8294174b7ecb28014b9699220015ca")
 _REGIONAL_CARD = (

@@ -177,7 +177,8 @@ def test_a_stopped_address_is_free_again_when_the_window_has_passed(shop: Shop) 
 def test_failures_that_lie_ahead_of_the_merchants_clock_stop_nothing(
     shop: Shop, key: dict[str, str], ahead: timedelta
 ) -> None:
-    """The window ends at the moment of the payment on its merchant's clock, for the address, the device and the BIN_KEY."""
+    """The window ends at the moment of the payment on its merchant's clock, for the address, the device and the
+    BIN_KEY."""
     Channel.objects.filter(pk=shop.channel.pk).update(card_testing={"binFailures": BURST})
     own = key | OWN_CARD if key else {"card__number": BAD_CARDS[3]}
     Merchant.objects.filter(pk=shop.merchant.pk).update(clock_offset=ahead)

@@ -381,10 +381,13 @@ def test_a_known_repeat_of_the_sums_needs_the_hosts_sums(shop: Shop, host: IsoHo
 
 
 KILLS: dict[str, tuple[Any, str]] = {
-    "before the captures": (batch_upload, "ask"), "before a capture is noted": (batch_upload, "_note"),
-    "before the sums": (batch_run, "close"), "before the sums go out": (batch_close, "ask"),
-    "before the end is written": (batch_close, "_end"), "before the payment is told": (batched_captures.store, "complete"),
-}  # fmt: skip
+    "before the captures": (batch_upload, "ask"),
+    "before a capture is noted": (batch_upload, "_note"),
+    "before the sums": (batch_run, "close"),
+    "before the sums go out": (batch_close, "ask"),
+    "before the end is written": (batch_close, "_end"),
+    "before the payment is told": (batched_captures.store, "complete"),
+}
 
 
 @pytest.mark.parametrize("moment", [*KILLS, "after the captures", "after the sums", "after the payment is told"])

@@ -1,0 +1,123 @@
+"""Sources open: rulings, goals, checks, headings of the specification, documents and modules that code cites are there."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+APPS: Final = ("gateway", "checkout", "reporting", "chargebacks", "config")
+SPEC: Final = ROOT / "docs" / "spec"
+FILES: Final = sorted(
+    path for app in (*APPS, "tests") for path in (ROOT / app).rglob("*.py") if path.name != "test_citations.py"
+)
+
+NOWHERE: Final = re.compile(r"\b(?:[Ii]ssue (?:\d+|\"[^\"]+\")|[Jj]ourneys? J?\d|J\d+, steps?|review of issue)")
+"""Documents that are not in the repository."""
+RULING: Final = re.compile(r"(?<![\w#.-])D([1-9]\d?)\b(?![-\w(])")
+CHECK: Final = re.compile(r"(?<![\w#.-])([AB]\d{1,2}\.\d{1,2})\b")
+GOAL: Final = re.compile(r"\b[Gg]oals?,? ([PR]\d{1,2})\b")
+HEADING: Final = re.compile(r"\bPart ([AB]), ([A-Z][\w ()-]*\w)")
+DECISION: Final = re.compile(r"\b(?:docs/decisions/|[Dd]ecisions? )(0\d{3})\b")
+DOCUMENT: Final = re.compile(
+    r"(?<![\w/.])(?:docs|tests|gateway|checkout|reporting|chargebacks|config|templates|static)/[\w./-]+\.\w+"
+)
+MODULE: Final = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(APPS)}|tests)(?:\.[a-z_]\w*)+(?:\.[A-Za-z_]\w*)?")
+
+
+@cache
+def prose(path: Path) -> tuple[tuple[int, str], ...]:
+    """Docstrings and comments of a file, each with its line."""
+    return tuple(_prose(path.read_text(encoding="utf-8")))
+
+
+def _prose(text: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def cited(pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
+    for path in FILES:
+        for line, text in prose(path):
+            for found in pattern.finditer(text):
+                yield f"{path.relative_to(ROOT)}:{line}: {found[0]}", found
+
+
+def anchors(page: str) -> set[str]:
+    return set(re.findall(r'<a id="([^"]+)"></a>', (SPEC / page).read_text(encoding="utf-8")))
+
+
+def headings(part: str) -> list[str]:
+    rows = re.findall(r"^\| ([^|]*) \| ([^|]*) \|$", (SPEC / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    return [row["AB".index(part)].strip() for row in rows]
+
+
+def test_no_document_is_cited_that_is_not_here() -> None:
+    assert [where for where, _ in cited(NOWHERE)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "page", "least"),
+    [(RULING, "rulings.md", 100), (CHECK, "checklist.md", 400), (GOAL, "goals.md", 30)],
+    ids=["rulings", "checks", "goals"],
+)
+def test_a_number_is_the_anchor_of_a_row(pattern: re.Pattern[str], page: str, least: int) -> None:
+    there = anchors(page)
+    found = list(cited(pattern))
+    prefix = "d" if page == "rulings.md" else ""
+    assert [where for where, match in found if f"{prefix}{match[1].lower()}" not in there] == []
+    assert len(found) > least
+
+
+def test_a_heading_of_the_specification_is_one() -> None:
+    """The words may go on or be cut short: "Part A, Card account 3", "Part B, Scheduling"."""
+    known = {part: headings(part) for part in "AB"}
+    wrong = [
+        where
+        for where, match in cited(HEADING)
+        if not any(
+            match[2].startswith(heading.split(" (")[0]) or heading.startswith(match[2])
+            for heading in known[match[1]]
+            if heading
+        )
+    ]
+    assert wrong == []
+
+
+def test_a_decision_is_one() -> None:
+    there = {path.name[:4] for path in (ROOT / "docs" / "decisions").glob("0*.md")}
+    assert [where for where, match in cited(DECISION) if match[1] not in there] == []
+
+
+def test_a_file_that_is_named_is_there() -> None:
+    wrong = [where for where, match in cited(DOCUMENT) if not (ROOT / match[0].rstrip(".")).exists()]
+    assert wrong == []
+
+
+def test_a_module_that_is_named_can_be_imported() -> None:
+    wrong = []
+    for where, match in cited(MODULE):
+        parts = match[0].split(".")
+        if not any(
+            _is_module(".".join(parts[:end])) for end in (len(parts), len(parts) - 1, len(parts) - 2) if end > 1
+        ):
+            wrong.append(where)
+    assert wrong == []
+
+
+@cache
+def _is_module(name: str) -> bool:
+    base = ROOT.joinpath(*name.split("."))
+    return base.with_suffix(".py").exists() or (base / "__init__.py").exists() or (base.is_dir() and "." in name)

@@ -1,0 +1,52 @@
+"""Names: no public name at the top of a module stands for two things in the whole product."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+APPS: Final = ("gateway", "checkout", "reporting", "chargebacks", "config")
+SHARED: Final = {
+    "Command": "Django finds a management command by this name",
+    "TIMER": "a module's one timer; config/timers.py lists them",
+    "TIMERS": "the same for a module with several",
+    "log": "structlog's logger of the module",
+    "main": "a program's entry point",
+    "register": "Django's library of template tags",
+    "urlpatterns": "Django's URL tables",
+}
+"""Conventions: each stands for the same kind of thing wherever it is."""
+
+
+def _names(body: list[ast.stmt]) -> set[str]:
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_a_public_name_stands_for_one_thing() -> None:
+    """docs/glossary.md. Import what is the same thing; give another thing its own noun."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            if "migrations" not in path.parts:
+                for name in _names(ast.parse(path.read_text(encoding="utf-8")).body):
+                    homes[name].append(str(path.relative_to(ROOT)))
+    assert len(homes) > 3_000
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1 and name not in SHARED} == {}
+
+
+def test_the_list_of_shared_names_is_as_short_as_it_can_be() -> None:
+    homes = [
+        _names(ast.parse(path.read_text(encoding="utf-8")).body) for app in APPS for path in (ROOT / app).rglob("*.py")
+    ]
+    assert [name for name in SHARED if sum(name in each for each in homes) < 2] == []
