@@ -14,6 +14,8 @@ PEERS := .venv-peers
 PEERS_LOCK := tests/external/requirements.lock
 # The settings module wants these; type checking connects to nothing.
 TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=types-only
+# The layers of pyproject.toml; its report is printed only when one is broken.
+IMPORTS := report=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$report" >&2; exit 1; }
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
@@ -23,7 +25,7 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run test fuzz mutants bench faults external lint format types lock release advisories manage shell clean venv venv-test
+.PHONY: help run test test-fast fuzz mutants bench faults external lint format types lock release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,16 +33,20 @@ help: ## list these commands
 run: venv ## bring everything up in the foreground: database, broker, web server, worker, demo merchant
 	@exec $(BIN)/python -m config.launcher --with-parent
 
-test: venv-test ## lint, types and all tests, on a PostgreSQL of its own
+test: venv-test ## lint, layers, types and all tests, on a PostgreSQL of its own
 	@echo "── lint"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
+	@$(IMPORTS)
 	@echo "── types"
 	@$(TYPES_ENV) $(BIN)/mypy
 	@echo "── JavaScript"
 	@$(LINT_JAVASCRIPT)
 	@echo "── tests"
 	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
+
+test-fast: venv-test ## in a minute: tests that want no database, no browser and no other process
+	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical -m "not django_db" --fast $(ARGS)
 
 fuzz: venv-test ## a million hostile requests over every route, each under a meter (ARGS="--number 10000")
 	@exec $(BIN)/python -m tests.fuzz --table docs/fuzz.md $(ARGS)
@@ -61,9 +67,10 @@ external: venv-test ## our connectors against processors that others wrote, each
 	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK)
 	@exec env -u DJANGO_SETTINGS_MODULE TOLLHOUSE_PEERS="$(CURDIR)/$(PEERS)/bin" $(BIN)/python -m pytest tests/external $(ARGS)
 
-lint: venv-test ## ruff and mypy; eslint and tsc where checkout/widget has them
+lint: venv-test ## ruff, import-linter and mypy; eslint and tsc where checkout/widget has them
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
+	@$(IMPORTS)
 	@$(TYPES_ENV) $(BIN)/mypy
 	@$(LINT_JAVASCRIPT)
 
