@@ -14,8 +14,7 @@ from gateway.connectors.port import (
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
-
-REVERSED: Final = "900.100.301"
+from gateway.connectors.reply_codes import REVERSED
 
 
 class NullConnector:

@@ -14,11 +14,10 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-import iso4217
 import pycountry
 
 from gateway.core.masking import mask_pan
-from gateway.core.money import Money, currency_exponent
+from gateway.core.money import Money, currency_exponent, currency_number
 from gateway.core.secret import Secret
 from gateway.threeds.networks import THREEDS_VERSION
 
@@ -142,11 +141,6 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         data = {name.partition("[")[2].rstrip("]"): value for name, value in scheme.items()}
         message["messageExtension"] = [{"name": "Scheme data", "criticalityIndicator": False, "data": data}]
     return {name: value for name, value in message.items() if value}
-
-
-def currency_number(currency: str) -> str:
-    """ISO 4217's three digits."""
-    return str(iso4217.Currency(currency).number).zfill(3)
 
 
 def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gateway.connectors.acquirer_message import external_success_code
-from gateway.connectors.card_api import mapping, result_mapping
+from gateway.connectors.card_api import mapping
 from gateway.connectors.card_api.operation import SETUPS_PATH, CardApiOperation, reply_from_failure, summarize_response
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
-from gateway.connectors.stub.connector import REVERSED
+from gateway.connectors.reply_codes import REVERSED, SOFT_DECLINE
 from gateway.core.money import Money
 
 PAYMENT_METHODS_PATH: Final = "/v1/payment_methods"
@@ -96,7 +96,7 @@ def _meaning(
     if status == "canceled":
         return REVERSED, None
     if status == "requires_action":
-        return result_mapping.AUTHENTICATION_REQUIRED, None
+        return SOFT_DECLINE, None
     error = thing.get("last_payment_error") or thing.get("last_setup_error")
     if status == "requires_payment_method" and isinstance(error, dict):
         return mapping.result_code_from_error(error, request.operation), None

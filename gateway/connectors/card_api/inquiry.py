@@ -29,7 +29,7 @@ from gateway.connectors.card_api.operation import (
 )
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse, FormFields
 from gateway.connectors.port import AcquirerReply, NotFoundAtAcquirer, OutcomeUnknownError, VoidRefusedError
-from gateway.connectors.stub.connector import REVERSED
+from gateway.connectors.reply_codes import REVERSED
 
 LIST_PAGE_SIZE: Final = 100
 MAX_LIST_PAGES: Final = 20

@@ -9,6 +9,7 @@ from typing import Any, Final
 from gateway.connectors.card_api import mapping, result_mapping
 from gateway.connectors.card_api.account import CardApiSetup
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse, CardApiSession, FormFields
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
 
 INTENT_PAYMENT_TYPES: Final = frozenset({"RG", "PA", "DB", "RB"})
@@ -89,7 +90,7 @@ def reply_from_failure(
         raise OutcomeUnknownError(f"the processor's answer is not clear: {heard.why}", sent)
     shut = heard.kind is CallVerdict.SHUT and heard.status != HTTP_TOO_MANY_REQUESTS
     return AcquirerReply(
-        code=result_mapping.UNLISTED_ERROR if shut else result_mapping.PROCESSOR_DOWN,
+        code=result_mapping.UNLISTED_ERROR if shut else ACQUIRER_UNREACHABLE,
         sent=sent,
         received=kept,
         retryable_elsewhere=question.makes_intent,

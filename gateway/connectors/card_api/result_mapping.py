@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-AUTHENTICATION_REQUIRED: Final = "300.100.100"
+from gateway.connectors.reply_codes import SOFT_DECLINE
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
+
 UNLISTED_DECLINE: Final = "800.100.152"
 """A decline whose word is not listed."""
 UNLISTED_ERROR: Final = "900.100.200"
 """An error whose word is not listed."""
-PROCESSOR_DOWN: Final = "900.100.600"
 PAYMENT_TYPE_NOT_OFFERED: Final = "600.200.400"
 """A payment type that the processor does not have."""
 MEANS_NOT_ACCEPTED: Final = "600.200.200"
@@ -26,8 +27,8 @@ AMOUNT_TOO_FINE: Final = "100.550.303"
 RESULT_BY_DECLINE_CODE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "approve_with_id": "800.100.209",
-        "authentication_not_handled": "300.100.100",
-        "authentication_required": AUTHENTICATION_REQUIRED,
+        "authentication_not_handled": SOFT_DECLINE,
+        "authentication_required": SOFT_DECLINE,
         "call_issuer": "800.100.209",
         "card_not_supported": "800.100.169",
         "card_velocity_exceeded": "800.100.163",
@@ -55,7 +56,7 @@ RESULT_BY_DECLINE_CODE: Final[Mapping[str, str]] = MappingProxyType(
         "issuer_not_available": "900.100.201",
         "lost_card": "800.100.165",
         "merchant_blacklist": "800.300.101",
-        "mobile_device_authentication_required": AUTHENTICATION_REQUIRED,
+        "mobile_device_authentication_required": SOFT_DECLINE,
         "new_account_information_available": "800.100.151",
         "no_action_taken": UNLISTED_DECLINE,
         "not_permitted": "800.100.170",
@@ -179,7 +180,6 @@ _AVS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyType(
     {(True, True): "F", (True, False): "A", (False, True): "Z", (False, False): "N"}
 )
 
-NO_REASON: Final = "000.100.200"
 CHARGEBACK_REASON_BY_DISPUTE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bank_cannot_process": "000.100.207",
@@ -189,7 +189,7 @@ CHARGEBACK_REASON_BY_DISPUTE: Final[Mapping[str, str]] = MappingProxyType(
         "debit_not_authorized": "000.100.230",
         "duplicate": "000.100.224",
         "fraudulent": "000.100.220",
-        "general": NO_REASON,
+        "general": CHARGEBACK_WITHOUT_REASON,
         "incorrect_account_details": "000.100.201",
         "insufficient_funds": "000.100.203",
         "noncompliant": "000.100.233",
@@ -199,4 +199,4 @@ CHARGEBACK_REASON_BY_DISPUTE: Final[Mapping[str, str]] = MappingProxyType(
         "unrecognized": "000.100.222",
     }
 )
-"""``reason`` of a dispute → reason of a chargeback; NO_REASON for any other."""
+"""``reason`` of a dispute → reason of a chargeback; CHARGEBACK_WITHOUT_REASON for any other."""

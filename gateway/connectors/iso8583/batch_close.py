@@ -29,9 +29,6 @@ from gateway.core.money import Money
 from gateway.models import BatchedCapture, CaptureBatch
 from gateway.timers import wakeup
 
-Captured = BatchedCapture.State
-CaptureBatchState = CaptureBatch.State
-
 log = structlog.get_logger(__name__)
 
 
@@ -82,7 +79,7 @@ def _end(batch: CaptureBatch, sums: BatchSums, answer: Mapping[str, Any], findin
     findings = [*batch.findings, finding][:MAX_BATCH_FINDINGS] if finding else batch.findings
     move_batch_state(
         batch,
-        CaptureBatchState.BALANCED,
+        CaptureBatch.State.BALANCED,
         answer=dict(answer),
         findings=findings,
         count=sums.count,
@@ -92,7 +89,7 @@ def _end(batch: CaptureBatch, sums: BatchSums, answer: Mapping[str, Any], findin
         failure="",
         closed_at=clock.real_now(),
     )
-    list_granted_captures(batch).update(state=Captured.TAKEN, message_sealed=None)
+    list_granted_captures(batch).update(state=BatchedCapture.State.TAKEN, message_sealed=None)
 
 
 @transaction.atomic
@@ -102,7 +99,7 @@ def _differs(batch: CaptureBatch, answer: Mapping[str, Any], finding: str) -> No
     if batch.round:
         move_batch_state(
             batch,
-            CaptureBatchState.DIFFERS,
+            CaptureBatch.State.DIFFERS,
             answer=dict(answer),
             findings=findings,
             due_at=None,
@@ -112,7 +109,7 @@ def _differs(batch: CaptureBatch, answer: Mapping[str, Any], finding: str) -> No
         )
         return
     move_batch_state(
-        batch, CaptureBatchState.UPLOADING, answer=dict(answer), findings=findings, round=1, asked=False, failures=0
+        batch, CaptureBatch.State.UPLOADING, answer=dict(answer), findings=findings, round=1, asked=False, failures=0
     )
     list_granted_captures(batch).update(sends=0)
 
@@ -122,16 +119,16 @@ def accept_unbalanced_batch(batch: CaptureBatch, why: str) -> int:
     """By hand: the acquirer has said that the captures of a batch whose sums differ stand. Each of them was granted by
     itself; how many count as taken now."""
     finding = f"taken on somebody's word: {why}"[:255]
-    rows = CaptureBatch.objects.select_for_update().filter(pk=batch.pk, state=CaptureBatchState.DIFFERS)
+    rows = CaptureBatch.objects.select_for_update().filter(pk=batch.pk, state=CaptureBatch.State.DIFFERS)
     row = rows.first()
     if row is None:
         return 0
     rows.update(
-        state=CaptureBatchState.BALANCED,
+        state=CaptureBatch.State.BALANCED,
         closed_at=clock.real_now(),
         due_at=None,
         findings=[*row.findings, finding][:MAX_BATCH_FINDINGS],
     )
-    taken = list_granted_captures(row).update(state=Captured.TAKEN, message_sealed=None)
+    taken = list_granted_captures(row).update(state=BatchedCapture.State.TAKEN, message_sealed=None)
     transaction.on_commit(lambda: wakeup.notify_timer(capture_records.CAPTURE_ANSWER_TIMER))
     return taken

@@ -28,7 +28,6 @@ MAX_BATCH_CAPTURES: Final = 5_000
 MAX_BATCHES_PER_ROUND: Final = 50
 """Batches that one round of the timer decides."""
 
-State = BatchedCapture.State
 log = structlog.get_logger(__name__)
 
 # Captures whose payment does not wait (yet, or any more) stay where they are: nothing of them may be sent.
@@ -64,7 +63,12 @@ def plan_batch(channel: UUID, account: str, currency: str) -> int:
     now = clock.merchant_now(merchant)
     pending = Exists(Payment.objects.filter(pk=OuterRef("payment"), status=Status.PENDING))
     due = BatchedCapture.objects.filter(
-        pending, channel=channel, account=account, currency=currency, state=State.WAITING, present_at__lte=now
+        pending,
+        channel=channel,
+        account=account,
+        currency=currency,
+        state=BatchedCapture.State.WAITING,
+        present_at__lte=now,
     )
     captures = list(due.order_by("payment").select_for_update(skip_locked=True, of=("self",))[:MAX_BATCH_CAPTURES])
     if not captures:
@@ -81,7 +85,7 @@ def plan_batch(channel: UUID, account: str, currency: str) -> int:
         due_at=clock.real_now(),
     )
     mine = BatchedCapture.objects.filter(pk__in=[one.pk for one in captures])
-    return mine.update(state=State.IN_BATCH, batch=batch)
+    return mine.update(state=BatchedCapture.State.IN_BATCH, batch=batch)
 
 
 def release_captures_now(channel: Channel, account: str) -> int:
@@ -95,13 +99,13 @@ def release_captures_now(channel: Channel, account: str) -> int:
 def count_waiting_captures(channel: Channel, account: str) -> QuerySet[BatchedCapture]:
     """The captures of an account that no batch has yet."""
     return BatchedCapture.objects.filter(
-        channel=channel, account=account, state=State.WAITING, merchant_id=channel.merchant_id
+        channel=channel, account=account, state=BatchedCapture.State.WAITING, merchant_id=channel.merchant_id
     )
 
 
 def next_batch_run(merchant: Merchant) -> datetime | None:
     """When this merchant's next batch is due, by the merchant's clock."""
-    rows = BatchedCapture.objects.filter(merchant=merchant, state=State.WAITING)
+    rows = BatchedCapture.objects.filter(merchant=merchant, state=BatchedCapture.State.WAITING)
     found: datetime | None = rows.order_by("present_at").values_list("present_at", flat=True).first()
     return found
 

@@ -33,8 +33,6 @@ from gateway.models import CaptureBatch, Merchant
 from gateway.timers import wakeup
 from gateway.vault.sealing import VaultError
 
-State = CaptureBatch.State
-
 MAX_BATCHES_PER_RUN: Final = 200
 """Batches that one run takes on, one after the other."""
 BATCH_RUN_S: Final = 60.0
@@ -94,10 +92,12 @@ def retry_batch(batch: CaptureBatch) -> bool:
     now = clock.real_now()
     rows = CaptureBatch.objects.filter(Q(lease_until=None) | Q(lease_until__lt=now), pk=batch.pk)
     anew = {"due_at": now, "failures": 0, "failure": ""}
-    differs = rows.filter(state=State.DIFFERS).update(
-        **anew, state=State.UPLOADING, round=F("round") + 1, asked=False, closed_at=None
+    differs = rows.filter(state=CaptureBatch.State.DIFFERS).update(
+        **anew, state=CaptureBatch.State.UPLOADING, round=F("round") + 1, asked=False, closed_at=None
     )
-    done = differs or rows.filter(state__in=(State.PRESENTING, State.CLOSING, State.UPLOADING)).update(**anew)
+    done = differs or rows.filter(
+        state__in=(CaptureBatch.State.PRESENTING, CaptureBatch.State.CLOSING, CaptureBatch.State.UPLOADING)
+    ).update(**anew)
     wakeup.notify_timer(batch_planning.CAPTURE_BATCH_TIMER)
     return bool(done)
 
@@ -124,12 +124,12 @@ def _send(batch: CaptureBatch, connector: Connector) -> bool:
 def _advance(batch: CaptureBatch, terminal: Terminal) -> None:
     """Step by step to its end. Raises BatchDeferredError, BatchLeaseLostError."""
     over = time.monotonic() + BATCH_RUN_S
-    while batch.state not in (State.BALANCED, State.DIFFERS):
-        if batch.state == State.CLOSING:
+    while batch.state not in (CaptureBatch.State.BALANCED, CaptureBatch.State.DIFFERS):
+        if batch.state == CaptureBatch.State.CLOSING:
             close_batch(batch, terminal)
         else:
             send_batch_captures(batch, terminal, over)
-            move_batch_state(batch, State.CLOSING, failures=0)
+            move_batch_state(batch, CaptureBatch.State.CLOSING, failures=0)
     wakeup.notify_timer(capture_records.CAPTURE_ANSWER_TIMER)
 
 

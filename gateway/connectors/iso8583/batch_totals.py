@@ -14,10 +14,10 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from gateway.connectors.iso8583.iso_request import build_rrn, build_stan, currency_number
+from gateway.connectors.iso8583.iso_request import build_rrn, build_stan
 from gateway.connectors.iso8583.private_field import replace_unencodable
 from gateway.connectors.iso8583.terminal import Terminal
-from gateway.core.money import Money
+from gateway.core.money import Money, currency_number
 
 RECONCILIATION_MTI, RECONCILIATION_REPEAT_MTI, UPLOAD_MTI = "0500", "0501", "0320"
 RECONCILE_ADVICES, RECONCILE_UPLOADS = "920000", "960000"

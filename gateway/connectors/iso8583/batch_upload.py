@@ -30,9 +30,6 @@ from gateway.core.money import Money
 from gateway.core.secret import RedactedDict
 from gateway.models import BatchedCapture, CaptureBatch
 
-Captured = BatchedCapture.State
-State = CaptureBatch.State
-
 MAX_PARALLEL_CAPTURES: Final = 8
 """Captures of a batch that are on the line at the same time."""
 MAX_UNANSWERED_CAPTURES: Final = 3
@@ -43,8 +40,10 @@ log = structlog.get_logger(__name__)
 
 def list_unsent_captures(batch: CaptureBatch) -> QuerySet[BatchedCapture]:
     """The captures that this step still has to send."""
-    rows = BatchedCapture.objects.filter(batch=batch, state=Captured.IN_BATCH)
-    return rows.filter(code="") if batch.state == State.PRESENTING else rows.filter(uploaded__lt=batch.round)
+    rows = BatchedCapture.objects.filter(batch=batch, state=BatchedCapture.State.IN_BATCH)
+    return (
+        rows.filter(code="") if batch.state == CaptureBatch.State.PRESENTING else rows.filter(uploaded__lt=batch.round)
+    )
 
 
 def send_batch_captures(batch: CaptureBatch, terminal: Terminal, over: float) -> None:
@@ -71,7 +70,7 @@ def _chunk(
 ) -> list[HostAnswer]:
     """Send some captures at the same time, and write down what the host said of each."""
     extend_batch_lease(batch)
-    upload = batch.state == State.UPLOADING
+    upload = batch.state == CaptureBatch.State.UPLOADING
     messages = [
         RedactedDict(
             capture_records.load_capture_message(row)
@@ -94,7 +93,7 @@ def _note(batch: CaptureBatch, terminal: Terminal, row: BatchedCapture, said: Ho
     if said.answer is None:
         return said
     asked = _question(row, terminal)
-    upload = batch.state == State.UPLOADING
+    upload = batch.state == CaptureBatch.State.UPLOADING
     try:
         reply = reply_from_answer(asked, said.answer, {}, repeat=upload or row.sends > 0)
     except OutcomeUnknownError as nothing:
@@ -110,7 +109,7 @@ def _note(batch: CaptureBatch, terminal: Terminal, row: BatchedCapture, said: Ho
         record_batch_finding(
             batch, f"capture {row.payment.hex} was granted ({row.code}), and its upload refused ({code})"
         )
-    rows.update(state=Captured.REFUSED, code=code, answer=answer, message_sealed=None)
+    rows.update(state=BatchedCapture.State.REFUSED, code=code, answer=answer, message_sealed=None)
     return said
 
 

@@ -16,18 +16,13 @@ from gateway.connectors.iso8583.iso_request import build_iso_request
 from gateway.connectors.iso8583.mapping import build_iso_message, mask_iso_message
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
+from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, REVERSED, WITHDRAWN
 from gateway.core.money import Money
 from gateway.models import BatchedCapture
 
 CAPTURE_OUTSTANDING: Final = "800.400.500"
-WITHDRAWN: Final = "100.396.201"
-REVERSED: Final = "900.100.301"
-TOO_LATE: Final = "700.300.700"
-WHOLE_ONLY: Final = "700.100.200"
 CAPTURE_ANSWER_TIMEOUT: Final = timedelta(days=7)
 """After its batch was due, until a capture without an answer is looked at once a day; it stays pending all the same."""
-
-State = BatchedCapture.State
 
 
 def queue_capture(request: AcquirerRequest, terminal: Terminal) -> AcquirerReply:
@@ -58,11 +53,13 @@ def reverse_queued_capture(request: AcquirerRequest, row: BatchedCapture) -> Acq
     """A capture that no batch has yet is taken out, whole; afterwards it is too late, until the host has answered."""
     sent = {"operation": "RV", "transaction": request.payment.hex, "capture": row.payment.hex}
     if request.money != Money(row.amount, row.currency):
-        return _refused(WHOLE_ONLY, sent, "a capture is taken out of its batch as a whole")
+        return _refused(PARTIAL_REVERSAL_NOT_POSSIBLE, sent, "a capture is taken out of its batch as a whole")
     if not capture_records.reverse_waiting_capture(
         row.payment, by=request.payment
     ) and not capture_records.was_capture_withdrawn(row.payment):
-        return _refused(TOO_LATE, sent, "the capture is in a batch already, or the reversal was itself taken back")
+        return _refused(
+            REVERSAL_TOO_LATE, sent, "the capture is in a batch already, or the reversal was itself taken back"
+        )
     return _taken_out(request, sent)
 
 
@@ -89,7 +86,7 @@ def void_queued_capture(request: AcquirerRequest) -> AcquirerReply:
     if capture_records.withdraw_capture(request.payment, told=True):
         return AcquirerReply(code=REVERSED, sent=sent, received={"capture": "taken out"})
     row = capture_records.refuse_late_capture(request)
-    if row.state in (State.WITHDRAWN, State.REFUSED):
+    if row.state in (BatchedCapture.State.WITHDRAWN, BatchedCapture.State.REFUSED):
         return AcquirerReply(code=REVERSED, sent=sent, received=capture_records.describe_batched_capture(row))
     raise VoidRefusedError("the capture is in a batch and is not taken back", sent)
 
@@ -97,12 +94,13 @@ def void_queued_capture(request: AcquirerRequest) -> AcquirerReply:
 def reply_from_batched_capture(row: BatchedCapture, brand: str, sent: Mapping[str, Any]) -> AcquirerReply:
     """What a capture says by now."""
     code = result_code_of_capture(row, brand)
-    taken = row.state == State.TAKEN
+    taken = row.state == BatchedCapture.State.TAKEN
+    answered = taken or row.state == BatchedCapture.State.REFUSED
     details = {"AcquirerResponse": row.code[:2]}
     return AcquirerReply(
         code=code,
         approved=Money(row.amount, row.currency) if taken else None,
-        connector_tx_id=row.reference if row.state in (State.TAKEN, State.REFUSED) else row.payment.hex,
+        connector_tx_id=row.reference if answered else row.payment.hex,
         details={name: text for name, text in details.items() if text},
         sent=dict(sent),
         received=capture_records.describe_batched_capture(row),
@@ -114,14 +112,14 @@ def reply_from_batched_capture(row: BatchedCapture, brand: str, sent: Mapping[st
 
 def result_code_of_capture(row: BatchedCapture, brand: str) -> str:
     """The result code of a capture as it stands."""
-    match State(row.state):
-        case State.WAITING | State.IN_BATCH:
+    match BatchedCapture.State(row.state):
+        case BatchedCapture.State.WAITING | BatchedCapture.State.IN_BATCH:
             return CAPTURE_OUTSTANDING
-        case State.TAKEN:
+        case BatchedCapture.State.TAKEN:
             return external_success_code()
-        case State.REFUSED:
+        case BatchedCapture.State.REFUSED:
             return response_codes.map_declined_code(row.code, brand)
-        case State.WITHDRAWN:
+        case BatchedCapture.State.WITHDRAWN:
             return WITHDRAWN
 
 

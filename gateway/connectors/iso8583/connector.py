@@ -18,6 +18,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.iso8583 import batched_capture, capture_records
 from gateway.connectors.iso8583.codec import BadMessageError
 from gateway.connectors.iso8583.iso_request import (
@@ -53,7 +54,6 @@ from gateway.connectors.port import (
 )
 from gateway.core.secret import RedactedDict
 
-ACQUIRER_DOWN: Final = "900.100.600"
 TERMINAL_NOT_CONFIGURED: Final = "500.100.401"
 REQUEST_NOT_SENDABLE: Final = "600.100.100"
 MAX_REMEMBERED_REVERSALS: Final = 4_096
@@ -97,7 +97,7 @@ class Iso8583Connector:
         except LinkUnreachableError as fault:
             sent = written.sent
             return AcquirerReply(
-                code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
+                code=ACQUIRER_UNREACHABLE, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
             )
         return reply_from_answer(written.asked, answer, written.sent)
 

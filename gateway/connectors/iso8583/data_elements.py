@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest, build_stan, currency_number
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest, build_stan
 from gateway.connectors.iso8583.private_field import replace_unencodable, write_private_field
+from gateway.core.money import currency_number
 
 
 def _account(asked: IsoRequest) -> str:

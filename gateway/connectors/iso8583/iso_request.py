@@ -16,8 +16,6 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import iso4217
-
 from gateway.connectors.acquirer_message import INITIAL_REFERENCE, resolve_initial_reference
 from gateway.connectors.iso8583.private_field import build_private_parts, write_private_field
 from gateway.connectors.iso8583.terminal import Terminal
@@ -174,11 +172,6 @@ def build_rrn(payment: UUID, at: datetime) -> str:
     """DE37: last digit of the year, day of the year, eight digits of the payment's own."""
     day = at.astimezone(UTC)
     return f"{day.year % 10}{day:%j}{_digest(payment, 'rrn') % 10**8:08}"
-
-
-def currency_number(currency: str) -> str:
-    """DE49: EUR is 978."""
-    return f"{iso4217.Currency(currency).number:03}"
 
 
 def _digest(payment: UUID, role: str) -> int:

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference
 from gateway.connectors.iso8583 import response_codes
-from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, currency_number
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
 from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
-from gateway.core.money import Money
+from gateway.connectors.reply_codes import REVERSED
+from gateway.core.money import Money, currency_number
 
-REVERSED: Final = "900.100.301"
 _KEPT: Final = ("4", "7", "11", "15", "37", "38", "39", "41", "44", "49", "54")
 _LONGEST: Final = 120
 _IN_PART: Final = frozenset({"PA", "DB", "RB", "CD"})

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from gateway.connectors.reply_codes import SOFT_DECLINE
+
 DE39_APPROVED: Final = "00"
 DE39_PARTIAL: Final = "10"
 GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
@@ -32,7 +34,6 @@ REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95",
 
 UNKNOWN_DECLINE: Final = "800.100.100"
 ACQUIRER_ERROR: Final = "900.100.200"
-SOFT_DECLINE: Final = "300.100.100"
 
 RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -42,8 +42,6 @@ FILE_UNCHANGED_S: Final = 5.0
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
 
-State = BankOrder.State
-Kind = BankFile.Kind
 
 log = structlog.get_logger(__name__)
 
@@ -195,11 +193,11 @@ def _apply_to_file(one: StatementEntry, taken: _Taken) -> None:
         return
     BankFile.objects.filter(pk=file.pk).update(bank_status=one.status)
     if one.entry_type is EntryType.REJECTED:
-        _move_all(file.orders.filter(state=State.FILED), one, taken)
+        _move_all(file.orders.filter(state=BankOrder.State.FILED), one, taken)
 
 
 def _apply_to_batch(one: StatementEntry, taken: _Taken) -> None:
-    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=State.REJECTED)
+    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=BankOrder.State.REJECTED)
     if not orders.exists():
         taken.find(f"{one.where}: not one of ours")
         return
@@ -234,29 +232,31 @@ def _move(order: BankOrder, one: StatementEntry, taken: _Taken) -> None:
         return
     if one.entry_type is EntryType.ACCEPTED:
         return
-    target = ORDER_TRANSITIONS.get((Kind(order.kind), one.entry_type, State(order.state)))
+    target = ORDER_TRANSITIONS.get((BankFile.Kind(order.kind), one.entry_type, BankOrder.State(order.state)))
     if target is None:
-        if order.state not in ORDER_REPEATS[Kind(order.kind), one.entry_type]:
-            taken.find(f"{where}: the bank says {one.entry_type.value!r}, our books say {State(order.state).label!r}")
+        if order.state not in ORDER_REPEATS[BankFile.Kind(order.kind), one.entry_type]:
+            taken.find(
+                f"{where}: the bank says {one.entry_type.value!r}, our books say {BankOrder.State(order.state).label!r}"
+            )
         return
     if _is_old(order, target, one.on):
         return
     if order_records.move_bank_order(order, target, reason=one.reason, on=one.on, message=taken.row):
         taken.moved += 1
-        if target is State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
+        if target is BankOrder.State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
             # The bank never took it: the next one of this mandate is its first.
             type(order.mandate).objects.filter(pk=order.mandate.pk, first=order.pk).update(first=None)
 
 
-def _is_old(order: BankOrder, target: State, on: date | None) -> bool:
+def _is_old(order: BankOrder, target: BankOrder.State, on: date | None) -> bool:
     """Whether what is said of an order that was given back before is about an earlier time: two messages tell of each,
     and each returned collection may be won back and returned again."""
-    if order.state not in (State.RETURNED, State.WON_BACK):
+    if order.state not in (BankOrder.State.RETURNED, BankOrder.State.WON_BACK):
         return False
     if on is None:
         return True
     told = BankOrderEvent.objects.filter(order=order)
-    other = State.WON_BACK if target is State.RETURNED else State.RETURNED
+    other = BankOrder.State.WON_BACK if target is BankOrder.State.RETURNED else BankOrder.State.RETURNED
     return told.filter(state=target, on__gte=on).exists() or told.filter(state=other, on__gt=on).exists()
 
 

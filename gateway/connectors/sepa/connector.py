@@ -19,6 +19,7 @@ from django.conf import settings
 from gateway.connectors.acquirer_message import external_success_code, mask_request
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
+from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, REVERSED, WITHDRAWN
 from gateway.connectors.sepa import order_records
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, find_bank_reason
 from gateway.connectors.sepa.creditor import (
@@ -32,13 +33,11 @@ from gateway.connectors.sepa.creditor import (
     parse_creditor,
 )
 from gateway.core.money import Money
-from gateway.models import BankOrder
+from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
 COLLECTION_OUTSTANDING: Final = "800.400.501"
 TRANSFER_OUTSTANDING: Final = "800.400.502"
-WITHDRAWN: Final = "100.396.201"
-REVERSED: Final = "900.100.301"
 WRONG_CURRENCY: Final = "800.100.173"
 WRONG_ACCOUNT: Final = "100.200.104"
 WRONG_BIC: Final = "100.200.103"
@@ -49,15 +48,11 @@ COUNTRY_NOT_REACHABLE: Final = "800.100.208"
 OTHER_MANDATE: Final = "600.200.500"
 CREDITOR_NOT_CONFIGURED: Final = "600.200.501"
 REFERENCE_WRONG_TYPE: Final = "600.200.310"
-TOO_LATE: Final = "700.300.700"
-WHOLE_ONLY: Final = "700.100.200"
 REFERENCE_UNKNOWN: Final = "700.100.100"
 
-State = BankOrder.State
-Kind = order_records.BankFileKind
 
-_PENDING: Final[Mapping[Kind, str]] = MappingProxyType(
-    {Kind.COLLECT: COLLECTION_OUTSTANDING, Kind.PAY: TRANSFER_OUTSTANDING}
+_PENDING: Final[Mapping[BankFile.Kind, str]] = MappingProxyType(
+    {BankFile.Kind.COLLECT: COLLECTION_OUTSTANDING, BankFile.Kind.PAY: TRANSFER_OUTSTANDING}
 )
 
 
@@ -116,7 +111,7 @@ class SepaConnector:
         if order_records.withdraw_bank_order(request.payment, reason="", told=True):
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
         order = order_records.refuse_late_order(request)
-        if order.state in (State.WITHDRAWN, State.REJECTED):
+        if order.state in (BankOrder.State.WITHDRAWN, BankOrder.State.REJECTED):
             return AcquirerReply(code=REVERSED, sent=sent, received=order_records.describe_bank_order(order))
         raise VoidRefusedError("the order is with the bank and is not taken back", sent)
 
@@ -127,7 +122,7 @@ SEPA: Final = SepaConnector()
 def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> AcquirerReply:
     """What an order says by now. A collection that was returned was paid before: its chargeback tells of that."""
     code = result_code_of_order(order)
-    paid = order.state in (State.BOOKED, State.RETURNED, State.WON_BACK)
+    paid = order.state in (BankOrder.State.BOOKED, BankOrder.State.RETURNED, BankOrder.State.WON_BACK)
     details = {"ConnectorTxID1": order.file.message_id if order.file else "", "AcquirerResponse": order.reason}
     if order.reason in BANK_REASONS:
         details["ExtendedDescription"] = BANK_REASONS[order.reason].meaning
@@ -144,14 +139,14 @@ def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> Acquirer
 
 def result_code_of_order(order: BankOrder) -> str:
     """The result code of an order as it stands."""
-    match State(order.state):
-        case State.WAITING | State.FILED:
-            return _PENDING[Kind(order.kind)]
-        case State.BOOKED | State.RETURNED | State.WON_BACK:
+    match BankOrder.State(order.state):
+        case BankOrder.State.WAITING | BankOrder.State.FILED:
+            return _PENDING[BankFile.Kind(order.kind)]
+        case BankOrder.State.BOOKED | BankOrder.State.RETURNED | BankOrder.State.WON_BACK:
             return external_success_code()
-        case State.REJECTED:
+        case BankOrder.State.REJECTED:
             return find_bank_reason(order.reason).declined
-        case State.WITHDRAWN:
+        case BankOrder.State.WITHDRAWN:
             return WITHDRAWN
 
 
@@ -205,7 +200,7 @@ def _stored(request: AcquirerRequest, means: BankAccount, creditor: Creditor, se
 def _refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
     """A transfer to the account that was collected from."""
     behind = _behind(request)
-    if behind is None or behind.iban_sealed is None or behind.kind != Kind.COLLECT:
+    if behind is None or behind.iban_sealed is None or behind.kind != BankFile.Kind.COLLECT:
         return _refused(REFERENCE_UNKNOWN, sent, "there is no collection to give back")
     iban = current_vault().open(behind.iban_sealed, behind.payment)
     order = order_records.create_transfer(
@@ -220,11 +215,13 @@ def _reversed(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     if behind is None:
         return _refused(REFERENCE_UNKNOWN, sent, "there is no order to take back")
     if request.money != Money(behind.amount, behind.currency):
-        return _refused(WHOLE_ONLY, sent, "an order is taken back as a whole")
+        return _refused(PARTIAL_REVERSAL_NOT_POSSIBLE, sent, "an order is taken back as a whole")
     if not order_records.reverse_bank_order(
         behind.payment, by=request.payment
     ) and not order_records.was_order_withdrawn(behind.payment):
-        return _refused(TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back")
+        return _refused(
+            REVERSAL_TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back"
+        )
     return _taken_out(request, sent)
 
 

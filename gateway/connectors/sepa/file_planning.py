@@ -31,7 +31,6 @@ MAX_FILE_ORDERS: Final = 5_000
 MAX_FILES_PER_ROUND: Final = 50
 """Files that one round of the timer decides."""
 
-State = BankOrder.State
 log = structlog.get_logger(__name__)
 
 # In no order: accounts that cannot be filed for stay due, and must not stand before all others at every tick.
@@ -69,7 +68,7 @@ def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) 
 @transaction.atomic
 def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: Creditor) -> int:
     """One file of the due orders of one account; how many stand in it."""
-    waiting = BankOrder.objects.filter(channel=channel, account=account, kind=kind, state=State.WAITING)
+    waiting = BankOrder.objects.filter(channel=channel, account=account, kind=kind, state=BankOrder.State.WAITING)
     first = waiting.select_related("merchant").first()
     if first is None:
         return 0
@@ -95,7 +94,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     batches: dict[tuple[str, object], str] = {}
     earliest = _earliest(creditor, kind, now)
     for order in orders:
-        order.file, order.state = file, State.FILED
+        order.file, order.state = file, BankOrder.State.FILED
         order.due_on = max(order.due_on or earliest, earliest)
         order.sequence = sequences.get(order.pk, "")
         batch = batches.setdefault((order.sequence, order.due_on), f"{file.message_id}-{len(batches) + 1}")
@@ -108,7 +107,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
 
 def next_bank_file_run(merchant: Merchant) -> datetime | None:
     """When this merchant's next file is due, by the merchant's clock."""
-    rows = BankOrder.objects.filter(merchant=merchant, state=State.WAITING, file_at__isnull=False)
+    rows = BankOrder.objects.filter(merchant=merchant, state=BankOrder.State.WAITING, file_at__isnull=False)
     found: datetime | None = rows.order_by("file_at").values_list("file_at", flat=True).first()
     return found
 

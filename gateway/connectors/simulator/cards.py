@@ -14,13 +14,13 @@ from decimal import ROUND_DOWN, Decimal
 from types import MappingProxyType
 from typing import Final, Literal
 
+from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.core.luhn import is_luhn_valid
 from gateway.core.money import Money, currency_exponent
 from gateway.core.result_codes import is_approved
 from gateway.core.secret import Secret
 
 SIMULATED_SUCCESS: Final = "000.100.110"
-SOFT_DECLINE: Final = "300.100.100"
 INVALID_NUMBER: Final = "100.100.101"
 
 ThreeDS = Literal[

@@ -19,6 +19,7 @@ from gateway.connectors.port import (
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
+from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.simulator import orders
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, clear_account_from_means, simulate_account_answer
 from gateway.connectors.simulator.cards import (
@@ -29,11 +30,10 @@ from gateway.connectors.simulator.cards import (
 )
 from gateway.core import result_codes
 from gateway.core.money import Money
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 from gateway.models import SimulatedOrder
 
 UNKNOWN_OUTCOME: Final = "silence"
-NO_REASON: Final = "000.100.200"
-REVERSED: Final = "900.100.301"
 
 
 class SimulatorConnector:
@@ -50,7 +50,7 @@ class SimulatorConnector:
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         sent = mask_request(request)
         if request.operation == "CB":
-            reason = request.parameters.get("chargebackResultCode", NO_REASON)
+            reason = request.parameters.get("chargebackResultCode", CHARGEBACK_WITHOUT_REASON)
             return _reply(request, sent, code=reason, approved=request.money, response="00")
         if request.operation == "RG" and request.card is None:
             return _stored(request, sent)

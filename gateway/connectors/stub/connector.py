@@ -19,6 +19,7 @@ from gateway.connectors.acquirer_message import (
     mask_request,
     parse_scheme_reference,
 )
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.port import (
     AcquirerReply,
@@ -33,8 +34,6 @@ from gateway.core import result_codes
 from gateway.core.money import Money
 from gateway.core.secret import RedactedDict
 
-ACQUIRER_DOWN: Final = "900.100.600"
-REVERSED: Final = "900.100.301"
 _TOLD: Final = (
     "outcome", "code", "response", "transactionId", "networkReference", "approvedAmount", "avs", "cvv", "advice",
 )  # fmt: skip
@@ -60,7 +59,7 @@ class StubConnector:
             answer = get_stub_connections().ask(build_submission(request, sent))
         except StubUnreachableError as fault:
             return AcquirerReply(
-                code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
+                code=ACQUIRER_UNREACHABLE, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
             )
         except StubUnansweredError as fault:
             raise OutcomeUnknownError(str(fault), sent) from None

@@ -14,16 +14,16 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gateway.catalogue.parse import mask_account_number
+from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, ClearAccount, simulate_account_answer
 from gateway.connectors.simulator.cards import SIMULATED_SUCCESS, build_network_reference, simulate_card_answer
 from gateway.core.money import Money
-from gateway.core.result_codes import CHARGEBACK_CODE
+from gateway.core.result_codes import CHARGEBACK_CODE, CHARGEBACK_WITHOUT_REASON
 
 StubMessage = Mapping[str, Any]
 LedgerEntry = dict[str, Any]
 PoolMoves = tuple[tuple[str, Decimal], ...]
 
-REVERSED: Final = "900.100.301"
 """What an inquiry hears of a transaction that was voided, and a submission that arrives after its void."""
 NO_SUCH_REFERENCE: Final = "800.100.167"
 RESULT_WHEN_EXCEEDED: Final[Mapping[str, str]] = {
@@ -32,7 +32,6 @@ RESULT_WHEN_EXCEEDED: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The code of a follow-up that would move more than there is, by operation."""
 STUB_FOLLOW_UPS: Final = frozenset({"CP", "RF", "RV", "RB", "RC", "CB", "CR"})
-NO_REASON: Final = "000.100.200"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -258,7 +257,7 @@ def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
     card = message.get("card")
     if message["operation"] == "CB":
         asked = str(message.get("chargebackResultCode") or "")
-        reason = asked if CHARGEBACK_CODE.fullmatch(asked) else NO_REASON
+        reason = asked if CHARGEBACK_CODE.fullmatch(asked) else CHARGEBACK_WITHOUT_REASON
         return _answer(key, "approved", reason, build_transaction_id(key), response="00", approvedAmount=amount.text())
     account = _account(message)
     if account is not None:
