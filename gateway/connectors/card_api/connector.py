@@ -81,7 +81,7 @@ class CardApiConnector:
         """What is wrong with an account's settings taken together: (setting, why)."""
         return check_card_api_settings(settings)
 
-    def sees(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
+    def owns_transaction(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
         """An object is known to the account that made it alone, and to its other keys of the same mode."""
         return client.owns_object(account, connector_tx_id)
 

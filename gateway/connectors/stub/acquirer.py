@@ -59,7 +59,7 @@ class StubAcquirer:
                 if not await self._message(line, writer):
                     break
         except (OSError, ValueError):
-            pass  # the other side is gone, or sent a line too long to be a message
+            pass  # the client is gone, or sent a line too long for a message
         finally:
             writer.close()
 
@@ -172,7 +172,7 @@ async def serve_stub_acquirer(port: int, log: Path) -> None:
     await asyncio.wait({writers, writing}, return_when=asyncio.FIRST_COMPLETED)
     server.close()
     if writing.done():
-        writing.result()  # the disk failed: end with its error rather than answer without a log
+        writing.result()  # the disk failed: end with its error instead of answering without a log
     writing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await writing

@@ -52,7 +52,7 @@ def debit(of: Terminal, payment: UUID | None = None, amount: str = "92.00") -> d
 
 
 def ask(of: Terminal, message: dict[str, str] | None = None, within_s: float = PATIENCE_S) -> dict[str, str]:
-    return get_link(of).ask(message or debit(of), time.monotonic() + within_s)
+    return get_link(of).exchange(message or debit(of), time.monotonic() + within_s)
 
 
 def until(condition: Callable[[], object], what: str) -> None:
