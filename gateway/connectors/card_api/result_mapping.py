@@ -1,7 +1,7 @@
-"""What the processor's words mean here: declines, errors, checks of address and security code, reasons of disputes.
+"""Maps the processor's codes: declines, errors, address and CVV checks, dispute reasons.
 
-Every table has a defined answer for a word that it does not list. Sources: the processor's public reference of decline
-codes, error codes and card checks; Part B, Response parameters (avsResponse, cvvResponse); ruling D9.
+Every table has a default for codes that it does not list. Sources: the processor's public reference of decline codes,
+error codes and card checks; Part B, Response parameters (avsResponse, cvvResponse); ruling D9.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 
 UNLISTED_DECLINE: Final = "800.100.152"
-"""A decline whose word is not listed."""
+"""A decline with an unlisted code."""
 UNLISTED_ERROR: Final = "900.100.200"
-"""An error whose word is not listed."""
+"""An error with an unlisted code."""
 PAYMENT_TYPE_NOT_OFFERED: Final = "600.200.400"
-"""A payment type that the processor does not have."""
+"""The processor does not have the payment type."""
 MEANS_NOT_ACCEPTED: Final = "600.200.200"
 CARD_MISSING: Final = "100.100.100"
 CVV_MISSING: Final = "100.100.600"
@@ -148,7 +148,7 @@ RESULT_BY_UNEXPLAINED_FOLLOW_UP: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def map_decline(decline_code: str, code: str, operation: str) -> str:
-    """The result code of a decline or refusal; '' stands for a word that was not sent. Always one of the table."""
+    """The result code of a decline or refusal, always one of the table; '' for a code that was not sent."""
     for table, word in (
         (RESULT_BY_DECLINE_CODE, decline_code),
         (RESULT_BY_ERROR_CODE, code),
@@ -169,7 +169,7 @@ CVV_RESPONSE_BY_CHECK: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def map_address_checks(line: str, postcode: str) -> str:
-    """The avsResponse for ``address_line1_check`` and ``address_postal_code_check``; '' when neither was asked for."""
+    """The avsResponse for ``address_line1_check`` and ``address_postal_code_check``; '' if neither was made."""
     told = {line, postcode} - {""}
     if not told & {_PASS, _FAIL}:
         return "U" if told else ""

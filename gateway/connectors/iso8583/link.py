@@ -123,7 +123,7 @@ class HostLink:
         if (connection := self._connection) is not None:
             connection.abandon()
 
-    # --- asking ---------------------------------------------------------------------------------------------------
+    # --- asking -----------------------------------------------------------------------------------------------------
 
     def _wait_for_connection(self, deadline: float) -> HostConnection:
         """The connection once it is up; waits for half of the remaining time at most. Raises LinkUnreachableError."""
@@ -148,7 +148,7 @@ class HostLink:
                 raise LinkUnreachableError(self._why or "the host cannot be reached")
             return self._connection
 
-    # --- the thread -----------------------------------------------------------------------------------------------
+    # --- the thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         """The thread: connect, serve, and connect again, until the link is not needed any more."""
@@ -296,7 +296,7 @@ class HostLink:
             except (OSError, LinkDownError):
                 return  # the connection is closed already
 
-    # --- state --------------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------------------------
 
     def _mark_down(self, why: str) -> None:
         with self._changed:

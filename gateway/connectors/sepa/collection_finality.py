@@ -1,4 +1,4 @@
-"""Collections that count as paid though no statement told so: the account says after how many days.
+"""Finality without a statement: collections count as paid after the account's number of days.
 
 Source: docs/connectors/sepa.md (finalAfter).
 """
@@ -29,7 +29,7 @@ ORDER BY o.final_at LIMIT %(limit)s
 
 
 def finalize_due_collections(merchant: Merchant | None = None) -> int:
-    """Book what nobody has rejected in time; how many."""
+    """Book the collections that were not rejected in time. Returns how many."""
     values = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
@@ -44,7 +44,7 @@ def finalize_due_collections(merchant: Merchant | None = None) -> int:
 
 
 def next_collection_finality(merchant: Merchant) -> datetime | None:
-    """When this merchant's next collection counts as paid, by the merchant's clock."""
+    """When this merchant's next collection becomes final, by the merchant's clock."""
     rows = BankOrder.objects.filter(
         merchant=merchant, state=BankOrder.State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
     )

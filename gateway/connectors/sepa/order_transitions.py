@@ -1,4 +1,4 @@
-"""What a word of a bank does to an order: the table that intake.py goes by. Source: docs/connectors/sepa.md."""
+"""Transitions of bank orders: what each kind of statement entry does. Source: docs/connectors/sepa.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Kind = BankFile.Kind
 
 ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = MappingProxyType(
     {
-        # A collection: refused before it was booked; booked; given back afterwards, as often as banks quarrel.
+        # A collection: rejected before it was booked; booked; returned and won back, any number of times.
         (_Kind.COLLECT, EntryType.REJECTED, _State.FILED): _State.REJECTED,
         (_Kind.COLLECT, EntryType.REJECTED, _State.BOOKED): _State.RETURNED,
         (_Kind.COLLECT, EntryType.IN, _State.FILED): _State.BOOKED,
@@ -22,15 +22,15 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         (_Kind.COLLECT, EntryType.BACK_OUT, _State.BOOKED): _State.RETURNED,
         (_Kind.COLLECT, EntryType.BACK_IN, _State.RETURNED): _State.WON_BACK,
         (_Kind.COLLECT, EntryType.BACK_OUT, _State.WON_BACK): _State.RETURNED,
-        # A transfer: refused; booked; come back.
+        # A transfer: rejected; booked; returned.
         (_Kind.PAY, EntryType.REJECTED, _State.FILED): _State.REJECTED,
         (_Kind.PAY, EntryType.OUT, _State.FILED): _State.BOOKED,
         (_Kind.PAY, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
         (_Kind.PAY, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
     }
 )
-"""What an order is (kind), what is said, the state it is in → the state it comes to. Anything else moves nothing;
-what is no repeat either is a finding."""
+"""(order kind, entry type, present state) → new state. Anything else moves nothing; it is a finding unless it is a
+repeat."""
 
 ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = MappingProxyType(
     {
@@ -46,4 +46,4 @@ ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = Mapp
         (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
     }
 )
-"""The states that a word has led to before, or may come late for: it says nothing new."""
+"""States in which an entry is a repeat, or late: it is ignored."""

@@ -23,7 +23,6 @@ StubMessage = Mapping[str, Any]
 LedgerEntry = dict[str, Any]
 PoolMoves = tuple[tuple[str, Decimal], ...]
 
-"""Answers an inquiry about a voided transaction, and a submission that arrives after its void."""
 NO_SUCH_REFERENCE: Final = "800.100.167"
 RESULT_WHEN_EXCEEDED: Final[Mapping[str, str]] = {
     "CP": "700.400.100", "RC": "700.400.100", "RF": "700.400.200", "RV": "700.400.300", "CB": "700.400.400",
