@@ -148,8 +148,8 @@ class GuardedConnector:
         permit = self._acquire_permit(circuit, request.account)
         if isinstance(permit, AcquirerReply):
             return permit
-        figure = metrics.in_flight_gauge(self.name, request.account.merchant)
-        figure.inc()
+        gauge = metrics.in_flight_gauge(self.name, request.account.merchant)
+        gauge.inc()
         judged = False
         began = time.monotonic()
         try:
@@ -162,9 +162,9 @@ class GuardedConnector:
                     if reply.retryable_elsewhere
                     else circuit.breaker.record_success(permit)
                 )
-        except OutcomeUnknownError as silence:
+        except OutcomeUnknownError as error:
             judged = True
-            self._record_transition(circuit.breaker.failed(str(silence), permit), request.account)
+            self._record_transition(circuit.breaker.failed(str(error), permit), request.account)
             raise
         finally:
             if not judged:
@@ -172,7 +172,7 @@ class GuardedConnector:
                 circuit.breaker.release(permit)
             circuit.average_answer_s += _NEWEST_ANSWER_WEIGHT * (time.monotonic() - began - circuit.average_answer_s)
             _leave_bulkhead(circuit)
-            figure.dec()
+            gauge.dec()
         self._record_transition(moved, request.account)
         return reply
 
@@ -184,24 +184,24 @@ class GuardedConnector:
         """Void, whatever the breaker's state; the result is counted."""
         return self._call_unblocked(self.inner.void, request)
 
-    def _call_unblocked(self, ask: Callable[[AcquirerRequest], _Found], request: AcquirerRequest) -> _Found:
+    def _call_unblocked(self, call: Callable[[AcquirerRequest], _Found], request: AcquirerRequest) -> _Found:
         """Make a call that is never blocked, and count its result."""
         circuit = get_account_circuit(self.name, request.account)
         try:
-            found = ask(request)
+            result = call(request)
         except VoidRefusedError:
             circuit.clear_unknown(request.payment)
             circuit.breaker.record_success()
             raise
-        except OutcomeUnknownError as silence:
-            moved = circuit.breaker.failed(str(silence), repeat=circuit.mark_unknown(request.payment))
+        except OutcomeUnknownError as error:
+            moved = circuit.breaker.failed(str(error), repeat=circuit.mark_unknown(request.payment))
             self._record_transition(moved, request.account)
             raise
-        if not isinstance(found, NotFoundAtAcquirer):
-            # Not found is not final: the void that follows decides.
+        if not isinstance(result, NotFoundAtAcquirer):
+            # NotFoundAtAcquirer is not final: the void that follows decides.
             circuit.clear_unknown(request.payment)
         circuit.breaker.record_success()
-        return found
+        return result
 
     def _answers_locally(self, request: AcquirerRequest) -> bool:
         """True for a request the connector answers from our own database: it needs no acquirer, and says nothing about

@@ -102,8 +102,8 @@ def first_route(choice: RouteChoice) -> Route:
     """The best route of a choice. Raises NoRouteError with the reason of each rejected account."""
     if not choice.candidates:
         by = f"rule {choice.rule}: " if choice.rule else ""
-        told = "; ".join(f"{name}: {why}" for name, why in choice.over)
-        raise NoRouteError(f"{by}{told or 'there is no acquirer account'}", choice.missing)
+        reasons = "; ".join(f"{name}: {why}" for name, why in choice.over)
+        raise NoRouteError(f"{by}{reasons or 'there is no acquirer account'}", choice.missing)
     first = choice.candidates[0]
     return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.told())
 

@@ -261,9 +261,14 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
     usable, over = _split_by_rejection(meant, facts, connectors)
     missing = () if usable else _missing_parameters(meant, facts, connectors)
     candidates, draw = order_by_weight(facts.payment, [(account, weights[account.id]) for account in usable])
-    told = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
+    shown_weights = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
     return RouteChoice(
-        candidates=tuple(candidates), rule=rule.name, draw=draw, weights=told, over=tuple(over), missing=missing
+        candidates=tuple(candidates),
+        rule=rule.name,
+        draw=draw,
+        weights=shown_weights,
+        over=tuple(over),
+        missing=missing,
     )
 
 

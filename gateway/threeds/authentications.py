@@ -72,8 +72,8 @@ def build_method_data(ident: UUID) -> str:
 
 def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
     """The outcome of an authentication row."""
-    told = build_authentication_facts(row)
-    facts = {"threeDSecure": told} if told else {}
+    shown = build_authentication_facts(row)
+    facts = {"threeDSecure": shown} if shown else {}
     if row.step != AuthenticationStep.DONE:
         assert row.deadline is not None
         shopper = row.device_channel != messages.REQUESTOR_CHANNEL

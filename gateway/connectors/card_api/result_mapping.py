@@ -144,7 +144,7 @@ RESULT_BY_FOLLOW_UP_ERROR: Final[Mapping[tuple[str, str], str]] = MappingProxyTy
 RESULT_BY_UNEXPLAINED_FOLLOW_UP: Final[Mapping[str, str]] = MappingProxyType(
     {"CP": "700.400.100", "RF": "700.400.200", "RV": "700.400.300"}
 )
-"""What a follow-up that is refused without any code comes to."""
+"""The result code of a follow-up that is refused without any code."""
 
 
 def map_decline(decline_code: str, code: str, operation: str) -> str:
@@ -165,7 +165,7 @@ _PASS, _FAIL = "pass", "fail"
 CVV_RESPONSE_BY_CHECK: Final[Mapping[str, str]] = MappingProxyType(
     {_PASS: "M", _FAIL: "N", "unavailable": "U", "unchecked": "P"}
 )
-"""``cvc_check`` → cvvResponse, in the schemes' own letters; nothing for a check that nobody made."""
+"""``cvc_check`` → cvvResponse, in the schemes' own letters; none for a check that was not made."""
 
 
 def map_address_checks(line: str, postcode: str) -> str:

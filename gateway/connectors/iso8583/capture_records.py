@@ -116,14 +116,14 @@ def refuse_late_capture(request: AcquirerRequest) -> BatchedCapture:
 
 def describe_batched_capture(row: BatchedCapture) -> dict[str, Any]:
     """The capture for the stored exchange."""
-    told: Mapping[str, Any] = {
+    facts: Mapping[str, Any] = {
         "capture": row.state.lower().replace("_", " "),
         "batch": row.batch.number if row.batch else "",
         "presentAt": row.present_at.isoformat() if row.present_at and row.state == BatchedCaptureState.WAITING else "",
         "39": row.code,
     }
     answer: dict[str, Any] = row.answer
-    return {name: value for name, value in told.items() if value} | answer
+    return {name: value for name, value in facts.items() if value} | answer
 
 
 def _payment(ident: UUID) -> Payment:

@@ -133,12 +133,12 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
         raise UnsendableRequestError("the payment it follows is not of this connector")
     first = request.operation not in ("CP", "RF", "RV")
     # A follow-up keeps the reference number of its original; a refund is a payment of its own.
-    kept = earlier is not None and request.operation in ("CP", "RV")
+    keeps_rrn = earlier is not None and request.operation in ("CP", "RV")
     own = OriginalMessage(
         operation=request.operation,
         stan=build_stan(request.payment),
         sent_at=f"{request.at.astimezone(UTC):%m%d%H%M%S}",
-        rrn=earlier.rrn if earlier is not None and kept else build_rrn(request.payment, request.at),
+        rrn=earlier.rrn if earlier is not None and keeps_rrn else build_rrn(request.payment, request.at),
         amount=amount,
         network=earlier.network if earlier is not None else "",
     )

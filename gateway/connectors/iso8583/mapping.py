@@ -27,13 +27,13 @@ def build_iso_message(asked: IsoRequest, *, repeat: bool = False) -> RedactedDic
 
 def mask_iso_message(message: Mapping[str, str], asked: IsoRequest) -> dict[str, Any]:
     """The message for the stored exchange."""
-    kept: dict[str, Any] = {"mti": message["t"]}
-    kept |= {number: text for number, text in message.items() if number != "t"}
-    if "2" in kept:
-        kept["2"] = mask_pan(kept["2"])
-    if asked.terminal.private_field in kept:
-        kept[asked.terminal.private_field] = mask_private_parts(asked.parts)
-    return kept
+    masked: dict[str, Any] = {"mti": message["t"]}
+    masked |= {number: text for number, text in message.items() if number != "t"}
+    if "2" in masked:
+        masked["2"] = mask_pan(masked["2"])
+    if asked.terminal.private_field in masked:
+        masked[asked.terminal.private_field] = mask_private_parts(asked.parts)
+    return masked
 
 
 def build_message_key(

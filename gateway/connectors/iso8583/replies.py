@@ -26,11 +26,11 @@ _AVS_PLACE, _CVV_PLACE = 1, 9
 
 def summarize_answer(answer: Mapping[str, str], asked: IsoRequest) -> dict[str, Any]:
     """The answer for the stored exchange: the informative fields, no account."""
-    kept: dict[str, Any] = {"mti": answer.get("t", "")}
-    kept |= {number: answer[number][:_LONGEST] for number in _KEPT if number in answer}
+    summary: dict[str, Any] = {"mti": answer.get("t", "")}
+    summary |= {number: answer[number][:_LONGEST] for number in _KEPT if number in answer}
     if parts := parse_private_field(answer.get(asked.terminal.private_field, "")):
-        kept[asked.terminal.private_field] = mask_private_parts(parts)
-    return kept
+        summary[asked.terminal.private_field] = mask_private_parts(parts)
+    return summary
 
 
 def reply_from_answer(

@@ -257,9 +257,9 @@ def _is_outdated(order: BankOrder, target: BankOrder.State, on: date | None) -> 
         return False
     if on is None:
         return True
-    told = BankOrderEvent.objects.filter(order=order)
+    events = BankOrderEvent.objects.filter(order=order)
     other = BankOrder.State.WON_BACK if target is BankOrder.State.RETURNED else BankOrder.State.RETURNED
-    return told.filter(state=target, on__gte=on).exists() or told.filter(state=other, on__gt=on).exists()
+    return events.filter(state=target, on__gte=on).exists() or events.filter(state=other, on__gt=on).exists()
 
 
 def _arrival_key(path: Path) -> tuple[float, str]:

@@ -234,7 +234,7 @@ def record_order_event(
 
 def describe_bank_order(order: BankOrder) -> dict[str, Any]:
     """The order for the stored exchange."""
-    told: Mapping[str, Any] = {
+    facts: Mapping[str, Any] = {
         "order": order.state.lower(),
         "kind": order.kind.lower(),
         "mandate": order.mandate.mandate if order.mandate else "",
@@ -243,7 +243,7 @@ def describe_bank_order(order: BankOrder) -> dict[str, Any]:
         "file": order.file.message_id if order.file else "",
         "reason": order.reason,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _insert_order(

@@ -41,7 +41,7 @@ ORDER_OUTCOMES: Final[Mapping[str, SimulatedOrderState]] = MappingProxyType(
         "cancel": SimulatedOrderState.CANCELLED,
     }
 )
-"""What a shopper (or, for a transfer, a test) may decide → the order's state."""
+"""Decision of the shopper (or, for a transfer, of a test) → the order's state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ PREPAYMENT_ACCOUNT: Final[Mapping[str, str]] = MappingProxyType(
         "country": "DE",
     }
 )  # fmt: skip
-"""Where a shopper sends a prepayment to. Source: Part B, Payment response (merchant.bankAccount)."""
+"""The bank account for prepayments. Source: Part B, Payment response (merchant.bankAccount)."""
 
 
 def open_simulated_order(request: AcquirerRequest, kind: SimulatedOrderKind) -> SimulatedOrder:
@@ -204,8 +204,8 @@ def build_order_facts(order: SimulatedOrder) -> Mapping[str, Any]:
 
 def describe_simulated_order(order: SimulatedOrder) -> dict[str, str]:
     """The order for the stored exchange."""
-    told = {"order": order.state.lower(), "party": SIMULATED_ORDER_KINDS[order.kind].party}
-    return told | ({"decidedAt": clock.format_timestamp(order.decided_at)} if order.decided_at is not None else {})
+    facts = {"order": order.state.lower(), "party": SIMULATED_ORDER_KINDS[order.kind].party}
+    return facts | ({"decidedAt": clock.format_timestamp(order.decided_at)} if order.decided_at is not None else {})
 
 
 def resolve_order_language(locale: str) -> str:

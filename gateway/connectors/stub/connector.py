@@ -108,25 +108,25 @@ def reply_from_stub_answer(
     request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> AcquirerReply:
     """Map an answer to a reply. Raises OutcomeUnknownError if it is invalid, or grants more than was requested."""
-    told = _known_fields(answer)
-    outcome, code = told.get("outcome"), told.get("code", "")
+    fields = _known_fields(answer)
+    outcome, code = fields.get("outcome"), fields.get("code", "")
     if outcome not in ("approved", "declined", "voided") or code not in result_codes.RESULT_CODES:
         raise OutcomeUnknownError("the acquirer's answer makes no sense", sent)
-    granted = _approved_amount(request, told, sent) if outcome == "approved" else None
+    granted = _approved_amount(request, fields, sent) if outcome == "approved" else None
     works = result_codes.is_approved(code) or (result_codes.is_chargeback(code) and request.operation == "CB")
     if works is not (granted is not None):
         raise OutcomeUnknownError("the acquirer's answer contradicts itself", sent)
-    details = {"AcquirerResponse": told.get("response", ""), "MerchantAdviceCode": told.get("advice", "")}
+    details = {"AcquirerResponse": fields.get("response", ""), "MerchantAdviceCode": fields.get("advice", "")}
     return AcquirerReply(
         code=external_success_code() if code == SIMULATED_SUCCESS else code,
         approved=granted,
-        connector_tx_id=told.get("transactionId", ""),
-        network_reference=parse_scheme_reference(told.get("networkReference", "")),
+        connector_tx_id=fields.get("transactionId", ""),
+        network_reference=parse_scheme_reference(fields.get("networkReference", "")),
         details={name: value for name, value in details.items() if value},
-        avs=told.get("avs", ""),
-        cvv=told.get("cvv", ""),
+        avs=fields.get("avs", ""),
+        cvv=fields.get("cvv", ""),
         sent=sent,
-        received=told,
+        received=fields,
     )
 
 
@@ -159,9 +159,9 @@ def _known_fields(answer: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name in _TOLD if isinstance(value := answer.get(name), str) and 0 < len(value) <= _LONGEST}
 
 
-def _approved_amount(request: AcquirerRequest, told: Mapping[str, str], sent: Mapping[str, Any]) -> Money:
+def _approved_amount(request: AcquirerRequest, fields: Mapping[str, str], sent: Mapping[str, Any]) -> Money:
     try:
-        granted = Money.parse(told.get("approvedAmount", ""), request.money.currency)
+        granted = Money.parse(fields.get("approvedAmount", ""), request.money.currency)
     except ValueError:
         raise OutcomeUnknownError("the acquirer approved no amount", sent) from None
     if granted > request.money:

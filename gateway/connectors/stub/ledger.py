@@ -273,11 +273,11 @@ def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
     )
     more = {"response": answer.acquirer_response, "avs": answer.avs, "cvv": answer.cvv}
     more["advice"] = answer.merchant_advice_code
-    told = {name: value for name, value in more.items() if value}
+    details = {name: value for name, value in more.items() if value}
     if answer.approved is None:
-        return _answer(key, "declined", answer.code, build_transaction_id(key), **told)
+        return _answer(key, "declined", answer.code, build_transaction_id(key), **details)
     return _answer(
-        key, "approved", answer.code, build_transaction_id(key), approvedAmount=answer.approved.text(), **told
+        key, "approved", answer.code, build_transaction_id(key), approvedAmount=answer.approved.text(), **details
     )
 
 

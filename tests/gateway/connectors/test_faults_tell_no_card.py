@@ -66,13 +66,13 @@ def test_a_fault_in_a_connector_tells_no_card(
 ) -> None:
     """PCI DSS 4.0.1, 3.3.1."""
     monkeypatch.setattr(where, broken)
-    if where.endswith("Line.sendall"):
+    if where.endswith("OutboundConnection.sendall"):
         monkeypatch.setattr(
             "gateway.outbound.connections.ConnectionPool.take",
             lambda *_: (OutboundConnection.__new__(OutboundConnection), False),
         )
         monkeypatch.setattr("gateway.outbound.connections.OutboundConnection.close", lambda *_: None)
-    if where.endswith("Pending.enter"):
+    if where.endswith("PendingRequestTable.register"):
         monkeypatch.setattr("gateway.connectors.iso8583.link.HostLink._wait_for_connection", lambda *_: object())
     account = ConnectorAccount(
         merchant="M-1", settings=settings, secrets={"api_key": Secret("sk_test_1234567890abcdef")}
