@@ -516,7 +516,7 @@ def test_a_reversal_whose_worker_died_is_answered_by_what_it_did(committed: Shop
     """Taken out: approved. Not: declined, and it takes nothing out any more."""
     done, undone = captured(committed), captured(committed)
     after = reversal_of_a_worker_that_died(committed, done, "_complete_or_record")
-    before = reversal_of_a_worker_that_died(committed, undone, "_asked")
+    before = reversal_of_a_worker_that_died(committed, undone, "_submit_to_acquirer")
     recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
     assert status(str(after.id)) == ("APPROVED", OK)
     assert status(str(before.id)) == ("DECLINED", REVERSED)

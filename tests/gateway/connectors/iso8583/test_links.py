@@ -448,7 +448,7 @@ def test_closing_tells_those_who_wait_and_leaves_no_thread(iso_host: IsoHost) ->
     own = HostLink(terminal(iso_host))
     iso_host.next("0200", "lost")
     with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(own.ask, debit(own.terminal), time.monotonic() + 60)
+        future = pool.submit(own.exchange, debit(own.terminal), time.monotonic() + 60)
         iso_host.wait(lambda: iso_host.seen("0200"), "the question")
         own.close()
         assert isinstance(future.exception(PATIENCE_S), LinkUnansweredError)
